@@ -17,5 +17,9 @@ STUDIES: Final[Mapping[str, str]] = MappingProxyType(
         "brokers": "gossamer.sim.studies.tree_brokers.study:BROKERS",
         "scot": "gossamer.sim.studies.scot.study:SCOT",
         "trees": "gossamer.sim.studies.dissemination.study:TREES",
+        "protocol": "gossamer.sim.studies.custom.study:CUSTOM",
     }
 )
+
+# By key at the top of a scenario that says no kind: the kind that it has by that.
+IMPLIED: Final[Mapping[str, str]] = MappingProxyType({"protocol": "protocol"})

@@ -60,3 +60,7 @@ class TraceError(ScenarioError):
     def _place(self) -> str:
         line = None if self.line is None else f"{self.unit} {self.line}"
         return ", ".join(part for part in (self.file, line) if part)
+
+
+class SweepStopped(SimulationError):
+    """A sweep cannot go on, by no fault of a point; points that were finished are kept."""

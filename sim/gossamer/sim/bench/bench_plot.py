@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gossamer.sim.results.plot_style import (
     GREY,
-    HEIGHT_IN,
-    WIDTH_IN,
+    beside,
     legend_below,
+    new_figure,
     plot_style,
     save,
     system_styles,
@@ -27,7 +26,7 @@ LEAST_SPAN = 10.0
 
 
 def plot_growth(rows: Rows, folder: Path) -> None:
-    """Draw time and memory by size, a line a benchmark, into ``folder`` as `growth.svg`, `.png`.
+    """Draw time and memory by size, a line a benchmark, into ``folder`` as `growth`.
 
     Args:
         rows: the rows of `bench.json`.
@@ -35,8 +34,8 @@ def plot_growth(rows: Rows, folder: Path) -> None:
     """
     styles = system_styles(dict.fromkeys(str(row["name"]) for row in rows))
     with plot_style():
-        figure = Figure(figsize=(WIDTH_IN * 1.5, HEIGHT_IN))
-        time, memory = figure.subplots(1, 2)
+        figure = new_figure()
+        time, memory = beside(figure, 2)
         for name, style in styles.items():
             line = sorted((row for row in rows if row["name"] == name), key=lambda r: r["size"])
             sizes = [row["size"] for row in line]

@@ -12,48 +12,38 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
 
-from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
-from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
+from gossamer.protocol.peer.settings.config import SAMPLERS, Settings, kindred
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
 from gossamer.protocol.peer.topology.tman import overlay_hint
+from gossamer.sim.bench.event_benchmarks import EVENT_BENCHMARKS, EVENT_UNITS
+from gossamer.sim.bench.gossip_benchmarks import GOSSIP_BENCHMARKS, GOSSIP_UNITS
+from gossamer.sim.bench.measurement import Measurement, state_bytes
 from gossamer.sim.bench.overlay_protocol import overlay_step
-from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from gossamer.sim.engine.event_engine import EventEngine, draw_phases
 from gossamer.sim.engine.initialisers import fill_random_views
-from gossamer.sim.engine.latency import Int64s, constant_latency
-from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.measuring.overlay_measures import mean_friend_utility
+from gossamer.sim.studies.peers.running.formed_start import form_overlay
 from gossamer.sim.studies.peers.running.system_run import subscribe_all
 from gossamer.sim.study.tasks import Progress
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK_SIZES = (10_000,)
-EVENTS_A_RUN = 4_000_000
 # What a benchmark's seconds are for, where not for a cycle.
-UNITS = {"events": "million events"}
+UNITS = {**EVENT_UNITS, **GOSSIP_UNITS}
 SEED = 1
 # Of what is counted, in progress.
 NAME = "benchmarks"
-
-
-class Measurement(NamedTuple):
-    """Seconds of every repetition, bytes of state a node, and anything worth a word."""
-
-    seconds: list[float]
-    bytes_a_node: float
-    note: str = ""
 
 
 def run_benchmarks(
@@ -108,17 +98,6 @@ def _time_cycles(engine: CycleEngine, warm_up: int, cycles: int) -> list[float]:
         engine.run_cycle()
         seconds.append(time.perf_counter() - begun)
     return seconds
-
-
-def state_bytes(state: Struct) -> int:
-    """Bytes of all arrays of a struct, those of structs inside it included."""
-    total = 0
-    for value in vars(state).values():
-        if isinstance(value, np.ndarray):
-            total += value.nbytes
-        elif isinstance(value, Struct):
-            total += state_bytes(value)
-    return total
 
 
 def measure_sampler(name: str, nodes: int, cycles: int) -> Measurement:
@@ -186,9 +165,15 @@ def scale_settings() -> Settings:
     )
 
 
-def make_scale_state(nodes: int) -> State:
+def kindred_scale_settings(nodes: int) -> Settings:
+    """The preset `kindred` with tables bounded as those of `scale_settings`."""
+    return kindred(
+        nodes, boxes_per_neighbour=8, routing_table_entries=128, event_memory=32, seed=SEED
+    )
+
+
+def make_scale_state(settings: Settings, nodes: int) -> State:
     """Peers of a large run, each with a range over about five hundred rendezvous nodes."""
-    settings = scale_settings()
     state = make_state(settings, nodes)
     width = min(1.0, 500 / nodes)
     spec = Subscriptions(kind="random", width=width)
@@ -196,11 +181,19 @@ def make_scale_state(nodes: int) -> State:
     return state
 
 
-def measure_vinifera(nodes: int, cycles: int) -> Measurement:
-    """All of Vinifera, installation every cycle, once the overlay has formed."""
-    state = make_scale_state(nodes)
+def measure_overlay(
+    settings_for: Callable[[int], Settings], warm_up: int, formed: bool, nodes: int, cycles: int
+) -> Measurement:
+    """A whole protocol, installation every cycle that it has, once the overlay has formed.
+
+    It is ``formed`` from the beginning where its links follow from places alone.
+    """
+    settings = settings_for(nodes)
+    state = make_scale_state(settings, nodes)
     network = make_network(nodes)
     fill_random_views(state.sampler, network.alive, SEED, 20)
+    if formed:
+        form_overlay(state, network.alive)
     engine = CycleEngine(
         state,
         step,
@@ -209,49 +202,17 @@ def measure_vinifera(nodes: int, cycles: int) -> Measurement:
         SEED,
         hint=hint,
         approach=approach,
-        reserve=largest_step(scale_settings()),
+        reserve=largest_step(settings),
     )
-    seconds = _time_cycles(engine, 20, cycles)
+    seconds = _time_cycles(engine, warm_up, cycles)
     return Measurement(seconds, state_bytes(state) / nodes)
-
-
-def measure_events(nodes: int, runs: int) -> Measurement:
-    """The event engine alone: as many pings under way as nodes, each a round long.
-
-    Seconds are those of a million events.
-    """
-    period = 1000
-
-    def start_once(cycle: int) -> Int64s:
-        return draw_phases(nodes if cycle == 0 else 0, 1, period, SEED)
-
-    state = make_ping_counts(nodes)
-    engine = EventEngine(
-        state,
-        forward_step,
-        (START,),
-        make_network(nodes),
-        SEED,
-        period=period,
-        firing_ticks=start_once,
-        links=make_link_conditions(nodes, latency=constant_latency(period)),
-        reserve=64,
-    )
-    engine.run_until(4 * period)
-    seconds = []
-    for _ in range(runs):
-        before = engine.counts()["passed"]
-        begun = time.perf_counter()
-        engine.run_until(engine.tick + max(EVENTS_A_RUN // nodes, 1) * period)
-        taken = time.perf_counter() - begun
-        seconds.append(taken * 1e6 / (engine.counts()["passed"] - before))
-    note = f"{1 / median(seconds):.1f} million events a second"
-    return Measurement(seconds, state_bytes(state) / nodes, note)
 
 
 BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
     **{name: partial(measure_sampler, name) for name in SAMPLERS},
     "tman": measure_tman,
-    "vinifera": measure_vinifera,
-    "events": measure_events,
+    "vinifera": partial(measure_overlay, lambda _nodes: scale_settings(), 20, False),
+    "kindred": partial(measure_overlay, kindred_scale_settings, 10, True),
+    **EVENT_BENCHMARKS,
+    **GOSSIP_BENCHMARKS,
 }

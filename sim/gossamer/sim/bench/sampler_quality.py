@@ -15,14 +15,10 @@ from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.descriptors import ACTIVE
 from gossamer.protocol.peer.sampling.sampler import EMPTY, SamplerState, make_sampler
 from gossamer.sim.bench.broadcast_protocol import broadcast_record, broadcast_step, make_broadcasts
+from gossamer.sim.custom.library.graphs import clustering, mean_path_length
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views
-from gossamer.sim.studies.peers.measuring.graph_measures import (
-    clustering,
-    in_degrees,
-    mean_path_length,
-    undirected_view_graph,
-)
+from gossamer.sim.studies.peers.measuring.graph_measures import in_degrees, undirected_view_graph
 
 # Views of 35 descriptors, the paper's 5 and 30, and shuffles of 8 (Sec. 5.1).
 VIEW_SIZE: Final = 35

@@ -189,6 +189,13 @@ class ChurnTrace:
         clipped_end_s = np.clip(self.end_s, start_s, end_s) - start_s
         return self._with_sessions(self.node, clipped_start_s, clipped_end_s, end_s - start_s)
 
+    def backwards(self) -> ChurnTrace:
+        """The trace from its end to its beginning: who leaves at a time joins where it is met."""
+        start_s = np.maximum(self.duration_s - self.end_s, 0.0)
+        return self._with_sessions(
+            self.node, start_s, self.duration_s - self.start_s, self.duration_s
+        )
+
     def looped(self, times: int) -> ChurnTrace:
         """Repeat the trace end to end; a node that is online across a seam stays online.
 

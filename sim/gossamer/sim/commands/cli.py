@@ -31,9 +31,20 @@ Out = Annotated[
         parser=local_path,
     ),
 ]
+ResultFolder = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="Result folder.", parser=local_path)
+]
 Trace = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Churn trace in place of the scenario's.", parser=local_path),
+]
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        metavar="FOLDER",
+        help="Take subscriptions, events, documents or churn from it; a path or URL.",
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Nodes = Annotated[int | None, typer.Option(help="Number of nodes.")]
@@ -48,8 +59,49 @@ Changes = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")]
+Plots = Annotated[
+    str | None,
+    typer.Option(
+        "--plots",
+        metavar="FORMATS",
+        help="Formats of plots, some of pdf,svg,png (default: all).",
+    ),
+]
+PlotWidth = Annotated[
+    str | None,
+    typer.Option(
+        "--plot-width",
+        metavar="WIDTH",
+        help="Width of plots: that of a page (default), or a column of two.",
+    ),
+]
+Live = Annotated[
+    bool, typer.Option("--live", help="Serve a page of the run to this machine while it goes on.")
+]
+LivePort = Annotated[
+    int | None,
+    typer.Option("--live-port", metavar="PORT", help="Port of that page (default: a free one)."),
+]
+Snapshots = Annotated[
+    int | None,
+    typer.Option(
+        "--snapshots",
+        metavar="EVERY",
+        help="Keep the overlays every so many rounds, as Parquet edge lists.",
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="TABLES",
+        help="Further tables for the results: subscriptions,events (of peers).",
+    ),
+]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write no report.")]
-Threads = Annotated[int, typer.Option(min=1, help="Systems that run at a time.")]
+Threads = Annotated[
+    int, typer.Option(min=1, help="Threads, for systems side by side and for the nodes of one.")
+]
 Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
 Studies = Annotated[
     list[str] | None,
@@ -77,21 +129,39 @@ def run(
     scenario: ScenarioFile,
     out: Out = None,
     trace: Trace = None,
+    workloads: Workloads = None,
     seed: Seed = None,
     nodes: Nodes = None,
     rounds: Rounds = None,
     changes: Changes = None,
     json: Json = False,
     resume: Resume = False,
+    plots: Plots = None,
+    plot_width: PlotWidth = None,
     no_plots: NoPlots = False,
+    live: Live = False,
+    live_port: LivePort = None,
+    snapshots: Snapshots = None,
+    keep: Keep = None,
     threads: Threads = 2,
 ) -> None:
     """Run a scenario and write a folder of results."""
+    from gossamer.sim.commands.looking import look_of
     from gossamer.sim.commands.run import Options, run_scenario
+    from gossamer.sim.commands.workloads import workload_overrides
+    from gossamer.sim.study.plot import plot_options
     from gossamer.sim.study.scenarios import read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
-    options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)
+    overrides = workload_overrides(scenario, workloads or (), overrides)
+    options = Options(
+        out=out,
+        json=json,
+        resume=resume,
+        plots=None if no_plots else plot_options(plots, plot_width),
+        look=look_of(live, live_port, snapshots, keep),
+        threads=threads,
+    )
     run_scenario(*read_scenario(scenario, overrides), options)
 
 
@@ -100,6 +170,7 @@ def check(
     scenario: ScenarioFile,
     out: Out = None,
     trace: Trace = None,
+    workloads: Workloads = None,
     seed: Seed = None,
     nodes: Nodes = None,
     rounds: Rounds = None,
@@ -110,10 +181,12 @@ def check(
 
     from gossamer.sim.commands.destination import new_destination
     from gossamer.sim.commands.run import default_name
+    from gossamer.sim.commands.workloads import workload_overrides
     from gossamer.sim.study.registry import study_of
     from gossamer.sim.study.scenarios import read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
+    overrides = workload_overrides(scenario, workloads or (), overrides)
     checked, _ = read_scenario(scenario, overrides)
     new_destination(out, default_name(checked)).check()
     Console().print(study_of(checked).preview(checked))
@@ -134,16 +207,56 @@ def replay(
     changes: Changes = None,
     json: Json = False,
     resume: Resume = False,
+    plots: Plots = None,
+    plot_width: PlotWidth = None,
     no_plots: NoPlots = False,
+    live: Live = False,
+    live_port: LivePort = None,
+    snapshots: Snapshots = None,
+    keep: Keep = None,
     threads: Threads = 2,
 ) -> None:
     """Run Vinifera and the baseline under a churn trace, no scenario needed."""
+    from gossamer.sim.commands.looking import look_of
     from gossamer.sim.commands.run import Options, run_scenario
     from gossamer.sim.studies.peers.replay import replay_scenario
+    from gossamer.sim.study.plot import plot_options
 
     overrides = _overrides(changes, round_s=round_s, seed=seed, nodes=nodes, rounds=rounds)
-    options = Options(out=out, json=json, resume=resume, plots=not no_plots, threads=threads)
+    options = Options(
+        out=out,
+        json=json,
+        resume=resume,
+        plots=None if no_plots else plot_options(plots, plot_width),
+        look=look_of(live, live_port, snapshots, keep),
+        threads=threads,
+    )
     run_scenario(*replay_scenario(trace, preset, overrides), options)
+
+
+@app.command()
+def sweep(
+    file: Annotated[
+        Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.", parser=local_path)
+    ],
+    out: Out = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs that go on at a time (default: one a core)."),
+    ] = None,
+    plots: Plots = None,
+    plot_width: PlotWidth = None,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Draw nothing.")] = False,
+) -> None:
+    """Run a scenario over a grid of values and seeds, on all cores of this machine."""
+    from gossamer.sim.commands.sweep import run_sweep_file
+    from gossamer.sim.study.plot import plot_options
+
+    options = None if no_plots else plot_options(plots, plot_width)
+    run_sweep_file(file, out, resume=resume, processes=processes, plots=options)
 
 
 @app.command()
@@ -151,6 +264,8 @@ def figures(
     name: Annotated[str, typer.Argument(help="Whose figures, such as vinifera.")],
     quick: Quick = False,
     out: Out = None,
+    plots: Plots = None,
+    plot_width: PlotWidth = None,
     processes: Processes = 2,
     spark: Annotated[bool, typer.Option("--spark", help="Run each point as a Spark task.")] = False,
     master: Annotated[
@@ -159,9 +274,11 @@ def figures(
 ) -> None:
     """Reproduce the figures of a paper and say which of its claims hold."""
     from gossamer.sim.commands.reproduction import elsewhere, reproduce
+    from gossamer.sim.study.plot import plot_options
 
+    options = plot_options(plots, plot_width)
     with elsewhere("spark" if spark else None, master):
-        reproduce(name, out, quick=quick, processes=processes)
+        reproduce(name, out, quick=quick, processes=processes, plots=options)
 
 
 @app.command()
@@ -203,6 +320,53 @@ def compare(
     from gossamer.sim.results.tables import comparison_table
 
     Console().print(comparison_table(compare_results(results)))
+
+
+@app.command()
+def page(
+    results: ResultFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="New HTML file (default: beside the results, of their name).",
+            parser=local_path,
+        ),
+    ] = None,
+) -> None:
+    """Write a page that replays a finished run with a slider, as one file."""
+    from gossamer.sim.commands.looking import write_page_of
+
+    typer.echo(f"Page: {write_page_of(results, out)}")
+
+
+@app.command()
+def export(
+    results: ResultFolder,
+    system: Annotated[
+        str | None, typer.Option(help="System whose overlay it is (default: the only one).")
+    ] = None,
+    round_: Annotated[
+        int | None, typer.Option("--round", help="After which round (default: the last snapshot).")
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="graphml, gexf or edges (default: by the file's name)."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="New file (default: named after the results, here).",
+            parser=local_path,
+        ),
+    ] = None,
+) -> None:
+    """Write an overlay of a finished run as GraphML, GEXF or an edge list, with node ids."""
+    from gossamer.sim.commands.looking import export_from
+
+    file, told = export_from(results, system, round_, format_, out)
+    typer.echo(f"{file}: {told}")
 
 
 def _overrides(changes: Sequence[str] | None, **options: object) -> dict[str, object]:

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import attrs
 
+from gossamer.sim.results.names import UNFINISHED
 from gossamer.sim.results.results import ResultsError, check_destination, check_place
 from gossamer.sim.study.registry import named_studies
 
 RESULTS = Path("results")
-UNFINISHED = ".unfinished"
 
 
 @attrs.frozen
@@ -44,6 +44,11 @@ class Destination:
     def checkpoint(self) -> Path:
         """The folder of its checkpoints."""
         return self.unfinished / "checkpoint"
+
+    @property
+    def snapshots(self) -> Path:
+        """The folder of its snapshots."""
+        return self.unfinished / "snapshots"
 
     @property
     def scenario(self) -> Path:
@@ -128,12 +133,6 @@ def unfinished_destination(out: Path | None, name: str) -> Destination:
 def free_folder(name: str) -> Path:
     """A folder of ``name`` under results that does not exist yet."""
     return next(place.out for place in _numbered(name) if not _taken(place))
-
-
-def file_name(text: str) -> str:
-    """``text`` as part of a file name."""
-    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
-    return kept.lstrip(".")[:100] or "run"
 
 
 def _numbered(name: str) -> Iterator[Destination]:

@@ -14,11 +14,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from gossamer.sim.commands.destination import file_name, free_folder
+from gossamer.sim.commands.destination import free_folder
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.held import held
+from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import whole_folder
+from gossamer.sim.study.plot import PlotOptions, plots_as
 
 # Loaded by name when asked for: no other subcommand needs them.
 FIGURES_MODULE = "gossamer.sim.figures"
@@ -50,7 +52,14 @@ def elsewhere(runner: str | None, address: str | None) -> Iterator[None]:
         yield
 
 
-def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> None:
+def reproduce(
+    name: str,
+    out: Path | None,
+    *,
+    quick: bool,
+    processes: int,
+    plots: PlotOptions | None = None,
+) -> None:
     """Reproduce the figures of a paper and print which of its claims hold.
 
     Raises:
@@ -60,7 +69,7 @@ def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> No
     figures = import_module(FIGURES_MODULE).FIGURES
     _check_known("figures", [name], figures)
     folder = out if out is not None else free_folder(file_name(f"figures-{name}"))
-    with held(folder), progress_bars("points") as show:
+    with held(folder), plots_as(plots or PlotOptions()), progress_bars("points") as show:
         figures[name](folder, quick=quick, processes=processes, progress=show)
     claims = json.loads((folder / CLAIMS_FILE).read_text(encoding="utf-8"))
     console = Console()
@@ -69,14 +78,23 @@ def reproduce(name: str, out: Path | None, *, quick: bool, processes: int) -> No
 
 
 def claims_table(claims: Sequence[Mapping[str, Any]]) -> RichTable:
-    """The claims of a paper with what was measured: one row a claim."""
+    """The claims of a paper with what was measured: a row for each reading of a claim."""
     table = RichTable("id", "claim", "measured", "verdict")
     for claim in claims:
-        style = "green" if claim["verdict"] == "holds" else "yellow"
-        reason = f": {claim['reason']}" if claim.get("reason") else ""
-        verdict = f"[{style}]{claim['verdict']}[/]{_plain(reason)}"
-        table.add_row(*(_plain(claim[key]) for key in ("id", "claim", "measured")), verdict)
+        table.add_row(*(_plain(claim[key]) for key in ("id", "claim")), *_found(claim))
+        other = claim.get("alternative")
+        if other is not None:
+            sentences = "; ".join(other["sentences"])
+            reading = f"read otherwise: {other['reading']}. {sentences}"
+            table.add_row("", _plain(reading), *_found(other))
     return table
+
+
+def _found(claim: Mapping[str, Any]) -> tuple[str, str]:
+    """What was measured, and the verdict."""
+    style = "green" if claim["verdict"] == "holds" else "yellow"
+    reason = f": {claim['reason']}" if claim.get("reason") else ""
+    return _plain(claim["measured"]), f"[{style}]{claim['verdict']}[/]{_plain(reason)}"
 
 
 def measure_speed(

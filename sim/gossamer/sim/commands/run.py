@@ -13,16 +13,24 @@ import typer
 from gossamer.command.signals import exit_code_of
 from gossamer.sim.commands.destination import (
     Destination,
-    file_name,
     new_destination,
     unfinished_destination,
+)
+from gossamer.sim.commands.looking import (
+    Look,
+    check_look,
+    kept_tables,
+    looked_at,
+    remembered,
 )
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.held import held
+from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import ResultsError, write_results
 from gossamer.sim.results.tables import print_json, print_summary
 from gossamer.sim.study.contract import AnyScenario, Execution
+from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import read_scenario
 
@@ -35,16 +43,18 @@ class Options:
         out: the result folder; a free one is chosen if None.
         json: print `summary.json` instead of a table.
         resume: go on with an unfinished run.
-        plots: whether to draw plots and write the report.
-        threads: systems that run at a time.
+        plots: how to draw plots; no plots and no report if None.
+        threads: of systems side by side, and of the nodes of one; see `simulate`.
+        look: how the run is looked at.
         progress: whether to show how far it is, on standard error.
     """
 
     out: Path | None = None
     json: bool = False
     resume: bool = False
-    plots: bool = True
+    plots: PlotOptions | None = attrs.field(factory=PlotOptions)
     threads: int = 2
+    look: Look = attrs.field(factory=Look)
     progress: bool = True
 
 
@@ -56,6 +66,7 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
             to a checkpoint can be resumed, of any other nothing is left behind.
         typer.Exit: the user interrupted the run.
     """
+    check_look(options.look, scenario)
     if options.resume:
         place = unfinished_destination(options.out, default_name(scenario))
     else:
@@ -73,7 +84,9 @@ def _run_at(
     """Run a scenario at the place that was taken for it; the summary."""
     finished = False
     try:
-        summary = _simulate_and_write(scenario, text, place, options)
+        look = remembered(options.look, place.unfinished, resume=options.resume)
+        looking = attrs.evolve(options, look=look)
+        summary = _simulate_and_write(scenario, text, place, looking)
         finished = True
     except KeyboardInterrupt as interrupt:
         print(f"gossamer: interrupted; {_what_is_kept(place)}", file=sys.stderr)
@@ -109,6 +122,7 @@ def _simulate_and_write(
 ) -> dict[str, Any]:
     study = study_of(scenario)
     with (
+        looked_at(scenario, options.look, place.snapshots) as watch,
         _shown(study.progress_unit, options) as bars,
         stops_between_rounds(bars) if study.threaded else nullcontext(bars) as progress,
     ):
@@ -117,9 +131,17 @@ def _simulate_and_write(
             checkpoint=place.checkpoint,
             resume=options.resume,
             workers=options.threads,
+            watch=watch,
         )
         record = study.run(scenario, text, execution)
-    return write_results(record, place.out, pictures=options.plots)
+    with plots_as(options.plots or PlotOptions()):
+        return write_results(
+            record,
+            place.out,
+            pictures=options.plots is not None,
+            tables=kept_tables(scenario, record, options.look),
+            beside=place.snapshots,
+        )
 
 
 def _shown(unit: str, options: Options) -> AbstractContextManager[Callback]:

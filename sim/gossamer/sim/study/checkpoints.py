@@ -11,7 +11,7 @@ import functools
 import hashlib
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -161,3 +161,5 @@ def _files(part: Any) -> Iterator[Path]:
     elif isinstance(part, tuple | list):
         for item in part:
             yield from _files(item)
+    elif isinstance(part, Mapping):
+        yield from _files(list(part.values()))

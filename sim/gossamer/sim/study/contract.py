@@ -16,7 +16,7 @@ A run has *systems*: whatever is set side by side in it, such as protocols, cove
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -31,6 +31,7 @@ from gossamer.sim.study.records import Expected, Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.tasks import Progress
 from gossamer.sim.study.toml_files import Document
+from gossamer.sim.study.watching import Course, Floats, Watch
 
 
 class AnyScenario(Protocol):
@@ -103,12 +104,15 @@ class Execution:
             kept if None.
         resume: whether to go on from what is kept there.
         workers: systems that run at a time.
+        watch: called for each system before its first round and after every one, by its thread;
+            only by studies that can be `Study.watched`. Changes no result.
     """
 
     progress: Progress | None = None
     checkpoint: Path | None = None
     resume: bool = False
     workers: int = 2
+    watch: Watch | None = None
 
 
 S = TypeVar("S", bound=AnyScenario)
@@ -123,9 +127,13 @@ class Study(ABC, Generic[S, R]):
         progress_unit: what is counted in the progress of a run.
         threaded: whether systems run in threads. An interrupt then reaches the run as a
             `KeyboardInterrupt` out of `Execution.progress`, when a system's state is whole.
+        watched: whether runs can be looked at, see `gossamer.sim.study.watching`.
+        keepable: what `keep` knows.
         measures: what `summarise` returns, explained; in the order of tables and reports.
         row_order: by table, the columns that order its rows for the result hash. Tables that are
             not named are hashed as they are.
+        unhashed: tables that the result hash passes over, as they were added to it and tell nothing
+            that the others do not depend on.
         tables: by name, what is expected of those that are read back by `gossamer spark crunch`.
             A table "deliveries" has a row a delivery.
     """
@@ -133,8 +141,11 @@ class Study(ABC, Generic[S, R]):
     kind: ClassVar[str]
     progress_unit: ClassVar[str] = "done"
     threaded: ClassVar[bool] = False
+    watched: ClassVar[bool] = False
+    keepable: ClassVar[tuple[str, ...]] = ()
     measures: ClassVar[tuple[Measure, ...]] = ()
     row_order: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    unhashed: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[Mapping[str, Expected]] = MappingProxyType({})
 
     def resolve_paths(self, document: Document, folder: Path) -> bool:
@@ -176,6 +187,20 @@ class Study(ABC, Generic[S, R]):
         expected = f"no such key in a scenario of kind {scenario.kind!r}"
         raise ScenarioError(None, "system", system, expected)
 
+    def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:
+        """Values by dotted key, as ``overrides`` of `read`, by which a workload is simulated.
+
+        Args:
+            kind: of the workload, as `gossamer spark workload` calls it.
+            folder: of its tables.
+
+        Raises:
+            ScenarioError: simulations of this kind take no such workload.
+        """
+        del folder
+        expected = f"a workload that scenarios of kind {self.kind!r} take"
+        raise ScenarioError(None, "--workload", kind, expected)
+
     @abstractmethod
     def check(self, scenario: S) -> int:
         """About how many bytes a run needs, when all that can be refused before it is possible.
@@ -210,6 +235,15 @@ class Study(ABC, Generic[S, R]):
         Ratios are 0 to 1, times in seconds; NaN where there was nothing to observe.
         """
 
+    def measures_of(self, summary: Mapping[str, Any]) -> tuple[Measure, ...]:
+        """The measures of a run; by default those of the study.
+
+        Args:
+            summary: the content of its ``summary.json``.
+        """
+        del summary
+        return self.measures
+
     @abstractmethod
     def facts(self, record: R, summary: Mapping[str, Any]) -> str:
         """The line below the title of the report, HTML."""
@@ -235,6 +269,48 @@ class Study(ABC, Generic[S, R]):
             losing_alone: leave out what has no effect on what is delivered.
         """
         del systems, losing_alone
+        yield from ()
+
+    def remarks(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """A sentence for everything about a run that its measures do not tell.
+
+        Args:
+            systems: what `summary.json` has of each, by name.
+        """
+        del systems
+        yield from ()
+
+    def course(self, tables: Callable[[str], Table], scenario: Mapping[str, Any]) -> Course:
+        """What happened in one system of a finished run, if it can be looked at.
+
+        Args:
+            tables: reads a table of its results, by name.
+            scenario: as ``summary.json`` has it.
+        """
+        del tables
+        expected = "a kind whose runs can be looked at"
+        raise ScenarioError(None, "kind", scenario.get("kind"), expected)
+
+    def places(self, nodes: Table) -> Mapping[str, Floats]:
+        """Where nodes of an overlay lie, if that means anything: by name, float64 from 0 to 1.
+
+        Nodes can be drawn on a circle by any of them, and get their colour from the last.
+
+        Args:
+            nodes: of an `gossamer.sim.study.watching.Overlay`.
+        """
+        del nodes
+        return {}
+
+    def keep(self, scenario: S, record: R, what: str) -> Iterator[tuple[str, Table]]:
+        """Further tables of a run for its result folder, by name.
+
+        Args:
+            scenario: that was run.
+            record: of the run.
+            what: one of `keepable`.
+        """
+        del scenario, record, what
         yield from ()
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:

@@ -1,17 +1,89 @@
-"""A plot of a run, as it lies in the result folder."""
+"""Plots of a run: as they lie in the result folder, and how they are asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+import attrs
+
+from gossamer.sim.errors import ScenarioError
+
+FORMATS: Final = ("pdf", "svg", "png")
+PAGE, COLUMN = "page", "column"
+WIDTHS: Final = (PAGE, COLUMN)
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot on disk, with the words that go with it in the report."""
+    """A plot, with the words that go with it in the report.
+
+    Attributes:
+        name: of its files, without what follows the dot.
+        title, caption: in the report.
+        svg: the plot as SVG.
+        files: in the result folder, one a format.
+    """
 
     name: str
     title: str
     caption: str
-    svg: Path
-    png: Path
+    svg: bytes
+    files: tuple[Path, ...]
+
+
+@attrs.frozen
+class PlotOptions:
+    """What is asked for.
+
+    Attributes:
+        formats: of `FORMATS`.
+        width: of `WIDTHS`: that of a page of text, or of one of two columns.
+    """
+
+    formats: tuple[str, ...] = FORMATS
+    width: str = PAGE
+
+
+_DEFAULT: Final = PlotOptions()
+_present: ContextVar[PlotOptions] = ContextVar("plot options", default=_DEFAULT)
+
+
+@contextmanager
+def plots_as(options: PlotOptions) -> Iterator[None]:
+    """Have plots made and saved so."""
+    token = _present.set(options)
+    try:
+        yield
+    finally:
+        _present.reset(token)
+
+
+def present_options() -> PlotOptions:
+    """How plots are made and saved now."""
+    return _present.get()
+
+
+def plot_options(formats: str | None, width: str | None) -> PlotOptions:
+    """What words of a command line ask for; what is not said is as by default.
+
+    Args:
+        formats: such as "pdf,svg".
+        width: one of `WIDTHS`.
+
+    Raises:
+        ScenarioError: there is no such format or width.
+    """
+    found: tuple[str, ...] = FORMATS
+    if formats is not None:
+        found = tuple(dict.fromkeys(one.strip().lower() for one in formats.split(",")))
+        if not set(found) <= set(FORMATS):
+            expected = f"some of {', '.join(FORMATS)}, with commas between them"
+            raise ScenarioError(None, "--plots", formats, expected)
+    if width is not None and width not in WIDTHS:
+        raise ScenarioError(None, "--plot-width", width, f"one of {', '.join(WIDTHS)}")
+    return PlotOptions(found, width or PAGE)

@@ -21,7 +21,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from gossamer.sim.built_in_studies import STUDIES
+from gossamer.sim.built_in_studies import IMPLIED, STUDIES
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.contract import AnyScenario, Study
 
@@ -51,6 +51,12 @@ def study_of_kind(kind: object) -> AnyStudy:
     choices = ", ".join(repr(name) for name in known_kinds() if name != PEERS)
     expected = f"{choices}, or nothing for peers without servers"
     raise ScenarioError(None, "kind", kind, expected)
+
+
+def kind_of_document(document: Mapping[str, Any]) -> object:
+    """The kind of a scenario file's content: as it says, or as one of its keys implies."""
+    implied = (kind for key, kind in IMPLIED.items() if key in document)
+    return document.get("kind", next(implied, None))
 
 
 def study_of(scenario: AnyScenario) -> AnyStudy:
@@ -109,15 +115,19 @@ def _load(text: str) -> AnyStudy:
         expected = "module:name, or file.py:name"
         raise ScenarioError(None, "the study", text, expected)
     try:
-        holder = _module_of(Path(module)) if module.endswith(".py") else import_module(module)
+        holder = module_of_file(Path(module)) if module.endswith(".py") else import_module(module)
         return _checked(getattr(holder, name), text)
     except (ImportError, AttributeError) as error:
         expected = f"a study that can be imported ({error})"
         raise ScenarioError(None, "the study", text, expected) from error
 
 
-def _module_of(file: Path) -> Any:
-    """The module of a file, under its own name, so that other processes find what it defines."""
+def module_of_file(file: Path) -> Any:
+    """The module of a file, under its own name, so that other processes find what it defines.
+
+    Raises:
+        ImportError: there is no such file, or a module of that name is elsewhere.
+    """
     file = file.resolve()
     if not file.is_file():
         raise ImportError(f"there is no file {file}")

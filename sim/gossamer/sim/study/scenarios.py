@@ -15,7 +15,7 @@ import attrs
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.contract import AnyScenario, S, Study
-from gossamer.sim.study.registry import study_of_kind
+from gossamer.sim.study.registry import kind_of_document, study_of_kind
 from gossamer.sim.study.toml_files import Document, parse_document, read_text
 
 _NO_OVERRIDES: Final[Mapping[str, object]] = MappingProxyType({})
@@ -41,7 +41,7 @@ def read_scenario(
     """
     text, document = _parsed(Path(path))
     try:
-        study = study_of_kind(overrides.get("kind", document.get("kind")))
+        study = study_of_kind(overrides.get("kind", kind_of_document({**document, **overrides})))
     except ScenarioError as error:
         raise _placed(error, path, overrides) from None
     return _scenario(study, Path(path), text, document, overrides)
@@ -80,5 +80,7 @@ def _scenario(
 def _placed(
     error: ScenarioError, path: str | Path, overrides: Mapping[str, object]
 ) -> ScenarioError:
-    """An error with the file at fault: what was overridden is not in the file."""
+    """An error with the file at fault: what was overridden is not in the scenario's."""
+    if error.file is not None:
+        return error
     return attrs.evolve(error, file=None if error.field in overrides else str(path))

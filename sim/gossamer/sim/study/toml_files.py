@@ -127,6 +127,9 @@ def _toml_value(field: str, value: object) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml_value(field, item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        held = (toml_line(f"{field}.", key, item) for key, item in value.items())
+        return "{ " + ", ".join(line for line in held if line is not None) + " }"
     return _toml_text(field, str(value))
 
 

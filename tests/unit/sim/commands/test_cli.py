@@ -20,8 +20,8 @@ import pytest
 from gossamer.command.main import main
 from gossamer.protocol.peer.settings.config import paper
 from gossamer.protocol.peer.state.state import make_state
-from gossamer.sim.commands.destination import file_name
 from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
+from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import whole_folder
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
 from gossamer.sim.studies.peers.preview import bytes_per_node
@@ -429,7 +429,20 @@ def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> N
     assert "hit ratio" in shown
 
 
-CLAIM = {"id": "V1", "claim": "less [overhead]", "measured": 0.5, "verdict": "holds", "reason": ""}
+CLAIM = {
+    "id": "V1",
+    "claim": "less [overhead]",
+    "measured": 0.5,
+    "verdict": "holds",
+    "reason": "",
+    "alternative": {
+        "reading": "[links]",
+        "sentences": ["as it says"],
+        "measured": 0.7,
+        "verdict": "differs",
+        "reason": "",
+    },
+}
 
 
 def test_figures_are_asked_by_name_and_their_claims_printed(
@@ -451,6 +464,7 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     assert asked == [(Path("results/figures-vinifera"), True, 3)]
     shown = capsys.readouterr()
     assert re.search(r"V1\W+less \[overhead\]\W+0\.5\W+holds", shown.out)
+    assert re.search(r"read otherwise: \[links\]\. as it says\W+0\.7\W+differs", shown.out)
     assert shown.err == "gossamer: figures 1 of 2 points, after 0 s\n"
     with unchanged(work):
         assert sim("figures vinifera --out results/figures-vinifera") == 2
@@ -492,6 +506,7 @@ def test_bench_asks_for_names_and_sizes(
     assert len(json.loads((work / "grown/bench.json").read_text())) == 4
     assert {path.name for path in (work / "grown").iterdir()} == {
         "bench.json",
+        "growth.pdf",
         "growth.png",
         "growth.svg",
     }

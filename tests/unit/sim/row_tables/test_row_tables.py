@@ -96,8 +96,9 @@ def test_nothing_is_null_and_every_column_is_explained(kind: str) -> None:
         Subscriptions(),
         Subscriptions(kind="random", attributes=3, width=0.02),
         Subscriptions(attributes=2, per_node=3, subscribers=0.5, correlation=0.4),
+        Subscriptions(kind="topics", places=9, per_node=3),
     ],
-    ids=["skewed", "random", "mixed"],
+    ids=["skewed", "random", "mixed", "topics"],
 )
 def test_vinifera_rows_are_those_of_a_simulation(spec: Subscriptions) -> None:
     nodes, seed = 40, 11

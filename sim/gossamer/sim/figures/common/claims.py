@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,14 @@ class Check:
         name: what was measured, in words.
         value: the measured value; NaN, where there was nothing to measure, never holds.
         unit: SHARE (0 to 1, printed in per cent), HOPS, RATIO, SECONDS, MILLISECONDS or COUNT.
-        paper: what the paper says of it, in words.
+        paper: what the paper says of it, in words; nothing where the bounds are our own.
         low, high: the bounds that we accept, both included.
     """
 
     name: str
     value: float
     unit: str
-    paper: str
+    paper: str = ""
     low: float = -math.inf
     high: float = math.inf
 
@@ -51,7 +51,8 @@ class Check:
 
     def finding(self) -> str:
         """Name and value beside the paper's number and the bounds."""
-        return f"{self.measured()} (paper: {self.paper}; accepted: {self.bounds()})"
+        paper = f"paper: {self.paper}; " if self.paper else ""
+        return f"{self.measured()} ({paper}accepted: {self.bounds()})"
 
     def bounds(self) -> str:
         """The bounds that we accept, for people."""
@@ -77,6 +78,20 @@ class Check:
 
 
 @attrs.frozen(kw_only=True)
+class Reading:
+    """A named alternative to the literal reading of a paper.
+
+    Attributes:
+        name: the settings that make it.
+        sentences: each with the paper's words on which it turns, or what the paper leaves open,
+            and why it is plausible; and whether it was chosen knowing what the paper found.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
 class Claim:
     """A claim with its verdict.
 
@@ -86,6 +101,10 @@ class Claim:
         checks: what decides.
         explanation: why the values are as they are where they differ, in words.
         note: what a reader has to know either way, in words.
+        skipped: why it was not checked, in words; then it has no checks.
+        reading: another reading of the paper, None: there is none.
+        alternative: the claim judged under it, with the same bounds.
+        contradiction: numbers of the paper that exclude each other, in words.
     """
 
     id: str
@@ -93,6 +112,10 @@ class Claim:
     checks: Sequence[Check]
     explanation: str
     note: str = ""
+    skipped: str = ""
+    reading: Reading | None = None
+    alternative: Claim | None = None
+    contradiction: str = ""
 
     @property
     def holds(self) -> bool:
@@ -101,7 +124,9 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """ "holds" or "differs"."""
+        """ "holds", "differs", or "skipped"."""
+        if self.skipped:
+            return "skipped"
         return "holds" if self.holds else "differs"
 
     @property
@@ -112,6 +137,8 @@ class Claim:
     @property
     def reason(self) -> str:
         """What decided the verdict, and why values differ where they do."""
+        if self.skipped:
+            return self.skipped
         missed = [check.finding() for check in self.checks if not check.holds]
         if not missed:
             parts = ["every value is within its bounds", self.note]
@@ -119,28 +146,44 @@ class Claim:
             parts = ["; ".join(missed), self.explanation, self.note]
         return ". ".join(part for part in parts if part)
 
-    def entry(self) -> dict[str, str]:
+    def entry(self) -> dict[str, Any]:
         """The claim's entry in ``claims.json``."""
-        return {
+        found: dict[str, Any] = {
             "id": self.id,
             "claim": self.claim,
             "measured": self.measured,
             "verdict": self.verdict,
             "reason": self.reason,
         }
+        if self.reading is not None and self.alternative is not None:
+            other = self.alternative
+            found["alternative"] = {
+                "reading": self.reading.name,
+                "sentences": list(self.reading.sentences),
+                "measured": other.measured,
+                "verdict": other.verdict,
+                "reason": other.reason,
+            }
+        if self.contradiction:
+            found["contradiction"] = self.contradiction
+        return found
 
 
 def write_claims(claims: Sequence[Claim], folder: Path) -> None:
-    """Write ``claims.json``, and the numbers behind it as ``checks.json``, into ``folder``."""
+    """Write ``claims.json``, and the numbers behind it as ``checks.json``, into ``folder``.
+
+    Checks of an alternative reading follow those of the claim, and have its name as ``reading``.
+    """
     _write_json([claim.entry() for claim in claims], folder / CLAIMS_FILE)
-    _write_json(
-        [
-            {"claim": claim.id, **_plain(attrs.asdict(check)), "holds": check.holds}
-            for claim in claims
-            for check in claim.checks
-        ],
-        folder / CHECKS_FILE,
-    )
+    _write_json([row for claim in claims for row in _check_rows(claim)], folder / CHECKS_FILE)
+
+
+def _check_rows(claim: Claim) -> Iterator[dict[str, Any]]:
+    for check in claim.checks:
+        yield {"claim": claim.id, **_plain(attrs.asdict(check)), "holds": check.holds}
+    if claim.reading is not None and claim.alternative is not None:
+        for row in _check_rows(claim.alternative):
+            yield {**row, "reading": claim.reading.name}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

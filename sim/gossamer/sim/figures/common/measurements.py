@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats, Outcome
+from gossamer.sim.results.intervals import half_width
 from gossamer.sim.study.records import Column
 
 # Measures of a point that claims ask for most.
@@ -66,6 +67,28 @@ class Measurements:
         values = [self.value(measure, study, system, kind, x) for x in places]
         return np.array(places, np.float64), np.array(values, np.float64)
 
+    def half_interval(self, measure: str, study: str, system: str, kind: str, x: float) -> float:
+        """Half the 95 % interval (Student) of `value` over the seeds; NaN of a single one."""
+        found = [outcome.measures[measure] for outcome in self.select(study, system, kind, x)]
+        return half_width(np.array(found))
+
+    def half_intervals(self, measure: str, study: str, system: str, kind: str) -> Floats:
+        """float64[x]: half the interval of each point of `series`."""
+        places = self.places(study, system, kind)
+        return np.array([self.half_interval(measure, study, system, kind, x) for x in places])
+
+    def note_of(self, study: str) -> str:
+        """What plots of a study say of its seeds."""
+        found: dict[tuple[str, str, float], int] = {}
+        for one in (outcome.point for outcome in self.outcomes if outcome.point.study == study):
+            at = (one.system, one.kind, one.x)
+            found[at] = found.get(at, 0) + 1
+        most, least = max(found.values(), default=1), min(found.values(), default=1)
+        if most == 1:
+            return "one seed"
+        several = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+        return f"means over {several}, with 95 % intervals"
+
     def load(self, study: str, system: str, kind: str, x: float) -> Floats:
         """float64, sorted: the loads of all nodes of all seeds."""
         loads = [outcome.load for outcome in self.select(study, system, kind, x)]
@@ -74,3 +97,16 @@ class Measurements:
     def hours(self, study: str, system: str, kind: str) -> Mapping[str, Column]:
         """The hourly table of the first seed."""
         return self.select(study, system, kind)[0].hours
+
+    def hourly(
+        self, measure: str, study: str, system: str, kind: str
+    ) -> tuple[Floats, Floats, Floats]:
+        """The hours, the mean of a measure over the seeds in each, and half its interval.
+
+        All are float64[hours]. A mean is NaN where a seed knows nothing, an interval also where
+        there is one seed.
+        """
+        tables = [outcome.hours for outcome in self.select(study, system, kind)]
+        values = np.array([table[measure] for table in tables], np.float64)
+        halves = np.array([half_width(column) for column in values.T])
+        return tables[0]["hour"].astype(np.float64), values.mean(axis=0), halves

@@ -21,8 +21,10 @@ Floats = npt.NDArray[np.float64]
 # Measures of `summarise_system` that the figures use or that tell whether a point can be trusted.
 _MEASURES = (
     "hit_ratio",
+    "hit_ratio_worst_hour",
     "traffic_overhead",
     "path_length_mean",
+    "path_length_p99",
     "tree_length_mean",
     "load_p95",
     "load_max",
@@ -98,7 +100,8 @@ def measure(point: Point) -> Outcome:
     Beside the measures of a summary there are: ``messages_per_event``; ``lookup_hops``, the mean
     way from publisher to rendezvous node; ``merged`` and ``refused``, table entries that were
     widened or lost for want of room; ``load_zero`` and ``load_above_60``, shares of nodes with no
-    load and with more than 60 %; and ``feasible_hit_ratio``, see there.
+    load and with more than 60 %; ``in_degree_mean`` and ``in_degree_max``, links to a node; and
+    ``feasible_hit_ratio``, see there.
 
     Raises:
         ScenarioError, CapacityError: as `simulate`.
@@ -113,6 +116,8 @@ def measure(point: Point) -> Outcome:
         "merged": float(record.totals["merged_subscriptions"]),
         "refused": float(record.totals["refused_subscriptions"]),
         **load_shares(load),
+        "in_degree_mean": float(record.nodes["in_degree"].mean()),
+        "in_degree_max": float(record.nodes["in_degree"].max()),
         "feasible_hit_ratio": feasible_hit_ratio(point.scenario, record.events["cycle"]),
     }
     return Outcome(point=point, measures=measures, load=load, hours=hourly(record))

@@ -2,6 +2,7 @@
 
 claims.json       verdicts, see `gossamer.sim.figures.common.claims`
 checks.json       the numbers and bounds behind them
+readings.md       both readings of every claim side by side
 <table>.parquet   what the runs measured, see the modules of the experiments
 plots/            named after the papers' figures: selective7a is Fig. 7(a) of the selective paper
 """
@@ -17,7 +18,9 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.readings import write_readings
 from gossamer.sim.figures.covering.bursts.burst_figures import BURSTS
+from gossamer.sim.figures.covering.readings.readings import with_contradictions
 from gossamer.sim.figures.covering.scenes.mobile import MOBILE
 from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
@@ -61,8 +64,10 @@ def reproduce_covering(
         for claim in experiment.check(its)
     ]
     claims.sort(key=lambda claim: ("PI".index(claim.id[0]), int(claim.id[1:])))
+    claims = with_contradictions(claims)
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
+        write_readings(claims, folder)
         for experiment, its in zip(experiments, found, strict=True):
             _write_experiment(experiment, its, folder)
     return claims

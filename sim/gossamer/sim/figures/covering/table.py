@@ -31,7 +31,11 @@ from gossamer.protocol.brokers.tree.memory.messages import (
 from gossamer.protocol.content.filters import exact_publication, parse
 from gossamer.sim.figures.common.claims import RATIO, Check, Claim
 from gossamer.sim.figures.common.experiments import Experiment
-from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, covering_styles
+from gossamer.sim.results.plot_style import (
+    beside,
+    covering_styles,
+    new_figure,
+)
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.study.records import Column
 
@@ -188,10 +192,10 @@ def check_i1(measured: Sequence[Times]) -> Claim:
 
 def plot_times(measured: Sequence[Times]) -> Figure:
     """What a message costs under each covering."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     names = [one.covering for one in measured]
     colours = [style.colour for style in covering_styles(names).values()]
-    panels = figure.subplots(1, 2)
+    panels = beside(figure, 2)
     for axes, kind in zip(panels, ("subscription", "publication"), strict=True):
         values = [getattr(one, kind) for one in measured]
         axes.bar(names, values, color=colours, width=0.6)

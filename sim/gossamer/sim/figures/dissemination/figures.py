@@ -2,6 +2,7 @@
 
 claims.json       verdicts, see `gossamer.sim.figures.common.claims`
 checks.json       the numbers and bounds behind them
+readings.md       both readings of every claim side by side
 costs.parquet     one row a strategy and run: what was varied, trees, cost, duplicates, time
 mergers.parquet   cost of the sampled documents after every merger (Fig. 6)
 states.parquet    cost and duplicates of all documents by number of trees (Fig. 7)
@@ -10,14 +11,23 @@ plots/            fig4 to fig8 like the paper's; fig5_graphs other graphs, real 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gossamer.sim.figures.common.checkout import CHECKOUT
 from gossamer.sim.figures.common.claims import Claim, write_claims
-from gossamer.sim.figures.dissemination.claims import check_costs
+from gossamer.sim.figures.common.readings import (
+    ALTERNATIVE,
+    LITERAL,
+    side_by_side,
+    write_readings,
+)
+from gossamer.sim.figures.dissemination.claims import check_costs, check_read_otherwise
 from gossamer.sim.figures.dissemination.grouping_claims import check_grouping
 from gossamer.sim.figures.dissemination.outcomes import Outcomes
 from gossamer.sim.figures.dissemination.plots import draw
+from gossamer.sim.figures.dissemination.readings import READINGS, with_contradictions
+from gossamer.sim.figures.dissemination.runs import RunResult
 from gossamer.sim.figures.dissemination.studies import FULL, QUICK, find_networks, plan_runs
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.results.results import check_destination, whole_folder, write_table
@@ -48,16 +58,25 @@ def reproduce_trees(
     """
     check_destination(out)
     runs = plan_runs(QUICK if quick else FULL, find_networks(checkout))
-    found = Outcomes.of(run_tasks(runs, processes, progress))
-    claims = [*check_costs(found), *check_grouping(found)]
+    outcomes = run_tasks(runs, processes, progress)
+    found = Outcomes.of(outcomes)
+    claims = _checked(outcomes)
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
+        write_readings(claims, folder)
         write_table(found.table(), folder / "costs.parquet")
         write_table(found.mergers_table(), folder / "mergers.parquet")
         write_table(found.states_table(), folder / "states.parquet")
         plots = folder / "plots"
         plots.mkdir()
         with plot_style():
-            for name, figure in draw(found):
+            for name, figure in draw(Outcomes.of(outcomes, LITERAL)):
                 save(figure, plots, name)
     return claims
+
+
+def _checked(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
+    literal, alternative = (Outcomes.of(outcomes, reading) for reading in (LITERAL, ALTERNATIVE))
+    claims = [*check_costs(literal), *check_grouping(literal)]
+    others = [*check_read_otherwise(alternative), *check_grouping(alternative)]
+    return with_contradictions(side_by_side(claims, others, READINGS))

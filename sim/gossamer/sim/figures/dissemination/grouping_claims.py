@@ -160,6 +160,8 @@ def _least_elsewhere(found: Outcomes) -> str:
     """Where cost is least on the graphs that no verdict is about, in words."""
     parts = []
     for topology in (LINKED, WAXMAN, ONE_KEYWORD):
+        if not found.select(MERGERS, "MULT", LOCALIZED1, topology):
+            continue
         one = _merged(found, "MULT", topology)
         trees, costs = _curve(one)
         best = int(costs.argmin())
@@ -168,7 +170,7 @@ def _least_elsewhere(found: Outcomes) -> str:
             f"{topology}: at {trees[best]} of {trees[0]}, one tree {costs[-1] / costs[best]:.2f} "
             f"times that for the sample, {one.states['cost'][-1] / whole:.2f} for all documents"
         )
-    return "Elsewhere MULT costs least as follows; " + "; ".join(parts)
+    return "Elsewhere MULT costs least as follows; " + "; ".join(parts) if parts else ""
 
 
 def _lists(found: Outcomes) -> str:

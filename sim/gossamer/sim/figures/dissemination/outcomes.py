@@ -16,6 +16,7 @@ from gossamer.sim.study.records import Column, Table
 
 _COLUMNS = (
     "study",
+    "reading",
     "topology",
     "locality",
     "brokers",
@@ -34,7 +35,7 @@ _COLUMNS = (
 
 @attrs.frozen(eq=False)
 class Outcomes:
-    """The outcomes of all runs.
+    """The outcomes of all runs under a reading of the paper, or under both.
 
     Attributes:
         found: one a strategy and run.
@@ -43,9 +44,10 @@ class Outcomes:
     found: Sequence[RunResult]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[RunResult]]) -> Outcomes:
-        """From what `run_tasks` returns."""
-        return cls(list(chain.from_iterable(outcomes)))
+    def of(cls, outcomes: Sequence[Sequence[RunResult]], *readings: str) -> Outcomes:
+        """From what `run_tasks` returns; without ``readings`` under both."""
+        every = chain.from_iterable(outcomes)
+        return cls([one for one in every if not readings or one.reading in readings])
 
     def select(
         self,
@@ -112,6 +114,7 @@ def _stack(parts: Sequence[tuple[RunResult, Table]]) -> dict[str, Column]:
     """Tables under one another, with columns that tell them apart."""
     lengths = [len(next(iter(table.values()))) for _, table in parts]
     return {
+        "reading": np.repeat([one.reading for one, _ in parts], lengths),
         "topology": np.repeat([one.topology for one, _ in parts], lengths),
         "strategy": np.repeat([one.strategy for one, _ in parts], lengths),
         **{name: np.concatenate([table[name] for _, table in parts]) for name in parts[0][1]},

@@ -15,13 +15,14 @@ from gossamer.sim.figures.dissemination.runs import MULT2_LISTS
 from gossamer.sim.figures.dissemination.studies import COSTS, LOCALIZED1, MERGERS, REAL, SHARES
 from gossamer.sim.results.plot_style import (
     GREEN,
-    HEIGHT_IN,
-    WIDTH_IN,
     SystemStyle,
+    beside,
+    from_zero,
     legend_below,
+    new_figure,
     per_cent,
 )
-from gossamer.sim.studies.dissemination.plots import STYLES, plain_numbers
+from gossamer.sim.studies.dissemination.plots import STYLES, least_handle, plain_numbers
 
 _LISTS: Final = SystemStyle(GREEN, ":", "MULT2, lists")
 _COMPARED: Final = ("SPT-flooded", "SPT", "MST", "SINGLE", "MULT", "SemCast", "SemCast-filtered")
@@ -79,7 +80,7 @@ def plot_graphs(found: Outcomes) -> Figure:
     """Cost over OPT on the kinds of graphs, at the smallest size and Localized1."""
     topologies = found.topologies(COSTS)
     names = ("SPT", "MST", "SINGLE", "MULT", "MULT2", "SemCast-filtered")
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes = figure.subplots()
     values = {
         name: [float(found.ratios(name, "OPT", LOCALIZED1, one)[0]) for one in topologies]
@@ -109,7 +110,8 @@ def plot_mergers(found: Outcomes) -> Figure:
         axes.set(title=topology.replace(", ", ",\n"), xlabel="trees left")
         plain_numbers(axes)
     _from_zero(panels, "cost of the sampled documents")
-    legend_below(figure, figure.axes[0])
+    handles = [*figure.axes[0].get_legend_handles_labels()[0], least_handle()]
+    legend_below(figure, figure.axes[0], handles)
     return figure
 
 
@@ -153,7 +155,7 @@ def plot_networks(found: Outcomes) -> Figure:
     """Cost over OPT on real networks, the smallest first."""
     optima = {name: found.select(REAL, "OPT", topology=name)[0] for name in found.topologies(REAL)}
     names = sorted(optima, key=lambda name: optima[name].brokers)
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes = figure.subplots()
     values = {
         strategy: [
@@ -169,14 +171,14 @@ def plot_networks(found: Outcomes) -> Figure:
 
 
 def _panels(titles: Sequence[str]) -> tuple[Figure, list[tuple[Axes, str]]]:
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
-    drawn = figure.subplots(1, len(titles), squeeze=False, sharey=True)[0]
+    figure = new_figure()
+    drawn = beside(figure, len(titles), sharey=True)
     return figure, list(zip(drawn, titles, strict=True))
 
 
 def _from_zero(panels: Sequence[tuple[Axes, str]], label: str) -> None:
     """Let the axis that all panels share, all lines drawn, begin at zero."""
-    panels[0][0].set_ylim(0, None)
+    from_zero(panels[0][0])
     panels[0][0].set_ylabel(label)
 
 

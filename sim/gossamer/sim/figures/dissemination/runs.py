@@ -9,6 +9,7 @@ import attrs
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.studies.dissemination.records import state_table
 from gossamer.sim.studies.dissemination.scenario import DEFAULT_STRATEGIES, TreesScenario
 from gossamer.sim.studies.dissemination.simulation import warm_up
@@ -28,15 +29,18 @@ class Run:
 
     Attributes:
         study: what it is part of.
+        reading: of the paper, LITERAL or ALTERNATIVE.
         topology, locality: in words.
         scenario: what is run, seed and all.
         strategies: which.
         shares: of the documents that are sampled, one after the other; the scenario's if empty.
         exact: whether MULT2 judges all pairs as the paper's; with lists it is run besides then.
         states: of the mergers, how many all documents are routed by.
+        on_sample: whether costs are those of the sampled documents, not of all.
     """
 
     study: str
+    reading: str = LITERAL
     topology: str
     locality: str
     scenario: TreesScenario
@@ -44,11 +48,13 @@ class Run:
     shares: tuple[float, ...] = ()
     exact: bool = False
     states: int = 0
+    on_sample: bool = False
 
     @property
     def label(self) -> str:
         """For progress and errors."""
-        return f"{self.study}, {self.topology}, {self.locality}, seed {self.scenario.seed}"
+        other = "" if self.reading == LITERAL else ", read otherwise"
+        return f"{self.study}, {self.topology}, {self.locality}{other}, seed {self.scenario.seed}"
 
     def run(self) -> list[RunResult]:
         """Run it; raises `SimulationError`."""
@@ -60,7 +66,10 @@ class Run:
         for share in self.shares or (self.scenario.planning.sample_share,):
             planned = sampled(whole.routed, share, self.scenario.seed)
             setting = attrs.evolve(
-                whole, planned=planned, neighbours=None if self.exact else NEIGHBOURS
+                whole,
+                planned=planned,
+                routed=planned if self.on_sample else whole.routed,
+                neighbours=None if self.exact else NEIGHBOURS,
             )
             for strategy in self.strategies:
                 warm_up(strategy)
@@ -74,6 +83,7 @@ class Run:
         mergers = outcome.mergers if self.states else None
         return RunResult(
             study=self.study,
+            reading=self.reading,
             topology=self.topology,
             locality=self.locality,
             brokers=setting.graph.nodes,
@@ -97,7 +107,7 @@ class RunResult:
     """What one strategy came to in a run.
 
     Attributes:
-        study, topology, locality: of the run.
+        study, reading, topology, locality: of the run.
         brokers, links: of the topology.
         share, sampled: of the documents that trees were planned by, and how many these were.
         documents, subscriptions: how many were routed, and to how many.
@@ -108,6 +118,7 @@ class RunResult:
     """
 
     study: str
+    reading: str
     topology: str
     locality: str
     brokers: int

@@ -15,6 +15,7 @@ from typing import Final
 
 import attrs
 
+from gossamer.sim.figures.dissemination.readings import read_otherwise
 from gossamer.sim.figures.dissemination.runs import Run
 from gossamer.sim.studies.dissemination.scenario import (
     Planning,
@@ -98,7 +99,18 @@ def plan_runs(plan: Plan, networks: Sequence[Path]) -> list[Run]:
     made_up.sort(key=lambda run: -run.scenario.topology.brokers)
     shares = [_shares(plan, locality) for locality in LOCALITIES]
     mergers = [_mergers(plan, topology) for topology in (*MADE_UP, ONE_KEYWORD)]
-    return [*shares, *made_up, *mergers, *(_real(plan, file) for file in networks)]
+    real = [_real(plan, file) for file in networks]
+    return [*shares, *made_up, *mergers, *real, *_alternative(plan)]
+
+
+def _alternative(plan: Plan) -> list[Run]:
+    """Costs and mergers as `readings` has them, the largest first."""
+    costs = [
+        read_otherwise(_costs(plan, LINKED, size, locality), TRANSIT_STUB)
+        for size in reversed(plan.sizes)
+        for locality in LOCALITIES
+    ]
+    return [*costs, read_otherwise(_mergers(plan, LINKED), TRANSIT_STUB)]
 
 
 def find_networks(checkout: Path) -> list[Path]:

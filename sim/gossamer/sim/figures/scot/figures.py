@@ -2,6 +2,7 @@
 
 claims.json       verdicts, see `gossamer.sim.figures.common.claims`
 checks.json       the numbers and bounds behind them
+readings.md       both readings of every claim side by side
 runs.parquet      one row a run: what was varied, and all measures
 delays.parquet    largest delay of every 1,000 notifications received, over time
 queues.parquet    longest output queue over time
@@ -16,10 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim, write_claims
+from gossamer.sim.figures.common.readings import (
+    ALTERNATIVE,
+    LITERAL,
+    side_by_side,
+    write_readings,
+)
 from gossamer.sim.figures.scot.burst_claims import check_o6
 from gossamer.sim.figures.scot.claims import check_claims, check_o7
 from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.plots import draw
+from gossamer.sim.figures.scot.readings import READINGS, with_contradictions
 from gossamer.sim.figures.scot.studies import (
     FULL,
     QUICK,
@@ -54,10 +62,13 @@ def reproduce_scot(
     plan = QUICK if quick else FULL
     workload = find_quotes(plan.quotes, Path.cwd())
     found = run_tasks(plan_runs(plan, workload), processes, progress)
-    outcomes = Outcomes(found)
-    claims = [*check_claims(outcomes), check_o6(outcomes), check_o7(outcomes)]
+    literal, alternative = (
+        _checked(Outcomes.of(found, reading)) for reading in (LITERAL, ALTERNATIVE)
+    )
+    claims = with_contradictions(side_by_side(literal, alternative, READINGS))
     with whole_folder(Path(out), replace=False) as folder:
         write_claims(claims, folder)
+        write_readings(claims, folder)
         write_table(_runs(found), folder / "runs.parquet")
         for name in ("delays", "queues"):
             tables = [getattr(one, name) for one in found]
@@ -65,9 +76,13 @@ def reproduce_scot(
         plots = folder / "plots"
         plots.mkdir()
         with plot_style():
-            for name, figure in draw(outcomes):
+            for name, figure in draw(Outcomes.of(found)):
                 save(figure, plots, name)
     return claims
+
+
+def _checked(outcomes: Outcomes) -> list[Claim]:
+    return [*check_claims(outcomes), check_o6(outcomes), check_o7(outcomes)]
 
 
 def _runs(found: Sequence[RunResult]) -> dict[str, Column]:

@@ -9,18 +9,24 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.figures.scot.studies import RunResult
 
 
 @attrs.frozen(eq=False)
 class Outcomes:
-    """The outcomes of all runs.
+    """The outcomes of all runs under a reading of the paper.
 
     Attributes:
         found: one a run.
     """
 
     found: Sequence[RunResult]
+
+    @classmethod
+    def of(cls, found: Sequence[RunResult], reading: str = LITERAL) -> Outcomes:
+        """Those of the runs under a reading."""
+        return cls([one for one in found if one.run.reading == reading])
 
     def places(self, study: str) -> list[int]:
         """The values of x that were run, in order."""

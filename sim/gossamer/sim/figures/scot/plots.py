@@ -6,11 +6,18 @@ from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gossamer.protocol.brokers.scot import ROUTINGS
 from gossamer.sim.figures.scot.outcomes import Outcomes
 from gossamer.sim.figures.scot.studies import BURST, PUBLISHERS, SUBSCRIBERS
-from gossamer.sim.results.plot_style import HEIGHT_IN, WIDTH_IN, legend_below, system_styles
+from gossamer.sim.results.plot_style import (
+    beside,
+    from_zero,
+    legend_below,
+    new_figure,
+    system_styles,
+)
 from gossamer.sim.study.records import Column
 
 # By name of the file: title, measure, what is varied, and its label.
@@ -36,13 +43,15 @@ def draw(found: Outcomes) -> Iterator[tuple[str, Figure]]:
 
 def plot_sweep(found: Outcomes, title: str, measure: str, study: str) -> Figure:
     """A measure over what a study varies, by each way of routing."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes = figure.subplots()
     for routing, style in system_styles(ROUTINGS).items():
         x, y = found.series(measure, study, routing)
         _line(axes, x, y, style.colour, style.dashes, routing, marker="o")
-    axes.set(title=title, xlabel=study, ylim=(0, None))
+    axes.set(title=title, xlabel=study)
+    from_zero(axes)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     legend_below(figure, axes)
     return figure
@@ -51,15 +60,15 @@ def plot_sweep(found: Outcomes, title: str, measure: str, study: str) -> Figure:
 def plot_bursts(found: Outcomes, table: str, column: str, title: str) -> Figure:
     """What happened over time in each burst, side by side."""
     rates = found.places(BURST)
-    figure = Figure(figsize=(WIDTH_IN * 1.2, HEIGHT_IN))
-    panels = figure.subplots(1, len(rates), sharey=True, squeeze=False)[0]
+    figure = new_figure()
+    panels = beside(figure, len(rates), sharey=True)
     for axes, rate in zip(panels, rates, strict=True):
         for routing, style in system_styles(ROUTINGS).items():
             rows = getattr(found.one(BURST, routing, rate), table)
             _line(axes, rows["time_s"], rows[column], style.colour, style.dashes, routing)
         axes.set(title=f"{rate:,} a minute", xlabel="time (s)")
     # Of all panels, as they share the axis, and only now that everything is drawn.
-    panels[0].set_ylim(0, None)
+    from_zero(panels[0])
     panels[0].set_ylabel(title)
     legend_below(figure, panels[0])
     return figure

@@ -7,7 +7,8 @@ What the paper leaves open is chosen here once, before anything was measured:
 - *Subscribers* come one after another, every 2 ms: brokers that flood them are busy then, those
   with most links for seven eighths of the time, but not overloaded.
 - *The HRP* has two subscribers in each cluster, 10 of 5,010 (0.2 %).
-- *Times* of links and brokers are the defaults of `network`, guesses of a small computer's.
+- *Times* of links and brokers are the defaults of `network`, guesses of a small computer's, under
+  the literal reading; `scot.readings` has the alternative, under which everything is run as well.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.scot import ROUTINGS, ScotSettings
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.scot.readings import bursting, steady
 from gossamer.sim.studies.scot.burst import SECOND, Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.overlays import figure_8
 from gossamer.sim.studies.scot.plots import largest_delays, longest_queues
@@ -99,12 +102,14 @@ class Run:
 
     Attributes:
         study: the sweep that it belongs to.
+        reading: of the paper, LITERAL or ALTERNATIVE.
         routing: how the brokers route.
         x: the value of what the study varies.
         burst: what is run, seed and all.
     """
 
     study: str
+    reading: str
     routing: str
     x: int
     burst: Burst
@@ -112,7 +117,8 @@ class Run:
     @property
     def label(self) -> str:
         """For progress and errors."""
-        return f"{self.study} {self.x:,}, {self.routing}, seed {self.burst.seed}"
+        other = "" if self.reading == LITERAL else ", read otherwise"
+        return f"{self.study} {self.x:,}{other}, {self.routing}, seed {self.burst.seed}"
 
     def run(self) -> RunResult:
         """Run it; raises `SimulationError`."""
@@ -168,7 +174,12 @@ def find_quotes(number: int, folder: Path) -> Quotes:
 
 def plan_runs(plan: Plan, workload: Workload) -> list[Run]:
     """All runs: a small one first, which runs alone and compiles, then the longest."""
-    runs = [*_subscribers(plan, workload), *_publishers(plan, workload), *_bursts(plan, workload)]
+    runs = [
+        run
+        for reading in (LITERAL, ALTERNATIVE)
+        for study in (_subscribers, _publishers, _bursts)
+        for run in study(plan, reading, workload)
+    ]
     return [runs[0], *sorted(runs[1:], key=_size, reverse=True)]
 
 
@@ -178,7 +189,7 @@ def _size(run: Run) -> int:
     return published + burst.burst_notifications
 
 
-def _subscribers(plan: Plan, workload: Workload) -> Iterator[Run]:
+def _subscribers(plan: Plan, reading: str, workload: Workload) -> Iterator[Run]:
     """Fig. 9 and 10(a)."""
     for subscribers in plan.subscribers:
         burst = attrs.evolve(
@@ -188,10 +199,10 @@ def _subscribers(plan: Plan, workload: Workload) -> Iterator[Run]:
             notifications=plan.subscribers_notifications,
             per_minute=60,
         )
-        yield from _each(SUBSCRIBERS, subscribers, burst)
+        yield from _each(SUBSCRIBERS, reading, subscribers, steady(reading, burst))
 
 
-def _publishers(plan: Plan, workload: Workload) -> Iterator[Run]:
+def _publishers(plan: Plan, reading: str, workload: Workload) -> Iterator[Run]:
     """Fig. 10(b) to (d)."""
     for publishers in plan.publishers:
         burst = attrs.evolve(
@@ -201,10 +212,10 @@ def _publishers(plan: Plan, workload: Workload) -> Iterator[Run]:
             notifications=plan.publishers_notifications,
             per_minute=100,
         )
-        yield from _each(PUBLISHERS, publishers, burst)
+        yield from _each(PUBLISHERS, reading, publishers, steady(reading, burst))
 
 
-def _bursts(plan: Plan, workload: Workload) -> Iterator[Run]:
+def _bursts(plan: Plan, reading: str, workload: Workload) -> Iterator[Run]:
     """Fig. 11."""
     for rate in plan.rates:
         burst = attrs.evolve(
@@ -217,7 +228,7 @@ def _bursts(plan: Plan, workload: Workload) -> Iterator[Run]:
             burst_per_minute=rate,
             burst_subscribers=2,
         )
-        yield from _each(BURST, rate, burst)
+        yield from _each(BURST, reading, rate, bursting(reading, burst))
 
 
 def _basis(workload: Workload) -> Burst:
@@ -231,10 +242,10 @@ def _basis(workload: Workload) -> Burst:
     )
 
 
-def _each(study: str, x: int, burst: Burst) -> Iterator[Run]:
+def _each(study: str, reading: str, x: int, burst: Burst) -> Iterator[Run]:
     for routing in ROUTINGS:
         chosen = attrs.evolve(burst, settings=ScotSettings(routing=routing))
-        yield Run(study=study, routing=routing, x=x, burst=chosen)
+        yield Run(study=study, reading=reading, routing=routing, x=x, burst=chosen)
 
 
 def stacked(found: Sequence[RunResult], tables: Sequence[dict[str, Column]]) -> dict[str, Column]:
@@ -243,6 +254,7 @@ def stacked(found: Sequence[RunResult], tables: Sequence[dict[str, Column]]) -> 
     runs = [one.run for one in found]
     return {
         "study": np.repeat([run.study for run in runs], lengths),
+        "reading": np.repeat([run.reading for run in runs], lengths),
         "routing": np.repeat([run.routing for run in runs], lengths),
         "x": np.repeat([run.x for run in runs], lengths),
         **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]},

@@ -28,10 +28,16 @@ from gossamer.sim.figures.vinifera.studies import (
 from gossamer.sim.results.plot_style import (
     GREY,
     HEIGHT_IN,
-    WIDTH_IN,
+    beside,
+    draw_band,
+    draw_intervals,
+    draw_line,
+    from_zero,
     legend_below,
+    new_figure,
     per_cent,
     plot_style,
+    population_handle,
     save,
     system_styles,
 )
@@ -80,16 +86,20 @@ def _pair(
 
 def plot_sweep(found: Measurements, study: str, measure: str, title: str, label: str) -> Figure:
     """A measure over what a study varies, for both systems and kinds of subscriptions."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes = figure.subplots()
     for system, style in system_styles((VINIFERA, BASELINE)).items():
         for kind in KINDS:
             x, y = found.series(measure, study, system, kind)
+            half = found.half_intervals(measure, study, system, kind)
             if len(x) == 1:  # the baseline has no friend links to vary
-                x, y = _across(found.places(study, VINIFERA, kind), y)
-            axes.plot(
+                places = found.places(study, VINIFERA, kind)
+                x, y, half = np.array(places), np.repeat(y, len(places)), half.repeat(len(places))
+            draw_intervals(
+                axes,
                 x,
                 y,
+                half,
                 color=style.colour,
                 linestyle=style.dashes,
                 marker=_MARKERS[kind],
@@ -97,19 +107,16 @@ def plot_sweep(found: Measurements, study: str, measure: str, title: str, label:
                 alpha=_ALPHA[kind],
                 label=f"{style.label}, {kind}",
             )
-    axes.set(title=title, xlabel=label, ylim=(0, None))
+    axes.set(title=title, xlabel=label)
+    from_zero(axes)
     if measure != "path_length_mean":
         per_cent(axes.yaxis)
     if study == SIZES:
         _logarithmic(axes, found.places(study, VINIFERA, RANDOM))
     elif study != RATES:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure, axes)
+    legend_below(figure, axes, note=found.note_of(study))
     return figure
-
-
-def _across(places: list[float], y: Column) -> tuple[Column, Column]:
-    return np.array(places), np.repeat(y, len(places))
 
 
 def _logarithmic(axes: Axes, places: list[float]) -> None:
@@ -122,8 +129,8 @@ def _logarithmic(axes: Axes, places: list[float]) -> None:
 
 def plot_load(found: Measurements) -> Figure:
     """Cumulative distribution of load for 1, 2 and 3 attributes, a panel for each kind."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
-    panels = figure.subplots(1, 2, sharey=True)
+    figure = new_figure()
+    panels = beside(figure, 2, sharey=True)
     for axes, kind in zip(panels, (SKEWED, RANDOM), strict=True):
         for system, style in system_styles((VINIFERA, BASELINE)).items():
             for attributes, alpha in zip(_LOAD_ATTRIBUTES, _SHADES, strict=True):
@@ -152,26 +159,22 @@ def plot_load(found: Measurements) -> Figure:
 
 def plot_hours(found: Measurements, trace: Trace, measure: str, title: str) -> Figure:
     """A measure hour by hour under churn, a panel for each kind, over the nodes online."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN + 0.9))
+    figure = new_figure(HEIGHT_IN + 0.9)
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
     for axes, kind in zip(panels, KINDS, strict=True):
         for system, style in system_styles((VINIFERA, BASELINE, RESILIENT)).items():
-            hours = found.hours(CHURN, system, kind)
-            known = np.isfinite(hours[measure])
-            axes.plot(
-                hours["hour"][known] + trace.first_hour,
-                hours[measure][known],
-                color=style.colour,
-                linestyle=style.dashes,
-                label=style.label,
-            )
+            hours, values, half = found.hourly(measure, CHURN, system, kind)
+            draw_line(axes, hours + trace.first_hour, values, style, marker="")
+            draw_band(axes, hours + trace.first_hour, values, half, style.colour)
         axes.set(title=f"{title}, {kind} subscriptions")
         if measure != "path_length":
             per_cent(axes.yaxis)
-        hours = found.hours(CHURN, VINIFERA, kind)
-        _show_population(axes, hours["hour"] + trace.first_hour, hours["population"])
-    panels[1].set(xlabel="time (hours)", ylim=(0, None))
-    legend_below(figure, panels[0])
+        table = found.hours(CHURN, VINIFERA, kind)
+        _show_population(axes, table["hour"] + trace.first_hour, table["population"])
+    panels[1].set(xlabel="time (hours)")
+    from_zero(panels[1])
+    handles = [*panels[0].get_legend_handles_labels()[0], population_handle()]
+    legend_below(figure, panels[0], handles, note=found.note_of(CHURN))
     return figure
 
 

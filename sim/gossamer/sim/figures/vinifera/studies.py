@@ -21,11 +21,11 @@ from gossamer.sim.figures.common.points import Point
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
 )
+from gossamer.sim.studies.worlds.network import Link
 
 RANDOM, SKEWED = "random", "skewed"
 KINDS = (RANDOM, SKEWED)

@@ -9,12 +9,14 @@ queues.parquet  input queues of the core over time
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL, side_by_side
 from gossamer.sim.figures.covering.bursts.incremental import check_incremental
 from gossamer.sim.figures.covering.bursts.outcomes import Outcomes
 from gossamer.sim.figures.covering.bursts.plots import draw_bursts
@@ -22,6 +24,7 @@ from gossamer.sim.figures.covering.bursts.runs import Bursts, RunResult
 from gossamer.sim.figures.covering.bursts.selective import check_comparison
 from gossamer.sim.figures.covering.bursts.studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.bursts.sweeps import check_sweeps
+from gossamer.sim.figures.covering.readings.readings import READINGS
 from gossamer.sim.study.records import Column, Table
 
 
@@ -30,12 +33,18 @@ def _tasks(quick: bool) -> list[Bursts]:
 
 
 def _check(outcomes: Sequence[Sequence[RunResult]]) -> list[Claim]:
-    found = Outcomes.of(outcomes)
+    literal, alternative = (
+        _checked(Outcomes.of(outcomes, reading)) for reading in (LITERAL, ALTERNATIVE)
+    )
+    return side_by_side(literal, alternative, READINGS)
+
+
+def _checked(found: Outcomes) -> list[Claim]:
     return [*check_comparison(found), *check_sweeps(found), *check_incremental(found)]
 
 
 def _tables(outcomes: Sequence[Sequence[RunResult]]) -> dict[str, Table]:
-    found = Outcomes.of(outcomes).found
+    found = list(chain.from_iterable(outcomes))
     return {
         "bursts": _bursts_table(found),
         "core": _stack(found, [one.core for one in found]),
@@ -64,6 +73,7 @@ def _stack(found: Sequence[RunResult], parts: Sequence[Table]) -> dict[str, Colu
     runs = [one.run for one in found]
     keys: Mapping[str, Column] = {
         "study": np.repeat([run.study for run in runs], lengths),
+        "reading": np.repeat([run.reading for run in runs], lengths),
         "covering": np.repeat([run.covering for run in runs], lengths),
         "x": np.repeat([run.x for run in runs], lengths),
     }

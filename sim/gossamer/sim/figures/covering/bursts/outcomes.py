@@ -10,24 +10,28 @@ import attrs
 import numpy as np
 
 from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.figures.covering.bursts.runs import RunResult
 from gossamer.sim.figures.covering.bursts.studies import COMPARED, DEGREES, UNSUBSCRIPTIONS
 
 
 @attrs.frozen(eq=False)
 class Outcomes:
-    """The outcomes of all bursts.
+    """The outcomes of all bursts under a reading of the papers.
 
     Attributes:
         found: one a burst.
+        reading: LITERAL or ALTERNATIVE.
     """
 
     found: Sequence[RunResult]
+    reading: str = LITERAL
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[RunResult]]) -> Outcomes:
+    def of(cls, outcomes: Sequence[Sequence[RunResult]], reading: str = LITERAL) -> Outcomes:
         """From what `run_tasks` returns."""
-        return cls(list(chain.from_iterable(outcomes)))
+        every = chain.from_iterable(outcomes)
+        return cls([one for one in every if one.run.reading == reading], reading)
 
     def has(self, study: str) -> bool:
         """Whether the study was run."""

@@ -22,11 +22,13 @@ from gossamer.sim.figures.covering.bursts.studies import (
     UNSUBSCRIPTIONS,
 )
 from gossamer.sim.results.plot_style import (
-    HEIGHT_IN,
-    WIDTH_IN,
     SystemStyle,
+    beside,
     covering_styles,
+    draw_line,
+    from_zero,
     legend_below,
+    new_figure,
     per_cent,
 )
 
@@ -104,7 +106,8 @@ def plot_queues(bursts: Sequence[RunResult]) -> Figure:
             linestyle=style.dashes,
             label=style.label,
         )
-    axes.set(title="Longest core queue", xlabel="time (s)", ylim=(0, None))
+    axes.set(title="Longest core queue", xlabel="time (s)")
+    from_zero(axes)
     legend_below(figure, axes)
     return figure
 
@@ -113,14 +116,7 @@ def plot_delays(bursts: Sequence[RunResult]) -> Figure:
     """Mean publication delay over the time of publication."""
     figure, axes = _plot()
     for one, style in _styled(bursts):
-        known = np.isfinite(one.delays["delay_mean_s"])
-        axes.plot(
-            one.delays["time_s"][known],
-            one.delays["delay_mean_s"][known],
-            color=style.colour,
-            linestyle=style.dashes,
-            label=style.label,
-        )
+        draw_line(axes, one.delays["time_s"], one.delays["delay_mean_s"], style)
     axes.set_yscale("log")
     axes.set(title="Publication delay (s)", xlabel="published at (s)")
     legend_below(figure, axes)
@@ -132,19 +128,23 @@ def plot_false_positives(one: RunResult) -> Figure:
     figure, axes = _plot()
     core = one.core
     shares = core["false_positives"] / np.maximum(core["arrived"], 1)
-    axes.bar([*core["broker"], "all brokers"], [*shares, one.measures["false_positives"]])
-    axes.set(title="False positives, share of publications")
+    style = covering_styles([one.run.covering])[one.run.covering]
+    names = [*core["broker"], "all brokers"]
+    heights = [*shares, one.measures["false_positives"]]
+    axes.bar(names, heights, color=style.colour, label=style.label)
+    axes.set(title="False positives, share of publications", ylim=(0, 1.1 * max(0.01, *heights)))
+    legend_below(figure, axes)
     per_cent(axes.yaxis)
     return figure
 
 
 def plot_sweep(found: Outcomes, study: str, pruned: str, label: str) -> Figure:
     """Delay, longest queue and tables over what a study varies, for active covering and pruning."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     delay = "delay_mean_s" if study == INCREMENTAL else "measured_s"
     panels = {"Delay (s)": delay, "Longest core queue": "queue_max", "Core table": "table_core"}
     styles = covering_styles((ACTIVE, pruned))
-    for axes, (title, measure) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+    for axes, (title, measure) in zip(beside(figure, len(panels)), panels.items(), strict=True):
         for covering, style in styles.items():
             x, y = found.series(measure, study, covering)
             axes.plot(
@@ -160,13 +160,13 @@ def plot_sweep(found: Outcomes, study: str, pruned: str, label: str) -> Figure:
             axes.set_yscale("log")
             legend_below(figure, axes)
         else:
-            axes.set_ylim(0, None)
+            from_zero(axes)
         axes.set(title=title, xlabel=label)
     return figure
 
 
 def _plot() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     return figure, figure.subplots()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.index import compiled_index
+from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     SECOND,
     BurstResult,
@@ -36,6 +37,7 @@ class Run:
 
     Attributes:
         study: the sweep that it belongs to.
+        reading: of the papers, LITERAL or ALTERNATIVE.
         covering: how the brokers cover.
         x: the value of what the study varies.
         burst: what is run, seed and all.
@@ -44,6 +46,7 @@ class Run:
     """
 
     study: str
+    reading: str = LITERAL
     covering: str
     x: float
     burst: UnsubscriptionBurst
@@ -80,7 +83,8 @@ class Bursts:
         """For progress and errors."""
         first = self.runs[0]
         coverings = ", ".join(dict.fromkeys(run.covering for run in self.runs))
-        return f"{first.study} {first.x:g}, {coverings}, seed {first.burst.seed}"
+        other = "" if first.reading == LITERAL else ", read otherwise"
+        return f"{first.study} {first.x:g}{other}, {coverings}, seed {first.burst.seed}"
 
     def run(self) -> list[RunResult]:
         """Run them; raises `SimulationError`."""
@@ -101,7 +105,8 @@ def measure(run: Run, result: BurstResult) -> RunResult:
     ``delay_mean_s``, ``delay_max_s``: of all deliveries; ``measured_s``: mean delay of those
     publications that the paper reports; ``steady_s``: of the last tenth; ``queue_max``: longest
     input queue of a core broker; ``triggered_first``, ``triggered_last``, ``triggered_max``:
-    triggered messages at the first and last core broker, and at the one that gets most;
+    triggered messages that the first and last core broker get, and the one that gets most;
+    ``onward_first``, ``onward_last``, ``onward_max``: those that they send on;
     ``table_core``: mean table at the core; ``false_positives`` and ``false_positives_core``: share
     of publications between brokers, and of those that core brokers get.
     """
@@ -110,6 +115,7 @@ def measure(run: Run, result: BurstResult) -> RunResult:
     begin, end = run.measured or (0, int(result.published[-1]) + 1)
     last_tenth = times >= np.quantile(result.published, 0.9)
     triggered = list(result.triggered.values())
+    onward = [result.tallies[name].triggered_onward for name in result.core]
     core = [result.tallies[name] for name in result.core]
     measures = {
         "delay_mean_s": _mean(delays),
@@ -120,6 +126,9 @@ def measure(run: Run, result: BurstResult) -> RunResult:
         "triggered_first": float(triggered[0]),
         "triggered_last": float(triggered[-1]),
         "triggered_max": float(max(triggered)),
+        "onward_first": float(onward[0]),
+        "onward_last": float(onward[-1]),
+        "onward_max": float(max(onward)),
         "table_core": float(np.mean(list(result.tables.values()))),
         "false_positives": _share(result.false_positives, result.publications),
         "false_positives_core": _share(

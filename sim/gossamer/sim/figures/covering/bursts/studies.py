@@ -8,6 +8,8 @@ What the papers leave open is chosen here once, before anything was measured:
   seven matches for each of its 21,000 publications. The incremental paper says nothing.
 - *Statistics* hold as many publications: selective covering has 8,400 s of them before the burst,
   the others, which keep none, a minute. (A first run had 600 s; see docs/covering.md.)
+- *Readings.* All of it is run under the literal reading and under the alternative of
+  `covering.readings.readings`; what follows is the literal one.
 - *Service times* of the incremental paper are its Table II, each covering its own column; packed,
   selective and incremental are active covering's. The selective paper gives none, but says that
   its congested brokers "processed publications and subscriptions at a rate of only 3.3 per
@@ -23,11 +25,17 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL
 from gossamer.sim.figures.covering.bursts.runs import Bursts, Run
+from gossamer.sim.figures.covering.readings.readings import (
+    incremental_times,
+    selective_times,
+    settings_of,
+    table_ii,
+)
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II, FixedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
+from gossamer.sim.studies.tree_brokers.placement import BEHIND_CORE, REGION
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
 
 COMPARED: Final = "compared"
@@ -40,12 +48,6 @@ SELECTIVE: Final = "selective"
 
 # Besides the root, a publication matches so many of the subscriptions that it covers.
 CHILDREN_MATCHED: Final = 6
-
-CONGESTED: Final = FixedTimes(
-    subscription=300_000,
-    unsubscription=TABLE_II[ACTIVE].unsubscription,
-    publication=TABLE_II[ACTIVE].publication,
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -133,11 +135,10 @@ def plan_bursts(plan: Plan) -> list[Bursts]:
     A small one comes first, for it runs alone and compiles; then the longest.
     """
     runs = [
-        *_compared(plan),
-        *_fewer(plan),
-        *_degrees(plan),
-        *_clustered(plan),
-        *_incremental(plan),
+        run
+        for reading in (LITERAL, ALTERNATIVE)
+        for study in (_compared, _fewer, _degrees, _clustered, _incremental)
+        for run in study(plan, reading)
     ]
     tasks = [Bursts(runs=shared) for shared in _shared(runs)]
     clustered = [task for task in tasks if task.runs[0].study == CLUSTERED]
@@ -154,50 +155,52 @@ def _shared(runs: Sequence[Run]) -> Iterator[list[Run]]:
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         burst = run.burst
-        key = (burst.overlay.name, burst.workload, burst.clustered, run.covering == LAZY)
+        key = (burst.overlay.name, burst.workload, burst.placement, run.covering == LAZY)
         groups.setdefault(key, []).append(run)
     yield from groups.values()
 
 
-def _compared(plan: Plan) -> Iterator[Run]:
+def _compared(plan: Plan, reading: str) -> Iterator[Run]:
     """Selective paper, Sec. V-B, Fig. 7."""
     for covering in (ACTIVE, LAZY, PACKED, SELECTIVE):
-        burst = _selective(plan, covering)
-        yield _run(plan, COMPARED, covering, plan.unsubscriptions, burst)
-        if plan.with_table_ii:
+        burst = _selective(plan, reading, covering)
+        yield _run(plan, reading, COMPARED, covering, plan.unsubscriptions, burst)
+        if plan.with_table_ii and reading == LITERAL:
             aftermath = plan.measured_s[1] * SECOND
-            burst = attrs.evolve(burst, service=_table_ii(covering), aftermath=aftermath)
-            yield _run(plan, COMPARED_TABLE_II, covering, plan.unsubscriptions, burst)
+            burst = attrs.evolve(burst, service=table_ii(covering), aftermath=aftermath)
+            yield _run(plan, reading, COMPARED_TABLE_II, covering, plan.unsubscriptions, burst)
 
 
-def _fewer(plan: Plan) -> Iterator[Run]:
+def _fewer(plan: Plan, reading: str) -> Iterator[Run]:
     """Selective paper, Sec. V-C, Fig. 8; most unsubscriptions are those of `_compared`."""
     for number in plan.fewer:
         for covering in (ACTIVE, SELECTIVE):
             burst = attrs.evolve(
-                _selective(plan, covering),
+                _selective(plan, reading, covering),
                 unsubscriptions=number,
                 unsubscribe_every=plan.unsubscribe_s * SECOND // number,
             )
-            yield _run(plan, UNSUBSCRIPTIONS, covering, number, burst)
+            yield _run(plan, reading, UNSUBSCRIPTIONS, covering, number, burst)
 
 
-def _degrees(plan: Plan) -> Iterator[Run]:
+def _degrees(plan: Plan, reading: str) -> Iterator[Run]:
     """Selective paper, Sec. V-D, Fig. 9; the default degree is that of `_compared`."""
     for degree in plan.degrees:
         if degree != plan.degree:
             for covering in (ACTIVE, SELECTIVE):
-                yield _run(plan, DEGREES, covering, degree, _selective(plan, covering, degree))
+                burst = _selective(plan, reading, covering, degree)
+                yield _run(plan, reading, DEGREES, covering, degree, burst)
 
 
-def _clustered(plan: Plan) -> Iterator[Run]:
+def _clustered(plan: Plan, reading: str) -> Iterator[Run]:
     """Selective paper, Sec. V-E, Fig. 10."""
     for covering in (ACTIVE, SELECTIVE):
-        burst = attrs.evolve(_selective(plan, covering), clustered=True)
-        yield _run(plan, CLUSTERED, covering, plan.degree, burst)
+        placement = BEHIND_CORE if reading == LITERAL else REGION
+        burst = attrs.evolve(_selective(plan, reading, covering), placement=placement)
+        yield _run(plan, reading, CLUSTERED, covering, plan.degree, burst)
 
 
-def _incremental(plan: Plan) -> Iterator[Run]:
+def _incremental(plan: Plan, reading: str) -> Iterator[Run]:
     """Incremental paper, Sec. V-A2 and V-A3, Fig. 6 and 7."""
     for triggered in plan.triggered:
         default = triggered == plan.triggered[-1]
@@ -205,8 +208,8 @@ def _incremental(plan: Plan) -> Iterator[Run]:
             burst = UnsubscriptionBurst(
                 overlay=controlled_49(),
                 workload=CoveringWorkload(round(plan.large / (triggered + 1)), triggered),
-                settings=TreeSettings(covering=covering, drop_unpaid=False),
-                service=_table_ii(covering),
+                settings=settings_of(reading, covering),
+                service=incremental_times(reading, covering),
                 unsubscriptions=plan.roots_taken,
                 subscribe_every=SECOND // 10,
                 publish_every=plan.large_publish_ms * 1_000,
@@ -215,18 +218,22 @@ def _incremental(plan: Plan) -> Iterator[Run]:
                 drain=14_400 * SECOND,
                 reach=_reach(triggered),
             )
-            yield Run(study=INCREMENTAL, covering=covering, x=triggered, burst=burst)
+            yield Run(
+                study=INCREMENTAL, reading=reading, covering=covering, x=triggered, burst=burst
+            )
 
 
-def _selective(plan: Plan, covering: str, degree: int | None = None) -> UnsubscriptionBurst:
+def _selective(
+    plan: Plan, reading: str, covering: str, degree: int | None = None
+) -> UnsubscriptionBurst:
     degree = plan.degree if degree is None else degree
     history_s = plan.history_s if covering == SELECTIVE else plan.calm_s
     window = (plan.history_s + plan.unsubscribe_s) * SECOND
     return UnsubscriptionBurst(
         overlay=controlled_55(),
         workload=CoveringWorkload(round(plan.subscriptions / (degree + 1)), degree),
-        settings=TreeSettings(covering=covering, drop_unpaid=False, statistics_window=window),
-        service=CONGESTED,
+        settings=settings_of(reading, covering, statistics_window=window),
+        service=selective_times(reading, covering),
         unsubscriptions=plan.unsubscriptions,
         unsubscribe_every=plan.unsubscribe_s * SECOND // plan.unsubscriptions,
         calm=history_s * SECOND,
@@ -236,15 +243,20 @@ def _selective(plan: Plan, covering: str, degree: int | None = None) -> Unsubscr
     )
 
 
-def _run(plan: Plan, study: str, covering: str, x: float, burst: UnsubscriptionBurst) -> Run:
+def _run(
+    plan: Plan, reading: str, study: str, covering: str, x: float, burst: UnsubscriptionBurst
+) -> Run:
     begin, end = plan.measured_s
     measured = (begin * SECOND, end * SECOND)
-    return Run(study=study, covering=covering, x=float(x), burst=burst, measured=measured)
+    return Run(
+        study=study,
+        reading=reading,
+        covering=covering,
+        x=float(x),
+        burst=burst,
+        measured=measured,
+    )
 
 
 def _reach(degree: int) -> float:
     return 1 + CHILDREN_MATCHED / (degree + 1)
-
-
-def _table_ii(covering: str) -> FixedTimes:
-    return TABLE_II.get(covering, TABLE_II[ACTIVE])

@@ -92,7 +92,7 @@ def check_p7(found: Outcomes) -> Claim:
             ),
             Check(
                 name=f"active's longest queue, {span}",
-                value=float(queues[-1] / queues[0]),
+                value=float(queues[-1] / max(queues[0], 1.0)),
                 unit=RATIO,
                 paper="grows",
                 low=2,

@@ -12,6 +12,8 @@ from typing import Final
 
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL, side_by_side
+from gossamer.sim.figures.covering.readings.readings import READINGS
 from gossamer.sim.figures.covering.scenes.mobile_claims import check_i5, check_p9
 from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_mobile
@@ -19,8 +21,11 @@ from gossamer.sim.figures.covering.scenes.scenes import SceneResult, Scenes
 
 
 def _check(outcomes: Sequence[Sequence[SceneResult]]) -> list[Claim]:
-    found = Scenes.of(outcomes)
-    return [check_p9(found), check_i5(found)]
+    literal, alternative = (
+        [check_p9(found), check_i5(found)]
+        for found in (Scenes.of(outcomes, LITERAL), Scenes.of(outcomes, ALTERNATIVE))
+    )
+    return side_by_side(literal, alternative, READINGS)
 
 
 MOBILE: Final = Experiment(
@@ -28,5 +33,5 @@ MOBILE: Final = Experiment(
     tasks=plan_mobile,
     check=_check,
     tables=lambda outcomes: Scenes.of(outcomes).tables("mobile"),
-    draw=lambda outcomes: draw_mobile(Scenes.of(outcomes)),
+    draw=lambda outcomes: draw_mobile(Scenes.of(outcomes, LITERAL)),
 )

@@ -1,8 +1,8 @@
 """The scenes behind the mobile figures: what is run, at which sizes.
 
 - *The game* (selective paper, Sec. V-F) has the service times of that paper's congested brokers
-  (`bursts.studies`), one publication every two seconds, whose rate the paper does not tell, and
-  half of its six hours.
+  (`covering.readings`), one publication every two seconds, whose rate the paper does not tell,
+  and half of its six hours.
 - *The city* (incremental paper, Sec. V-B) is seen for the four minutes around the peak of the
   morning. One publication stands for twenty, and takes a broker twenty times what Table II says:
   brokers are as busy, at a twentieth of the events.
@@ -15,12 +15,15 @@ from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import TreeSettings
-from gossamer.sim.figures.covering.bursts.studies import CONGESTED
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.covering.readings.readings import (
+    incremental_times,
+    selective_times,
+    settings_of,
+)
 from gossamer.sim.figures.covering.scenes.scenes import SceneRun, SharedRuns
-from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.workloads.commuters import Commuters
-from gossamer.sim.studies.tree_brokers.workloads.game import Game
+from gossamer.sim.studies.tree_brokers.workloads.game import EACH, IN_TURN, Game
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene, standing_for
 
 GAME, CITY = "game", "city"
@@ -54,15 +57,20 @@ QUICK: Final = Plan(players=200, game_minutes=20, subscribers=500, rush_minutes=
 
 
 def plan_mobile(quick: bool) -> list[SharedRuns]:
-    """Both scenes under active covering and the papers' pruning; the longest comes first."""
+    """Both scenes under active covering and the papers' pruning, for both readings; the longest
+    come first."""
     plan = QUICK if quick else FULL
     return [
-        SharedRuns(runs=_city_runs(plan)),
-        *(SharedRuns(runs=_game_runs(plan, case)) for case in (EVERYBODY, MONITORS)),
+        *(SharedRuns(runs=_city_runs(plan, reading)) for reading in (LITERAL, ALTERNATIVE)),
+        *(
+            SharedRuns(runs=_game_runs(plan, reading, case))
+            for reading in (LITERAL, ALTERNATIVE)
+            for case in (EVERYBODY, MONITORS)
+        ),
     ]
 
 
-def _city_runs(plan: Plan) -> list[SceneRun]:
+def _city_runs(plan: Plan, reading: str) -> list[SceneRun]:
     workload = Commuters(
         subscribers=plan.subscribers,
         rush=plan.rush_minutes * MINUTE,
@@ -71,12 +79,13 @@ def _city_runs(plan: Plan) -> list[SceneRun]:
     return [
         SceneRun(
             study=CITY,
+            reading=reading,
             case=RUSH,
             covering=covering,
             scene=Scene(
                 workload=workload,
-                settings=_settings(covering),
-                service=standing_for(TABLE_II[ACTIVE], plan.standing_for),
+                settings=settings_of(reading, covering),
+                service=standing_for(incremental_times(reading, ACTIVE), plan.standing_for),
                 span=2 * plan.rush_minutes * MINUTE,
                 drain=40 * MINUTE,
                 sample_every=SECOND,
@@ -86,28 +95,26 @@ def _city_runs(plan: Plan) -> list[SceneRun]:
     ]
 
 
-def _game_runs(plan: Plan, case: str) -> list[SceneRun]:
+def _game_runs(plan: Plan, reading: str, case: str) -> list[SceneRun]:
     workload = Game(
         players=plan.players,
         player_every=SECOND if case == EVERYBODY else 0,
         publish_every=2 * SECOND,
+        monitors_move=IN_TURN if reading == LITERAL else EACH,
     )
     return [
         SceneRun(
             study=GAME,
+            reading=reading,
             case=case,
             covering=covering,
             scene=Scene(
                 workload=workload,
-                settings=_settings(covering),
-                service=CONGESTED,
+                settings=settings_of(reading, covering),
+                service=selective_times(reading, ACTIVE),
                 span=plan.game_minutes * MINUTE,
                 sample_every=10 * SECOND,
             ),
         )
         for covering in (ACTIVE, SELECTIVE)
     ]
-
-
-def _settings(covering: str) -> TreeSettings:
-    return TreeSettings(covering=covering, drop_unpaid=False)

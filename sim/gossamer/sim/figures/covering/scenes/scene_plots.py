@@ -21,12 +21,14 @@ from gossamer.sim.figures.covering.scenes.workflow_studies import TOGETHER, WORK
 from gossamer.sim.results.plot_style import (
     BLUE,
     GREY,
-    HEIGHT_IN,
     ORANGE,
     VERMILION,
-    WIDTH_IN,
+    beside,
     covering_styles,
+    draw_line,
+    from_zero,
     legend_below,
+    new_figure,
 )
 from gossamer.sim.studies.tree_brokers.overlay.topology import (
     BrokerOverlay,
@@ -80,34 +82,27 @@ def plot_panels(
     panels: dict[str, Sequence[SceneResult]], column: str, *, log: bool = False
 ) -> Figure:
     """A column over time, a panel for each title, a line for each covering."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
-    drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    figure = new_figure()
+    drawn = beside(figure, len(panels), sharey=True)
     for axes, (title, runs) in zip(drawn, panels.items(), strict=True):
         styles = covering_styles([one.task.covering for one in runs])
         for one in runs:
             style = styles[one.task.covering]
-            known = np.isfinite(one.times[column])
-            axes.plot(
-                one.times["time_s"][known] / 60,
-                one.times[column][known],
-                color=style.colour,
-                linestyle=style.dashes,
-                label=style.label,
-            )
+            draw_line(axes, one.times["time_s"] / 60, one.times[column], style)
         if log:
             axes.set_yscale("log")
-        else:
-            axes.set_ylim(0, None)
-        axes.set(title=title, xlabel="time (minutes)")
+        axes.set(title=title.replace(", ", ",\n"), xlabel="time (minutes)")
+    if not log:
+        from_zero(drawn[0])
     legend_below(figure, drawn[0])
     return figure
 
 
 def plot_tiers(runs: Sequence[SceneResult]) -> Figure:
     """Publications that a broker of each tier got, and the false positives among them."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     panels = {"received": "Publications at a broker", "false_positives": "False positives"}
-    for axes, (column, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+    for axes, (column, title) in zip(beside(figure, 2), panels.items(), strict=True):
         width = 0.8 / len(runs)
         styles = covering_styles([one.task.covering for one in runs])
         for place, one in enumerate(runs):
@@ -123,7 +118,7 @@ def plot_tiers(runs: Sequence[SceneResult]) -> Figure:
 
 def plot_overlay(overlay: BrokerOverlay) -> Figure:
     """Who is linked to whom, coloured by tier, regions side by side."""
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     axes: Axes = figure.subplots()
     graph = overlay.graph
     places = _radial(graph)
@@ -138,7 +133,7 @@ def plot_overlay(overlay: BrokerOverlay) -> Figure:
     axes.set_aspect("equal")
     axes.margins(0.04)
     axes.set_axis_off()
-    axes.legend(loc="center left", bbox_to_anchor=(1.05, 0.5))
+    legend_below(figure, axes)
     return figure
 
 

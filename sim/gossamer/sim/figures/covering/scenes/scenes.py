@@ -14,6 +14,7 @@ from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.figures.common.points import Floats
+from gossamer.sim.figures.common.readings import LITERAL
 from gossamer.sim.studies.tree_brokers.overlay.topology import CORE
 from gossamer.sim.studies.tree_brokers.workloads.performance import Performance, Stage
 from gossamer.sim.studies.tree_brokers.workloads.scene import SECOND, Scene
@@ -31,12 +32,14 @@ class SceneRun:
 
     Attributes:
         study: the figure that it belongs to.
+        reading: of the papers, LITERAL or ALTERNATIVE.
         case: what the study varies, in words.
         covering: how the brokers cover.
         scene: what is run, seed and all.
     """
 
     study: str
+    reading: str = LITERAL
     case: str
     covering: str
     scene: Scene
@@ -55,7 +58,9 @@ class SharedRuns:
     def label(self) -> str:
         """For progress and errors."""
         first = self.runs[0]
-        return f"{first.study}, {first.case}, {', '.join(run.covering for run in self.runs)}"
+        other = "" if first.reading == LITERAL else ", read otherwise"
+        coverings = ", ".join(run.covering for run in self.runs)
+        return f"{first.study}, {first.case}{other}, {coverings}"
 
     def run(self) -> list[SceneResult]:
         """Run them; raises `SimulationError`."""
@@ -167,14 +172,15 @@ def _by_broker(task: SceneRun, result: Performance) -> dict[str, Column]:
 
 @attrs.frozen(eq=False)
 class Scenes:
-    """The outcomes of all scenes of a part."""
+    """The outcomes of all scenes of a part under a reading of the papers, or under both."""
 
     outcomes: Sequence[SceneResult]
 
     @classmethod
-    def of(cls, outcomes: Sequence[Sequence[SceneResult]]) -> Scenes:
-        """From what `run_tasks` returns."""
-        return cls(list(chain.from_iterable(outcomes)))
+    def of(cls, outcomes: Sequence[Sequence[SceneResult]], *readings: str) -> Scenes:
+        """From what `run_tasks` returns; without ``readings`` under both."""
+        every = chain.from_iterable(outcomes)
+        return cls([one for one in every if not readings or one.task.reading in readings])
 
     def one(self, study: str, covering: str, case: str) -> SceneResult:
         """The only scene of a study with that case and covering."""
@@ -207,6 +213,7 @@ class Scenes:
         tasks = [one.task for one in self.outcomes]
         keys: dict[str, Column] = {
             "study": np.repeat([task.study for task in tasks], lengths),
+            "reading": np.repeat([task.reading for task in tasks], lengths),
             "case": np.repeat([task.case for task in tasks], lengths),
             "covering": np.repeat([task.covering for task in tasks], lengths),
         }

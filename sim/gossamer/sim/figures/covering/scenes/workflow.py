@@ -17,6 +17,8 @@ from typing import Final
 
 from gossamer.sim.figures.common.claims import COUNT, RATIO, SECONDS, Check, Claim
 from gossamer.sim.figures.common.experiments import Experiment
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL, side_by_side
+from gossamer.sim.figures.covering.readings.readings import READINGS
 from gossamer.sim.figures.covering.scenes.scene_plots import draw_workflow
 from gossamer.sim.figures.covering.scenes.scenes import SceneResult, Scenes
 from gossamer.sim.figures.covering.scenes.workflow_studies import (
@@ -114,7 +116,10 @@ def _note(found: Scenes) -> str:
 
 
 def _check(outcomes: Sequence[Sequence[SceneResult]]) -> list[Claim]:
-    return [check_i6(Scenes.of(outcomes))]
+    literal, alternative = (
+        [check_i6(Scenes.of(outcomes, reading))] for reading in (LITERAL, ALTERNATIVE)
+    )
+    return side_by_side(literal, alternative, READINGS)
 
 
 WORKFLOWS: Final = Experiment(
@@ -122,5 +127,5 @@ WORKFLOWS: Final = Experiment(
     tasks=plan_workflow,
     check=_check,
     tables=lambda outcomes: Scenes.of(outcomes).tables(WORKFLOW),
-    draw=lambda outcomes: draw_workflow(Scenes.of(outcomes)),
+    draw=lambda outcomes: draw_workflow(Scenes.of(outcomes, LITERAL)),
 )

@@ -7,14 +7,19 @@ they do, and they are run one after another as well. Aggregates stay for good, a
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Final
 
 import attrs
 
-from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.figures.common.readings import ALTERNATIVE, LITERAL
+from gossamer.sim.figures.covering.readings.readings import incremental_times, settings_of
 from gossamer.sim.figures.covering.scenes.scenes import SceneRun, SharedRuns
-from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
-from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
+from gossamer.sim.studies.tree_brokers.workloads.processes import (
+    EVERYTHING,
+    TRIGGERS,
+    Processes,
+)
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene
 
 WORKFLOW: Final = "workflow"
@@ -24,25 +29,34 @@ CASES: Final = (TOGETHER, STAGGERED)
 
 
 def plan_workflow(quick: bool) -> list[SharedRuns]:
-    """Active covering and incremental pruning, for both readings of when the auditors audit."""
+    """Active covering and incremental pruning, for both readings of the paper and of when the
+    auditors audit."""
     whole = Processes()
     processes = attrs.evolve(whole, small=4, medium=4, large=2) if quick else whole
     minutes = 4 if quick else 11
     every = 3 if quick else 10
     tasks = []
-    for case in CASES[:1] if quick else CASES:
+    cases = CASES[:1] if quick else CASES
+    for reading, case in product((LITERAL, ALTERNATIVE), cases):
         stagger = 0 if case == TOGETHER else every * MINUTE // 4
-        workload = attrs.evolve(processes, audit_every=every * MINUTE, stagger=stagger)
+        workload = attrs.evolve(
+            processes,
+            audit_every=every * MINUTE,
+            stagger=stagger,
+            audited=EVERYTHING if reading == LITERAL else TRIGGERS,
+        )
         runs = []
         for covering in (ACTIVE, INCREMENTAL):
             scene = Scene(
                 workload=workload,
-                settings=TreeSettings(covering=covering, drop_unpaid=False),
-                service=TABLE_II[ACTIVE],
+                settings=settings_of(reading, covering),
+                service=incremental_times(reading, ACTIVE),
                 span=minutes * MINUTE,
                 drain=minutes * MINUTE,
                 sample_every=SECOND,
             )
-            runs.append(SceneRun(study=WORKFLOW, case=case, covering=covering, scene=scene))
+            runs.append(
+                SceneRun(study=WORKFLOW, reading=reading, case=case, covering=covering, scene=scene)
+            )
         tasks.append(SharedRuns(runs=runs))
     return tasks
