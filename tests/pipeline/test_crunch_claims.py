@@ -12,9 +12,10 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.figures.vinifera.studies import BASELINE, RANDOM, SKEWED, VINIFERA
+from gossamer.sim.results.intervals import Value, half_width
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.crunch.claims import check_claims, check_names
 from gossamer.spark.crunch.folders import Run
-from gossamer.spark.crunch.statistics import Value, half_width
 
 SIZES = (500, 1000)
 # What overhead is without chance, such that V3 holds.
@@ -41,7 +42,9 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
                     f'[subscriptions]\nkind = "{kind}"\n'
                     f'[[system]]\nname = "{system}"\npreset = "{preset}"\n'
                 )
-                runs.append(Run(name=path.name, path=path, summary={}, systems=()))
+                runs.append(
+                    Run(name=path.name, path=LocalPlace(path), summary={}, systems=(), digest="")
+                )
                 values.append(
                     Value(
                         run=path.name,

@@ -15,6 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.sim.results.interval_plots import averaged, strengths_of
+from gossamer.sim.results.intervals import (
+    Condition,
+    Value,
+    cliffs_delta,
+    comparisons,
+    condition_of,
+    conditions,
+    half_width,
+    hedges_g,
+    intervals,
+    variant,
+)
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.sim.studies.peers.measuring.crunched import peer_rows
 from gossamer.sim.studies.tree_brokers.crunched import broker_rows
 from gossamer.sim.study.statistics import (
@@ -28,7 +42,7 @@ from gossamer.sim.study.statistics import (
     percentile,
     series,
 )
-from gossamer.spark.crunch.crunching import Curve
+from gossamer.spark.crunch.curves import Curve
 from gossamer.spark.crunch.deliveries import (
     COUNT_SCHEMA,
     count_rows,
@@ -36,20 +50,7 @@ from gossamer.spark.crunch.deliveries import (
     counted_percentile,
     published,
 )
-from gossamer.spark.crunch.plots import averaged, strengths_of
 from gossamer.spark.crunch.small import summary_rows
-from gossamer.spark.crunch.statistics import (
-    Condition,
-    Value,
-    cliffs_delta,
-    comparisons,
-    condition_of,
-    conditions,
-    half_width,
-    hedges_g,
-    intervals,
-    variant,
-)
 from support.made_up_runs import made_up_system
 
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
@@ -152,7 +153,7 @@ def test_delays_begin_with_the_round_that_an_event_was_published_in(
             types = {key: pa.float64() if key == "time_s" else pa.int64() for key in columns}
             schema = pa.schema(list(types.items()))
             pq.write_table(pa.table(columns, schema=schema), folder / f"{name}.parquet")
-        known, began = published(folder)
+        known, began = published(LocalPlace(folder))
     expected = {event: 60.0 * cycle for event, cycle in enumerate(events) if cycle in cycles}
     assert dict(zip(known.tolist(), began.tolist(), strict=True)) == ({} if lacking else expected)
 
@@ -249,8 +250,8 @@ def test_queues_of_any_brokers_are_crunched() -> None:
 
 def test_what_only_a_summary_tells_is_kept() -> None:
     entry = {"a": 1, "b": "text", "c": None, "d": True, "e": 2.5, "totals": {"x": 3}}
-    rows = {row.name: row.value for row in summary_rows(entry, ["e"])}
-    assert rows == {"a": 1.0, "total_x": 3.0}
+    rows = {row.name: row.value for row in summary_rows(entry)}
+    assert rows == {"a": 1.0, "e": 2.5, "total_x": 3.0}
 
 
 def value(
@@ -343,7 +344,7 @@ def test_curves_are_averaged_over_seeds_place_by_place() -> None:
 def curve(points: list[tuple[float, float]]) -> Curve:
     """A distribution of one run."""
     return Curve(
-        run="r", condition=(), seed=1, system="a", part=CDF, name="load", points=tuple(points)
+        run="r", condition=(), seed=1, system="a", part=CDF, name="load", points=np.array(points)
     )
 
 

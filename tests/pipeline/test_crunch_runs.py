@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.sim.results.results import ResultsError, read_results, write_results
+from gossamer.sim.results.interval_plots import axis_of, decided_by
+from gossamer.sim.results.results import read_results, write_results
+from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.studies.peers.measuring.records import (
     CYCLE_COLUMNS,
     DELIVERY_COLUMNS,
@@ -26,7 +28,6 @@ from gossamer.sim.studies.peers.measuring.records import (
 from gossamer.sim.study.records import empty_table
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.crunch.plots import axis_of, decided_by
 from gossamer.spark.errors import JobError
 from support.made_up_runs import made_up_run
 
@@ -94,6 +95,47 @@ def test_figures_are_those_of_the_summaries(session: Any, tmp_path: Path) -> Non
         "series-hit-ratio",
     }
     assert json.loads((out / "crunch.json").read_text())["runs"] == 3
+
+
+def test_portions_of_runs_make_the_same_tables(session: Any, tmp_path: Path) -> None:
+    """What the driver holds at a time is a portion, however many runs there are."""
+    write_runs(tmp_path / "runs", (1, 2, 3, 4, 5))
+    whole = crunch(session, tmp_path / "runs", tmp_path / "whole")
+    import gossamer.spark.crunch.crunching as crunching
+    import gossamer.spark.crunch.writing as writing
+
+    held: list[int] = []
+
+    def rows(*given: Any) -> pa.Table:
+        found = read(*given)
+        held.append(len(set(found["system"].to_pylist())))
+        return found
+
+    read = crunching._rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crunching, "_PORTION", 2)
+        patch.setattr(crunching, "_rows", rows)
+        patch.setattr(writing, "_PORTION", 7)
+        portioned = crunch(session, tmp_path / "runs", tmp_path / "portioned")
+    assert held == [4, 4, 2]
+    assert figures(portioned) == pytest.approx(figures(whole), nan_ok=True)
+    for name in ("measures", "intervals", "comparisons"):
+        tables = [
+            pq.read_table(tmp_path / out / f"{name}.parquet") for out in ("whole", "portioned")
+        ]
+        assert tables[0].schema == tables[1].schema
+        csvs = [(tmp_path / out / f"{name}.csv").read_bytes() for out in ("whole", "portioned")]
+        assert csvs[0] == csvs[1]
+    curves = [
+        pq.read_table(tmp_path / out / "curves.parquet").sort_by(
+            [(key, "ascending") for key in ("run", "system", "part", "name", "x")]
+        )
+        for out in ("whole", "portioned")
+    ]
+    assert curves[0].drop_columns("value").equals(curves[1].drop_columns("value"))
+    values = [one["value"].to_numpy() for one in curves]
+    assert np.array_equal(*values, equal_nan=True)
+    assert len(curves[0]) > 5_000
 
 
 def test_a_sketch_is_near_and_said_to_be_one(session: Any, tmp_path: Path) -> None:
@@ -275,7 +317,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_done(
         kinds = [one.kind for one in find_runs([tmp_path / "runs"])[0].systems]
         assert kinds == ["others", "peers"]
         return
-    with pytest.raises(ResultsError, match=sentence.replace(".", r"\.")):
+    with pytest.raises(PlaceError, match=sentence.replace(".", r"\.")):
         find_runs([tmp_path / "runs"])
 
 
@@ -286,7 +328,7 @@ def test_a_table_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: P
     content[len(content) // 3] ^= 0xFF
     file.write_bytes(bytes(content))
     runs = find_runs([tmp_path / "runs"])
-    with pytest.raises((JobError, ResultsError), match=r"deliveries\.parquet is damaged") as failed:
+    with pytest.raises((JobError, PlaceError), match=r"deliveries\.parquet is damaged") as failed:
         crunch_results(session, runs, tmp_path / "out", plots=False, exact_up_to=ALL)
     assert "\n" not in str(failed.value)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.results.results import ResultsError
+from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
-from gossamer.sim.study.statistics import percentile
+from gossamer.sim.study.statistics import gini, percentile
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.crunch.workloads import quantity, ranking, stabbed
+from gossamer.spark.crunch.matches import matched_by_all, matched_in_part
+from gossamer.spark.crunch.workloads import Tallies, quantity, ranking
 from gossamer.spark.errors import JobError
 
 ALL = 10**9
@@ -99,12 +100,14 @@ def test_figures_of_ranges_are_those_of_single_rows(
     widths = np.array([(one[f"high_{last}"] - one[f"low_{last}"]) / RING for one in wanted])
     assert values[f"width_on_attribute_{last}_mean"].value == pytest.approx(widths.mean())
     median = values[f"width_on_attribute_{last}_p50"]
-    assert median.method == ("exact" if exact_up_to else "sketch")
+    assert median.method == "exact"
     assert median.value == pytest.approx(percentile(widths, 50))
     assert values[f"subscriptions_on_attribute_{last}"].value == len(wanted)
     places = np.bincount([one["place"] for one in rows])
     assert values["places_of_subscriptions_first_share"].value == places.max() / len(rows)
-    assert {one.name for one in found.curves} >= {"places of events", "width on attribute 0"}
+    assert "places of events" in found.curves.names("ranks")
+    (widths_drawn,) = found.curves.of("cdf", "width on attribute 0")
+    assert widths_drawn.points.shape == (101, 2)
     if attributes == 2:
         drawn = {path.stem for path in (tmp_path / "out" / "plots").glob("*.png")}
         assert drawn >= {"ranks-places-of-events", "lorenz-events-over-the-domain-of-attribute-1"}
@@ -113,20 +116,53 @@ def test_figures_of_ranges_are_those_of_single_rows(
 RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
 
 
-@given(RANGES, st.lists(st.integers(0, 20), max_size=20))
+@given(RANGES, st.lists(st.integers(0, 20), min_size=1, max_size=20))
 def test_ranges_are_counted_at_both_ends(ranges: list[list[int]], values: list[int]) -> None:
-    low, high = (np.array([one[end] for one in ranges], np.int64) for end in (0, 1))
-    found = stabbed(low, high, np.array(values, np.int64))
-    assert found.tolist() == [sum(a <= v <= b for a, b in ranges) for v in values]
+    points = [(one[end], kind) for one in ranges for end, kind in ((0, 0), (1, 2))]
+    points += [(value, 1) for value in values]
+    rows = [{"at": at, "kind": kind, "times": 1} for at, kind in points]
+    found = matched_in_part(pa.Table.from_pylist(rows), begun=5)["value"].to_pylist()
+    assert found == [5 + sum(a <= v <= b for a, b in ranges) for v in sorted(values)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part_points", [1_000_000, 40])
+def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
+    draws = np.random.default_rng(3)
+    low = draws.integers(0, 200, 300)
+    high, values = low + draws.integers(0, 50, 300), draws.integers(0, 250, 400)
+    subscriptions = session.createDataFrame(pa.table({"low_0": low, "high_0": high}))
+    events = session.createDataFrame(pa.table({"value_0": values}))
+    import gossamer.spark.crunch.matches as matches
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matches, "_PART_POINTS", part_points)
+        with matched_by_all(subscriptions, events) as matched:
+            found = matched.toArrow()["value"].to_pylist()
+    assert sorted(found) == sorted(int(((low <= v) & (v <= high)).sum()) for v in values)
+
+
+def tallied(counts: list[int]) -> Tallies:
+    """What executors tell of things that were chosen so often."""
+    return Tallies(*np.unique(np.array(counts, np.int64), return_counts=True))
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=40))
+def test_tallies_tell_what_the_counts_do(counts: list[int]) -> None:
+    tallies = tallied(counts)
+    assert tallies.gini() == pytest.approx(gini(np.array(counts)), abs=1e-9)
+    assert (tallies.different, tallies.choices) == (len(counts), sum(counts))
+    ranks = np.arange(1, len(counts) + 1)
+    assert tallies.of_ranks(ranks).tolist() == sorted(counts, reverse=True)
 
 
 def test_of_nothing_there_is_nothing_to_tell() -> None:
-    assert list(ranking("x", np.empty(0, np.int64))) == []
+    assert list(ranking("x", tallied([]))) == []
     assert list(quantity("x", np.empty(0))) == []
 
 
 def test_a_ranking_goes_from_the_most_popular_on() -> None:
-    rows = {(row.part, row.name, row.x): row.value for row in ranking("a b", np.array([1, 6, 3]))}
+    rows = {(row.part, row.name, row.x): row.value for row in ranking("a b", tallied([1, 6, 3]))}
     assert [rows["ranks", "a b", float(rank)] for rank in (1, 2, 3)] == [0.6, 0.3, 0.1]
     assert rows["measure", "a_b_first_share", 0.0] == 0.6
 
@@ -198,6 +234,6 @@ def test_a_workload_that_cannot_be_read_is_refused(
     write_by_hand(tmp_path / "w", "vinifera", Wish(subscriptions=20, events=10))
     assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
     spoil(tmp_path / "w")
-    with pytest.raises(ResultsError, match=sentence) as refused:
+    with pytest.raises(PlaceError, match=sentence) as refused:
         find_runs([tmp_path])
     assert "\n" not in str(refused.value)

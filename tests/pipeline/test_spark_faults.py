@@ -14,6 +14,7 @@ import pytest
 import gossamer.spark.sweep.running as running
 import gossamer.spark.workers as workers
 from gossamer.sim.results.results import write_results
+from gossamer.sim.results.sweeps.plan import Point, SweepPlan
 from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
@@ -21,7 +22,6 @@ from gossamer.spark.errors import ClusterLost, JobError
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.jobs import disk_errors, explained
 from gossamer.spark.session import SessionSettings, spark_session
-from gossamer.spark.sweep.plan import Point, SweepPlan
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.workers import workers_watched
 from gossamer.spark.workload.writing import write_workload

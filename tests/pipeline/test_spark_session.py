@@ -19,9 +19,10 @@ from gossamer.spark.configuration import configure_running, options_at_start, py
 from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
+from gossamer.spark.masters import check_is_master, check_reachable
 from gossamer.spark.options import log_level_of, memory_of, option_of
-from gossamer.spark.session import SessionSettings, check_reachable, spark_session
-from support.spark_processes import connect_server, run_spark_command, sentences
+from gossamer.spark.session import SessionSettings, spark_session
+from support.spark_processes import connect_server, run_spark_command, sentences, standalone_cluster
 
 needs_spark = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None,
@@ -130,6 +131,21 @@ def test_a_master_that_does_not_answer_is_named(scheme: str) -> None:
 def test_an_address_that_is_none_is_refused(master: str) -> None:
     with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
         check_reachable(master)
+
+
+@needs_spark
+@pytest.mark.slow
+def test_somebody_who_is_no_master_is_known_by_one_question(session: Any, tmp_path: Path) -> None:
+    """Before, Spark registered three times for twenty seconds with whoever accepted connections."""
+    java = session._jvm
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        silent = f"spark://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="whoever answers there is no master, or one of"):
+            check_is_master(java, silent, {})
+    with standalone_cluster(tmp_path, find_java_home(tmp_path), 0) as cluster:
+        check_is_master(java, cluster.master, {})
+        check_is_master(java, f"{cluster.master},127.0.0.1:{free_port()}", {})
+    check_is_master(java, "yarn", {})
 
 
 def test_one_of_several_masters_is_enough() -> None:
@@ -323,10 +339,11 @@ def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
     reason="needs Spark Connect: pip install 'pyspark[connect]'",
 )
 def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
-    """Before, every --conf was ignored there."""
+    """Before, every --conf was ignored there, and a table had 200 files."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    small = ("--subscriptions", "100", "--events", "100")
+    # More subscriptions than one file has where several tasks run at a time.
+    small = ("--subscriptions", "200001", "--events", "100")
     with connect_server(scratch, find_java_home(scratch), free_port()) as address:
 
         def made(name: str, option: str) -> subprocess.CompletedProcess[str]:
@@ -339,7 +356,7 @@ def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
     assert refused.stderr.count("\n") == 1
     assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
     assert (done.returncode, sentences(done.stderr)) == (0, [])
-    (file,) = (tmp_path / "done" / "events").iterdir()
+    (file,) = (tmp_path / "done" / "subscriptions").iterdir()
     assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
     assert {path.name for path in tmp_path.iterdir()} == {"scratch", "done"}
 
@@ -367,6 +384,7 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "events",
+        "lineage.json",
         "subscriptions",
         "workload.json",
     ]

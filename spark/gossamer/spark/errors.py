@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.sim.errors import SimulationError
+from gossamer.sim.errors import SimulationError, SweepStopped
 
 INSTALL = "pip install 'gossamer[spark]'"
 CONNECT = "pip install 'pyspark[connect]'"
@@ -33,7 +33,7 @@ class JobError(SimulationError):
     """A Spark job failed; what it was to write is not there."""
 
 
-class ClusterLost(JobError):
+class ClusterLost(JobError, SweepStopped):
     """A cluster has no workers, or is gone itself: nothing that is tried again there can help."""
 
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-import re
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,12 +38,14 @@ from gossamer.spark.configuration import (
 from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
-from gossamer.spark.jobs import java_may_be_gone
+from gossamer.spark.jobs import java_may_be_gone, job_errors
+from gossamer.spark.masters import NO_MASTER, check_is_master, check_reachable
 from gossamer.spark.workers import workers_watched
 
 PATIENCE_S: Final = 120.0
-_DIALLING_S: Final = 5.0
 _MIB: Final = 2**20
+# More than there are slots anywhere.
+_ROWS_TO_SPREAD: Final = 1 << 17
 _LEAST_SCRATCH: Final = 64 * _MIB
 
 _LOGGING: Final = """rootLogger.level = {level}
@@ -71,6 +72,7 @@ class SessionSettings:
         log_level: of Spark's log on standard error.
         options: any further options of Spark; those without effect are refused.
         patience_s: how long a job waits for workers where a cluster has none.
+        py_files, archives: sent to executors, see `gossamer.spark.shipping.sending`.
     """
 
     master: str | None = None
@@ -78,6 +80,8 @@ class SessionSettings:
     log_level: str = "off"
     options: Mapping[str, str] = attrs.field(factory=dict)
     patience_s: float = PATIENCE_S
+    py_files: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -149,7 +153,17 @@ def slots(session: Any) -> int:
     try:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # a Spark Connect session has no context, and says so in many ways
-        return max(1, int(session.conf.get("spark.sql.shuffle.partitions", "2")))
+        return _slots_of_server(session)
+
+
+@lru_cache(maxsize=4)
+def _slots_of_server(session: Any) -> int:
+    """As many tasks as a server of Spark Connect makes of rows when nobody says how many."""
+    from pyspark.sql.functions import spark_partition_id
+
+    rows = session.range(_ROWS_TO_SPREAD).select(spark_partition_id()).distinct()
+    with job_errors("asking the server how many tasks run at a time"):
+        return max(1, int(rows.count()))
 
 
 @contextmanager
@@ -185,11 +199,6 @@ def _not_of_the_bridge(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def readable_path(path: Path) -> str:
-    """A path of this machine as Spark reads it, where some letters stand for patterns."""
-    return "file://" + re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path.absolute()))
-
-
 def _make(settings: SessionSettings, folder: Path) -> Any:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -209,10 +218,13 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     try:
         if remote is None:
             start_java(options, folder / "complaints" if settings.log_level == "off" else None)
+            _ask_master(settings, options)
         session = builder.getOrCreate()
         if remote is not None:
             _configured(session, settings)
         return session
+    except ClusterError:
+        raise
     except ImportError as error:
         reason = f'but Spark Connect is not installed ({error.name or error}): "{CONNECT}"'
         raise ClusterError(remote or "", reason) from None
@@ -224,6 +236,13 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
             raise
         reason = f"where no session can be had ({_first_line(error)})"
         raise ClusterError(settings.master or "local[*]", reason) from error
+
+
+def _ask_master(settings: SessionSettings, options: Mapping[str, str]) -> None:
+    from pyspark import SparkContext
+
+    if settings.master is not None:
+        check_is_master(SparkContext._jvm, settings.master, options)
 
 
 def _configured(session: Any, settings: SessionSettings) -> None:
@@ -240,7 +259,7 @@ def _first_line(error: BaseException) -> str:
     cause = getattr(error, "java_exception", None)
     text = str(_innermost(cause).getMessage() if cause is not None else error)
     if "stopped SparkContext" in text:
-        return "whoever answers there is no master, or one of another version of Spark"
+        return NO_MASTER
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
 
 
@@ -248,31 +267,6 @@ def _innermost(cause: Any) -> Any:
     while cause.getCause() is not None:
         cause = cause.getCause()
     return cause
-
-
-def check_reachable(master: str) -> None:
-    """Ask whether anybody answers at the addresses of ``spark://`` or ``sc://``; others pass.
-
-    Raises:
-        ClusterError: nobody does, or an address is none.
-    """
-    scheme, separator, rest = master.partition("://")
-    if not separator or scheme not in ("spark", "sc"):
-        return
-    reasons = []
-    for address in rest.partition("/")[0].partition(";")[0].split(","):
-        host, _, port = address.rpartition(":")
-        if scheme == "sc" and not host:
-            host, port = address, "15002"
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ClusterError(master, f"expected {scheme}://HOST:PORT")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _DIALLING_S).close()
-        except OSError as error:
-            reasons.append(f"{address}: {error.strerror or error}")
-        else:
-            return
-    raise ClusterError(master, f"where nobody answers ({'; '.join(reasons)})")
 
 
 @contextmanager

@@ -6,16 +6,15 @@ Everything beyond the arguments is imported inside the commands, so that help ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gossamer.command.paths import local_path
 from gossamer.command.signals import exit_code_of, interruptible
 
 if TYPE_CHECKING:
+    from gossamer.sim.results.storage.place import Place
     from gossamer.spark.session import SessionSettings
 
 app = typer.Typer(
@@ -37,6 +36,14 @@ Patience = Annotated[
 LogLevel = Annotated[str, typer.Option(help="Spark's log on standard error: off, error, info.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Any option of Spark.")
+]
+PyFiles = Annotated[
+    list[str] | None,
+    typer.Option("--py-files", metavar="FILE", help="Put on the import path of executors."),
+]
+Archives = Annotated[
+    list[str] | None,
+    typer.Option("--archives", metavar="FILE[#NAME]", help="Unpacked where executors work."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Changes = Annotated[
@@ -75,8 +82,7 @@ def workload(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option(metavar="FOLDER", help="New folder for the tables.", parser=local_path),
+        str, typer.Option(metavar="FOLDER", help="New folder for the tables, a path or URL.")
     ],
     subscriptions: Annotated[
         int, typer.Option(help="Subscriptions; keywords, or nodes of churn.")
@@ -84,12 +90,11 @@ def workload(
     events: Annotated[int, typer.Option(help="Events, documents or quotes.")] = 100_000,
     seed: Seed = 1,
     source: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Quotes to resample, trace to fit, or graph of brokers.",
-            parser=local_path,
+            help="Quotes to resample, trace to fit, or graph of brokers; a path or URL.",
         ),
     ] = None,
     changes: Changes = None,
@@ -101,8 +106,11 @@ def workload(
     patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
+    py_files: PyFiles = None,
+    archives: Archives = None,
 ) -> None:
     """Make a workload of any size as Parquet tables, and check it."""
+    from gossamer.sim.results.storage.place import place_of
     from gossamer.sim.row_tables.kinds import Wish, make_workload
     from gossamer.sim.study.toml_files import parse_override
     from gossamer.spark.commands.tables import print_workload
@@ -110,31 +118,37 @@ def workload(
     from gossamer.spark.workload.writing import write_workload
 
     require_spark()
-    wish = Wish(
-        seed=seed,
-        subscriptions=subscriptions,
-        events=events,
-        source=source,
-        settings=dict(map(parse_override, changes or [])),
-    )
-    make_workload(kind, wish)  # refused, if it is to be, before Spark starts
-    settings = _session(master, memory, patience, log_level, conf)
-    with _session_for(out, settings) as session:
-        print_workload(write_workload(session, kind, wish, out, partitions))
+    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    place = place_of(out, settings.options)
+    with ExitStack() as stack:
+        file = None
+        if source is not None:
+            file = stack.enter_context(place_of(source, settings.options).fetched())
+        wish = Wish(
+            seed=seed,
+            subscriptions=subscriptions,
+            events=events,
+            source=file,
+            settings=dict(map(parse_override, changes or [])),
+        )
+        make_workload(kind, wish)  # refused, if it is to be, before Spark starts
+        session = stack.enter_context(_session_for(place, settings))
+        written = write_workload(session, kind, wish, place, partitions)
+    print_workload(written)
+    if not all(check.holds for check in written.checks):
+        raise typer.Exit(1)
 
 
 @app.command()
 def crunch(
     results: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RESULTS...", help="Result folders, or folders of them.", parser=local_path
-        ),
+        list[str],
+        typer.Argument(metavar="RESULTS...", help="Result folders, or folders of them; also URLs."),
     ],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
-            metavar="FOLDER", help="New folder for measures, plots and report.", parser=local_path
+            metavar="FOLDER", help="New folder for measures, plots and report, a path or URL."
         ),
     ],
     plots: Annotated[bool, typer.Option(help="Draw plots.")] = True,
@@ -153,8 +167,11 @@ def crunch(
     patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
+    py_files: PyFiles = None,
+    archives: Archives = None,
 ) -> None:
     """Make the results of one or thousands of runs into measures with intervals."""
+    from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.tables import print_crunched
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
@@ -165,24 +182,25 @@ def crunch(
         from gossamer.spark.crunch.claims import check_names
 
         check_names(claims)
-    runs = find_runs(results)
-    settings = _session(master, memory, patience, log_level, conf)
-    with _session_for(out, settings) as session:
+    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    place = place_of(out, settings.options)
+    runs = find_runs([place_of(one, settings.options) for one in results])
+    with _session_for(place, settings) as session:
         found = crunch_results(
-            session, runs, out, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
+            session, runs, place, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
         )
     print_crunched(found)
+    if any(check.claim.verdict == "differs" for check in found.checked):
+        raise typer.Exit(1)
 
 
 @app.command()
 def sweep(
-    file: Annotated[
-        Path, typer.Argument(metavar="SWEEP", help="Sweep file, TOML.", parser=local_path)
-    ],
+    file: Annotated[str, typer.Argument(metavar="SWEEP", help="Sweep file, TOML, a path or URL.")],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
-            metavar="FOLDER", help="New folder for the results of all points.", parser=local_path
+            metavar="FOLDER", help="New folder for the results of all points, a path or URL."
         ),
     ],
     resume: Annotated[
@@ -199,44 +217,157 @@ def sweep(
     patience: Patience = 120.0,
     log_level: LogLevel = "off",
     conf: Conf = None,
+    py_files: PyFiles = None,
+    archives: Archives = None,
 ) -> None:
     """Run scenarios over a grid of values and seeds, one simulation a task."""
-    from gossamer.spark.commands.tables import print_sweep
+    from gossamer.sim.commands.sweep_tables import print_sweep
+    from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.errors import ClusterLost, SweepEnded
     from gossamer.spark.jobs import sentence_of
     from gossamer.spark.session import require_spark, runs_here
-    from gossamer.spark.sweep.plan import read_sweep
-    from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept
+    from gossamer.spark.sweep.inputs import read_sweep_at
+    from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept_at
 
     require_spark()
-    plan = read_sweep(file)
-    settings = _session(master, memory, patience, log_level, conf)
+    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    place = place_of(out, settings.options)
+    plan = read_sweep_at(place_of(file, settings.options))
     try:
-        with _session_for(out, settings) as session:
+        with _session_for(place, settings) as session:
             options = SweepOptions(
                 resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
             )
-            outcome = run_sweep(session, plan, out, options)
+            outcome = run_sweep(session, plan, place, options)
     except KeyboardInterrupt as interrupt:
-        typer.echo(f"gossamer: interrupted; {what_is_kept(file, out)}", err=True)
+        typer.echo(f"gossamer: interrupted; {what_is_kept_at(file, place)}", err=True)
         raise typer.Exit(exit_code_of(interrupt)) from None
     except (ClusterLost, OSError) as error:
-        raise SweepEnded(f"{sentence_of(error)}; {what_is_kept(file, out)}") from error
+        raise SweepEnded(f"{sentence_of(error)}; {what_is_kept_at(file, place)}") from error
     print_sweep(outcome)
     if outcome.failed:
         raise typer.Exit(1)
 
 
+@app.command()
+def stream(
+    deliveries: Annotated[
+        str,
+        typer.Argument(metavar="FOLDER", help="What 'gossamer sub --into' writes; a path or URL."),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(metavar="FOLDER", help="Folder for tables, new or to go on in; also a URL."),
+    ],
+    published: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="The same of all events: tells the hit ratio."),
+    ] = None,
+    window_s: Annotated[int, typer.Option("--window", min=1, help="Seconds of a window.")] = 60,
+    late_s: Annotated[
+        int, typer.Option("--late", min=0, help="Seconds for which windows wait for deliveries.")
+    ] = 600,
+    every_s: Annotated[float, typer.Option("--every", min=0, help="Seconds between batches.")] = 10,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when all that is there has been read.")
+    ] = False,
+    files: Annotated[
+        int, typer.Option("--files", min=1, help="Files read at a time, at most, of each folder.")
+    ] = 1_000,
+    master: Master = None,
+    memory: Memory = None,
+    patience: Patience = 120.0,
+    log_level: LogLevel = "off",
+    conf: Conf = None,
+    py_files: PyFiles = None,
+    archives: Archives = None,
+) -> None:
+    """Follow deliveries of live nodes: windowed rates, hit ratio and latencies, exactly once."""
+    from gossamer.sim.results.storage.place import place_of
+    from gossamer.spark.commands.stream_tables import print_windows
+    from gossamer.spark.session import require_spark
+    from gossamer.spark.stream.following import StreamSettings, follow_stream
+    from gossamer.spark.stream.windows import WindowSettings
+
+    require_spark()
+    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    place = place_of(out, settings.options)
+    followed = StreamSettings(
+        deliveries=place_of(deliveries, settings.options),
+        published=None if published is None else place_of(published, settings.options),
+        windows=WindowSettings(window_s=window_s, late_s=late_s),
+        every_s=every_s,
+        once=once,
+        files_a_batch=files,
+    )
+    followed.check()
+    try:
+        with _session_for(place, settings, is_new=False) as session:
+            windows = follow_stream(session, followed, place)
+    except KeyboardInterrupt as interrupt:
+        typer.echo(f"gossamer: ended; the same command goes on in {out}", err=True)
+        raise typer.Exit(exit_code_of(interrupt)) from None
+    print_windows(windows, place.shown())
+
+
+@app.command()
+def package(
+    out: Annotated[
+        str, typer.Option(metavar="FOLDER", help="New folder for the archives, a path or URL.")
+    ],
+    conf: Conf = None,
+) -> None:
+    """Pack what executors need that have no gossamer: the package, and a whole environment."""
+    from gossamer.sim.results.storage.place import place_of
+    from gossamer.spark.commands.tables import print_package
+    from gossamer.spark.options import option_of
+    from gossamer.spark.shipping.packing import make_package
+
+    place = place_of(out, dict(map(option_of, conf or [])))
+    print_package(make_package(place))
+
+
+@app.command()
+def lineage(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Workload or crunched results, a path or URL.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    conf: Conf = None,
+) -> None:
+    """Show what made a folder: command, versions, seeds, inputs with their own lineage."""
+    import json
+
+    from gossamer.sim.results.storage.place import place_of
+    from gossamer.spark.commands.lineage_lines import lineage_lines
+    from gossamer.spark.options import option_of
+    from gossamer.spark.storage.lineage import read_lineage
+
+    place = place_of(folder, dict(map(option_of, conf or [])))
+    told = read_lineage(place)
+    if as_json:
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        typer.echo("\n".join(lineage_lines(place.shown(), told)))
+
+
 @contextmanager
-def _session_for(out: Path, settings: SessionSettings) -> Iterator[Any]:
-    """A session for work on a new folder; what refuses the folder does so before Spark starts."""
-    from gossamer.sim.results.held import check_is_free
-    from gossamer.spark.jobs import disk_errors
-    from gossamer.spark.session import spark_session
+def _session_for(out: Place, settings: SessionSettings, *, is_new: bool = True) -> Iterator[Any]:
+    """A session for work on a folder; what refuses a new one does so before Spark starts."""
+    from gossamer.spark.jobs import disk_errors, job_errors
+    from gossamer.spark.session import runs_here, slots, spark_session
+    from gossamer.spark.shipping.sending import send_files
+    from gossamer.spark.shipping.versions import require_same_versions
+    from gossamer.spark.storage.folders import check_is_free
 
     with disk_errors(out):
-        check_is_free(out)
+        if is_new:
+            check_is_free(out)
         with spark_session(settings) as session:
+            with job_errors("sending files to executors"):
+                send_files(session, settings.py_files, settings.archives)
+            if not runs_here(session):
+                require_same_versions(session, slots(session))
             yield session
 
 
@@ -246,15 +377,22 @@ def _session(
     patience: float,
     log_level: str,
     conf: Sequence[str] | None,
+    py_files: Sequence[str] | None,
+    archives: Sequence[str] | None,
 ) -> SessionSettings:
     """What session the command line asks for."""
     from gossamer.spark.options import log_level_of, memory_of, option_of
     from gossamer.spark.session import SessionSettings
+    from gossamer.spark.shipping.sending import check_files
 
+    check_files("--py-files", py_files or ())
+    check_files("--archives", archives or ())
     return SessionSettings(
         master=master,
         memory_bytes=memory_of(memory),
         patience_s=patience,
         log_level=log_level_of(log_level),
         options=dict(map(option_of, conf or [])),
+        py_files=tuple(py_files or ()),
+        archives=tuple(archives or ()),
     )

@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE
+
 if TYPE_CHECKING:
     from gossamer.spark.crunch.claims import CheckedClaim
     from gossamer.spark.crunch.crunching import Crunched
-    from gossamer.spark.sweep.running import SweepOutcome
+    from gossamer.spark.shipping.packing import Package
     from gossamer.spark.workload.writing import Written
 
 # Rows of intervals that are printed; the folder has all.
@@ -51,7 +53,7 @@ def print_workload(written: Written) -> None:
 
 def print_crunched(found: Crunched) -> None:
     """The measures that matter most, with their intervals."""
-    from gossamer.spark.crunch.crunching import condition_text
+    from gossamer.spark.crunch.curves import condition_text
     from gossamer.spark.crunch.page import label_of, value_text
 
     console = Console()
@@ -100,19 +102,18 @@ def _print_checked(console: Console, checked: CheckedClaim) -> None:
     console.print(sentence, markup=False, highlight=False)
 
 
-def print_sweep(outcome: SweepOutcome) -> None:
-    """How many points ran, and which failed."""
+def print_package(made: Package) -> None:
+    """What was packed, and how executors get it."""
     console = Console()
-    there = outcome.points - outcome.ran - len(outcome.failed)
-    console.print(
-        f"{outcome.points:,} points: {outcome.ran:,} ran, {there:,} were there already, "
-        f"{len(outcome.failed):,} failed"
-    )
-    for reason in outcome.failed.values():
-        console.print(reason, style="red", markup=False, soft_wrap=True)
-    if outcome.failed:
-        console.print("The others are kept; --resume runs those that failed again.")
-    _print_place(console, "Results", outcome.folder)
+    named = ", ".join(f"{name} {version}" for name, version in made.distributions)
+    console.print(f"The environment has gossamer, {named}.", markup=False, highlight=False)
+    console.print(f"It is for Python {made.python} on {made.machine}. Executors get it by")
+    words = [
+        f"    --archives {made.folder / ENVIRONMENT_FILE}#environment",
+        "    --conf spark.pyspark.python=./environment/bin/python",
+        f"or, where they have all but gossamer, by\n    --py-files {made.folder / ZIP_FILE}",
+    ]
+    console.print("\n".join(words), highlight=False, soft_wrap=True, markup=False)
 
 
 def _print_place(console: Console, what: str, folder: object) -> None:

@@ -5,7 +5,11 @@ tables        what is expected of the tables of each kind of run
 small         measures, distributions and series of one system's smaller tables, exactly
 deliveries    path lengths and delays of all deliveries, by Spark
 workloads     popularity, sizes, matches and load of workloads
-statistics    intervals over seeds, comparisons of systems
+matches       subscriptions that an event matches, exactly or of a sample
+quantiles     mean and percentiles of a column, exactly and by executors
+conditions    what differs between runs, as typed columns
 claims        claims of the Vinifera paper checked, with intervals
+curves        distributions and series, written as they are found
+writing       tables as Parquet and CSV
 crunching     puts these together; plots and page show them
 """

@@ -22,11 +22,11 @@ from gossamer.sim.figures.common.points import Outcome, Point
 from gossamer.sim.figures.vinifera.claims import check_v3
 from gossamer.sim.figures.vinifera.load import check_v6
 from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, SIZES, VINIFERA
+from gossamer.sim.results.intervals import Value, student
 from gossamer.sim.results.results import SCENARIO_FILE
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.spark.crunch.folders import Run
-from gossamer.spark.crunch.statistics import Value, student
 
 CLAIMS: Final = ("V3", "V6")
 
@@ -120,8 +120,11 @@ def _outcomes(study: _Study, runs: Sequence[Run], values: Sequence[Value]) -> li
 
 def _scenario(run: Run) -> Scenario | None:
     """What a run of peers ran; None of any other kind."""
-    file = run.path / SCENARIO_FILE
-    scenario = read_scenario(file, {})[0] if file.exists() else None
+    place = run.path / SCENARIO_FILE
+    if not place.exists():
+        return None
+    with place.fetched() as file:
+        scenario, _ = read_scenario(file, {})
     return scenario if isinstance(scenario, Scenario) else None
 
 

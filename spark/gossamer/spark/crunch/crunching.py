@@ -6,30 +6,21 @@ comparisons.parquet, .csv   pairs of systems: differences, intervals, effect siz
 curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
 claims.json, checks.*       claims that were to be checked, checks with intervals
 crunch.json                 what was crunched, which figures are sketches, notes
+lineage.json                command, versions, and the runs with their own lineage
 plots/, report.html         the same for people
 """
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from gossamer.sim.figures.common.claims import write_claims
-from gossamer.sim.results.held import held
-from gossamer.sim.results.results import ResultsError, whole_folder
-from gossamer.sim.study.environment import versions
-from gossamer.sim.study.statistics import MEASURE
-from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
-from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
-from gossamer.spark.crunch.small import rows_of, summary_rows
-from gossamer.spark.crunch.statistics import (
+from gossamer.sim.results.intervals import (
     Comparison,
     Condition,
     Interval,
@@ -39,33 +30,32 @@ from gossamer.spark.crunch.statistics import (
     conditions,
     intervals,
 )
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.study.statistics import MEASURE
+from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
+from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
+from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
+from gossamer.spark.crunch.small import rows_of, summary_rows
 from gossamer.spark.crunch.tables import OTHERS, WORKLOADS
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
+from gossamer.spark.crunch.writing import write_tables
 from gossamer.spark.handover import Mark
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
+from gossamer.spark.storage.folders import new_folder, sent_folder
+from gossamer.spark.storage.frames import unreadable
+from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
 
 if TYPE_CHECKING:
     from gossamer.spark.crunch.claims import CheckedClaim
 
-CRUNCH_FILE: Final = "crunch.json"
 FROM_SUMMARY: Final = "summary"
 _TASKS_A_SLOT: Final = 4
+# Runs whose tables the driver holds at a time, and values that it holds as rows.
+_PORTION: Final = 500
+_VALUES_A_TIME: Final = 10_000
 # Runs that every worker looks at first.
 _LOOKED_AT: Final = 64
-
-
-@attrs.frozen(kw_only=True)
-class Curve:
-    """A distribution or series of one system of one run, as points."""
-
-    run: str
-    condition: Condition
-    seed: int
-    system: str
-    part: str
-    name: str
-    points: Sequence[tuple[float, float]]
 
 
 @attrs.frozen(kw_only=True)
@@ -82,12 +72,12 @@ class Crunched:
         checked: claims that were asked for.
     """
 
-    folder: Path
+    folder: Place
     runs: int
     values: Sequence[Value]
     intervals: Sequence[Interval]
     comparisons: Sequence[Comparison]
-    curves: Sequence[Curve]
+    curves: Curves
     notes: Sequence[str]
     checked: Sequence[CheckedClaim] = ()
 
@@ -95,7 +85,7 @@ class Crunched:
 def crunch_results(
     session: Any,
     runs: Sequence[Run],
-    out: Path,
+    out: AnyPlace,
     *,
     plots: bool = True,
     exact_up_to: int,
@@ -113,47 +103,87 @@ def crunch_results(
         claims: of the Vinifera paper that are checked, see `claims`.
 
     Raises:
-        ResultsError: ``out`` is taken, another process is at work on it, or a table is damaged.
+        ResultsError, PlaceError: ``out`` is taken, another process is at work on it, or a table is
+            damaged.
         FolderUnseen: workers do not see a run's folder, or another one under its name.
         ScenarioError: a claim is not known here, or no runs decide it.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
-    with held(out):
-        return _crunch_alone(session, runs, out, plots, exact_up_to, claims)
+    place = as_place(out)
+    with new_folder(place) as folder, sent_folder(folder) as here:
+        found = _found(session, runs, here, exact_up_to, claims)
+        write_tables(found, here)
+        write_lineage(LocalPlace(here), _lineage(session, runs))
+        if plots:
+            from gossamer.spark.crunch.page import write_page
+            from gossamer.spark.crunch.plots import write_plots
+
+            write_page(found, write_plots(found, here / "plots"), here / "report.html")
+    return attrs.evolve(
+        found, folder=place, curves=attrs.evolve(found.curves, file=place / CURVES_FILE)
+    )
 
 
-def _crunch_alone(
-    session: Any,
-    runs: Sequence[Run],
-    out: Path,
-    plots: bool,
-    exact_up_to: int,
-    claims: Sequence[str],
+def _lineage(session: Any, runs: Sequence[Run]) -> dict[str, Any]:
+    """What was crunched, and by what."""
+    inputs = [
+        input_of(
+            run.path,
+            run.digest,
+            seed=run.summary["seed"],
+            result_hash=run.summary.get("result_hash"),
+            versions=run.summary.get("versions"),
+        )
+        for run in runs
+    ]
+    return lineage_of(session, [run.summary["seed"] for run in runs], inputs)
+
+
+def _found(
+    session: Any, runs: Sequence[Run], here: Path, exact_up_to: int, claims: Sequence[str]
 ) -> Crunched:
-    """Crunch runs into a folder on which nobody else is at work."""
+    """What runs tell, curves written to a folder of this machine."""
     systems = [system for run in runs for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
         _require_seen(session, systems)
-        small = _small_tables(session, systems)
-    with job_errors("crunching deliveries"), watched(session, "deliveries"):
-        large = delivery_rows(session, systems, exact_up_to)
-    with job_errors("crunching workloads"), watched(session, "workloads"):
-        workloads = workload_rows(session, systems, exact_up_to)
-    found = _crunched(runs, [small, large, workloads, _summaries(runs)], out)
+    owners, repeated = _without_repetitions(runs)
+    exact = sum(system.deliveries for system in systems) <= exact_up_to
+    values: list[Value] = []
+    with CurveWriter(here / CURVES_FILE, owners) as curves:
+        for begin in range(0, len(runs), _PORTION):
+            portion = runs[begin : begin + _PORTION]
+            rows = _rows(session, portion, exact_up_to, exact)
+            is_measure = pc.equal(rows["part"], MEASURE)
+            values += _values(rows.filter(is_measure), owners)
+            curves.write(rows.filter(pc.invert(is_measure)))
+    conditions = {(one.run, one.system): one.condition for one in owners.values()}
+    found = _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
     if claims:
         # Workers import this module as well, and have no use for the simulator.
         from gossamer.spark.crunch.claims import check_claims
 
         found = attrs.evolve(found, checked=check_claims(claims, runs, found.values))
-    with whole_folder(out, replace=False) as folder:
-        _write(found, folder)
-        if plots:
-            from gossamer.spark.crunch.page import write_page
-            from gossamer.spark.crunch.plots import write_plots
-
-            write_page(found, write_plots(found, folder / "plots"), folder / "report.html")
     return found
+
+
+def _rows(session: Any, runs: Sequence[Run], exact_up_to: int, exact: bool) -> pa.Table:
+    """All that a portion of the runs tells: a table of `ROW_SCHEMA`.
+
+    Args:
+        session: of Spark.
+        runs: the portion.
+        exact_up_to: rows of workloads up to which matches are counted for all events.
+        exact: whether delays are counted, however many different ones there are.
+    """
+    systems = [system for run in runs for system in run.systems]
+    with job_errors("crunching"), watched(session, "tables"):
+        small = _small_tables(session, systems)
+    with job_errors("crunching deliveries"), watched(session, "deliveries"):
+        large = delivery_rows(session, systems, exact=exact)
+    with job_errors("crunching workloads"), watched(session, "workloads"):
+        workloads = workload_rows(session, systems, exact_up_to)
+    return pa.concat_tables([small, large, workloads, _summaries(runs)])
 
 
 @attrs.frozen
@@ -186,7 +216,7 @@ def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
 class _Reader:
     """Reads the small tables of the systems whose numbers a task gets."""
 
-    systems: Mapping[int, tuple[str, Path, Mark]]
+    systems: Mapping[int, tuple[str, Place, Mark]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -196,8 +226,8 @@ class _Reader:
                 try:
                     rows = list(rows_of(kind, folder))
                 except (pa.ArrowException, OSError) as error:
-                    reason = str(error).partition("\n")[0].rstrip(".")
-                    raise ResultsError(folder, f"has a damaged table ({reason})") from None
+                    reason = unreadable(folder, error, "has a damaged table")
+                    raise PlaceError(folder, reason) from None
                 yield from as_table(number, rows, EXACT).to_batches()
 
 
@@ -224,34 +254,30 @@ def _summaries(runs: Sequence[Run]) -> pa.Table:
     for run in runs:
         for one in run.systems:
             entry = run.summary["systems"][one.system]
-            known = () if one.kind == OTHERS else [name for name in entry if name != "totals"]
-            tables.append(as_table(one.number, list(summary_rows(entry, known)), FROM_SUMMARY))
+            tables.append(as_table(one.number, list(summary_rows(entry)), FROM_SUMMARY))
     return pa.concat_tables(tables) if tables else ROW_SCHEMA.empty_table()
 
 
-def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Crunched:
-    systems = {system.number: (run, system.system) for run in runs for system in run.systems}
-    kept, repeated = _without_repetitions(systems)
-    values: list[Value] = []
-    points: dict[tuple[int, str, str], tuple[dict[str, Any], list[tuple[float, float]]]] = {}
-    for row in pa.concat_tables(tables).to_pylist():
-        number = row["system"]
-        if number not in kept:
-            continue
-        run, system = systems[number]
-        common = {
-            "run": run.name,
-            "condition": kept[number],
-            "seed": run.summary["seed"],
-            "system": system,
-        }
-        if row["part"] == MEASURE:
-            values.append(
-                Value(**common, measure=row["name"], value=row["value"], method=row["method"])
-            )
-        else:
-            key = (number, row["part"], row["name"])
-            points.setdefault(key, (common, []))[1].append((row["x"], row["value"]))
+def _values(rows: pa.Table, owners: Mapping[int, Owner]) -> Iterator[Value]:
+    """Measures of the systems that have an owner."""
+    names: dict[str, str] = {}
+    for batch in rows.to_batches(_VALUES_A_TIME):
+        for row in batch.to_pylist():
+            owner = owners.get(row["system"])
+            if owner is not None:
+                name, method = (names.setdefault(row[one], row[one]) for one in ("name", "method"))
+                yield Value(
+                    run=owner.run,
+                    condition=owner.condition,
+                    seed=owner.seed,
+                    system=owner.system,
+                    measure=name,
+                    value=row["value"],
+                    method=method,
+                )
+
+
+def _crunched(runs: Sequence[Run], values: list[Value], curves: Curves, repeated: int) -> Crunched:
     values.sort(key=lambda one: (one.run, one.system, one.measure))
     sketched, sampled = (
         sorted({one.measure for one in values if one.method == method})
@@ -265,106 +291,29 @@ def _crunched(runs: Sequence[Run], tables: Sequence[pa.Table], out: Path) -> Cru
     if sampled:
         notes.append(f"Of a sample of {SAMPLED_EVENTS:,} events: {', '.join(sampled)}.")
     return Crunched(
-        folder=out,
+        folder=curves.file,
         runs=len(runs),
         values=values,
         intervals=intervals(values),
         comparisons=comparisons(values),
-        curves=[
-            Curve(**common, part=part, name=name, points=tuple(sorted(found)))
-            for (_, part, name), (common, found) in points.items()
-        ],
+        curves=curves,
         notes=notes,
     )
 
 
-def _without_repetitions(
-    systems: Mapping[int, tuple[Run, str]],
-) -> tuple[dict[int, Condition], int]:
-    """The condition of each system, of those that are the same in all but the first left out."""
+def _without_repetitions(runs: Sequence[Run]) -> tuple[dict[int, Owner], int]:
+    """The systems by number, of those that are the same in all but the first left out."""
+    systems = [(run, one) for run in runs for one in run.systems]
     scenarios = [
-        (system, condition_of(run.summary["scenario"], system)) for run, system in systems.values()
+        (one.system, condition_of(run.summary["scenario"], one.system)) for run, one in systems
     ]
-    kept: dict[int, Condition] = {}
+    kept: dict[int, Owner] = {}
+    shared: dict[str, Condition] = {}
     seen = set()
-    for (number, (run, system)), condition in zip(
-        systems.items(), conditions(scenarios), strict=True
-    ):
-        key = (repr(condition), run.summary["seed"], system)
-        if key not in seen:
-            seen.add(key)
-            kept[number] = condition
+    for (run, one), condition in zip(systems, conditions(scenarios), strict=True):
+        seed = run.summary["seed"]
+        text = repr(condition)
+        if (text, seed, one.system) not in seen:
+            seen.add((text, seed, one.system))
+            kept[one.number] = Owner(run.name, shared.setdefault(text, condition), seed, one.system)
     return kept, len(systems) - len(kept)
-
-
-def _write(found: Crunched, folder: Path) -> None:
-    _write_rows([_with_condition(one) for one in found.values], folder / "measures")
-    _write_rows([_with_condition(one) for one in found.intervals], folder / "intervals")
-    _write_rows([_with_condition(one) for one in found.comparisons], folder / "comparisons")
-    pq.write_table(_curve_table(found.curves), folder / "curves.parquet", compression="zstd")
-    if found.checked:
-        write_claims([one.claim for one in found.checked], folder)
-        _write_rows([row for one in found.checked for row in _checks(one)], folder / "checks")
-    told = {
-        "runs": found.runs,
-        "notes": list(found.notes),
-        "versions": versions(),
-        "methods": sorted({one.method for one in found.values}),
-    }
-    (folder / CRUNCH_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-
-
-def _checks(checked: CheckedClaim) -> Iterator[dict[str, Any]]:
-    """The checks of a claim with their intervals."""
-    for check, low, high in checked.rows():
-        yield {
-            "claim": checked.claim.id,
-            "check": check.name,
-            "unit": check.unit,
-            "seeds": checked.seeds,
-            "value": check.value,
-            "low": low,
-            "high": high,
-            "paper": check.paper,
-            "accepted": check.bounds(),
-            "holds": check.holds,
-        }
-
-
-def _with_condition(one: Any) -> dict[str, Any]:
-    """The fields of a value, interval or comparison, the condition as text."""
-    fields = attrs.asdict(one, recurse=False)
-    return fields | {"condition": condition_text(one.condition)}
-
-
-def condition_text(condition: Condition) -> str:
-    """A condition for people: ``key=value`` with commas between them."""
-    return ", ".join(f"{name}={value}" for name, value in condition)
-
-
-def _write_rows(rows: Sequence[Mapping[str, Any]], stem: Path) -> None:
-    """The same rows as Parquet and CSV; no file where there are none."""
-    if not rows:
-        return
-    table = pa.Table.from_pylist(list(rows))
-    pq.write_table(table, stem.with_suffix(".parquet"), compression="zstd")
-    with stem.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _curve_table(curves: Sequence[Curve]) -> pa.Table:
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("run", "condition", "seed", "system", "part", "name", "x", "value")
-    }
-    for curve in curves:
-        for x, value in curve.points:
-            for name in ("run", "seed", "system", "part", "name"):
-                columns[name].append(getattr(curve, name))
-            columns["condition"].append(condition_text(curve.condition))
-            columns["x"].append(x)
-            columns["value"].append(value)
-    text, real = pa.string(), pa.float64()
-    types = [text, text, pa.int64(), text, text, text, real, real]
-    return pa.table(columns, schema=pa.schema(list(zip(columns, types, strict=True))))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -18,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from gossamer.sim.results.results import ResultsError
+from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.sim.study.statistics import CDF, MEASURE, PER_CENTS, Row, percentile
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.handover import Mark
 from gossamer.spark.session import slots
+from gossamer.spark.storage.frames import opened_table, unreadable
 
 EXACT, SKETCH = "exact", "sketch"
 
@@ -55,13 +54,13 @@ ROW_SCHEMA: Final = pa.schema(
 )
 
 
-def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: int) -> pa.Table:
+def delivery_rows(session: Any, systems: Sequence[SystemTables], *, exact: bool) -> pa.Table:
     """Measures and distributions of the deliveries of systems: a table of `ROW_SCHEMA`.
 
     Args:
         session: of Spark. All its workers need to see the tables.
         systems: whose; those without any deliveries have no rows in the result.
-        exact_up_to: deliveries of all systems up to which every delay is counted.
+        exact: whether every delay is counted, although there may be many different ones.
     """
     groups = [
         _Group(number=one.number, folder=one.folder, mark=one.mark, place=place)
@@ -71,8 +70,7 @@ def delivery_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
     ]
     if not groups:
         return ROW_SCHEMA.empty_table()
-    deliveries = sum(system.deliveries for system in systems)
-    if deliveries <= exact_up_to or _have_few_delays(groups):
+    if exact or _have_few_delays(groups):
         return _exact(_read(session, groups, _Counter(groups, with_delays=True)))
     return _sketched(session, groups)
 
@@ -82,7 +80,7 @@ class _Group:
     """One row group of a system's table of deliveries."""
 
     number: int
-    folder: Path
+    folder: Place
     mark: Mark
     place: int
 
@@ -91,13 +89,12 @@ class _Group:
         file = self.folder / "deliveries.parquet"
         self.mark.check()
         try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as opened:
+            with opened_table(file) as opened:
                 wanted = ("event", "hops", "tree_hops", "time_s", "delay_s")
                 names = [name for name in wanted if name in opened.schema_arrow.names]
                 read = opened.read_row_group(self.place, columns=names)
         except (pa.ArrowException, OSError) as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
-            raise ResultsError(file, f"is damaged ({reason})") from None
+            raise PlaceError(file, unreadable(file, error, "is damaged")) from None
         rows = len(read)
         hops = (_column(read, name, pa.int32()) for name in ("hops", "tree_hops"))
         delays = self._delays(read) if with_delays else pa.nulls(rows, pa.float64())
@@ -119,7 +116,7 @@ class _Group:
 
 
 @lru_cache(maxsize=4)
-def published(folder: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def published(folder: Place) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Events in order, and when the round began in which each was published.
 
     The time of a delivery is the beginning of its round, so that delays are whole rounds. Without
@@ -135,13 +132,15 @@ def published(folder: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def _sorted_columns(
-    file: Path, key: str, value: str
+    file: Place, key: str, value: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
     """Two columns of a table in the order of the first; None where it lacks one."""
-    if not file.exists() or not {key, value} <= set(pq.read_schema(file).names):
+    if not file.exists():
         return None
-    read = pq.read_table(file, columns=[key, value], page_checksum_verification=True)
-    table = read.sort_by(key)
+    with opened_table(file) as opened:
+        if not {key, value} <= set(opened.schema_arrow.names):
+            return None
+        table = opened.read(columns=[key, value]).sort_by(key)
     return table[key].to_numpy(), table[value].to_numpy()
 
 
@@ -187,7 +186,7 @@ def counted(deliveries: pa.Table) -> pa.Table:
 
 
 def _row_groups(system: SystemTables) -> int:
-    with pq.ParquetFile(system.folder / "deliveries.parquet") as opened:
+    with opened_table(system.folder / "deliveries.parquet") as opened:
         return int(opened.metadata.num_row_groups)
 
 

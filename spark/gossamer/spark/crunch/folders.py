@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_results
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
+from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.study.records import Expected
 from gossamer.spark.crunch.small import DELIVERIES
 from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, check_file, expected_tables
 from gossamer.spark.handover import Mark, mark_of
-from gossamer.spark.workload.reading import WORKLOAD_FILE, check_table, read_description
+from gossamer.spark.workload.reading import check_table, read_description
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +36,7 @@ class SystemTables:
     number: int
     run: str
     system: str
-    folder: Path
+    folder: Place
     kind: str
     mark: Mark
     deliveries: int
@@ -50,78 +51,111 @@ class Run:
     Attributes:
         name: its folder below what was named.
         path: the folder.
-        summary: its ``summary.json``; of a workload, seed and settings in that form.
+        summary: of its ``summary.json`` seed, scenario, hash and versions, and what only it
+            tells of systems; of a workload, seed and settings in that form.
         systems: its systems; a workload is one, called by its kind.
+        digest: SHA-256 of the file that describes it.
     """
 
     name: str
-    path: Path
+    path: Place
     summary: Mapping[str, Any]
     systems: tuple[SystemTables, ...]
+    digest: str
 
 
-def find_runs(paths: Sequence[Path]) -> list[Run]:
+def find_runs(paths: Sequence[AnyPlace]) -> list[Run]:
     """The runs and workloads in these folders, which are such or hold some at any depth.
 
     Raises:
-        ResultsError: there is none in one of them, or a run is damaged or of an unknown form.
+        PlaceError: there is none in one of them, or a run is damaged or of an unknown form.
     """
     runs: list[Run] = []
-    seen: set[Path] = set()
+    seen: set[object] = set()
     number = 0
-    for name, folder in _named(paths):
-        if folder.resolve() in seen:
+    for name, folder, is_run in _named(paths):
+        itself = folder.path.resolve() if isinstance(folder, LocalPlace) else folder
+        if itself in seen:
             continue
-        seen.add(folder.resolve())
-        is_run = (folder / SUMMARY_FILE).exists()
+        seen.add(itself)
         run = _read(name, folder, number) if is_run else _read_workload(name, folder, number)
         number += len(run.systems)
         runs.append(run)
     return runs
 
 
-def _named(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Every result folder with a name that tells it from the others."""
-    for path in map(Path, paths):
-        is_one = any((path / name).exists() for name in (SUMMARY_FILE, WORKLOAD_FILE))
-        folders = [path] if is_one else _below(path)
-        if not folders:
+def _named(paths: Sequence[AnyPlace]) -> Iterator[tuple[str, Place, bool]]:
+    """Every result folder with a name that tells it from the others, and whether it is a run."""
+    for path in map(as_place, paths):
+        found = _below(path)
+        if not found:
             expected = f"expected a folder with {SUMMARY_FILE} or {WORKLOAD_FILE}"
-            raise ResultsError(path, f"holds no results, {expected}")
-        for folder in folders:
-            below = folder.relative_to(path).as_posix()
-            yield (str(path) if below == "." else f"{path}/{below}"), folder
+            raise PlaceError(path, f"holds no results, {expected}")
+        for below, is_run in found:
+            yield (
+                (f"{path}/{below}" if below else str(path)),
+                path / below if below else path,
+                is_run,
+            )
 
 
-def _below(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return []
-    names = (SUMMARY_FILE, WORKLOAD_FILE)
-    found = {file.parent for name in names for file in path.rglob(name)}
-    return sorted(folder for folder in found if not _is_hidden(folder.relative_to(path)))
+def _below(path: Place) -> list[tuple[str, bool]]:
+    """The result folders at or below a place, by their relative names, and which are runs."""
+    for name in (SUMMARY_FILE, WORKLOAD_FILE):
+        if (path / name).exists():
+            return [("", name == SUMMARY_FILE)]
+    found: dict[str, bool] = {}
+    for file in path.files():
+        folder, _, name = file.name.rpartition("/")
+        if name in (SUMMARY_FILE, WORKLOAD_FILE) and not _is_hidden(folder):
+            found[folder] = found.get(folder, False) or name == SUMMARY_FILE
+    return sorted(found.items())
 
 
-def _is_hidden(folder: Path) -> bool:
+def _is_hidden(folder: str) -> bool:
     """Whether a folder is one that is still being written."""
-    return any(part.startswith(".") for part in folder.parts)
+    return any(part.startswith(".") for part in folder.split("/"))
 
 
-def _read(name: str, folder: Path, number: int) -> Run:
-    summary = read_results(folder).summary
+def _read(name: str, folder: Place, number: int) -> Run:
+    summary = _summary(folder)
     for field, kind in (("seed", int), ("scenario", dict), ("systems", dict)):
         if not isinstance(summary.get(field), kind):
             file = folder / SUMMARY_FILE
-            raise ResultsError(file, f"has no {field}, expected the summary of a run")
+            raise PlaceError(file, f"has no {field}, expected the summary of a run")
     mark = mark_of(folder.absolute() / SUMMARY_FILE)
     of_study = expected_tables(summary["scenario"])
     systems = tuple(
         _system(number + place, name, system, folder / system, mark, of_study)
         for place, system in enumerate(summary["systems"])
     )
-    return Run(name=name, path=folder, summary=summary, systems=systems)
+    kept = _kept(summary, systems)
+    return Run(name=name, path=folder, summary=kept, systems=systems, digest=mark.digest)
 
 
-def _read_workload(name: str, folder: Path, number: int) -> Run:
+def _kept(summary: Mapping[str, Any], systems: Sequence[SystemTables]) -> dict[str, Any]:
+    """What is needed of a summary: little, as there may be thousands of them."""
+    entries = summary["systems"]
+    told = {
+        one.system: entries[one.system]
+        if one.kind == OTHERS
+        else {"totals": entries[one.system].get("totals")}
+        for one in systems
+    }
+    known = ("seed", "scenario", "result_hash", "versions")
+    return {name: summary[name] for name in known if name in summary} | {"systems": told}
+
+
+def _summary(folder: Place) -> dict[str, Any]:
+    """The content of a run's ``summary.json``."""
+    with (folder / SUMMARY_FILE).fetched() as file:
+        try:
+            return read_results(file.parent).summary
+        except ResultsError as error:
+            raise PlaceError(folder / SUMMARY_FILE, error.reason) from error
+
+
+def _read_workload(name: str, folder: Place, number: int) -> Run:
     told = read_description(folder)
     kind = told["kind"]
     system = SystemTables(
@@ -138,14 +172,16 @@ def _read_workload(name: str, folder: Path, number: int) -> Run:
     )
     scenario = {"workload": kind, **told["settings"]}
     summary = {"seed": told["seed"], "scenario": scenario, "systems": {kind: {}}}
-    return Run(name=name, path=folder, summary=summary, systems=(system,))
+    return Run(
+        name=name, path=folder, summary=summary, systems=(system,), digest=system.mark.digest
+    )
 
 
 def _system(
     number: int,
     run: str,
     system: str,
-    folder: Path,
+    folder: Place,
     mark: Mark,
     of_study: tuple[str, Mapping[str, Expected]],
 ) -> SystemTables:

@@ -12,7 +12,8 @@ from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
 from gossamer.sim.study.plot import Plot
 from gossamer.spark.crunch.claims import CheckedClaim
-from gossamer.spark.crunch.crunching import Crunched, condition_text
+from gossamer.spark.crunch.crunching import Crunched
+from gossamer.spark.crunch.curves import condition_text
 
 # Rows of a table on the page; the files have all of them.
 _LISTED: Final = 400

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from gossamer.sim.results.interval_plots import (
+    averaged,
+    axis_of,
+    decided_by,
+    draw_measure,
+    short_condition,
+    strengths_of,
+)
+from gossamer.sim.results.intervals import Condition, Interval
 from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.plot_style import (
     GREY,
-    HEIGHT_IN,
     LONGEST_LABEL,
-    WIDTH_IN,
     SystemStyle,
+    draw_band,
+    from_zero,
     legend_below,
+    new_figure,
     per_cent,
     plot_style,
     save,
@@ -27,9 +34,9 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES, Floats
-from gossamer.spark.crunch.crunching import Crunched, Curve
-from gossamer.spark.crunch.statistics import Condition, Interval, student
+from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES
+from gossamer.spark.crunch.crunching import Crunched
+from gossamer.spark.crunch.curves import Curve
 
 # Measures that are drawn, where there are any.
 _DRAWN: Final = (
@@ -46,12 +53,6 @@ _DRAWN: Final = (
 )
 # Curves in a plot beyond which only some are drawn: a plot of hundreds tells nothing.
 _MOST_CURVES: Final = 12
-# Letters below bars that fit beside each other; longer ones are slanted.
-_ROOM: Final = 60
-_STRONGEST: Final = 0.95
-_WEAKEST: Final = 0.25
-# Above 100 % there is nothing but ends of intervals.
-_WHOLE: Final = 1.05
 # By the beginnings of names that do not tell them.
 _UNITS: Final = {
     "delay": " (s)",
@@ -69,135 +70,23 @@ def write_plots(found: Crunched, folder: Path) -> list[Plot]:
     folder.mkdir()
     plots = []
     styles = system_styles(sorted({one.system for one in found.values}))
+    known = measures_by_key()
     with plot_style():
         for measure in _DRAWN:
             chosen = [one for one in found.intervals if one.measure == measure]
             if chosen:
-                plots.append(_draw_measure(measure, chosen, styles, folder))
+                plots.append(draw_measure(measure, known.get(measure), chosen, styles, folder))
         for part, draw in (
             (RANKS, _draw_ranks),
             (CDF, _draw_cdf),
             (LORENZ, _draw_lorenz),
             (SERIES, _draw_series),
         ):
-            for name in sorted({one.name for one in found.curves if one.part == part}):
-                curves = [one for one in found.curves if (one.part, one.name) == (part, name)]
-                plots.append(draw(name, curves, styles, folder))
+            plots += [
+                draw(name, found.curves.of(part, name), styles, folder)
+                for name in found.curves.names(part)
+            ]
     return plots
-
-
-def axis_of(conditions: Iterable[Condition]) -> str | None:
-    """The condition along which measures are drawn: the number that takes most values."""
-    values: dict[str, set[float]] = {}
-    for condition in conditions:
-        for name, value in condition:
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                values.setdefault(name, set()).add(float(value))
-    several = {name: len(numbers) for name, numbers in values.items() if len(numbers) > 1}
-    return max(sorted(several), key=lambda name: several[name]) if several else None
-
-
-def decided_by(axis: str, conditions: Iterable[Condition]) -> set[str]:
-    """The axis, and what has one value at each of its places, so that it makes no other lines."""
-    seen: dict[str, dict[str, set[str]]] = {}
-    for condition in conditions:
-        place = repr(dict(condition).get(axis))
-        for name, value in condition:
-            seen.setdefault(name, {}).setdefault(place, set()).add(repr(value))
-    return {
-        name
-        for name, values in seen.items()
-        if name == axis or (len(values) > 1 and all(len(found) == 1 for found in values.values()))
-    }
-
-
-def _draw_measure(
-    measure: str, chosen: Sequence[Interval], styles: dict[str, SystemStyle], folder: Path
-) -> Plot:
-    known = measures_by_key().get(measure)
-    label = known.label if known else measure.replace("_", " ")
-    figure, axes = _axes()
-    axis = axis_of(one.condition for one in chosen)
-    if axis is None:
-        _draw_bars(axes, chosen, styles)
-    else:
-        _draw_lines(axes, chosen, styles, axis)
-        axes.set_xlabel(axis)
-        places = [dict(one.condition).get(axis) for one in chosen]
-        if all(place is None or isinstance(place, int) for place in places):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        legend_below(figure, axes)
-    axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
-    if known and known.kind == "ratio":
-        per_cent(axes.yaxis)
-        axes.set_ylim(top=min(axes.get_ylim()[1], _WHOLE))
-    axes.set_title(label)
-    seeds = sorted({one.seeds for one in chosen})
-    several = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
-    caption = f"Means over {several} seeds; bars are 95 % intervals (Student)."
-    return _saved(figure, folder, measure, label, caption)
-
-
-def _draw_bars(axes: Axes, chosen: Sequence[Interval], styles: dict[str, SystemStyle]) -> None:
-    names = [shortened(_name(one)) for one in chosen]
-    axes.bar(
-        range(len(chosen)),
-        [one.mean for one in chosen],
-        yerr=_errors(chosen),
-        color=[styles[one.system].colour for one in chosen],
-        width=0.6,
-        capsize=4,
-        ecolor=GREY,
-    )
-    axes.set_xticks(range(len(chosen)), names)
-    if sum(map(len, names)) > _ROOM:
-        axes.tick_params(axis="x", labelrotation=90)
-
-
-def _draw_lines(
-    axes: Axes, chosen: Sequence[Interval], styles: dict[str, SystemStyle], axis: str
-) -> None:
-    lines: dict[tuple[str, Condition], list[Interval]] = {}
-    along = decided_by(axis, [one.condition for one in chosen])
-    for one in chosen:
-        rest = tuple(pair for pair in one.condition if pair[0] not in along)
-        lines.setdefault((one.system, rest), []).append(one)
-    flat: list[tuple[str, list[Interval]]] = []
-    strengths = strengths_of([system for system, _ in lines])
-    for place, ((system, rest), line) in enumerate(lines.items()):
-        style = styles[system]
-        label = shortened(style.label + (f" ({_short(rest)})" if rest else ""), 2 * LONGEST_LABEL)
-        if all(dict(one.condition).get(axis) is None for one in line):
-            flat.append((system, line))  # the axis is a setting that this system does not have
-            continue
-        line.sort(key=lambda one: float(dict(one.condition)[axis]))
-        axes.errorbar(
-            [float(dict(one.condition)[axis]) for one in line],
-            [one.mean for one in line],
-            yerr=_errors(line),
-            color=style.colour,
-            linestyle=style.dashes,
-            alpha=strengths[place],
-            marker="osD^v<>"[place % 7],
-            markersize=4,
-            capsize=3,
-            label=label,
-        )
-    for system, line in flat:
-        axes.axhline(
-            float(np.mean([one.mean for one in line])),
-            color=styles[system].colour,
-            linestyle=styles[system].dashes,
-            label=styles[system].label,
-        )
-
-
-def _errors(chosen: Sequence[Interval]) -> list[list[float]]:
-    """Lengths of the bars below and above; none where there is one seed."""
-    below = [np.nan_to_num(one.mean - one.low) for one in chosen]
-    above = [np.nan_to_num(one.high - one.mean) for one in chosen]
-    return [below, above]
 
 
 def _unit(name: str) -> str:
@@ -266,15 +155,25 @@ def _draw_series(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
     figure, axes = _axes()
+    several = False
     for curve, options in _some(curves, styles):
-        times, values = zip(*curve.points, strict=True)
-        axes.plot(np.array(times) / 3600, values, **options)
+        alike = [one for one in curves if _place(one) == _place(curve)]
+        times = [one.points[:, 0].tolist() for one in alike]
+        # Runs that were ended at different times have no mean.
+        if any(one != times[0] for one in times):
+            alike = [curve]
+        seconds, values, halves = averaged(alike)
+        axes.plot(seconds / 3600, values, **options)
+        if len(alike) > 1:
+            several = True
+            draw_band(axes, seconds / 3600, values, halves, options["color"])
     axes.set_xlabel("simulated time (hours)")
     axes.set_ylabel(name)
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
     if name in _SHARES:
         per_cent(axes.yaxis)
-    caption = "Means of groups of cycles where there are many; one seed each."
+    bands = "means over seeds, with 95 % intervals (Student)" if several else "one seed each"
+    caption = f"Means of groups of cycles where there are many; {bands}."
     title = name[0].upper() + name[1:]
     return _finished(figure, axes, folder, f"series-{name}", title, caption)
 
@@ -310,31 +209,6 @@ def _place(curve: Curve) -> tuple[str, Condition]:
     return curve.system, curve.condition
 
 
-def averaged(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
-    """Places, means over curves at each, and half the lengths of Student's intervals.
-
-    Args:
-        curves: all at the same places; of a single one the intervals are 0 long.
-    """
-    values = np.array([[value for _, value in one.points] for one in curves])
-    places = np.array([x for x, _ in curves[0].points])
-    halves = np.zeros(len(places))
-    if len(curves) > 1:
-        halves = student(len(curves)) * values.std(axis=0, ddof=1) / math.sqrt(len(curves))
-    return places, values.mean(axis=0), halves
-
-
-def strengths_of(systems: Sequence[str]) -> list[float]:
-    """How strongly lines are drawn, by which the conditions of one system are told apart."""
-    return [
-        _STRONGEST
-        - (_STRONGEST - _WEAKEST)
-        * systems[:place].count(system)
-        / max(systems.count(system) - 1, 1)
-        for place, system in enumerate(systems)
-    ]
-
-
 def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
     """What need not be said of conditions because the number that takes most values tells it."""
     axis = axis_of(conditions)
@@ -343,21 +217,11 @@ def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
 
 def _name(one: Interval | Curve, dropped: Iterable[str] = ()) -> str:
     told = tuple(pair for pair in one.condition if pair[0] not in dropped)
-    return one.system + (f" ({_short(told)})" if told else "")
-
-
-def _short(condition: Condition) -> str:
-    """A condition with the last parts of its keys, and numbers that are not longer than needed."""
-    return ", ".join(
-        f"{name.rpartition('.')[2]} {value:g}"
-        if isinstance(value, float)
-        else f"{name.rpartition('.')[2]} {value}"
-        for name, value in condition
-    )
+    return one.system + (f" ({short_condition(told)})" if told else "")
 
 
 def _axes() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
+    figure = new_figure()
     return figure, figure.subplots()
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.study.registry import study_of_kind
 from gossamer.sim.study.statistics import MEASURE, Row
+from gossamer.spark.storage.frames import opened_table
 
 DELIVERIES: Final = "deliveries"
 
 
-def rows_of(kind: str, folder: Path) -> Iterator[Row]:
+def rows_of(kind: str, folder: Place) -> Iterator[Row]:
     """All that is told by the tables of a system in a folder.
 
     Args:
@@ -27,16 +27,16 @@ def rows_of(kind: str, folder: Path) -> Iterator[Row]:
     yield from study.rows({name: _columns(folder / f"{name}.parquet") for name in names})
 
 
-def _columns(file: Path) -> dict[str, npt.NDArray[Any]]:
-    table = pq.read_table(file, page_checksum_verification=True)
+def _columns(file: Place) -> dict[str, npt.NDArray[Any]]:
+    with opened_table(file) as opened:
+        table = opened.read()
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
-def summary_rows(measures: Mapping[str, Any], skipped: Iterable[str] = ()) -> Iterator[Row]:
-    """The numbers of a summary's entry, totals included, but those that are skipped."""
-    left_out = frozenset(skipped)
+def summary_rows(measures: Mapping[str, Any]) -> Iterator[Row]:
+    """The numbers of a summary's entry, totals included."""
     for name, value in measures.items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and name not in left_out:
+        if isinstance(value, int | float) and not isinstance(value, bool):
             yield Row(MEASURE, name, 0.0, float(value))
     for name, value in (measures.get("totals") or {}).items():
         if isinstance(value, int | float) and not isinstance(value, bool):

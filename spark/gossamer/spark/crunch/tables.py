@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import ResultsError
+from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.sim.study.records import REAL, TEXT, Expected
 from gossamer.sim.study.registry import study_of_values
+from gossamer.spark.storage.frames import opened_table, unreadable
 
 # Beside the kinds of studies: workloads, and kinds of which no tables are read.
 WORKLOADS, OTHERS = "workloads", "others"
@@ -34,27 +33,26 @@ def expected_tables(scenario: Mapping[str, Any]) -> tuple[str, Mapping[str, Expe
     return (study.kind, study.tables) if study.tables else (OTHERS, {})
 
 
-def check_file(file: Path, expected: Expected) -> tuple[int, tuple[str, ...]]:
+def check_file(file: Place, expected: Expected) -> tuple[int, tuple[str, ...]]:
     """Rows of a table, and the welcome columns that it lacks.
 
     Raises:
-        ResultsError: it is missing, damaged, or a column is missing or of another type.
+        PlaceError: it is missing, damaged, or a column is missing or of another type.
     """
     try:
-        with pq.ParquetFile(file) as opened:
+        with opened_table(file) as opened:
             schema, rows = opened.schema_arrow, opened.metadata.num_rows
     except FileNotFoundError:
-        raise ResultsError(file, "does not exist, expected a table of the results") from None
+        raise PlaceError(file, "does not exist, expected a table of the results") from None
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise ResultsError(file, f"is damaged or no Parquet table ({reason})") from error
+        raise PlaceError(file, unreadable(file, error, "is damaged or no Parquet table")) from error
     for name, kind in expected.needed.items():
         if name not in schema.names:
-            raise ResultsError(file, f"has no column {name}, expected one of {kind}")
+            raise PlaceError(file, f"has no column {name}, expected one of {kind}")
     for name, kind in (*expected.needed.items(), *expected.welcome.items()):
         if name in schema.names and not _fits(schema.field(name).type, kind):
             found = schema.field(name).type
-            raise ResultsError(file, f"has a column {name} of {found}, expected {kind}")
+            raise PlaceError(file, f"has a column {name} of {found}, expected {kind}")
     lacking = tuple(name for name in expected.welcome if name not in schema.names)
     return rows, lacking
 

@@ -5,14 +5,14 @@ Every kind of workload has rankings (what is chosen how often, most popular firs
 have besides how many subscriptions an event matches, and how evenly events fall on the domain of
 each attribute, which is the load of those who look after a part of it.
 
-Counts are exact. Percentiles are where there are no more values than are wanted exactly, and else
-sketched; matches are counted for all events of one attribute up to that many rows, and else for a
-sample of events against all subscriptions.
+Counts and percentiles are exact; executors find them (see `quantiles`), and the driver sees how
+many things were chosen how often, but not which. Matches are counted for all events of one
+attribute up to as many rows as are wanted exactly, and else for a sample of events (see `matches`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -34,10 +34,12 @@ from gossamer.sim.study.statistics import (
     percentile_place,
 )
 from gossamer.sim.study.statistics import mean as mean_of
-from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, SKETCH_ACCURACY, as_table
+from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table
 from gossamer.spark.crunch.folders import SystemTables
+from gossamer.spark.crunch.matches import matched_by_all, matched_by_some
+from gossamer.spark.crunch.quantiles import distribution
 from gossamer.spark.crunch.tables import WORKLOADS
-from gossamer.spark.session import readable_path
+from gossamer.spark.storage.frames import opened_table, read_frame
 
 SAMPLE: Final = "sample"
 # Events whose matches are counted where not all are.
@@ -112,7 +114,7 @@ def workload_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
     Args:
         session: of Spark. All its workers need to see the tables.
         systems: those that are no workloads have no rows in the result.
-        exact_up_to: rows up to which percentiles and matches are exact.
+        exact_up_to: rows up to which matches are counted for all events.
     """
     found = [
         as_table(one.number, rows, method)
@@ -124,6 +126,47 @@ def workload_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
 
 
 Part = tuple[str, list[Row]]
+
+
+@attrs.frozen(eq=False)
+class Tallies:
+    """How often things were chosen, without the things: few numbers of however many things.
+
+    Attributes:
+        counts: int64[k], ascending and different.
+        times: int64[k], how many things were chosen so often.
+    """
+
+    counts: Ints
+    times: Ints
+
+    @property
+    def different(self) -> int:
+        """How many things were chosen at all."""
+        return int(self.times.sum())
+
+    @property
+    def choices(self) -> int:
+        """How many choices there were."""
+        return int(self.counts @ self.times)
+
+    def of_ranks(self, ranks: Ints) -> Ints:
+        """How often the things of these ranks were chosen; the most popular has rank 1."""
+        last = np.cumsum(self.times[::-1])
+        return np.asarray(self.counts[::-1][np.searchsorted(last, ranks)], np.int64)
+
+    def gini(self) -> float:
+        """Gini's coefficient of how often each thing was chosen, see `statistics.gini`."""
+        last = np.cumsum(self.times).tolist()
+        # In Python's numbers, which do not overflow: the sum of ranks times counts.
+        ranked = sum(
+            count * ((end - times + 1 + end) * times // 2)
+            for count, times, end in zip(
+                self.counts.tolist(), self.times.tolist(), last, strict=True
+            )
+        )
+        different = self.different
+        return float(2 * ranked / (different * self.choices) - (different + 1) / different)
 
 
 @attrs.frozen
@@ -140,7 +183,7 @@ class _Workload:
         counts = self.system.table_rows
         yield EXACT, [Row(MEASURE, name, 0.0, float(rows)) for name, rows in counts.items()]
         for name, (table, expression) in _RANKINGS.get(kind, {}).items():
-            yield EXACT, list(ranking(name, self._counts(table, expression)))
+            yield EXACT, list(ranking(name, self._tallies(table, expression)))
         for name, (table, expression) in _QUANTITIES.get(kind, {}).items():
             yield self._quantity(name, self._values(table, expression))
         attributes = self._attributes()
@@ -150,7 +193,10 @@ class _Workload:
             yield self._matches(attributes)
 
     def _read(self, table: str) -> Any:
-        return self.session.read.parquet(readable_path(self.system.folder / table))
+        folder = self.system.folder / table
+        with opened_table(folder.tables()[0]) as first:
+            schema = first.schema_arrow.remove_metadata()
+        return read_frame(self.session, folder, schema)
 
     def _attributes(self) -> int:
         """How many hashed attributes ranges are asked for on; 0 of other kinds."""
@@ -158,27 +204,27 @@ class _Workload:
             return 0
         return sum(name.startswith("value_") for name in self._read("events").columns)
 
-    def _counts(self, table: str, expression: str) -> Ints:
-        """How often each value comes; null does not count."""
-        values = self._values(table, expression)
-        return np.asarray(values.groupBy("value").count().toArrow()["count"].to_numpy(), np.int64)
+    def _tallies(self, table: str, expression: str) -> Tallies:
+        """How often values come, and how many come so often; null does not count."""
+        counts = self._values(table, expression).groupBy("value").count()
+        found = counts.groupBy("count").agg({"*": "count"}).toArrow().sort_by("count")
+        return Tallies(*(found[name].to_numpy() for name in ("count", "count(1)")))
+
+    def _loads(self, table: str, expression: str) -> Ints:
+        """How many rows each part of a domain has, of those parts that have any."""
+        counts = self._values(table, expression).groupBy("value").count()
+        return np.asarray(counts.toArrow()["count"].to_numpy(), np.int64)
 
     def _values(self, table: str, expression: str) -> Any:
         frame = self._read(table).selectExpr(f"{expression} as value")
         return frame.where("value is not null")
 
     def _quantity(self, name: str, values: Any) -> Part:
-        """How a quantity is distributed, exactly or by a sketch."""
-        if values.count() <= self.exact_up_to:
-            return EXACT, list(quantity(name, values.toArrow()["value"].to_numpy()))
-        from pyspark.sql import functions as f
-
-        wanted = [per_cent / 100 for per_cent in PER_CENTS.tolist()]
-        found = values.agg(
-            f.percentile_approx("value", wanted, SKETCH_ACCURACY).alias("centiles"),
-            f.avg("value").alias("mean"),
-        ).first()
-        return SKETCH, list(quantity_of(name, found["mean"], found["centiles"]))
+        """How a quantity is distributed."""
+        found = distribution(values)
+        if found is None:
+            return EXACT, []
+        return EXACT, list(quantity_of(name, found.mean, found.centiles))
 
     def _attribute(self, a: int) -> Iterator[Part]:
         """Widths of ranges on an attribute, and how evenly subscriptions and events lie on it."""
@@ -189,7 +235,7 @@ class _Workload:
         number = self._values("subscriptions", wanted).count()
         rows = [Row(MEASURE, f"subscriptions_on_attribute_{a}", 0.0, float(number))]
         part = f"cast(value_{a} div {RING // _PARTS + 1} as int)"
-        rows += spread(f"events over the domain of attribute {a}", self._counts("events", part))
+        rows += spread(f"events over the domain of attribute {a}", self._loads("events", part))
         yield EXACT, rows
 
     def _matches(self, attributes: int) -> Part:
@@ -199,65 +245,30 @@ class _Workload:
         events = self._read("events")
         rows = self.system.table_rows
         if attributes == 1 and max(rows.values(), default=0) <= self.exact_up_to:
-            ends = subscriptions.select("low_0", "high_0").toArrow()
-            values = events.select("value_0").toArrow()["value_0"].to_numpy()
-            low, high = (ends[end].to_numpy() for end in ("low_0", "high_0"))
-            return EXACT, list(quantity(name, stabbed(low, high, values)))
+            with matched_by_all(subscriptions, events) as matched:
+                return self._quantity(name, matched)
         chosen = events.where(f"event < {SAMPLED_EVENTS}").orderBy("event").toArrow()
         points = np.stack([chosen[f"value_{a}"].to_numpy() for a in range(attributes)], axis=1)
-        matcher = Matcher(points)
-        counts = subscriptions.mapInArrow(matcher, "place long, matched long")
-        added = counts.groupBy("place").sum("matched").orderBy("place").toArrow()
-        matched = np.zeros(len(points), np.int64)
-        matched[added["place"].to_numpy()] = added["sum(matched)"].to_numpy()
-        return SAMPLE, list(quantity(name, matched))
-
-
-@attrs.frozen(eq=False)
-class Matcher:
-    """Counts by event the subscriptions of a task that it matches.
-
-    Attributes:
-        points: int64[events, A], hashed.
-    """
-
-    points: Ints
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        matched = np.zeros(len(self.points), np.int64)
-        for batch in batches:
-            inside = np.ones((len(self.points), len(batch)), np.bool_)
-            for a in range(self.points.shape[1]):
-                values = self.points[:, a, np.newaxis]
-                inside &= values >= batch[f"low_{a}"].to_numpy()
-                inside &= values <= batch[f"high_{a}"].to_numpy()
-            matched += inside.sum(axis=1)
-        places = np.arange(len(matched), dtype=np.int64)
-        yield pa.RecordBatch.from_pydict({"place": places, "matched": matched})
-
-
-def stabbed(low: Ints, high: Ints, values: Ints) -> Ints:
-    """int64[values]: how many of the ranges, both ends included, each value lies in."""
-    begun = np.searchsorted(np.sort(low), values, side="right")
-    over = np.searchsorted(np.sort(high), values, side="left")
-    return np.asarray(begun - over, np.int64)
+        return SAMPLE, list(quantity(name, matched_by_some(subscriptions, points)))
 
 
 def _measure(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def ranking(name: str, counts: Ints) -> Iterator[Row]:
+def ranking(name: str, tallies: Tallies) -> Iterator[Row]:
     """How unevenly choices fall, and the share of each rank; nothing of no choices."""
-    if len(counts) == 0:
+    if len(tallies.counts) == 0:
         return
-    shares = np.sort(counts)[::-1] / counts.sum()
-    yield Row(MEASURE, f"{_measure(name)}_different", 0.0, float(len(shares)))
-    yield Row(MEASURE, f"{_measure(name)}_first_share", 0.0, float(shares[0]))
-    yield Row(MEASURE, f"{_measure(name)}_gini", 0.0, gini(counts))
-    kept = np.unique(np.geomspace(1, len(shares), min(len(shares), _MOST_RANKS)).round())
-    for rank in kept.astype(np.int64).tolist():
-        yield Row(RANKS, name, float(rank), float(shares[rank - 1]))
+    different, choices = tallies.different, tallies.choices
+    first = float(tallies.of_ranks(np.ones(1, np.int64))[0] / choices)
+    yield Row(MEASURE, f"{_measure(name)}_different", 0.0, float(different))
+    yield Row(MEASURE, f"{_measure(name)}_first_share", 0.0, first)
+    yield Row(MEASURE, f"{_measure(name)}_gini", 0.0, tallies.gini())
+    spaced = np.geomspace(1, different, min(different, _MOST_RANKS)).round()
+    ranks = np.unique(spaced.astype(np.int64))
+    for rank, count in zip(ranks.tolist(), tallies.of_ranks(ranks).tolist(), strict=True):
+        yield Row(RANKS, name, float(rank), count / choices)
 
 
 def spread(name: str, counts: Ints) -> Iterator[Row]:

@@ -1,6 +1,8 @@
-"""Sweeps: one scenario over a grid or a list of values and explicit seeds, one run a Spark task.
+"""Sweeps whose points are Spark tasks; see `gossamer.sim.commands.sweep`.
 
-plan       reads a sweep file; every point is a whole scenario, checked before anything runs
-task       runs a point, the same way as `gossamer sim run`, and carries its results back
-running    hands points out, keeps results as they come, resumes
+inputs     reads sweep files from any storage
+task       runs a point on a worker, and carries its results back
+running    hands points out, tries lost ones again
+remote     keeps results in an object store
+runner     runs the tasks of figures on Spark
 """

@@ -6,10 +6,9 @@ of its files (see `gossamer.spark.handover`).
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import io
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +18,9 @@ import pyarrow as pa
 
 from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.errors import SimulationError
-from gossamer.spark.handover import Handed, SharedFolder, files_below
+from gossamer.sim.results.results import SUMMARY_FILE
+from gossamer.sim.results.sweeps.worker import RESULTS, run_apart, system_number
+from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads, files_below
 from gossamer.spark.jobs import job_errors
 
 _SCHEMA: Final = pa.schema(
@@ -32,7 +33,6 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _COLUMNS: Final = "attempt string, file string, bytes long, error string, number int"
-_RESULTS: Final = "results"
 
 
 class PointFailed(SimulationError):
@@ -44,43 +44,25 @@ class _Task:
     """Runs one scenario."""
 
     text: str
-    shared: SharedFolder
+    handover: Handover
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if len(batch) == 0:
                 continue
-            own = self.shared.own_folder()
-            try:
-                written = run_apart(self.text, own)
-            except (SimulationError, ProtocolError) as error:
-                yield _batch([("", "", 0, str(error), _number(error))])
-                return
-            yield _batch(
-                [
-                    (own.name, one.path.relative_to(own / _RESULTS).as_posix(), one.size, "", 0)
-                    for one in written
-                ]
-            )
+            with self.handover.attempt() as own:
+                try:
+                    found = run_apart(self.text, own)
+                except (SimulationError, ProtocolError) as error:
+                    yield _batch([("", "", 0, str(error), system_number(error))])
+                    return
+                handed = self.handover.hand_over(found, _summary_last(files_below(found)))
+            yield _batch([(one.attempt, one.file, one.size, "", 0) for one in handed])
 
 
-def run_apart(text: str, folder: Path) -> list[Handed]:
-    """Run a scenario within ``folder``, without plots; the files of its results.
-
-    Raises:
-        SimulationError, ProtocolError: the scenario cannot be run.
-    """
-    from gossamer.sim.commands.run import Options, run_scenario
-    from gossamer.sim.study.scenarios import read_scenario
-
-    file, out = folder / "scenario.toml", folder / _RESULTS
-    file.write_text(text, encoding="utf-8")
-    with contextlib.redirect_stdout(io.StringIO()):
-        scenario, kept = read_scenario(file, {})
-        # Its progress is that of the sweep, told by the machine that keeps the results.
-        options = Options(out=out, json=True, plots=False, threads=1, progress=False)
-        run_scenario(scenario, kept, options)
-    return list(files_below(out))
+def _summary_last(files: list[Path]) -> list[Path]:
+    """Files in an order in which the one by which a run is known comes last."""
+    return sorted(files, key=lambda file: file.name == SUMMARY_FILE)
 
 
 def run_on(session: Any, text: str, label: str, shared: SharedFolder) -> Path:
@@ -93,23 +75,32 @@ def run_on(session: Any, text: str, label: str, shared: SharedFolder) -> Path:
         JobError: Spark failed, or the results are not what the worker wrote.
         OSError: no space is left.
     """
+    handed = _handed(session, text, label, shared, shared.shown)
+    shared.check(handed, below=RESULTS)
+    return shared.path / handed[0].attempt / RESULTS
+
+
+def send_from(session: Any, text: str, label: str, uploads: Uploads) -> None:
+    """Run a scenario as a task of a session that sends its results to an object store.
+
+    Raises:
+        PointFailed, WorkerLost, JobError, OSError: as `run_on`.
+    """
+    uploads.check(_handed(session, text, label, uploads, tempfile.gettempdir()))
+
+
+def _handed(
+    session: Any, text: str, label: str, handover: Handover, written: object
+) -> list[Handed]:
+    """The files that a scenario's task hands over; ``written`` is what it writes to."""
     with job_errors(label):
-        rows = session.range(0, 1, 1, 1).mapInArrow(_Task(text, shared), _COLUMNS).collect()
+        rows = session.range(0, 1, 1, 1).mapInArrow(_Task(text, handover), _COLUMNS).collect()
     for row in rows:
         if row["number"] == errno.ENOSPC:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(shared.shown))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(written))
         if row["error"]:
             raise PointFailed(f"{label}: {row['error']}")
-    found: Path = shared.path / rows[0]["attempt"] / _RESULTS
-    for row in rows:
-        Handed(found / row["file"], row["bytes"]).check()
-    return found
-
-
-def _number(error: BaseException) -> int:
-    """The system's number of what an error came from; 0 if it did not come from the system."""
-    cause = error.__cause__
-    return cause.errno or 0 if isinstance(cause, OSError) else 0
+    return [Handed(row["attempt"], row["file"], row["bytes"]) for row in rows]
 
 
 def _batch(rows: list[tuple[str, str, int, str, int]]) -> pa.RecordBatch:

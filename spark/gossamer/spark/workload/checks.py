@@ -7,15 +7,17 @@ misses one in sixteen thousand times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.peer.space.ring import RING
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.commuters import CommuterRows
 from gossamer.sim.row_tables.covering import CoveringRows
@@ -26,7 +28,7 @@ from gossamer.sim.row_tables.quotes import QuoteTables
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.vinifera import ViniferaRows
 from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
-from gossamer.spark.session import readable_path
+from gossamer.spark.storage.frames import read_frame
 
 _ERRORS: Final = 4.0
 # Of a share of the domain, when it is hashed.
@@ -59,11 +61,12 @@ class Check:
         return math.isnan(self.found) or abs(self.found - self.wanted) <= self.tolerance
 
 
-def check_workload(session: Any, workload: RowWorkload, folder: Path) -> list[Check]:
+def check_workload(session: Any, workload: RowWorkload, folder: Place) -> list[Check]:
     """The checks of a workload of any kind whose tables are in ``folder``."""
+    schemas = {table.name: table.schema for table in workload.tables()}
 
     def read(name: str) -> Any:
-        return session.read.parquet(readable_path(folder / name))
+        return read_frame(session, folder / name, schemas[name])
 
     found: list[Check] = []
     for kind, check in _CHECKS:
@@ -177,14 +180,36 @@ def _covering(workload: CoveringRows, read: Callable[[str], Any]) -> Iterator[Ch
         yield Check(name=name, wanted=spec.degree, found=degree)
 
 
+@attrs.frozen(eq=False)
+class _Neighbours:
+    """Counts keywords that some broker wants who is not near their root.
+
+    Attributes:
+        near: int[roots, brokers], the neighbourhood of each root.
+    """
+
+    near: npt.NDArray[Any]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            near = self.near[batch["root"].to_numpy()]
+            wanted = batch["brokers"].to_pylist()
+            far = sum(
+                not set(brokers) <= set(some.tolist())
+                for brokers, some in zip(wanted, near, strict=True)
+            )
+            yield pa.RecordBatch.from_pydict({"rows": [len(batch)], "far": [far]})
+
+
 def _keywords(workload: KeywordTables, read: Callable[[str], Any]) -> Iterator[Check]:
+    from pyspark.sql import functions as f
+
     spec = workload.spec
     size = math.ceil(spec.locality.neighbourhood * spec.brokers)
-    rows = read("subscriptions").collect()
-    far = sum(
-        not set(row["brokers"]) <= set(spec.near[row["root"], :size].tolist()) for row in rows
-    )
-    yield Check(name="rows of subscriptions", wanted=spec.locality.keywords, found=len(rows))
+    told = read("subscriptions").mapInArrow(_Neighbours(spec.near[:, :size]), "rows long, far long")
+    seen = _row(told, rows=f.sum("rows"), far=f.sum("far"))
+    rows, far = seen["rows"] or 0, seen["far"] or 0
+    yield Check(name="rows of subscriptions", wanted=spec.locality.keywords, found=rows)
     yield Check(name="keywords wanted outside their neighbourhood", wanted=0, found=far)
     documents = read("events")
     yield Check(name="rows of events", wanted=spec.locality.documents, found=documents.count())

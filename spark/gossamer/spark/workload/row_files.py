@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,8 +11,11 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gossamer.sim.results.storage.place import AnyPlace, Place, as_place
+from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.row_tables.table import CHUNK, RowTable
-from gossamer.spark.handover import Handed, SharedFolder
+from gossamer.spark.handover import Handed, Handover, SharedFolder, Uploads
+from gossamer.spark.storage.folders import local_of
 
 # Units of a row group, about: large enough for a column to compress, small enough for memory.
 GROUP_UNITS: Final = 16 * CHUNK
@@ -32,18 +36,17 @@ class _Writer:
     table: RowTable
     files: int
     codec: str
-    shared: SharedFolder
+    handover: Handover
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                own = self.shared.own_folder()
-                file = own / file_name(part)
-                rows = write_part(self.table, file, part, self.files, self.codec)
-                told = {"part": part, "attempt": own.name, "rows": rows}
-                yield pa.RecordBatch.from_pylist(
-                    [told | {"bytes": file.stat().st_size}], schema=_SCHEMA
-                )
+                with self.handover.attempt() as own:
+                    file = own / file_name(part)
+                    rows = write_part(self.table, file, part, self.files, self.codec)
+                    (handed,) = self.handover.hand_over(own, [file])
+                told = {"part": part, "attempt": handed.attempt, "rows": rows}
+                yield pa.RecordBatch.from_pylist([told | {"bytes": handed.size}], schema=_SCHEMA)
 
 
 def file_name(part: int) -> str:
@@ -70,31 +73,45 @@ def write_part(table: RowTable, file: Path, part: int, files: int, codec: str = 
     return rows
 
 
-def write_row_table(session: Any, table: RowTable, folder: Path, files: int, shown: Path) -> int:
+def write_row_table(
+    session: Any, table: RowTable, folder: AnyPlace, files: int, whole: AnyPlace
+) -> int:
     """Write a table into a new folder, exactly so many files; returns its rows.
 
     Args:
         session: of Spark.
         table: what is made.
-        folder: of the files; on any error it is not made.
+        folder: of the files; on any error it is not made, or left to whoever made the whole.
         files: how many, each by a task of its own; some are empty where there are fewer units.
-        shown: the folder that it will be part of, for people.
+        whole: the folder that it will be part of.
 
     Raises:
         Exception: of Spark's, see `gossamer.spark.jobs`.
         JobError: a file is not what a task wrote.
     """
+    codec = session.conf.get(_CODEC, "zstd")
+    with _handover(as_place(folder), as_place(whole)) as handover:
+        writer = _Writer(table, files, codec, handover)
+        told = session.range(0, files, 1, files).mapInArrow(writer, _COLUMNS).collect()
+        handed = [Handed(row["attempt"], file_name(row["part"]), row["bytes"]) for row in told]
+        handover.check(handed)
+        if isinstance(handover, SharedFolder):
+            target = local_of(as_place(folder))
+            target.mkdir()
+            for one in handed:
+                (handover.path / one.attempt / one.file).rename(target / one.file)
+    return sum(row["rows"] for row in told)
+
+
+@contextmanager
+def _handover(folder: Place, whole: Place) -> Iterator[Handover]:
+    """Where tasks put the files of a table."""
+    if isinstance(folder, RemotePlace):
+        assert isinstance(whole, RemotePlace)
+        yield Uploads(folder, whole)
+        return
     # Workers import this module as well, and have no use for all that results are made of.
     from gossamer.sim.results.results import scratch_folder
 
-    codec = session.conf.get(_CODEC, "zstd")
-    with scratch_folder(folder) as scratch:
-        writer = _Writer(table, files, codec, SharedFolder(scratch, shown))
-        told = session.range(0, files, 1, files).mapInArrow(writer, _COLUMNS).collect()
-        folder.mkdir()
-        for row in told:
-            name = file_name(row["part"])
-            written = Handed(scratch / row["attempt"] / name, row["bytes"])
-            written.check()
-            written.path.rename(folder / name)
-    return sum(row["rows"] for row in told)
+    with scratch_folder(local_of(folder)) as scratch:
+        yield SharedFolder(scratch, local_of(whole).absolute())

@@ -1,15 +1,16 @@
 """`gossamer spark workload`: the folder of a workload, whole or not at all.
 
 workload.json         kind, seed, settings, tables with their columns, checks
+lineage.json          command, versions and inputs, see `gossamer.spark.storage.lineage`
 <table>/*.parquet     the rows, see `gossamer.sim.row_tables`
 trace.parquet         of churn, all sessions in one file, as `gossamer sim replay` reads it
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -17,16 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.sim.results.held import held
-from gossamer.sim.results.results import whole_folder
+from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, as_place
+from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import RowWorkload, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.study.environment import versions
 from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
+from gossamer.spark.storage.folders import new_folder, sent_file
+from gossamer.spark.storage.frames import opened_table
+from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
 from gossamer.spark.workload.checks import Check, check_workload
-from gossamer.spark.workload.reading import WORKLOAD_FILE
 from gossamer.spark.workload.row_files import write_row_table
 
 TRACE_FILE: Final = "trace.parquet"
@@ -42,13 +45,13 @@ class Written:
         checks: of what was asked for against what is there.
     """
 
-    folder: Path
+    folder: Place
     rows: dict[str, int]
     checks: Sequence[Check]
 
 
 def write_workload(
-    session: Any, kind: str, wish: Wish, out: Path, partitions: int | None = None
+    session: Any, kind: str, wish: Wish, out: AnyPlace, partitions: int | None = None
 ) -> Written:
     """Make a workload, write it to a new folder and check it.
 
@@ -56,19 +59,19 @@ def write_workload(
         session: of Spark. All its workers need to see ``out``.
         kind: one of `gossamer.sim.row_tables.kinds.KINDS`.
         wish: what it is to be like.
-        out: the new folder; on any error it is not made.
+        out: the new folder, see `gossamer.spark.storage.folders`; on any error it is not made.
         partitions: files of each table, exactly; chosen by size if None.
 
     Raises:
-        ResultsError: ``out`` is taken, or another process is at work on it.
+        ResultsError, PlaceError: ``out`` is taken, or another process is at work on it.
         ScenarioError: the workload is impossible.
         FolderUnseen: workers do not see the folder of ``out``.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
-    out = Path(out)
+    out = as_place(out)
     workload = make_workload(kind, wish)
-    with held(out), whole_folder(out, replace=False) as folder:
+    with new_folder(out) as folder:
         rows = {}
         for table in workload.tables():
             rows[table.name] = _write_table(session, table, folder, partitions, out)
@@ -77,17 +80,26 @@ def write_workload(
         with job_errors("checking the workload"), watched(session, "checking"):
             checks = check_workload(session, workload, folder)
         described = _description(kind, wish, workload, rows, checks)
-        (folder / WORKLOAD_FILE).write_text(json.dumps(described, indent=2) + "\n")
+        (folder / WORKLOAD_FILE).write_bytes(json.dumps(described, indent=2).encode() + b"\n")
+        write_lineage(folder, lineage_of(session, [wish.seed], _inputs(wish)))
     return Written(folder=out, rows=rows, checks=checks)
 
 
+def _inputs(wish: Wish) -> list[dict[str, Any]]:
+    """The file that a workload is made from, where there is one."""
+    if wish.source is None:
+        return []
+    digest = hashlib.sha256(wish.source.read_bytes()).hexdigest()
+    return [input_of(LocalPlace(wish.source), digest)]
+
+
 def _write_table(
-    session: Any, table: RowTable, folder: Path, partitions: int | None, out: Path
+    session: Any, table: RowTable, folder: Place, partitions: int | None, out: Place
 ) -> int:
     """Write the table's files; returns its rows."""
     files = partitions or max(files_of(session, table), 1)
     with job_errors(f"writing {table.name}"), watched(session, table.name):
-        return write_row_table(session, table, folder / table.name, files, out.absolute())
+        return write_row_table(session, table, folder / table.name, files, out)
 
 
 def files_of(session: Any, table: RowTable) -> int:
@@ -96,22 +108,19 @@ def files_of(session: Any, table: RowTable) -> int:
     return max(by_size, slots(session)) if table.units > 200_000 else 1
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.parquet"))
-
-
-def _write_trace(workload: ChurnRows, folder: Path) -> None:
+def _write_trace(workload: ChurnRows, folder: Place) -> None:
     """All sessions in one file, with what rows cannot tell (see `gossamer.sim.churn.parquet`)."""
-    files = _files(folder / "sessions")
     extras = {"duration_s": workload.spec.duration_s, "sessionless": []}
     schema = pa.schema(
         [("node", pa.string()), ("start_s", pa.float64()), ("end_s", pa.float64())],
         metadata={b"gossamer.churn": json.dumps(extras).encode()},
     )
-    target = folder / TRACE_FILE
-    with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
-        for file in files:
-            for batch in pq.ParquetFile(file, page_checksum_verification=True).iter_batches():
+    with (
+        sent_file(folder / TRACE_FILE) as target,
+        pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for file in (folder / "sessions").tables():
+            for batch in opened_table(file).iter_batches():
                 names = pc.binary_join_element_wise("n", pc.cast(batch["node"], pa.string()), "")
                 columns = [names, batch["start_s"], batch["end_s"]]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

@@ -1,0 +1,113 @@
+"""Addresses of masters, asked before a session is made; Spark itself asks wrong ones for long."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gossamer.spark.errors import ClusterError
+
+_DIALLING_S: Final = 5.0
+_ANSWERING: Final = "8s"
+# What a master is asked by; answers take one round trip.
+_QUICK: Final = {
+    "spark.rpc.askTimeout": _ANSWERING,
+    "spark.rpc.lookupTimeout": _ANSWERING,
+    "spark.network.timeout": _ANSWERING,
+    "spark.rpc.connect.timeout": _ANSWERING,
+    "spark.rpc.io.maxRetries": "0",
+}
+_STANDALONE: Final = "spark"
+_CONNECT: Final = "sc"
+_CONNECT_PORT: Final = 15002
+NO_MASTER: Final = "whoever answers there is no master, or one of another version of Spark"
+
+
+def check_reachable(master: str) -> None:
+    """Ask whether anybody answers at the addresses of ``spark://`` or ``sc://``; others pass.
+
+    Raises:
+        ClusterError: nobody does, or an address is none.
+    """
+    reasons = []
+    addresses = _addresses(master)
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), _DIALLING_S).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if addresses:
+        raise ClusterError(master, f"where nobody answers ({'; '.join(reasons)})")
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports of ``spark://`` or ``sc://``; none of any other master."""
+    scheme, separator, rest = master.partition("://")
+    if not separator or scheme not in (_STANDALONE, _CONNECT):
+        return []
+    found = []
+    for address in rest.partition("/")[0].partition(";")[0].split(","):
+        host, _, port = address.rpartition(":")
+        if scheme == _CONNECT and not host:
+            host, port = address, str(_CONNECT_PORT)
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ClusterError(master, f"expected {scheme}://HOST:PORT")
+        found.append((host.strip("[]"), int(port)))
+    return found
+
+
+def check_is_master(java: Any, master: str, options: Mapping[str, str]) -> None:
+    """Ask, by the Java of the session to come, whether a standalone master answers.
+
+    Spark registers with whoever accepts connections, three times for twenty seconds. Here one
+    question is asked that every master of the same version answers at once. Where Spark has no such
+    classes any more nothing is asked.
+
+    Args:
+        java: the bridge to Java.
+        master: the address.
+        options: of Spark, among which may be how connections are secured.
+
+    Raises:
+        ClusterError: nobody who answers is a master.
+    """
+    if not master.startswith(f"{_STANDALONE}://"):
+        return
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        asker = _asker(java, options)
+    except Exception:  # other classes than those of Spark 4, which says so in many ways
+        return
+    try:
+        if not any(_is_master(java, asker, address) for address in _addresses(master)):
+            raise ClusterError(master, f"where no session can be had ({NO_MASTER})")
+    except Py4JJavaError:
+        return
+    finally:
+        asker.shutdown()
+
+
+def _asker(java: Any, options: Mapping[str, str]) -> Any:
+    """An end of Spark's remote calls that asks only."""
+    conf = java.org.apache.spark.SparkConf(False)
+    for key, value in {**options, **_QUICK}.items():
+        conf.set(key, value)
+    manager = java.org.apache.spark.SecurityManager
+    # The defaults of its second and third parameter, as Scala calls them.
+    defaults = (getattr(manager, f"$lessinit$greater$default${place}")() for place in (2, 3))
+    secured = manager(conf, *defaults)
+    return java.org.apache.spark.rpc.RpcEnv.create("gossamer", "localhost", 0, conf, secured, True)
+
+
+def _is_master(java: Any, asker: Any, address: tuple[str, int]) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        asker.setupEndpointRef(java.org.apache.spark.rpc.RpcAddress(*address), "Master")
+    except Py4JJavaError:
+        return False
+    return True

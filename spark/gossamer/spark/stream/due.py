@@ -1,0 +1,122 @@
+"""Which deliveries are due: published events held against the subscriptions of all subscribers.
+
+An event is due at a subscriber whose expression it matches, if it was published after the
+subscriber had begun. Matching is the protocol's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+
+from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.filters import parse
+from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.kernel.errors import ProtocolError
+from gossamer.sim.results.storage.place import Place, PlaceError
+
+SUBSCRIPTION_FILE: Final = "subscription.json"
+DUE_COLUMNS: Final = "id string, subscriber string, published_at double"
+_FIELDS: Final = (("subscriber", str), ("expression", str), ("since", float | int))
+_DUE: Final = pa.schema(
+    [("id", pa.string()), ("subscriber", pa.string()), ("published_at", pa.float64())]
+)
+
+Match = Callable[[Mapping[str, Any]], bool]
+
+
+@attrs.frozen
+class Subscriber:
+    """A subscriber and what it asks for.
+
+    Attributes:
+        name: in the lines of its deliveries.
+        expression: in the language of its node.
+        schema: that of its peer, as plain tables; None at a broker.
+        since: Unix seconds, by its machine's clock.
+    """
+
+    name: str
+    expression: str
+    schema: Mapping[str, Any] | None
+    since: float
+
+    def matcher(self) -> Match:
+        """Whether values match, as a function.
+
+        Raises:
+            ProtocolError: expression or schema are none.
+        """
+        if self.schema is None:
+            return parse(self.expression).matches
+        schema = Schema.from_mapping(self.schema)
+        expression = parse_expression(schema, self.expression)
+
+        def matches(values: Mapping[str, Any]) -> bool:
+            return expression.matches(schema.check_event(values))
+
+        return matches
+
+
+def subscribers_of(folder: Place) -> list[Subscriber]:
+    """The subscribers below a folder, in the order of their names.
+
+    Raises:
+        PlaceError: there are none, or a description is damaged.
+    """
+    found = [
+        _subscriber(folder / one.name)
+        for one in folder.files()
+        if one.name.rpartition("/")[2] == SUBSCRIPTION_FILE
+    ]
+    if not found:
+        expected = f"expected folders with {SUBSCRIPTION_FILE}, as 'gossamer sub --into' makes them"
+        raise PlaceError(folder, f"has no subscribers, {expected}")
+    return found
+
+
+def _subscriber(file: Place) -> Subscriber:
+    try:
+        told = json.loads(file.read_bytes())
+        lacking = [name for name, kind in _FIELDS if not isinstance(told.get(name), kind)]
+    except (ValueError, AttributeError) as error:
+        raise PlaceError(file, f"is not the description of a subscription ({error})") from error
+    if lacking:
+        raise PlaceError(file, f"has no {lacking[0]}, expected the description of a subscription")
+    fields = (told["subscriber"], told["expression"], told.get("schema"), float(told["since"]))
+    subscriber = Subscriber(*fields)
+    try:
+        subscriber.matcher()
+    except ProtocolError as error:
+        raise PlaceError(file, f"has an impossible expression or schema ({error})") from error
+    return subscriber
+
+
+@attrs.frozen
+class Due:
+    """Makes of published events a row for each subscriber that is to get them."""
+
+    subscribers: Sequence[Subscriber]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        matchers = [(one, one.matcher()) for one in self.subscribers]
+        for batch in batches:
+            rows = [
+                {"id": row["id"], "subscriber": one.name, "published_at": row["published_at"]}
+                for row in batch.to_pylist()
+                for one, matches in matchers
+                if row["published_at"] >= one.since and _matches(matches, row)
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=_DUE)
+
+
+def _matches(matches: Match, row: Mapping[str, Any]) -> bool:
+    """Whether an event matches; one that is none of the subscriber's schema is due nowhere."""
+    try:
+        return matches(json.loads(row["values"]))
+    except (ValueError, ProtocolError):
+        return False

@@ -1,0 +1,231 @@
+"""Workloads, sweeps and crunching on a server of S3, which fails as object stores do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from gossamer.sim.results.results import write_results
+from gossamer.sim.results.storage.place import PlaceError, place_of
+from gossamer.sim.results.storage.remote import RemotePlace
+from gossamer.sim.results.sweeps.plan import SweepPlan
+from gossamer.sim.row_tables.kinds import Wish
+from gossamer.spark.crunch.crunching import crunch_results
+from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.errors import JobError
+from gossamer.spark.storage.folders import MARKER
+from gossamer.spark.sweep.inputs import read_sweep_at
+from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from gossamer.spark.workload.writing import write_workload
+from support.made_up_runs import made_up_run
+from support.object_store import BUCKET, ObjectStore, object_store
+from support.spark_processes import run_spark_command, sentences
+
+pytestmark = pytest.mark.slow
+WISH = Wish(subscriptions=3_000, events=2_000, seed=3)
+SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    """A server for all tests of the module, each of which has a folder of its own."""
+    with object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(store: ObjectStore, request: pytest.FixtureRequest) -> Iterator[RemotePlace]:
+    """A folder of the store that is empty."""
+    name = request.node.name.replace("[", "-").rstrip("]")
+    made = place_of(f"s3a://{BUCKET}/{name}/out", store.options())
+    assert isinstance(made, RemotePlace)
+    yield made
+    store.heal()
+
+
+def contents(place: RemotePlace) -> dict[str, bytes]:
+    """All files of a folder of the store."""
+    return {one.name: (place / one.name).read_bytes() for one in place.files()}
+
+
+def contents_here(folder: Path) -> dict[str, bytes]:
+    """All files of a folder of this machine."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def plan_of(folder: Path) -> SweepPlan:
+    """A sweep of two points."""
+    (folder / "base.toml").write_text(SCENARIO)
+    (folder / "sweep.toml").write_text('scenario = "base.toml"\nseeds = [1, 2]\n')
+    return read_sweep_at(place_of(folder / "sweep.toml"))
+
+
+@pytest.mark.parametrize("kind", ["vinifera", "churn"])
+def test_a_workload_in_a_store_is_that_of_this_machine(
+    session: Any, tmp_path: Path, folder: RemotePlace, kind: str
+) -> None:
+    written = write_workload(session, kind, WISH, folder, partitions=3)
+    assert all(check.holds for check in written.checks)
+    write_workload(session, kind, WISH, tmp_path / "w", partitions=3)
+    found, here = contents(folder), contents_here(tmp_path / "w")
+    marker = json.loads(found.pop(MARKER))
+    assert found == here
+    assert marker == {"files": {name: len(found[name]) for name in sorted(found)}}
+    with pytest.raises(PlaceError, match="already holds results"):
+        write_workload(session, kind, WISH, folder)
+
+
+@pytest.mark.parametrize(
+    ("how", "method", "contains"),
+    [
+        ("error", "PUT", "part-"),
+        ("cut", "PUT", "part-"),
+        ("slow", "PUT", "part-"),
+        ("error", "GET", "part-"),
+        ("cut", "GET", "part-"),
+    ],
+)
+def test_a_store_that_fails_now_and_then_is_asked_again(
+    session: Any, store: ObjectStore, folder: RemotePlace, how: str, method: str, contains: str
+) -> None:
+    store.fail(method=method, contains=contains, how=how, times=2, seconds=1.0)
+    written = write_workload(session, "vinifera", WISH, folder, partitions=2)
+    assert store.heal() == 2
+    assert written.rows == {"subscriptions": 3_000, "events": 2_000}
+    assert all(check.holds for check in written.checks)
+    assert MARKER in contents(folder)
+
+
+@pytest.mark.parametrize(("method", "contains"), [("PUT", "events/part-"), ("PUT", MARKER)])
+def test_a_store_that_goes_on_failing_is_named_and_nothing_is_left(
+    session: Any, store: ObjectStore, folder: RemotePlace, method: str, contains: str
+) -> None:
+    store.fail(method=method, contains=contains, how="error", times=10_000)
+    with pytest.raises((JobError, PlaceError), match=str(folder)) as failed:
+        write_workload(session, "vinifera", WISH, folder, partitions=2)
+    assert "\n" not in str(failed.value)
+    assert contents(folder) == {}
+
+
+def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
+    session: Any, folder: RemotePlace
+) -> None:
+    (folder / "mine").write_bytes(b"1")
+    with pytest.raises(PlaceError, match=r"already holds files \(mine\)"):
+        write_workload(session, "vinifera", WISH, folder)
+    assert contents(folder) == {"mine": b"1"}
+    (folder / "_WRITING").write_bytes(b"all or nothing\n")  # as the killed process had begun
+    write_workload(session, "vinifera", WISH, folder, partitions=1)
+    assert set(contents(folder)) == {
+        MARKER,
+        "lineage.json",
+        "workload.json",
+        "subscriptions/part-00000.parquet",
+        "events/part-00000.parquet",
+    }
+
+
+def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
+    session: Any, tmp_path: Path, folder: RemotePlace
+) -> None:
+    plan = plan_of(tmp_path)
+    outcome = run_sweep(session, plan, folder, SweepOptions(at_once=1))
+    assert (outcome.ran, str(outcome.folder)) == (2, str(folder))
+    run_sweep(session, plan, tmp_path / "out", SweepOptions(at_once=1))
+    table = (tmp_path / "out" / "points.csv").read_bytes()
+    assert (folder / "points.csv").read_bytes() == table
+    whole = contents(folder)
+    first = plan.points[0].name
+    for name in (MARKER, "points.csv", "points.parquet", f"runs/{first}/summary.json"):
+        (folder / name).delete()
+    with pytest.raises(PlaceError, match="holds an unfinished sweep; go on with it by --resume"):
+        run_sweep(session, plan, folder, SweepOptions())
+    other = attrs.evolve(plan, name="other")
+    with pytest.raises(PlaceError, match="is of another sweep"):
+        run_sweep(session, other, folder, SweepOptions(resume=True))
+    resumed = run_sweep(session, plan, folder, SweepOptions(resume=True, at_once=1))
+    assert resumed.ran == 1
+    assert (folder / "points.csv").read_bytes() == table
+    assert contents(folder).keys() == whole.keys()
+
+
+def test_a_sweep_file_in_a_store_is_read_with_its_scenario(
+    tmp_path: Path, folder: RemotePlace
+) -> None:
+    plan = plan_of(tmp_path)
+    for name in ("sweep.toml", "base.toml"):
+        (folder / name).write_bytes((tmp_path / name).read_bytes())
+    assert read_sweep_at(folder / "sweep.toml") == plan
+    (folder / "base.toml").delete()
+    with pytest.raises(PlaceError, match=r"base\.toml does not exist, expected a file"):
+        read_sweep_at(folder / "sweep.toml")
+
+
+def test_a_file_that_a_workload_is_made_from_is_fetched(
+    tmp_path: Path, folder: RemotePlace
+) -> None:
+    (folder / "graph.gml").write_bytes(b"graph [ ]")
+    with (folder / "graph.gml").fetched() as copy:
+        assert (copy.name, copy.read_bytes()) == ("graph.gml", b"graph [ ]")
+    assert not copy.exists()
+    with (
+        pytest.raises(PlaceError, match=r"absent\.gml does not exist, expected a file"),
+        (folder / "absent.gml").fetched(),
+    ):
+        pytest.fail("was fetched")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_in_a_store_are_crunched_into_it(
+    session: Any, tmp_path: Path, folder: RemotePlace
+) -> None:
+    for seed in (1, 2):
+        write_results(made_up_run(seed), tmp_path / "runs" / f"run{seed}", pictures=False)
+    for name, content in contents_here(tmp_path / "runs").items():
+        (folder / "runs" / name).write_bytes(content)
+    options: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+    here = crunch_results(session, find_runs([tmp_path / "runs"]), tmp_path / "c", **options)
+    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **options)
+    assert [repr(attrs.evolve(one, run="")) for one in there.values] == [
+        repr(attrs.evolve(one, run="")) for one in here.values
+    ]
+    found = contents(folder / "c")
+    assert {*found} == {*contents_here(tmp_path / "c"), MARKER}
+    assert found["intervals.csv"] == (tmp_path / "c" / "intervals.csv").read_bytes()
+
+
+def test_a_damaged_table_in_a_store_is_no_failure_of_it(
+    tmp_path: Path, folder: RemotePlace
+) -> None:
+    write_results(made_up_run(1), tmp_path / "run", pictures=False)
+    for name, content in contents_here(tmp_path / "run").items():
+        (folder / name).write_bytes(content[:-9] if name.endswith("events.parquet") else content)
+    with pytest.raises(PlaceError, match=r"events\.parquet is damaged or no Parquet table"):
+        find_runs([folder])
+
+
+@pytest.mark.parametrize(
+    ("bucket", "changes", "sentence"),
+    [
+        (BUCKET, {"access_key": "another"}, "is refused to these credentials"),
+        ("absent", {}, "cannot be used, as there is no bucket absent"),
+        (
+            BUCKET,
+            {"endpoint": "http://127.0.0.1:9"},
+            "cannot be reached: nobody answers at http://127.0.0.1:9, or connections break",
+        ),
+    ],
+)
+def test_what_keeps_from_writing_is_said_before_spark_starts(
+    store: ObjectStore, bucket: str, changes: dict[str, str], sentence: str
+) -> None:
+    url = f"s3a://{bucket}/refused/w"
+    done = run_spark_command("workload", "vinifera", "--out", url, *store.conf(**changes))
+    assert done.returncode == 2
+    assert sentences(done.stderr) == [f"gossamer: {url} {sentence}"]

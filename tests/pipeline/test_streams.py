@@ -1,0 +1,243 @@
+"""Deliveries of live nodes followed: windows are right, and exact though the command is killed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.spark.stream.due import subscribers_of
+from gossamer.spark.stream.folder import DELIVERIES, batches_of, check_or_describe, windows_of
+from gossamer.spark.stream.following import StreamSettings, follow_stream
+from gossamer.spark.stream.windows import WindowSettings
+from support.spark_processes import run_spark_command, sentences, start_spark_command, wait_for
+
+SCHEMA = {
+    "symbol": {"type": "string", "minimum": ""},
+    "price": {"type": "float", "minimum": 0, "maximum": 1000},
+}
+BEGIN = 1_800_000_000
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None,
+    reason="needs Spark: pip install 'gossamer[spark]'",
+)
+
+
+def subscribe(folder: Path, name: str, expression: str, since: float = BEGIN) -> None:
+    """What `gossamer sub --into` says of a subscription."""
+    told = {"subscriber": name, "expression": expression, "schema": SCHEMA, "since": since}
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / name / "subscription.json").write_text(json.dumps(told))
+
+
+def event(number: int, published_at: float, price: float) -> dict[str, Any]:
+    values = {"symbol": "IBM", "price": price}
+    return {"id": f"{number:016x}", "published_at": published_at, "values": values}
+
+
+def delivery(of: Mapping[str, Any], subscriber: str, latency: float) -> dict[str, Any]:
+    return {**of, "subscriber": subscriber, "received_at": of["published_at"] + latency}
+
+
+def write_lines(folder: Path, name: str, number: int, lines: Sequence[object]) -> None:
+    """A file of a subscriber, which appears whole."""
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    part = folder / name / f".{name}-{number:05}.jsonl.part"
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    part.write_text("".join(f"{text}\n" for text in texts))
+    part.rename(folder / name / f"{name}-{number:05}.jsonl")
+
+
+def of_window(out: Path) -> dict[tuple[int, str], dict[str, Any]]:
+    """The windows by seconds since `BEGIN` and subscriber."""
+    table = windows_of(LocalPlace(out))
+    assert table is not None
+    return {
+        (round(row["begin"].timestamp()) - BEGIN, row["subscriber"]): row
+        for row in table.to_pylist()
+    }
+
+
+def lines_kept(out: Path) -> Iterator[dict[str, Any]]:
+    """All lines that were kept."""
+    for files in batches_of(LocalPlace(out), DELIVERIES).values():
+        for file in files:
+            yield from pq.ParquetFile(file.source()).read().to_pylist()
+
+
+@pytest.mark.slow
+def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> None:
+    got, all_of_them, out = (tmp_path / name for name in ("got 1", "published", "out"))
+    subscribe(got, "all", "price >= 0")
+    subscribe(got, "dear", "price >= 500", since=BEGIN + 5)
+    events = [event(n, BEGIN + n, 100.0 * n) for n in range(20)]  # dear from the fifth on
+    events = [
+        {**one, "values": {"symbol": "IBM", "price": min(one["values"]["price"], 900.0)}}
+        for one in events
+    ]
+    write_lines(all_of_them, "record", 1, events)
+    made = [delivery(one, "all", 0.01 * n) for n, one in enumerate(events) if n != 3]
+    write_lines(got, "all", 1, [*made, made[0], "no JSON", '{"id": "half"}'])
+    write_lines(got, "dear", 1, [delivery(one, "dear", 0.5) for one in events[6:8]])
+    settings = StreamSettings(
+        deliveries=LocalPlace(got),
+        published=LocalPlace(all_of_them),
+        windows=WindowSettings(window_s=10, late_s=60),
+        once=True,
+    )
+    follow_stream(session, settings, LocalPlace(out))
+    windows = of_window(out)
+    assert set(windows) == {(0, "all"), (10, "all"), (0, "dear"), (10, "dear")}
+    first = windows[0, "all"]
+    assert (first["due"], first["delivered"], first["hit_ratio"]) == (10, 9, 0.9)
+    assert first["rate_per_s"] == pytest.approx(0.9)
+    assert first["latency_p50_s"] == pytest.approx(0.05)
+    assert first["latency_max_s"] == pytest.approx(0.09)
+    dear = windows[0, "dear"]
+    assert (dear["due"], dear["delivered"]) == (5, 2)
+    assert (windows[10, "dear"]["due"], windows[10, "dear"]["delivered"]) == (10, 0)
+    kept = list(lines_kept(out))
+    assert len(kept) == len(made) + 3 + 2
+    assert [one["damaged"] for one in kept if one["damaged"]] == ["no JSON"]
+
+    # Late ones are in the windows that they are of, repeated ones are known, and others are not.
+    late = [delivery(events[3], "all", 30.0), made[5]]
+    write_lines(got, "all", 2, [*late, delivery(event(99, BEGIN + 500, 1.0), "all", 0.1)])
+    follow_stream(session, settings, LocalPlace(out))
+    assert of_window(out)[0, "all"]["delivered"] == 10
+    assert of_window(out)[500, "all"]["delivered"] == 1
+    write_lines(got, "all", 3, [delivery(event(7_000, BEGIN + 9, 1.0), "all", 491.0)])
+    follow_stream(session, settings, LocalPlace(out))
+    assert of_window(out)[0, "all"]["delivered"] == 10  # beyond the watermark
+    assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
+
+
+EVENTS_A_FILE, FILES = 50, 24
+
+
+@pytest.mark.slow
+@needs_spark
+def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
+    got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
+    scratch.mkdir()
+    subscribe(got, "a", "price >= 0")
+    numbers = iter(range(FILES))
+
+    def more(files: int) -> None:
+        for number in (next(numbers) for _ in range(files)):
+            ids = range(number * EVENTS_A_FILE, (number + 1) * EVENTS_A_FILE)
+            # A second copy of some, as after a kill of the subscriber.
+            lines = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in ids]
+            write_lines(got, "a", number, lines + lines[:number])
+
+    def batches() -> int:
+        return len(list(out.glob("windows/batch=*")))
+
+    command = ("stream", str(got), "--out", str(out), "--window", "20", "--memory", "1g")
+    live = (*command, "--every", "0.1", "--files", "2")
+    for kill in range(2):
+        more(8)
+        enough = batches() + 2
+        with start_spark_command(*live, TMPDIR=str(scratch)) as process:
+            wait_for(lambda enough=enough: process.poll() is not None or batches() >= enough)
+            assert process.poll() is None, process.communicate()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        assert (out / "stream.json").exists(), kill
+    more(8)
+    done = run_spark_command(*command, "--once")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    whole = EVENTS_A_FILE * FILES
+    assert len({one["id"] for one in lines_kept(out)}) == whole
+    assert len(list(lines_kept(out))) == whole + sum(range(FILES))
+    windows = of_window(out)
+    assert {key: row["delivered"] for key, row in windows.items()} == {
+        (begin, "a"): 200 for begin in range(0, 120, 20)
+    }
+    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
+
+    other = run_spark_command(*command[:-4], "--window", "30", "--once")
+    assert other.returncode == 2
+    assert "was begun with window_s 20, not 30; expected the same to go on" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (None, "has no subscribers, expected folders with subscription.json"),
+        ("{", "is not the description of a subscription"),
+        ({"subscriber": "a"}, "has no expression, expected the description of a subscription"),
+        (
+            {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0},
+            "has an impossible expression or schema",
+        ),
+    ],
+)
+def test_subscribers_that_cannot_be_read_are_refused(
+    tmp_path: Path, told: object, sentence: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    if told is not None:
+        text = told if isinstance(told, str) else json.dumps(told)
+        (tmp_path / "a" / "subscription.json").write_text(text)
+    with pytest.raises(PlaceError, match=sentence):
+        subscribers_of(LocalPlace(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_folder_whose_name_is_a_pattern_is_refused(session: Any, tmp_path: Path) -> None:
+    subscribe(tmp_path / "got [1]", "a", "price > 1")
+    folder = LocalPlace(tmp_path / "got [1]")
+    settings = StreamSettings(
+        deliveries=folder, published=None, windows=WindowSettings(window_s=1, late_s=1)
+    )
+    with pytest.raises(PlaceError, match="expected a name without any of"):
+        follow_stream(session, settings, LocalPlace(tmp_path / "out"))
+    assert not list(tmp_path.rglob("stream.json"))
+
+
+@needs_spark
+def test_nothing_to_follow_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from gossamer.spark.commands.cli import app
+
+    done = CliRunner().invoke(app, ["stream", str(tmp_path / "no"), "--out", str(tmp_path / "o")])
+    assert isinstance(done.exception, PlaceError)
+    assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@needs_spark
+def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
+    got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
+    scratch.mkdir()
+    subscribe(got, "a", "price >= 0")
+    write_lines(got, "a", 1, [delivery(event(1, BEGIN, 1.0), "a", 0.2)])
+    command = ("stream", str(got), "--out", str(out), "--every", "0.1", "--memory", "1g")
+    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
+        wait_for(lambda: process.poll() is not None or list(out.glob("windows/batch=*/_SUCCESS")))
+        os.kill(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, sentences(told)) == (
+        130,
+        [f"gossamer: ended; the same command goes on in {out}"],
+    )
+    assert list(scratch.iterdir()) == []
+    assert not list(tmp_path.rglob("*.lock"))
+    assert of_window(out)[0, "a"]["delivered"] == 1
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("1")
+    with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):
+        check_or_describe(LocalPlace(tmp_path), {"window_s": 1})

