@@ -1,0 +1,56 @@
+"""A sweep in cells: three settings over ten seeds on all cores, and a figure with intervals.
+
+Open it as a notebook (VS Code, PyCharm and Jupytext know the cells), or run it as a script:
+
+    pip install 'gossamer[notebook]'
+    python examples/notebook/sweep.py
+"""
+
+# %% How much traffic goes to nodes that do not want it, by how a peer chooses its links?
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from gossamer.sim.results.sweeps.table import differences_of, means_of, sweep
+from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions, System
+
+scenario = Scenario(
+    name="friends",
+    nodes=100,
+    rounds=60,
+    events=Events(per_round=5, warm_up_rounds=40),
+    subscriptions=Subscriptions(kind="skewed"),
+    systems=(System(name="vinifera"), System(name="baseline", preset="baseline")),
+)
+FRIENDS = "system.vinifera.friend_links"
+seeds = range(1, int(sys.argv[1]) + 1 if sys.argv[1:] else 11)
+
+# %% Thirty runs. Systems that run with one seed meet the same peers, interests and events.
+frame = sweep(scenario, seeds=seeds, grid={FRIENDS: [2, 4, 8]})
+print(frame[[FRIENDS, "seed", "system", "hit_ratio", "traffic_overhead"]].head())
+
+# %% Means over the seeds, with 95 % intervals; and what more friends change, seed by seed
+means = means_of(frame)
+overhead = means[means.measure == "traffic_overhead"]
+print(overhead[["system", FRIENDS, "seeds", "mean", "low", "high"]].to_string(index=False))
+changes = differences_of(frame)
+changes = changes[changes.measure == "traffic_overhead"]
+print(changes[["first", "second", "difference", "low", "high"]].to_string(index=False))
+
+# %% The figure
+figure, axes = plt.subplots(figsize=(3.5, 2.6), layout="constrained")
+vinifera = overhead[overhead.system == "vinifera"]
+half = 100 * (vinifera.high - vinifera["mean"])
+axes.errorbar(
+    vinifera[FRIENDS], 100 * vinifera["mean"], half, marker="o", label="Vinifera", capsize=3
+)
+baseline = overhead[overhead.system == "baseline"].iloc[0]
+axes.axhline(100 * baseline["mean"], color="C1", label="baseline")
+axes.axhspan(100 * baseline.low, 100 * baseline.high, color="C1", alpha=0.2, lw=0)
+axes.set(xlabel="friend links", ylabel="traffic overhead (%)", ylim=(0, None))
+axes.set_xticks([2, 4, 8])
+figure.legend(loc="outside upper center", ncols=2, frameon=False)
+place = Path(sys.argv[2] if sys.argv[2:] else "friends.pdf")
+figure.savefig(place)
+print(f"Figure: {place}")
