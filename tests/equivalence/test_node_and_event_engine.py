@@ -9,14 +9,18 @@ import pytest
 import trio
 
 from gossamer.node.peer.frames.core import SELF, Box
+from gossamer.node.peer.frames.event_authentication import point_bytes
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.sealing import identifier
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import JOIN
+from gossamer.protocol.peer.places.placement import want_place
+from gossamer.protocol.peer.record_table.records import EVENT_ORIGIN, JOIN
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
 from gossamer.protocol.peer.state.links import HANDLE_MASK
-from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.state.state import RECORD, SENT_TO, State, make_state
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases
 from gossamer.sim.engine.latency import uniform_latency
@@ -80,6 +84,8 @@ class Pair:
         ranges = np.stack([low, low + (RING_MASK >> 1)], axis=1).reshape(1, -1)
         mask = (1 << attributes) - 1
         peer.subscribe(self.state, node.row, *held_boxes(self.settings, ranges, np.array([mask])))
+        if self.settings.placement == "interest":
+            want_place(self.state, self.settings, node.row, ranges, np.array([mask]))
         node.core.subscribe([Box(tuple(ranges[0].tolist()), mask)])
 
     def join(self, row: int, contact: int, tick: int) -> None:
@@ -97,12 +103,13 @@ class Pair:
         """Let a peer publish a random event at ``tick``."""
         node = self.network.nodes[row]
         values = self.draws.integers(0, RING_MASK, self.settings.attributes)
-        event = self.events
         self.events += 1
-        point = np.array(point_of(self.settings, values.tolist(), event))
-        self.engine.inject(peer.publish_record(row, event, point), at=tick)
-        node.events.keep(event, b"values")
-        self.network.schedule(tick, lambda: node.take(node.core.publish(event, values.tolist())))
+        point = point_of(self.settings, values.tolist(), self.events)
+        sealed = encode([node.key, self.events]) + point_bytes(point)
+        event = identifier(sealed)
+        self.engine.inject(peer.publish_record(row, event, np.array(point)), at=tick)
+        node.events.keep(event, sealed)
+        self.network.schedule(tick, lambda: node.take(node.core.publish(event, point)))
 
     def take_down(self, row: int) -> None:
         """Let a peer crash now."""
@@ -134,6 +141,8 @@ class Pair:
                 words = found[name][SELF]
                 if place in WITH_HANDLES:
                     words = in_rows(node, words, place)
+                elif place == "under_way":
+                    words, array = copies_in_rows(node, words), kept_copies(array)
                 told = f"{place} of row {node.row} in round {self.network.round}"
                 np.testing.assert_array_equal(
                     in_use(node.core.state, words, place),
@@ -151,6 +160,21 @@ def in_rows(node: TimedNode, words: Any, place: str) -> Any:
         for i, word in enumerate(words.tolist())
     ]
     return np.array(rows, np.int64)
+
+
+def kept_copies(words: Any) -> Any:
+    """Copies under way, without what free places still hold."""
+    return np.where(words[..., :1] >= 0, words, -1)
+
+
+def copies_in_rows(node: TimedNode, words: Any) -> Any:
+    """Copies under way with the engine's rows in place of the node's handles."""
+    found = kept_copies(words)
+    for copy in found:
+        for column in (SENT_TO, RECORD + EVENT_ORIGIN):
+            if copy[column] >= 0:
+                copy[column] = node.row_of(int(copy[column]))
+    return found
 
 
 def swapped(node: TimedNode, word: int) -> int:

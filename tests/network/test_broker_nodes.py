@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from gossamer.node.broker.links.links import Neighbour
+from gossamer.node.broker.members import ENDING_S
 from gossamer.node.errors import ClientRequestError, ConfigurationError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
@@ -239,6 +240,23 @@ async def test_a_broker_with_long_queues_is_congested_until_they_are_short(
         await node.members.ask_all(ada.member, wanted)
         await eventually(lambda: len(queues) == 2, PATIENCE_S)
         assert queues[0] > 20 >= queues[1]
+
+
+@on_jumping_clock
+async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection(
+    tmp_path: Path,
+) -> None:
+    async with memory_brokers(tmp_path, [(1, 2)]) as brokers, trio.open_nursery() as nursery:
+        members = brokers.nodes[1].members
+        ada = await MemoryClient.attach(brokers.nodes[1], "ada")
+
+        async def end_soon() -> None:
+            await trio.sleep(ENDING_S / 2)
+            members.leave(ada.member)
+
+        nursery.start_soon(end_soon)
+        again = await MemoryClient.attach(brokers.nodes[1], "ada")
+        assert again.member.present
 
 
 @on_jumping_clock

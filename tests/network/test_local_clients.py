@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
+import anyio
 import pytest
 import trio
 import trio.testing
 
+from gossamer.client import Payload
 from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     NodeNotRunningError,
@@ -24,6 +26,8 @@ from gossamer.node.local.frames import RETAINED, id_text
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
 from gossamer.protocol.content.errors import WrongValueError
+from gossamer.protocol.content.evolution import SchemaVersion, changed
+from gossamer.protocol.content.schema import BooleanAttribute
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
 from support.waiting import PATIENCE_S
@@ -127,11 +131,45 @@ async def test_many_events_are_published_together_or_not_at_all(tmp_path: Path) 
 async def test_the_node_checks_what_a_client_of_another_schema_publishes(tmp_path: Path) -> None:
     node = LocalNode(tmp_path)
     async with node.running(), open_client(node.address) as client:
-        node.peer.schema = type(node.peer.schema)(node.peer.schema.attributes[:1])
-        client.schema = node.peer.schema
-        with pytest.raises(RefusedByNodeError, match="price"):
+        node.peer.schema = type(node.peer.schema)(node.peer.schema.attributes[1:])
+        with pytest.raises(RefusedByNodeError, match="no attribute 'symbol'"):
             await client.publish({"symbol": "IBM"})
     assert node.peer.published == []
+
+
+async def test_a_client_reads_events_of_a_later_schema_as_far_as_it_knows_them(
+    tmp_path: Path,
+) -> None:
+    node = LocalNode(tmp_path)
+    first = SchemaVersion.first(node.peer.schema)
+    async with node.running(), open_client(node.address) as early:
+        await early.subscribe("any", "present(price) or present(symbol)")
+        wider = changed(node.peer.schema["price"], {"maximum": 10**6})
+        later = first.added(BooleanAttribute("halted")).widened(wider)
+        node.peer.schema = later.known
+        async with open_client(node.address) as late:
+            await late.subscribe("halted", "halted == true")
+            await late.publish({"symbol": "IBM", "price": 200_000, "halted": True})
+            (news,) = await take(late, 1)
+            (known,) = await take(early, 1)
+    assert news.values == {"symbol": "IBM", "price": 200_000, "halted": True}
+    assert known.values == {"symbol": "IBM", "price": 200_000}
+
+
+async def test_a_payload_travels_with_its_event_and_is_kept_with_it(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    payload = Payload(bytes(range(256)), "image/png")
+    async with node.running(), open_client(node.address) as publisher:
+        async with open_client(node.address, "keeper") as keeper:
+            await keeper.subscribe("dear", DEAR)
+        async with open_client(node.address) as watcher:
+            await watcher.subscribe("dear", DEAR)
+            await publisher.publish(quote(81), payload=payload)
+            await publisher.publish(quote(82))
+            assert [event.payload for event in await take(watcher, 2)] == [payload, None]
+        async with open_client(node.address, "keeper") as keeper:
+            await keeper.subscribe("dear", DEAR)
+            assert [event.payload for event in await take(keeper, 2)] == [payload, None]
 
 
 async def test_publishing_waits_its_turn_without_holding_up_the_node(tmp_path: Path) -> None:
@@ -194,7 +232,7 @@ async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
         await running.stop()
         with pytest.raises(TransportBroken):
             await client.status()
-        with pytest.raises(trio.EndOfChannel):
+        with pytest.raises(anyio.EndOfStream):
             await client.events.receive()
         assert not list(tmp_path.glob("*.sock"))
 
@@ -371,6 +409,26 @@ async def test_a_name_is_for_one_connection_at_a_time(tmp_path: Path) -> None:
     assert node.counts.turned_away == {"busy": 1}
 
 
+async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection(
+    tmp_path: Path,
+) -> None:
+    node = LocalNode(tmp_path)
+    back = trio.Event()
+
+    async def come_back() -> None:
+        async with open_client(node.address, "ada"):
+            back.set()
+
+    async with node.running(), trio.open_nursery() as nursery:
+        async with open_client(node.address, "ada"):
+            nursery.start_soon(come_back)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not back.is_set()
+        with trio.fail_after(PATIENCE_S):
+            await back.wait()
+    assert node.counts.turned_away == {}
+
+
 async def test_a_slow_named_client_holds_back_its_own_events_only(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(window=2))
     async with node.running(), open_client(node.address, "slow") as slow:
@@ -385,7 +443,7 @@ async def test_a_slow_named_client_holds_back_its_own_events_only(tmp_path: Path
                 await fast.acknowledge(got[-1])
         waiting = await take(slow, 2)
         await trio.testing.wait_all_tasks_blocked(0.01)
-        with pytest.raises(trio.WouldBlock):
+        with pytest.raises(anyio.WouldBlock):
             slow.events.receive_nowait()
         await slow.acknowledge(waiting[-1])
         waiting = await take(slow, 2)

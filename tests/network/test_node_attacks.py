@@ -21,7 +21,7 @@ from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPee
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from gossamer.node.transport.handshake import introduce
+from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
@@ -99,7 +99,7 @@ async def heard(stream: trio.abc.Stream) -> list[Frame]:
 def hello_of(member: Membership, **changes: object) -> bytes:
     """The hello that a peer of this program would send."""
     fields: dict[str, object] = {
-        "version": 1,
+        "version": PROTOCOL_VERSION,
         "software": "attack",
         "cluster": member.authority.cluster,
         "key": member.identity.key,

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.command.main import main
+from gossamer.node.security.event_keys import save_event_key
 from gossamer.node.store import Store
+from support.clusters import event_key
 from support.installed_command import install
 from support.node_processes import Shell
 
@@ -64,6 +66,10 @@ def other_content(key: Path) -> None:
     key.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
 
 
+def other_key(key: Path) -> None:
+    key.write_bytes(key.with_name("peer.key").read_bytes())
+
+
 def too_large(key: Path) -> None:
     key.write_bytes(bytes(1 << 20))
 
@@ -101,6 +107,27 @@ def test_an_unreadable_key(
     spoil(folder / "peer.key")
     told = refused(capsys, "node", "run", str(folder))
     assert "peer.key" in told
+    assert re.search(words, told)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
+        (empty, "is no private key in PEM; remove it, and the peer makes another one"),
+        (other_content, "remove it, and the peer makes another one"),
+        (other_key, "is a key of another kind or damaged, expected RSA-2048; remove it"),
+        (too_large, "is too large for a key"),
+        (folder_instead, "cannot be read: Is a directory"),
+    ],
+)
+def test_an_unreadable_key_for_events(
+    folder: Path, capsys: CaptureFixture, spoil: Callable[[Path], None], words: str
+) -> None:
+    save_event_key(event_key(0), folder / "events.key")
+    spoil(folder / "events.key")
+    told = refused(capsys, "node", "run", str(folder))
+    assert "events.key" in told
     assert re.search(words, told)
 
 
@@ -159,7 +186,7 @@ def test_a_bad_expression(shell: Shell, expression: str, words: str) -> None:
     [
         ("prize=3", "symbol=A", "volume=1"),
         ("price=high", "symbol=A", "volume=1"),
-        ("price=3",),
+        ("price=200000",),
         ("price",),
         ("price=3", "price=4"),
     ],

@@ -16,7 +16,7 @@ from support.memory_peers import ring_errors
 from support.node_peers import eventually, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
 PATIENCE_S = 120.0
 # An hour, years, and before the cluster was made: certificates are valid for 30 days.

@@ -28,9 +28,10 @@ from gossamer.node.doctor.remote import (
     diagnose,
 )
 from gossamer.node.errors import DiscoveryError
+from gossamer.node.transport.handshake import PROTOCOL_VERSION
 
 HOST = "127.0.0.1"
-GREETING = Greeting(cluster="ab" * 16, key=7, version=1)
+GREETING = Greeting(cluster="ab" * 16, key=7, version=PROTOCOL_VERSION)
 OURS = trustme.CA()
 FOREIGN = trustme.CA()
 DAY = timedelta(days=1)
@@ -253,7 +254,7 @@ async def test_a_certificate_the_peer_refuses_is_explained_at_the_hello(
     ("changes", "check"),
     [
         ({"cluster": "cd" * 16}, "cluster"),
-        ({"version": 2}, "version"),
+        ({"version": PROTOCOL_VERSION + 1}, "version"),
         ({"clock_s": 1e9}, "clock"),
     ],
 )
@@ -311,7 +312,7 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
             findings = await diagnose("peer.example", port, probes(connect=only_second))
     assert [one.ok for one in findings if one.check == "connection"] == [False, True]
     assert findings[-1] == Finding(
-        "version", True, "peer 0000000000000007 speaks version 1 as well"
+        "version", True, f"peer 0000000000000007 speaks version {PROTOCOL_VERSION} as well"
     )
 
 

@@ -29,3 +29,7 @@ def test_the_examples_print_the_quotes_that_match(tmp_path: Path) -> None:
     assert run_example(shell, "embedded_peer.py") == ["IBM 81.5"]
     with shell.node("quotes"):
         assert run_example(shell, "watch_and_publish.py") == ["IBM 81", "IBM 82.25"]
+        fates = ["IBM 79.5 acknowledged", "IBM 81.0 acknowledged", "IBM -3.0 refused"]
+        assert run_example(shell, "ticker.py") == [*fates, "dear: 81"]
+        found = run_example(shell, "aio_watcher.py")
+        assert sorted(found) == ["cheap: IBM 12", "dear: IBM 81.5"]

@@ -12,7 +12,7 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import eventually, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
 # Keys far apart on the ring, so that the halves below alternate on it.
 KEYS = [1 + (i << 58) for i in range(8)]

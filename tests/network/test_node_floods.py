@@ -15,7 +15,6 @@ import pytest
 import trio
 
 from gossamer.node.config.node import Local
-from gossamer.node.local.address import knock
 from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
 from gossamer.node.peer.load.rate_limits import PER_ROUND
@@ -34,7 +33,7 @@ from support.memory_use import memory_of_process
 from support.node_peers import eventually, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
 SUBSCRIPTIONS = int(os.environ.get("GOSSAMER_FLOOD", "10000"))
 SEED = 1
@@ -83,7 +82,7 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
     cluster: MadeCluster,
 ) -> None:
     """Most of it is not even looked at; who was there before goes on getting all events."""
-    async with member_peers(cluster, 4) as crowd:
+    async with member_peers(cluster, 4, preset="resilient") as crowd:
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
         first, *others = crowd.peers.values()
         events = others[0].subscribe("price >= 0")
@@ -118,7 +117,8 @@ async def test_a_flood_of_subscriptions_from_an_application_is_slowed_down_and_c
     local = Local(subscriptions=16, requests_per_s=500)
     node = LocalNode(tmp_path, local=local)
     async with node.running(), open_client(node.address) as other:
-        stream, _ = await knock(node.address)
+        assert node.address.path is not None
+        stream = await trio.open_unix_socket(node.address.path)
         begun = trio.current_time()
         async with stream, trio.open_nursery() as nursery:
             nursery.start_soon(read_all, stream)

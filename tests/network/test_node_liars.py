@@ -31,7 +31,7 @@ from support.memory_peers import ring_errors
 from support.node_peers import eventually, rounds_pass
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
 PEERS, LIARS = 40, 8
 ROUNDS, EVENTS, SEED = 12, 30, 1
@@ -150,7 +150,7 @@ async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
     cluster: MadeCluster,
 ) -> None:
     """It may begin as many as anybody else; the others are dropped and counted."""
-    async with member_peers(cluster, 6) as crowd:
+    async with member_peers(cluster, 6, preset="resilient") as crowd:
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
         first = crowd.peers[next(iter(crowd.peers))]
         profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))

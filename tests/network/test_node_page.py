@@ -21,7 +21,10 @@ from support.other_hosts import from_host
 
 HOST = "127.0.0.1"
 METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"
-PATHS = ("/", "/page.css", "/page.js", "/layout.js", "/state.json", "/metrics", "/healthz")
+PATHS = (
+    *("/", "/cluster", "/page.css", "/page.js", "/layout.js", "/cluster.js"),
+    *("/state.json", "/cluster.json", "/metrics", "/healthz"),
+)
 QUICK = PageLimits(interval_s=0.01)
 
 
@@ -125,11 +128,16 @@ async def test_state_metrics_and_health_are_what_they_should_be() -> None:
 @pytest.mark.trio
 async def test_the_page_needs_nothing_but_its_own_files() -> None:
     async with served() as page:
-        texts = {path: (await page.ask(path))[2].decode() for path in PATHS[:4]}
-        references = re.findall(r'(?:src|href)="([^"]*)"', texts["/"])
-        references += re.findall(r'from "\./([^"]*)"', texts["/page.js"])
+        texts = {path: (await page.ask(path))[2].decode() for path in PATHS[:6]}
+        references = [
+            name
+            for page_text in (texts["/"], texts["/cluster"])
+            for name in re.findall(r'(?:src|href)="([^"]*)"', page_text)
+        ]
+        for script in (texts["/page.js"], texts["/cluster.js"]):
+            references += re.findall(r'from "\./([^"]*)"', script)
         for name in references:
-            if name != "data:,":
+            if name not in ("data:,", "./"):
                 assert (await page.ask(f"/{name}"))[0] == 200
     assert len(references) >= 6
     for path, text in texts.items():

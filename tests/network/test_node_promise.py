@@ -20,16 +20,15 @@ import trio
 
 from gossamer.node.transport.base.limits import Limits
 from support.ledgers import Ledger
-from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import REPLICAS, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import eventually, rounds_pass
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
 KEYS = [1 + (i << 58) for i in range(8)]
 SEEDS = range(1, 1 + int(os.environ.get("GOSSAMER_FAULT_SEEDS", "1")))
-REPLICAS = 2
 PATIENCE_S = 120.0
 # Within this the overlay has to be right again, and everything delivered.
 REPAIR_S = 30.0

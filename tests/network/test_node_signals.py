@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,19 +26,52 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path, forks=False)
 
 
+# Makes standard input the terminal of a new session, and becomes what follows.
+IN_A_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@contextmanager
+def terminal(shell: Shell, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A command in a terminal of its own, and what closes that: the other end."""
+    master, slave = pty.openpty()
+    inside = [sys.executable, "-c", IN_A_TERMINAL, *COMMAND]
+    process = shell.start(*arguments, command=inside, stdin=slave)
+    os.close(slave)
+    try:
+        yield process, master
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 @contextmanager
 def three_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
-    """Three peers under one command, all of them ready."""
+    """Three peers under one command without a terminal, all of them ready."""
     shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
-    nodes = shell.start("node", "run", *(f"demo/peer{number}" for number in (1, 2, 3)))
+    run = ["node", "run", *(f"demo/peer{number}" for number in (1, 2, 3))]
+    nodes = shell.start(*run, start_new_session=True)
     try:
-        for _ in range(3):
-            wait_for_log(nodes, "ready")
+        names = {wait_for_log(nodes, "ready")["node"] for _ in range(3)}
+        assert names == {"peer1", "peer2", "peer3"}
         yield nodes
     finally:
         if nodes.poll() is None:
             nodes.send_signal(signal.SIGTERM)
             end(nodes)
+
+
+def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
+    """Add a line to a table of the configuration of the node in ``folder``."""
+    file = shell.folder / folder / "node.toml"
+    text = file.read_text(encoding="utf-8")
+    before, _, after = text.partition(f"[{table}]\n")
+    file.write_text(f"{before}[{table}]\n{line}\n{after}", encoding="utf-8")
 
 
 def process_of(nodes: subprocess.Popen[str], folder: str) -> int:
@@ -87,23 +121,81 @@ def test_a_peer_that_cannot_start_is_told_of(shell: Shell) -> None:
 
 
 def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None:
-    with three_peers(shell) as nodes:
-        nodes.send_signal(signal.SIGHUP)
+    shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
+    run = ["node", "run", *(f"demo/peer{number}" for number in (1, 2, 3))]
+    with terminal(shell, *run) as (nodes, master):
+        for _ in range(3):
+            wait_for_log(nodes, "ready")
+        os.close(master)
         for _ in range(3):
             wait_for_log(nodes, "stopped")
         assert end(nodes)[0] == 0
     assert not list((shell.folder / "demo").glob("*/client.sock"))
 
 
+def test_several_peers_without_a_terminal_reload_together(shell: Shell) -> None:
+    with three_peers(shell) as nodes:
+        for number in (1, 2, 3):
+            add_setting(shell, f"demo/peer{number}", "local", "clients = 3")
+        nodes.send_signal(signal.SIGHUP)
+        told = [wait_for_log(nodes, "configuration read anew") for _ in range(3)]
+        assert {one["node"] for one in told} == {"peer1", "peer2", "peer3"}
+        assert {one["changed"] for one in told} == {"local.clients"}
+        assert nodes.poll() is None
+
+
 @pytest.mark.parametrize("role", ["peer", "broker"])
 def test_a_node_whose_terminal_is_closed_stops_in_order(shell: Shell, role: str) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     options = ("--set", "page.enabled=false", "--role", role)
-    with shell.node("desk", *options) as node:
-        node.send_signal(signal.SIGHUP)
+    with terminal(shell, "node", "run", "desk", *options, *QUIET) as (node, master):
+        wait_for_log(node, "ready")
+        os.close(master)
         wait_for_log(node, "stopped")
         assert end(node)[0] == 0
     assert not list((shell.folder / "desk").glob("*.sock"))
+
+
+@pytest.mark.parametrize("role", ["peer", "broker"])
+def test_a_node_without_a_terminal_takes_up_what_it_can(shell: Shell, role: str) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    run = ["node", "run", "desk", "--role", role, *QUIET]
+    node = shell.start(*run, start_new_session=True)
+    try:
+        wait_for_log(node, "ready")
+        assert shell.ok("node", "reload", "desk") == "nothing has changed\n"
+        wait_for_log(node, "configuration read anew")
+        add_setting(shell, "desk", "local", "clients = 1")
+        add_setting(shell, "desk", "delivery", "held_events = 5000")
+        node.send_signal(signal.SIGHUP)
+        told = wait_for_log(node, "configuration read anew")
+        assert (told["changed"], told["restart"]) == ("local.clients", "delivery.held_events")
+        # One client may be there now, and it is the one that asks.
+        subscriber = shell.start("sub", "--folder", "desk", "--name", "one", "price > 0")
+        if role == "peer":
+            wait_for_line(subscriber, "subscribed")
+            refused = shell.run("node", "status", "desk")
+            assert refused.returncode == 2
+            assert "more than 1 clients (local.clients)" in refused.stderr
+        subscriber.send_signal(signal.SIGTERM)
+        end(subscriber)
+        add_setting(shell, "desk", "logging", "level = 'loud'")
+        refused = shell.run("node", "reload", "desk")
+        assert refused.returncode == 2
+        assert "logging.level" in refused.stderr
+        assert "'loud'" in refused.stderr
+        node.send_signal(signal.SIGHUP)
+        cause = wait_for_log(node, "the configuration cannot be used, and stays as it was")["cause"]
+        assert "logging.level" in cause
+        file = shell.folder / "desk" / "node.toml"
+        file.write_text(file.read_text().replace("loud", "error"))
+        said = json.loads(shell.ok("node", "reload", "desk", "--json"))
+        assert said == {"changed": ["logging.level"], "restart": ["delivery.held_events"]}
+    finally:
+        node.send_signal(signal.SIGTERM)
+        code, _, err = end(node)
+    assert code == 0
+    assert '"stopped"' not in err, "errors only are logged by now"
 
 
 def test_a_node_that_is_to_outlive_its_terminal_does(shell: Shell) -> None:

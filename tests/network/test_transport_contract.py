@@ -217,7 +217,10 @@ async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransp
         assert "nothing after the map" in one.heard.downs[0][1].detail
         with pytest.raises(TransportBroken):
             await connection.send(message())
-        await one.pool.send(2, message(b"better"))
+        with pytest.raises(PeerUnreachable, match="failed a moment ago"):
+            await one.pool.send(2, message())
+        three = await people.add(3)
+        await three.pool.send(2, message(b"better"))
         await two.heard.until(lambda: two.heard.bodies == [b"better"])
         assert two.pool.ends[Cause.BAD_FRAME] == 1
 

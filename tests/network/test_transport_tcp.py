@@ -17,7 +17,7 @@ from gossamer.node.errors import ListenFailed, PeerUnreachable, PlainTextRefused
 from gossamer.node.transport.base.base import Address, Admitted, Transport
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.handshake import introduce
+from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import NonBlockingStream, TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
@@ -354,9 +354,12 @@ async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
             certificate=tls.peer_certificate(),
             dialled=True,
             remote=address,
-            version=2,
+            version=PROTOCOL_VERSION + 1,
         )
-        with pytest.raises(Exception, match="it speaks version 2 of the protocol, expected 1"):
+        told = (
+            f"it speaks version {PROTOCOL_VERSION + 1} of the protocol, expected {PROTOCOL_VERSION}"
+        )
+        with pytest.raises(Exception, match=told):
             await talk
         await soon(lambda: listener.refusals["version"] == 1)
 

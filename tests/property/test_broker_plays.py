@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory import marks
+from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
 from support.broker_overlay import Overlay
 from support.broker_play import Play
 from support.plain_index import PlainIndex
@@ -34,6 +35,8 @@ def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettin
     return TreeSettings(
         covering=covering,
         similarity=draw.choice([0.3, 0.9]),
+        critical_rule=draw.choice(CRITICAL_RULES),
+        displaced=draw.choice(DISPLACED),
         small_count=draw.choice([0, 0, 2]),
         some_triggered=some,
         many_triggered=draw.choice([some, 4]),
@@ -42,6 +45,8 @@ def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettin
         review_arrivals=draw.choice([1, 5]),
         retained_publications=1000 if faults else 0,
         acknowledge_every=draw.choice([1, 2, 100]),
+        release_batch=draw.choice([1, 2, 3]),
+        release_delay=draw.choice([1, 1_000_000]),
     )
 
 

@@ -31,7 +31,7 @@ from gossamer.protocol.peer.record_table.records import DELIVER, EVENT
 from gossamer.protocol.peer.sampling.sampler import SamplerState
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import ANSWERER, State, make_state
+from gossamer.protocol.peer.state.state import ANSWERER, WANTED, State, make_state
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 from support.record_strategies import sane_records
 
@@ -50,6 +50,7 @@ SETTINGS = config.resilient(
     small_world_links=1,
     finger_levels=1,
     guest_links=1,
+    move_rounds=2,
 )
 RANGE = (1 << 20, 1 << 60)
 
@@ -79,6 +80,7 @@ def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
     state.load[:] = 0
     state.load[2] = 1 << 20
     hosts.cycle()
+    state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
     hosts.handle(record(messages.CATCH_UP, 5, 5, [50]))
     hosts.cycle()
     found: dict[int, list[list[int]]] = {}
@@ -265,6 +267,9 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
         "views",
         "handle",
         "recall",
+        "departed",
+        "seat",
+        "under_way",
     }
     without = {
         *("params", "sampler", "round", "link_profile", "successor", "predecessor", "offsets"),
@@ -278,6 +283,7 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
             "table",
             "table_count",
         ),
+        "alarm",
         *("event_copies", "event_rounds", "event_values", "event_hops", "event_next"),
         *("delivered", "delivered_next", "pending", "load", "counters", "work"),
         *("held_copies", "held_rounds", "held_values", "held_next", "installed_digest"),

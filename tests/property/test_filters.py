@@ -121,6 +121,8 @@ def test_what_conforms_and_matches_shows_that_both_meet(
         assert api.meets(subscription, advertisement)
     if conforms and api.advertises_more(subscription, advertisement):
         assert api.conforms(publication, subscription)
+    if conforms and publication and api.conforms(publication, subscription):
+        assert api.both_allow(subscription, advertisement)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from gossamer.protocol.peer.record_table import records as messages
 from gossamer.protocol.peer.sampling.sampler import RULES
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.state.state import WANTED, State
 from support.overlays import (
     Hosts,
     arrays_of,
@@ -86,6 +86,8 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
         small_world_links=1,
         finger_levels=1,
         guest_links=1,
+        move_rounds=2,
+        acknowledged_hops=4,
         view_size=4,
         shuffle_length=2,
         event_memory=4,
@@ -109,6 +111,8 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
     for cycle in range(8):
         if cycle == 3:
             hosts.alive[[2, 7]] = False
+        if cycle == 4:
+            state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
         if cycle == 5:
             hosts.alive[2] = True
             peer.restart(state, 2)

@@ -26,12 +26,15 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_MODE,
     EVENT_ORIGIN,
     FIND_PLACE,
+    FIND_SEAT,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
     JOIN,
+    KEEP,
     LINK_BROKE,
     LOAD_SHIFTED,
+    MOVED,
     PLACE_FOUND,
     PUBLISH,
     RECALL,
@@ -40,8 +43,10 @@ from gossamer.protocol.peer.record_table.records import (
     REPLAY_OFFER,
     REPLAY_WANTED,
     REPLICA,
+    RING_OFFER,
     SAMPLE_REPLY,
     SAMPLE_REQUEST,
+    SEAT_FOUND,
     STORED,
     TMAN_REPLY,
     TMAN_REQUEST,
@@ -56,6 +61,7 @@ from gossamer.protocol.peer.state.state import (
     FROM_VALUE,
     MALFORMED,
     PAGE_FROM,
+    WANTED,
     State,
 )
 from support.overlays import (
@@ -89,9 +95,12 @@ SETTINGS = config.resilient(
     small_world_links=1,
     finger_levels=1,
     guest_links=1,
+    move_rounds=2,
+    ring_offers=True,
 )
 STRANGER = 77
 WAITING = 55
+SEAT = 1 << 44
 RANGE = (1 << 20, 1 << 60)
 
 
@@ -115,6 +124,7 @@ def lively_state() -> State:
         hosts.publish(1, event, 1 << 30, 1 << 59)
     hosts.step(0, record(PUBLISH, 0, 0, [WAITING, 0, 0, 0, 0, -1, 5, 6]))
     hosts.step(0, record(CATCH_UP, 0, 0, [50]))
+    state.seat[0, WANTED] = SEAT
     return state
 
 
@@ -139,14 +149,19 @@ def good_records(s: State) -> dict[int, Words]:
         PLACE_FOUND: links,
         ACKNOWLEDGE: [*descriptor(s, SENDER), *descriptor(s, 2)],
         EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
-        FIND_PLACE: [0, *descriptor(s, SENDER)],
+        FIND_PLACE: [0, 0, *descriptor(s, SENDER)],
         HANDOVER: [2, *handed],
         RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
         RECALL_ANSWER: [*asked, RING_MASK, 0],
         RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
         REPLAY_OFFER: [2, 1 << 40, 1 << 41],
+        RING_OFFER: [2, 1 << 40, 1 << 30, 1 << 59, 1 << 41, 1 << 30, 1 << 59],
         REPLAY_WANTED: [1, remembered],
         STORED: [WAITING, 1],
+        FIND_SEAT: [0, 1 << 40, *descriptor(s, 3)],
+        SEAT_FOUND: [SEAT, *links, 1, 0, *descriptor(s, 4)],
+        MOVED: [1 << 40, *links],
+        KEEP: [11, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
     }
     return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
         JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
@@ -166,8 +181,10 @@ COUNT_AT = dict.fromkeys(
 ) | {
     HANDOVER: BODY,
     REPLAY_OFFER: BODY,
+    RING_OFFER: BODY,
     REPLAY_WANTED: BODY,
     **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + DESCRIPTOR + 1),
+    **dict.fromkeys((SEAT_FOUND, MOVED), BODY + 1),
 }
 
 
@@ -247,7 +264,7 @@ def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: in
 
 
 def test_a_lookup_whose_hops_are_never_used_up_is_ignored() -> None:
-    assert_ignored(record(FIND_PLACE, 0, 1, [-1, *descriptor(LIVELY, 1)]))
+    assert_ignored(record(FIND_PLACE, 0, 1, [-1, 0, *descriptor(LIVELY, 1)]))
 
 
 @pytest.mark.parametrize("kind", [0, 4, 15, 28, 49, 127, USER, USER + 5, -1])

@@ -20,6 +20,7 @@ from gossamer.node.transport.base.frames import (
 )
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import shorten
+from gossamer.node.transport.handshake import PROTOCOL_VERSION
 
 LIMITS = Limits(frame_bytes=2048, queue_bytes=4096, items=128, depth=4)
 PIECE_BYTES = 512
@@ -124,7 +125,7 @@ def sample_frames(draws: random.Random) -> list[bytes]:
     return [
         encode_frame(
             "hello",
-            version=1,
+            version=PROTOCOL_VERSION,
             software="fuzz",
             cluster="test",
             key=draws.getrandbits(62),

@@ -47,7 +47,7 @@ def burst(covering: str, seed: int = 1) -> BurstResult:
     )
 
 
-@pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental"])
+@pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental", "paced"])
 def test_every_covering_delivers_the_same(covering: str) -> None:
     def got(result: BurstResult) -> set[tuple[int, str]]:
         return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
@@ -82,6 +82,16 @@ def test_pruning_keeps_the_queues_short() -> None:
     assert longest["active"] >= 20
     assert longest["selective"] < longest["active"] / 2
     assert longest["incremental"] < 0.7 * longest["active"]
+
+
+def test_pacing_keeps_queues_short_and_leaves_the_tables_of_active_covering() -> None:
+    for seed in SEEDS:
+        paced, active = burst("paced", seed), burst("active", seed)
+        assert paced.queues.max() < active.queues.max() / 2, seed
+        assert paced.deliveries[:, 1].max() < active.deliveries[:, 1].max() / 2, seed
+        assert paced.tables == active.tables, seed
+        assert not paced.kept, seed
+        assert sum(paced.triggered.values()) >= sum(active.triggered.values()), seed
 
 
 def test_tables_near_the_publishers_hold_roots_until_they_are_taken_back() -> None:

@@ -27,11 +27,12 @@ from gossamer.sim.studies.peers.running.collector import make_collector, observe
 from support.checkout import ROOT
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
 from support.sampling_runs import ring_sampler
+from support.window_engines import make_window_engine
 
 NODES, CYCLES, SEED = 12, 5, 5
 PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
-ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])
 
 PRESETS: dict[str, config.Settings] = {
     "paper": config.paper(NODES, attributes=2, seed=SEED),
@@ -56,7 +57,7 @@ def conditions(engine: Any) -> dict[str, Any]:
     """Links that are not perfect, where an engine knows of any."""
     if engine is CycleEngine:
         return {}
-    latency = uniform_latency(0, 400)
+    latency = uniform_latency(0 if engine is EventEngine else 200, 400)
     links = make_link_conditions(NODES, seed=SEED, latency=latency, loss=0.05, duplication=0.05)
     return {"links": links}
 
@@ -81,10 +82,10 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
         SEED,
         observe=observe,
         collector=collector,
-        hint=peer.hint,
         reserve=peer.largest_step(settings),
         debug=debug,
-        **({"approach": peer.approach} if engine is CycleEngine else {}),
+        **({"hint": peer.hint} if engine is not make_window_engine else {}),
+        **({"approach": peer.approach} if engine is not EventEngine else {}),
         **conditions(engine),
     )
     for cycle in range(CYCLES):

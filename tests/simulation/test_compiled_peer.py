@@ -12,7 +12,7 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import points_of
-from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, State
+from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from support.overlays import (
     Hosts,
@@ -59,7 +59,7 @@ def commands(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "happens"),
-    [(RESILIENT, [SHIFTED, REPLAYED]), (KINDRED, [REPLAYED])],
+    [(RESILIENT, [SHIFTED, REPLAYED]), (KINDRED, [REPLAYED, SHIFTED])],
     ids=["resilient", "kindred"],
 )
 def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
@@ -74,6 +74,8 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
         subscribe_to_box(state, p, *box, settings=settings)
         if settings.guest_links:
             state.guest_targets[p, 0] = low[0]
+        if settings.move_rounds and p % 3 == 1:
+            state.seat[p, WANTED] = low[1]
     peer.restart(state, NODES - 1)
     hosts = Hosts(copy.deepcopy(state), settings)
     network = make_network(NODES)

@@ -7,20 +7,31 @@ import math
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.figures import FIGURES
-from gossamer.sim.figures.common.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check
+from gossamer.sim.figures.common.claims import COUNT, MILLISECONDS, SECONDS, SHARE, Check, Claim
+from gossamer.sim.figures.common.readings import side_by_side
 from gossamer.sim.figures.covering.bursts.burst_figures import BURSTS
 from gossamer.sim.figures.covering.bursts.runs import GROUPS, delay_groups
 from gossamer.sim.figures.covering.bursts.studies import FULL, QUICK, plan_bursts
 from gossamer.sim.figures.covering.figures import EXPERIMENTS
+from gossamer.sim.figures.covering.readings.readings import READINGS
 from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.results.results import ResultsError
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+from gossamer.sim.studies.tree_brokers.overlay.service import CongestedTimes
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_49, controlled_55
-from gossamer.sim.studies.tree_brokers.placement import clusters
+from gossamer.sim.studies.tree_brokers.placement import (
+    BEHIND_CORE,
+    REGION,
+    clusters,
+    linked_clusters,
+    placed,
+)
 from support.golden import check_golden, measured_by_checks
 
 PLOTS = (
@@ -39,7 +50,7 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def checks_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     checks = json.loads((folder / "checks.json").read_text(encoding="utf-8"))
-    return {(check["claim"], check["name"]): check for check in checks}
+    return {(check["claim"], check["name"]): check for check in checks if "reading" not in check}
 
 
 @pytest.mark.slow
@@ -62,8 +73,8 @@ def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
 def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) -> None:
     names = {path.relative_to(reproduced).as_posix() for path in reproduced.rglob("*.*")}
     tables = {f"{name}.parquet" for name in ("bursts", "core", "delays", "queues", "table_ii")}
-    plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("svg", "png")}
-    assert names == tables | plots | {"claims.json", "checks.json"}
+    plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("pdf", "svg", "png")}
+    assert names == tables | plots | {"claims.json", "checks.json", "readings.md"}
     for table in tables:
         assert pq.read_table(reproduced / table).num_rows > 0
 
@@ -101,14 +112,14 @@ def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
 def test_bursts_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: Any) -> None:
     tasks = plan_bursts(plan)
     runs = [run for task in tasks for run in task.runs]
-    keys = [(run.study, run.covering, run.x) for run in runs]
+    keys = [(run.study, run.reading, run.covering, run.x) for run in runs]
     assert len(set(keys)) == len(keys)
     assert len({task.label for task in tasks}) == len(tasks)
     for task in tasks:
         first = task.runs[0].burst
         for run in task.runs:
             assert run.burst.workload == first.workload
-            assert run.burst.clustered == first.clustered
+            assert run.burst.placement == first.placement
             assert (run.covering == "lazy") == (task.runs[0].covering == "lazy")
             assert run.burst.settings.covering == run.covering
             assert not run.burst.settings.drop_unpaid
@@ -134,6 +145,82 @@ def test_clusters_are_two_to_four_brokers_behind_one_core_broker(overlay: Any) -
     for part in parts:
         inner = {next(iter(overlay.graph[host])) for host in part}
         assert len({name for one in inner for name in overlay.graph[one] if name in "ABCDE"}) == 1
+
+
+@pytest.mark.parametrize("overlay", [controlled_55(), controlled_49()])
+def test_linked_clusters_are_two_to_four_brokers_that_are_adjacent(overlay: Any) -> None:
+    parts = linked_clusters(overlay)
+    assert {host for part in parts for host in part} >= set(overlay.subscriber_hosts)
+    assert {len(part) for part in parts} <= {2, 3, 4}
+    for part in parts:
+        assert nx.is_connected(overlay.graph.subgraph(part))
+
+
+def test_a_root_and_what_it_covers_have_their_clients_in_one_cluster() -> None:
+    overlay, workload = controlled_55(), CoveringWorkload(20, 10)
+    wanted = list(workload.subscriptions())
+    for placement, parts in ((BEHIND_CORE, clusters(overlay)), (REGION, linked_clusters(overlay))):
+        hosts = placed(placement, overlay, wanted, 3)
+        for root in range(20):
+            used = {host for host, one in zip(hosts, wanted, strict=True) if one.root == root}
+            assert any(used <= set(part) for part in parts)
+
+
+def test_both_readings_are_run_and_only_the_alternative_departs_from_the_letter() -> None:
+    for reading, rule, displaced in (
+        ("literal", "below", "triggered"),
+        ("alternative", "at_most", "quenched"),
+    ):
+        runs = [run for task in plan_bursts(QUICK) for run in task.runs if run.reading == reading]
+        assert {run.burst.settings.critical_rule for run in runs} == {rule}
+        assert {run.burst.settings.displaced for run in runs} == {displaced}
+        slow = {
+            isinstance(run.burst.service, CongestedTimes)
+            for run in runs
+            if run.study != "incremental"
+        }
+        assert slow == {reading == "alternative"}
+
+
+@pytest.mark.slow
+def test_claims_are_judged_under_both_readings_with_the_same_bounds(reproduced: Path) -> None:
+    checks = json.loads((reproduced / "checks.json").read_text(encoding="utf-8"))
+    literal = {(one["claim"], one["name"]): one for one in checks if "reading" not in one}
+    others = [one for one in checks if "reading" in one]
+    assert {one["claim"] for one in others} == set(READINGS) - {"P9", "I5", "I6"}
+    for one in others:
+        beside = literal[one["claim"], one["name"]]
+        assert (one["low"], one["high"], one["paper"]) == (
+            beside["low"],
+            beside["high"],
+            beside["paper"],
+        )
+    claims = json.loads((reproduced / "claims.json").read_text(encoding="utf-8"))
+    for claim in claims:
+        assert ("alternative" in claim) == (claim["id"] in READINGS)
+        if "alternative" in claim:
+            assert claim["alternative"]["sentences"] == list(READINGS[claim["id"]].sentences)
+
+
+@pytest.mark.slow
+def test_readings_stand_side_by_side_in_a_table(reproduced: Path) -> None:
+    lines = (reproduced / "readings.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| ")]
+    assert {len(row) for row in rows} == {6}
+    named = [row[0].strip("|* ") for row in rows if row[0].startswith("| **")]
+    assert named == [*(f"P{n}" for n in range(1, 9)), *(f"I{n}" for n in range(1, 5))]
+
+
+def test_an_alternative_with_other_bounds_is_refused() -> None:
+    def claim(high: float) -> Claim:
+        checks = [Check(name="n", value=1.0, unit=COUNT, paper="", high=high)]
+        return Claim(id="P1", claim="c", checks=checks, explanation="e")
+
+    (paired,) = side_by_side([claim(2.0)], [claim(2.0)], READINGS)
+    assert paired.alternative is not None
+    assert paired.entry()["alternative"]["verdict"] == "holds"
+    with pytest.raises(ValueError, match="claim P1 has other bounds"):
+        side_by_side([claim(2.0)], [claim(3.0)], READINGS)
 
 
 def test_groups_of_delays_keep_what_they_are_of() -> None:

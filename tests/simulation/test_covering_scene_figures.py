@@ -58,8 +58,8 @@ def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) ->
         for name in ("mobile", "workflow")
         for part in ("", "_times", "_brokers")
     }
-    plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("svg", "png")}
-    assert names == tables | plots | {"claims.json", "checks.json"}
+    plots = {f"plots/{plot}.{kind}" for plot in PLOTS for kind in ("pdf", "svg", "png")}
+    assert names == tables | plots | {"claims.json", "checks.json", "readings.md"}
     for table in tables:
         assert pq.read_table(reproduced / table).num_rows > 0
 
@@ -67,23 +67,26 @@ def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) ->
 @pytest.mark.slow
 def test_active_and_pruned_runs_deliver_the_same_in_the_end(reproduced: Path) -> None:
     rows: list[dict[str, Any]] = pq.read_table(reproduced / "mobile.parquet").to_pylist()
-    for case in {row["case"] for row in rows}:
-        one, other = [row for row in rows if row["case"] == case]
+    for reading, case in {(row["reading"], row["case"]) for row in rows}:
+        one, other = [row for row in rows if (row["reading"], row["case"]) == (reading, case)]
         assert one["publications"] == other["publications"] > 0
-        # Whoever moves while a publication is under way may get it or not.
-        assert abs(one["deliveries"] - other["deliveries"]) < 0.02 * one["deliveries"]
+        # Whoever moves while a publication is under way may get it or not; under the alternative
+        # monitors move four times as often.
+        share = 0.02 if reading == "literal" else 0.05
+        assert abs(one["deliveries"] - other["deliveries"]) < share * one["deliveries"]
 
 
 @pytest.mark.slow
 def test_only_pruning_has_more_false_positives_than_what_is_under_way(reproduced: Path) -> None:
     for name in ("mobile", "workflow"):
         for row in pq.read_table(reproduced / f"{name}.parquet").to_pylist():
-            if row["covering"] == "active":
+            if (row["covering"], row["reading"]) == ("active", "literal"):
                 assert row["false_positives"] < 0.01
 
 
 def test_the_full_plan_has_the_sizes_of_the_papers() -> None:
-    scenes = {run.case: run.scene for task in plan_mobile(False) for run in task.runs}
+    runs = [run for task in plan_mobile(False) for run in task.runs if run.reading == "literal"]
+    scenes = {run.case: run.scene for run in runs}
     game: Any = scenes["all move"].workload
     city: Any = scenes["rush hour"].workload
     assert (game.players, game.publishers, game.monitor_every) == (5_000, 40, 120_000_000)
@@ -115,9 +118,9 @@ def test_runs_of_a_task_differ_in_covering_alone(quick: bool) -> None:
 def test_every_overlay_can_be_drawn(name: str, tmp_path: Path) -> None:
     with plot_style():
         figure = plot_overlay(OVERLAYS[name]())
-        svg, png = save(figure, tmp_path, name)
-    assert svg.stat().st_size > 1_000
-    assert png.stat().st_size > 1_000
+        svg, files = save(figure, tmp_path, name)
+    assert len(svg) > 1_000
+    assert all(file.stat().st_size > 1_000 for file in files)
     (axes,) = figure.axes
     places = np.concatenate([np.asarray(group.get_offsets()) for group in axes.collections])
     assert len(np.unique(places.round(6), axis=0)) == len(OVERLAYS[name]().graph)

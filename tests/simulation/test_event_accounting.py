@@ -14,7 +14,6 @@ from gossamer.sim.results.tables import print_summary
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
@@ -22,6 +21,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
 from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
 
 TRACE = ROOT / "traces" / "flash_crowd.avt.gz"

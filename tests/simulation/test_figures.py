@@ -27,11 +27,11 @@ from gossamer.sim.results.results import ResultsError
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
 )
+from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
 from support.golden import check_golden, measured_by_checks
 from support.made_up_runs import made_up_system
@@ -78,7 +78,7 @@ def test_a_quick_run_measures_what_it_did(reproduced: Path) -> None:
 def test_a_quick_run_leaves_data_and_plots_and_nothing_else(reproduced: Path) -> None:
     names = {path.relative_to(reproduced).as_posix() for path in reproduced.rglob("*.*")}
     tables = {"points.parquet", "load.parquet", "hours.parquet"}
-    plots = {f"plots/fig{plot}.{kind}" for plot in PLOTS for kind in ("svg", "png")}
+    plots = {f"plots/fig{plot}.{kind}" for plot in PLOTS for kind in ("pdf", "svg", "png")}
     assert names == tables | plots | {"claims.json", "checks.json"}
     assert [path.name for path in reproduced.parent.iterdir()] == [reproduced.name]
     for table in tables:

@@ -10,8 +10,8 @@ import pytest
 
 from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
+from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.study.registry import NAMED
-from gossamer.spark.sweep.plan import read_sweep
 from support.installed_command import install
 from support.spark_processes import run_spark_command
 

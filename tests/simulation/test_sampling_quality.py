@@ -21,12 +21,11 @@ from gossamer.protocol.peer.sampling.sampler import (
 )
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.bench.sampler_quality import Overlay
+from gossamer.sim.custom.library.graphs import clustering, mean_path_length
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views, join_via
 from gossamer.sim.studies.peers.measuring.graph_measures import (
-    clustering,
     in_degrees,
-    mean_path_length,
     undirected_view_graph,
     view_edges,
 )

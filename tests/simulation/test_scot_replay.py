@@ -19,6 +19,7 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay import replay_loop
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
+from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL, SPREADS, spread_of
 
 SETTINGS = {
     "bid": ScotSettings(routing="bid"),
@@ -27,6 +28,8 @@ SETTINGS = {
     "spare": ScotSettings(spare_links=True),
     "covering": ScotSettings(covering=True),
     "detours": ScotSettings(cluster_detours=True, threshold=2.0),
+    "input queues": ScotSettings(input_queues=True),
+    "own threshold": ScotSettings(input_queues=True, own_threshold=True),
 }
 TOPICS = 4
 
@@ -63,7 +66,8 @@ def random_network(settings: ScotSettings, draw: random.Random, watcher: Watcher
     """
     scot = Scot(Factor.path("abcd"), Factor.complete(draw.randrange(2, 5)))
     links = Links(latency=draw.choice([0, 300]), gap=200, uplink_gap=draw.choice([50, 150]))
-    network = ScotNetwork(scot, settings, links, ServiceTimes(unevenness=0.5), watcher)
+    times = ServiceTimes(unevenness=0.5, spread=draw.choice(SPREADS))
+    network = ScotNetwork(scot, settings, links, times, watcher)
     names = list(network.brokers)
     hosts = names[:4] if settings.cluster_detours else names
     for i in range(20):
@@ -112,6 +116,7 @@ def asked_each_time(
     for broker, counted in zip(network.brokers.values(), before, strict=True):
         now = broker.counters
         sent += sum(now.sent.values()) - sum(counted.sent.values())
+        sent -= now.sent.get("InputQueue", 0) - counted.sent.get("InputQueue", 0)
         matched += now.matched - counted.matched
         lost += now.lost - counted.lost
         detours += now.detours - counted.detours
@@ -154,6 +159,7 @@ def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: i
 @pytest.mark.slow
 def test_bursts_that_are_replayed_have_congestion_and_detours() -> None:
     """Else the test above would say little."""
+    assert replayed(SETTINGS["own threshold"], 3)[2].cases
     assert replayed(SETTINGS["dynamic"], 3)[2].cases
     assert replayed(SETTINGS["detours"], 3)[2].detours > 0
 
@@ -220,3 +226,11 @@ def test_detours_gain_where_links_are_scarce_and_lose_where_senders_are(
         assert len(found.received) == number
         delays.append(found.received.mean())
     assert (delays[1] < delays[0]) == gains
+
+
+def test_exponential_times_have_the_mean_of_constant_ones_and_spread_as_far() -> None:
+    draws = spread_of(EXPONENTIAL)
+    assert abs(draws.mean() - 1_000) < 1
+    assert 950 < draws.std() < 1_000  # the farthest 1 in 4,096 is left out
+    assert abs(np.mean(draws > 1_000) - np.exp(-1)) < 0.01
+    assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 0.05

@@ -181,7 +181,7 @@ def test_a_run_prints_a_table_and_leaves_results(
         *(
             f"plots/{plot}.{kind}"
             for plot in ("overlay", "delay", "queues", "messages")
-            for kind in ("svg", "png")
+            for kind in ("pdf", "svg", "png")
         ),
         *("summary.json", "scenario.toml", "report.html"),
     }

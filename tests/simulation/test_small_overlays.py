@@ -12,13 +12,13 @@ from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.studies.peers.inputs.scenario import (
     Churn,
     Events,
-    Link,
     Scenario,
     Subscriptions,
     System,
 )
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.worlds.network import Link
 
 PRESETS = ("paper", "baseline", "resilient", "kindred")
 SEED = 3

@@ -13,6 +13,7 @@ import pytest
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import read_results
+from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.study.registry import (
     GROUP,
     NAMED,
@@ -20,7 +21,6 @@ from gossamer.sim.study.registry import (
     name_studies,
     study_of_kind,
 )
-from gossamer.spark.sweep.plan import read_sweep
 from support import toy_study
 from support.installed_command import content_of, install
 from support.spark_processes import run_spark_command
@@ -105,7 +105,7 @@ def test_it_is_named_on_the_command_line(
     monkeypatch.setattr(sys, "path", [*sys.path])
     assert sim("check s.toml") == 2
     told = capsys.readouterr().err
-    assert "kind is 'toy', expected 'brokers', 'scot', 'trees', or nothing for peers" in told
+    assert "kind is 'toy', expected 'brokers', 'scot', 'trees', 'protocol', or" in told
     assert main(["sim", "--study", place, "check", "s.toml"]) == 0
     assert "toy" in known_kinds()
 

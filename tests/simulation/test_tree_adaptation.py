@@ -88,7 +88,9 @@ def test_a_seed_fixes_a_run(found: dict[str, Adaptation]) -> None:
 
 def test_plots_and_tables_are_made(found: dict[str, Adaptation], tmp_path: Path) -> None:
     plot_adaptation(found, tmp_path, "adaptation")
-    assert {path.name for path in tmp_path.iterdir()} == {"adaptation.png", "adaptation.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"adaptation.{one}" for one in ("pdf", "png", "svg")
+    }
     assert table_of_adaptation(found).row_count == 2 * len(DYNAMICS)
 
 

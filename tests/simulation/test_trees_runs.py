@@ -132,7 +132,7 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     tables = ("documents", "links", "trees", "pictured", "mergers", "states")
     expected = {f"{name}/{table}.parquet" for name in STRATEGIES for table in tables}
     plots = ("cost", "mergers", "states", "trees")
-    expected |= {f"plots/{plot}.{kind}" for plot in plots for kind in ("svg", "png")}
+    expected |= {f"plots/{plot}.{kind}" for plot in plots for kind in ("pdf", "svg", "png")}
     assert names == expected | {"summary.json", "scenario.toml", "report.html"}
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
     assert pq.read_table(tmp_path / "out" / "MULT" / "documents.parquet").num_rows == 200

@@ -27,15 +27,16 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
-from gossamer.sim.engine.latency import matrix_latency
+from gossamer.sim.engine.latency import constant_latency, matrix_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import make_pings, ping_step, send_command
+from support.window_engines import make_window_engine
 
 TURN, NEWS = USER, USER + 1
 PEERS = 4
 
-ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])
 
 # What peer 2 does in its turn.
 WRITE, FORGET, CLOSE_TWICE, OPEN_TWO, TOO_MUCH, MOVE_END, DROP = range(7)
@@ -196,20 +197,27 @@ def test_commands_of_hosts_are_checked_before_anything_happens(
         made.inject(record)
     assert made.state.taken.tolist() == [0] * PEERS
     made.inject(send_command(0, 1))
+    if engine is make_window_engine:
+        made.run_cycle()
     assert made.state.taken.tolist() == [0, 1, 0, 0]
 
 
 def test_transitions_timers_and_links_of_rows_that_there_are_not_are_refused() -> None:
     parts = (make_pings(PEERS), ping_step, (TURN,), make_network(PEERS), 1)
-    for row in (PEERS, -1):
-        with pytest.raises(ScenarioError, match=rf"^transitions\.rows is {row}, expected a row fr"):
-            EventEngine(*parts, transitions=make_transitions([3], [row], [True]))
-    for nodes in (PEERS - 1, PEERS + 1):
-        with pytest.raises(ScenarioError, match=rf"^links is {nodes}, expected those of 4 nodes"):
-            EventEngine(*parts, links=make_link_conditions(nodes))
+    for make in (EventEngine, make_window_engine):
+        for row in (PEERS, -1):
+            changes = make_transitions([3], [row], [True])
+            expected = rf"^transitions\.rows is {row}, expected a row from 0 to 3"
+            with pytest.raises(ScenarioError, match=expected):
+                make(*parts, transitions=changes)
+        for nodes in (PEERS - 1, PEERS + 1):
+            links = make_link_conditions(nodes, latency=constant_latency(1))
+            expected = rf"^links is {nodes}, expected those of 4 nodes"
+            with pytest.raises(ScenarioError, match=expected):
+                make(*parts, links=links)
+        made = make(*parts, firing_ticks=lambda _: np.zeros((PEERS + 1, 1), np.int64))
+        with pytest.raises(ScenarioError, match=r"^firing_ticks is 4, expected a row from 0 to 3"):
+            made.run_cycle()
     latency = matrix_latency(np.ones((2, 2), np.int64), PEERS - 1, 1)
     with pytest.raises(ScenarioError, match=r"^latency is 3, expected sites of 4 nodes, or none"):
         make_link_conditions(PEERS, latency=latency)
-    engine = EventEngine(*parts, firing_ticks=lambda _: np.zeros((PEERS + 1, 1), np.int64))
-    with pytest.raises(ScenarioError, match=r"^firing_ticks is 4, expected a row from 0 to 3"):
-        engine.run_cycle()

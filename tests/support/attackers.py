@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
+from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.transport.base.base import Hello, LocalPeer, PeerIdentity
@@ -34,7 +35,9 @@ class Attacker:
     stream: trio.abc.Stream
     sequence: int = 0
     goodbye: str = ""
-    _reader: FrameReader = attrs.field(factory=lambda: FrameReader(Limits()))
+    _reader: FrameReader = attrs.field(
+        factory=lambda: FrameReader(Limits(), own_forms={MARK: read_event_frame})
+    )
 
     @property
     def key(self) -> int:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from attrs import define, field
@@ -19,6 +20,7 @@ from gossamer.node.security.cluster import (
     open_membership,
     save_membership,
 )
+from gossamer.node.security.event_keys import EventKey, make_event_key
 from gossamer.node.security.identity import Identity, save_identity
 from gossamer.node.security.issuing import issue_certificate
 from gossamer.node.security.joining.admission import Registrar, open_registrar, record_certificate
@@ -86,6 +88,12 @@ class MadeCluster:
         certificate = self.certify(identity, name, lifetime_s)
         save_membership(folder, self.first.authority, certificate, self.registrar.revoked())
         return open_membership(folder.path)
+
+
+@lru_cache
+def event_key(_number: int) -> EventKey:
+    """A key for events, in one process the same for the same number."""
+    return make_event_key()
 
 
 @contextmanager

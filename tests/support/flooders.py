@@ -13,16 +13,21 @@ import trio
 from gossamer.node.commands.folder import load
 from gossamer.node.errors import NodeError, TransportBroken, TransportClosed
 from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
-from gossamer.node.peer.frames.events import EVENT_ID_BITS, EventFormat
+from gossamer.node.peer.frames.event_authentication import point_bytes
+from gossamer.node.peer.frames.event_frames import event_frame
+from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.peer.frames.wire import WORD_BYTES, frame_types
 from gossamer.node.peer.peer import transport_of
 from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
+from gossamer.node.security.event_keys import EventKey, introduce, make_event_key
+from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, MOST_SHARING, Seal, identifier, sign
 from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
+from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, STORED
@@ -30,12 +35,13 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import uniform_hashes
+from gossamer.protocol.peer.space.routing_key import point_of
 from gossamer.protocol.peer.state.state import profile_words
 
 # Events after which others have their turn, and pause before it dials again where it was cut.
 TURN = 16
 REDIAL_S = 0.2
-# The events that it makes up; they are sent again and again under new names.
+# The events that it makes up; they are sent again and again, drawn and signed anew.
 KINDS = 64
 
 
@@ -60,6 +66,8 @@ class Flooder:
     answered: int = 0
     ends: list[str] = attrs.field(factory=list)
     _entry: bytes = attrs.field(init=False)
+    _key: EventKey = attrs.field(factory=make_event_key)
+    _sealed: list[tuple[bytes, tuple[int, ...]]] = attrs.field(factory=list)
     _made_up: list[tuple[bytes, tuple[int, ...]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -79,7 +87,9 @@ class Flooder:
     def _make_up(self, number: int) -> tuple[bytes, tuple[int, ...]]:
         values = {"symbol": "IBM", "price": self.draws.uniform(0, 500), "volume": number}
         exact = self.schema.check_event(values)
-        data = EventFormat(self.schema).to_bytes(exact, self.member.identity.key, time.time())
+        data = EventFormat(SchemaVersion.first(self.schema)).to_bytes(
+            exact, self.member.identity.key, time.time()
+        )
         return data, encode_event(self.schema, uniform_hashes(self.schema), exact)
 
     async def flood(self, *targets: Address) -> None:
@@ -116,6 +126,7 @@ class Flooder:
 
     async def _send(self, connection: Connection) -> None:
         with suppress(TransportBroken, TransportClosed):
+            await connection.send(self.introduction())
             while True:
                 for _ in range(TURN):
                     await connection.send(self.event())
@@ -128,16 +139,40 @@ class Flooder:
 
     def event(self) -> bytes:
         """The frames of one event."""
-        data, hashed = self._made_up[self.sent % KINDS]
-        number = self.draws.getrandbits(EVENT_ID_BITS)
+        if not self._sealed:
+            self._seal_more()
+        sealed, point = self._sealed.pop()
+        number = identifier(sealed)
+        data = sealed[: -WORD_BYTES * len(point)]
         frames = []
-        for attribute in range(len(self.schema)):
-            words = [number, attribute, GREEDY, 1, 0, 0, *hashed]
+        key = len(point) - 1
+        for attribute in [key] if self.settings.routes_by_key else range(len(self.schema)):
+            words = [number, attribute, GREEDY, 1, 0, 0, *point]
             packed = b"".join(word.to_bytes(WORD_BYTES, "little", signed=True) for word in words)
-            frames.append(
-                encode_frame("record", kind=EVENT, words=packed, peers=[self._entry], event=data)
-            )
+            frames.append(event_frame(EVENT, packed, self._entry, data))
         return b"".join(frames)
+
+    def introduction(self) -> bytes:
+        """The frame that proves whose its events are."""
+        member = self.member
+        own = introduce(member.authority, member.identity, member.certificate, self._key)
+        return encode_frame("publishers", introductions=[own.introduction])
+
+    def _seal_more(self) -> None:
+        """Seal as many events as share a signature."""
+        seal = Seal(self.settings.coordinates)
+        parts = []
+        for number in range(MOST_SHARING):
+            content, hashed = self._made_up[number % KINDS]
+            draw = self.draws.getrandbits(ID_BITS)
+            point = tuple(point_of(self.settings, hashed, draw))
+            parts.append((content, draw.to_bytes(DRAW_BYTES, "big"), point))
+        leaves = [seal.leaf(content, draw, point_bytes(point)) for content, draw, point in parts]
+        proofs = sign(self.member.authority, self._key, leaves)
+        self._sealed = [
+            (seal.close(content, draw, point_bytes(point), proof), point)
+            for (content, draw, point), proof in zip(parts, proofs, strict=True)
+        ]
 
 
 def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:

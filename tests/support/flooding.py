@@ -73,7 +73,7 @@ class Flooding(Routing[State, Outbox[State]]):
         self, state: State, out: Outbox[State], session: Session, values: Mapping[str, object]
     ) -> None:
         del session
-        _flood(state, out, None, Flooded(state.new_id(), exact_publication(values)))
+        _flood(state, out, None, Flooded(out.give_id(), exact_publication(values)))
 
     def is_neighbour(self, state: State, name: str) -> bool:
         return name in state.neighbours

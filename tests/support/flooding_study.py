@@ -20,12 +20,12 @@ from gossamer.protocol.brokers.core.effects import Deliver, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Publish
 from gossamer.protocol.content.filters import parse
+from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import WHOLE, Expected, Table
 from gossamer.sim.study.scenario_checks import whole
-from gossamer.sim.study.side_by_side import run_systems
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 from support.flooding import FloodingBroker

@@ -12,9 +12,22 @@ import attrs
 import cbor2
 
 from gossamer.node.errors import BadFrame
+from gossamer.node.peer.frames.event_frames import (
+    HEAD_BYTES,
+    KINDS,
+    event_frame,
+    read_event_frame,
+)
+from gossamer.node.peer.frames.wire import WORD_BYTES
+from gossamer.node.security.sealing import identifier
+from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame, FrameTypes
+from gossamer.protocol.peer.record_table.records import EVENT_VALUES
+
+MAX_NAME_BYTES = 65_535
 
 INT64_LOW, INT64_HIGH = -(1 << 63), (1 << 63) - 1
+POINT_AT = EVENT_VALUES * WORD_BYTES
 _WORDS = (
     0,
     1,
@@ -264,7 +277,7 @@ class Fuzzer:
 
     def odd_bytes(self, frame: Frame) -> Fuzzed:
         """Bits within what the frame carries for others: an event's values, certificates."""
-        for name in ("event", "certificates", "list", "keys"):
+        for name in ("event", "certificates", "introductions", "list", "keys"):
             value = frame.get(name)
             if isinstance(value, bytes) and value:
                 changed = bytearray(value)
@@ -274,6 +287,38 @@ class Fuzzer:
                 frame[name] = [*value[1:], self._odd_value()]
         return self._judged(frame, "odd bytes")
 
+    def renamed(self, frame: Frame) -> Fuzzed:
+        """An event changed by somebody who knows how identifiers are made."""
+        words, event = frame.get("words", b""), frame.get("event", b"")
+        if event and len(words) > POINT_AT:
+            changed = bytearray(event)
+            changed[self.draws.randrange(len(changed))] = self.draws.randrange(256)
+            frame["event"] = bytes(changed[self.draws.choice((0, 0, 0, 1)) :])
+            number = identifier(frame["event"] + words[POINT_AT:])
+            frame["words"] = number.to_bytes(WORD_BYTES, "little") + words[WORD_BYTES:]
+        return self._judged(frame, "renamed")
+
+    def own_form(self, frame: Frame) -> Fuzzed:
+        """What has a form beside CBOR: odd in itself, or with a head, or an end, that is wrong."""
+        draws = self.draws
+        if frame["type"] != "record" or frame["kind"] not in KINDS:
+            return self.odd_words(frame)
+        odd = draws.choice((self.as_it_is, self.odd_words, self.odd_peers, self.odd_bytes))(frame)
+        if odd.is_bad:
+            return odd
+        name = b"".join(frame["peers"])[:MAX_NAME_BYTES]
+        data = bytearray(event_frame(frame["kind"], frame["words"], name, frame.get("event", b"")))
+        if draws.random() < 0.5:
+            data[HEADER_BYTES + 1 + draws.randrange(HEAD_BYTES - 1)] = draws.randrange(256)
+        if draws.random() < 0.2:
+            data = data[: HEADER_BYTES + draws.randrange(1, len(data) - HEADER_BYTES)]
+        body = bytes(data[HEADER_BYTES:])
+        try:
+            self.types.check(read_event_frame(body))
+        except BadFrame:
+            return Fuzzed(framed(body), "an own form", is_bad=True)
+        return Fuzzed(framed(body), "an own form")
+
 
 _WAYS = (
     *(Fuzzer.as_it_is, Fuzzer.key_missing, Fuzzer.key_unknown, Fuzzer.other_type),
@@ -282,5 +327,6 @@ _WAYS = (
     *(Fuzzer.flipped, Fuzzer.cut, Fuzzer.wrong_length),
     # Where most of what is to be found will be.
     *(Fuzzer.odd_words, Fuzzer.odd_words, Fuzzer.odd_words, Fuzzer.other_kind),
-    *(Fuzzer.odd_peers, Fuzzer.odd_peers, Fuzzer.odd_bytes),
+    *(Fuzzer.odd_peers, Fuzzer.odd_peers, Fuzzer.odd_bytes, Fuzzer.renamed),
+    *(Fuzzer.own_form, Fuzzer.own_form, Fuzzer.own_form),
 )

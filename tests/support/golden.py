@@ -42,7 +42,11 @@ def measured_by_checks(folder: Path) -> dict[str, float]:
     """Every value behind the claims of a folder of figures that is no processor time."""
     checks = json.loads((folder / "checks.json").read_text(encoding="utf-8"))
     return {
-        f"{check['claim']}, {check['name']}": check["value"]
+        f"{check['claim']}{_reading_of(check)}, {check['name']}": check["value"]
         for check in checks
         if not check["name"].startswith(TIMED)
     }
+
+
+def _reading_of(check: Mapping[str, Any]) -> str:
+    return " read otherwise" if "reading" in check else ""

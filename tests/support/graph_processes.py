@@ -12,9 +12,9 @@ from typing import Any
 import trio
 from attrs import define, field
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError
-from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import LocalClient, open_client
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 

@@ -13,6 +13,7 @@ import pytest
 import gossamer.sim.studies.peers.study
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.study.watching import Watch
 from support.made_up_runs import made_up_run
 
 ENTRY_POINTS = """\
@@ -74,8 +75,10 @@ class MadeUpSimulation:
         checkpoint: Path,
         resume: bool,
         threads: int,
+        watch: Watch | None = None,
     ) -> RunRecord:
         assert threads >= 1
+        del watch
         self.calls.append((scenario, text, resume))
         if self.leaves_checkpoint:
             checkpoint.mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ liars of a cluster are in league: whoever asks one for peers is told of the othe
 from __future__ import annotations
 
 import attrs
-import cbor2
 
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.wire import WORD_BYTES
@@ -15,8 +14,6 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode
 from gossamer.node.security.identity import SIGNATURE_BYTES
-from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
@@ -34,7 +31,7 @@ from gossamer.protocol.peer.settings.profile import (
     coarse_range,
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
-from support.tampering import frames_in, tampered
+from support.tampering import frames_in, read_frame, tampered, write_frame
 
 # Whether a record that tells of peers begins with its sender.
 _TELLING = {
@@ -83,11 +80,11 @@ class Liar:
         return b"".join(map(self._rewrite_one, frames_in(data)))
 
     def _rewrite_one(self, data: bytes) -> bytes:
-        frame: Frame = cbor2.loads(data[HEADER_BYTES:])
-        kind = frame.pop("type")
+        frame = read_frame(data)
+        kind = frame["type"]
         if kind == "greeting":
             frame["peer"] = self._of_myself(frame["peer"])
-            return encode_frame(kind, **frame)
+            return write_frame(frame)
         if kind != "record":
             return data
         if frame["kind"] == EVENT:
@@ -95,7 +92,7 @@ class Liar:
         frame["peers"] = [self._of_anybody(entry) for entry in frame["peers"]]
         if frame["kind"] in _TELLING:
             frame |= self._tell(_TELLING[frame["kind"]], frame["peers"])
-        return encode_frame(kind, **frame)
+        return write_frame(frame)
 
     def _tell(self, with_sender: bool, peers: list[bytes]) -> Frame:
         """The other liars, fresh; an honest peer as it was long ago, and one misquoted."""

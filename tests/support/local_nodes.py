@@ -6,17 +6,27 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import trio
 from attrs import define, field
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.config.node import Local
-from gossamer.node.local.address import LocalAddress, local_address
+from gossamer.node.local.address import local_address
+from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.server import LocalServer, open_local_server
 from gossamer.node.local.services import LocalCounts, Services
+from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.store import StoreLimits
 from support.loopback_peer import LoopbackPeer
+
+
+async def no_cluster() -> dict[str, Any]:
+    """A cluster of which nobody says anything."""
+    await trio.lowlevel.checkpoint()
+    return cluster_view([], {}, 0)
 
 
 @define(eq=False)
@@ -50,20 +60,28 @@ class LocalNode:
         """The node from its start to its end; may be used again, as a restart."""
         path = self.folder / FILE_NAME
         self.counts = LocalCounts()
-        async with open_history(path, self.retention_s, self.limits, self.now) as history:
+        async with (
+            open_history(path, self.retention_s, self.limits, self.now) as history,
+            trio.open_nursery() as nursery,
+        ):
+            groups = Groups(self.peer, history, self.retention_s)
+            await nursery.start(groups.run)
             services = Services(
                 peer=self.peer,
-                schema=self.peer.schema,
                 history=history,
+                groups=groups,
                 limits=self.local,
                 describe=lambda: {"cluster": "desk"},
                 snapshot=lambda: self.peer.snapshot().to_json(),
                 metrics_text=lambda: b"gossamer_up 1\n",
+                list_members=lambda: {"members": [], "changes": []},
+                cluster=no_cluster,
                 stop=self.stopped.set,
                 counts=self.counts,
             )
             async with open_local_server(self.address, services, self.retention_s) as server:
                 yield server
+            nursery.cancel_scope.cancel()
 
     @asynccontextmanager
     async def restartable(self) -> AsyncIterator[RunningNode]:

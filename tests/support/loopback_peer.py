@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 from attrs import define, evolve, field, frozen
 
-from gossamer.node.errors import EventTooLarge, NotAcknowledged
+from gossamer.node.errors import EventTooLarge, NoAnswerError, NotAcknowledged
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
-from gossamer.protocol.content.language import parse_subscription
+from gossamer.node.peer.unicast.last_values import key_of, mark_of
+from gossamer.node.peer.unicast.messages import Service
+from gossamer.node.peer.unicast.order import PublicationOrder
+from gossamer.node.transport.base.base import Address
+from gossamer.protocol.content.expressions.expression import Expression
+from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import CapacityError
 from support.waiting import Changing
@@ -58,6 +63,29 @@ class LoopbackEvent:
     values: Mapping[str, Value]
     publisher: int
     published_at: float
+    payload: Payload | None = None
+
+
+@define
+class OwnMessages:
+    """Questions that a peer asks itself."""
+
+    key: int = 1
+    addresses: Sequence[Address] = ()
+    services: dict[str, Service] = field(factory=dict)
+    connected: Mapping[int, float] = field(factory=dict)
+
+    def offer(self, name: str, service: Service) -> None:
+        self.services[name] = service
+
+    async def ask(
+        self, key: int, addresses: Sequence[Address], service: str, body: bytes, patience_s: float
+    ) -> bytes:
+        del addresses, patience_s
+        await trio.lowlevel.checkpoint()
+        if key != self.key:
+            raise NoAnswerError(key, "there is no other peer")
+        return self.services[service](key, body)
 
 
 @define(eq=False)
@@ -82,17 +110,24 @@ class LoopbackPeer:
     too_large: frozenset[object] = frozenset()
     waiting: int = 0
     published: list[LoopbackEvent] = field(factory=list)
-    subscribers: list[tuple[Subscription, trio.MemorySendChannel[LoopbackEvent]]] = field(
+    subscribers: list[tuple[Expression, trio.MemorySendChannel[LoopbackEvent]]] = field(
         factory=list
     )
     changes: Changing = field(factory=Changing)
+    is_whole: bool = True
+    messages: OwnMessages = field(factory=OwnMessages)
+    announced: list[bytes] = field(factory=list)
+    order: PublicationOrder = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.order = PublicationOrder(self.messages, lambda: self.schema, time.time)
 
     @asynccontextmanager
     async def subscribe(self, expression: str) -> AsyncIterator[AsyncIterator[LoopbackEvent]]:
         if len(self.subscribers) >= self.capacity:
             raise CapacityError("subscriptions", self.capacity)
         send, receive = trio.open_memory_channel[LoopbackEvent](self.ahead)
-        entry = (parse_subscription(self.schema, expression), send)
+        entry = (parse_expression(self.schema, expression), send)
         self.subscribers.append(entry)
         self.changes.changed()
         try:
@@ -101,19 +136,29 @@ class LoopbackPeer:
             self.subscribers.remove(entry)
             send.close()
 
-    async def publish(self, values: Mapping[str, object], *, application: Hashable = None) -> int:
+    async def publish(
+        self,
+        values: Mapping[str, object],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: int | None = None,
+    ) -> int:
         del application
+        at = self.order.reserve() if reserved is None else reserved
         checked = self.schema.check_event(values)
-        if checked["price"] in self.too_large:
+        if checked.get("price") in self.too_large:
             raise EventTooLarge(7000, 4096)
         if self.hold is not None:
             self.waiting += 1
             self.changes.changed()
             await self.hold.wait()
-        event = LoopbackEvent(len(self.published) + 1, checked, self.key, time.time())
+        event = LoopbackEvent(len(self.published) + 1, checked, self.key, at / 1e6, payload)
+        self.order.note(at, event.id, checked)
         self.deliver(event)
         await trio.lowlevel.checkpoint()
-        if checked["price"] in self.unheld:
+        self.order.settle(at, acknowledged=checked.get("price") not in self.unheld)
+        if checked.get("price") in self.unheld:
             raise NotAcknowledged(event.id, 10.0)
         return event.id
 
@@ -124,6 +169,28 @@ class LoopbackPeer:
         for subscription, send in self.subscribers:
             if subscription.matches(event.values):
                 send.send_nowait(event)
+
+    def last_values(self) -> Sequence[LoopbackEvent]:
+        newest: dict[bytes, LoopbackEvent] = {}
+        for event in self.published:
+            _, mark = mark_of(event.payload)
+            key = None if mark is None else key_of(mark, event.values)
+            if mark is not None and key is not None:
+                newest.pop(key, None)
+                if not mark.is_deleted:
+                    newest[key] = event
+        return list(newest.values())
+
+    def reserve(self) -> int:
+        return self.order.reserve()
+
+    async def announce(self, expression: str, data: bytes) -> None:
+        parse_expression(self.schema, expression)
+        self.announced.append(data)
+        await trio.lowlevel.checkpoint()
+
+    def hear_announcements(self, hear: Callable[[LoopbackEvent], None]) -> None:
+        """There is nobody else to hear."""
 
     def snapshot(self) -> Snapshot:
         return evolve(EMPTY, subscriptions=len(self.subscribers))

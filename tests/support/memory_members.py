@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,9 +13,10 @@ import trio
 from gossamer.node.discovery.sources import static_peers
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.security.cluster import Membership
+from gossamer.node.security.event_keys import EventKey
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Address, Transport
-from support.clusters import MadeCluster
+from support.clusters import MadeCluster, event_key
 from support.memory_peers import MemoryPeers
 from support.memory_transport import MemoryNetwork
 
@@ -28,6 +30,7 @@ class MemberPeers(MemoryPeers):
         members: by key.
         offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
         change: what is different about a peer, by its key.
+        event_keys: by which members sign their events, once they have published.
     """
 
     cluster: MadeCluster
@@ -35,6 +38,7 @@ class MemberPeers(MemoryPeers):
     offset_s: float = 0.0
     offsets_s: dict[int, float] = attrs.field(factory=dict)
     change: Callable[[int, Dependencies], Dependencies] = lambda _, dependencies: dependencies
+    event_keys: dict[int, EventKey] = attrs.field(factory=dict)
 
     def now(self, key: int = -1) -> float:
         """Unix seconds, as the peer ``key`` sees them."""
@@ -66,8 +70,16 @@ class MemberPeers(MemoryPeers):
             sources=lambda _: [static_peers(bootstrap)],
             now=lambda: self.now(key),
             present=self._present,
+            event_key=self.event_keys.get(key),
+            make_event_key=partial(self._make_event_key, key),
         )
         return self.change(key, dependencies)
+
+    async def _make_event_key(self, key: int) -> EventKey:
+        """Another key for each member of a cluster; to make them anew each time takes a while."""
+        await trio.lowlevel.checkpoint()
+        self.event_keys[key] = event_key(len(self.event_keys))
+        return self.event_keys[key]
 
     def _present(self, _: Transport, member: Membership) -> None:
         self.members[member.identity.key] = member

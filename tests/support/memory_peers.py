@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any
 import attrs
 import trio
 
+from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
 from gossamer.node.peer.assembly import run_peer
@@ -19,16 +21,28 @@ from gossamer.node.peer.peer import Peer
 from gossamer.node.store.writer import open_writer
 from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
 from gossamer.node.transport.base.limits import Limits
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
+# Whether peers take events by compiled rules: all that holds has to hold either way.
+COMPILED = os.environ.get("GOSSAMER_TEST_COMPILED", "never")
+# As many successors as nodes have, whatever the preset says: the promise is made of them.
+REPLICAS = Delivery().successors
 # As of the preset `lan`, with smaller tables: rules that search them run interpreted.
 # Installation as in a node; load shifting as in the presets, so that peers move all the time.
 SETTINGS: dict[str, Any] = {
-    **{name: Protocol.NODE_SETTINGS[name] for name in ("refresh_rounds", "entry_lifetime")},
+    **{
+        name: Protocol.NODE_SETTINGS[name]
+        for name in (
+            *("refresh_rounds", "entry_lifetime", "entry_links", "replay_backoff"),
+            *("ring_offers", "acknowledged_hops"),
+        )
+    },
     "attributes": 2,
+    "replicas": REPLICAS,
     "subscriptions": 16,
     "event_memory": 512,
     "pending_publications": 32,
@@ -37,6 +51,8 @@ SETTINGS: dict[str, Any] = {
     "retention_rounds": 14_400,
 }
 EPOCH_S = 1_700_000_000.0
+# Of the protocol of peers, unless said otherwise.
+PRESET = "kindred"
 
 
 async def at_once(call: Callable[[], None]) -> None:
@@ -53,7 +69,9 @@ class MemoryPeers:
         network: between them.
         folder: for their state files.
         limits: of their transports.
-        settings: changes to the protocol's settings.
+        preset: of the protocol's settings.
+        settings: changes to these.
+        schema: of their events.
         round_s: seconds of a round.
         acknowledge_s: how long a publication waits for its acknowledgement.
         wrong_s: how far all clocks are ahead.
@@ -65,7 +83,9 @@ class MemoryPeers:
     folder: Path
     nursery: trio.Nursery
     limits: Limits = attrs.field(factory=Limits)
+    preset: str = attrs.field(factory=lambda: PRESET)
     settings: dict[str, Any] = attrs.field(factory=dict)
+    schema: Schema = SCHEMA
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
     wrong_s: float = 0.0
@@ -86,11 +106,17 @@ class MemoryPeers:
             state = open_writer(self.folder / f"{key}.db", aside=at_once)
             writer = await stack.enter_async_context(state)
             peer = await stack.enter_async_context(run_peer(self._dependencies(key, writer)))
+            await stack.enter_async_context(self._beside(peer))
             self.peers[key] = peer
             task_status.started(peer)
             await self._stops[key].wait()
             del self.peers[key]
         self._gone[key].set()
+
+    @asynccontextmanager
+    async def _beside(self, _peer: Peer) -> AsyncIterator[None]:
+        """What runs beside a peer: nothing, unless a subclass says so."""
+        yield
 
     async def stop(self, key: int) -> None:
         """Let a peer say goodbye and stop."""
@@ -102,6 +128,9 @@ class MemoryPeers:
         self.network.isolate(key)
         await self.stop(key)
 
+    def _settings(self) -> dict[str, Any]:
+        return SETTINGS | {"attributes": len(self.schema)} | self.settings
+
     def _dependencies(self, key: int, writer: Any) -> Dependencies:
         def make(me: LocalPeer, verify: Verify) -> Transport:
             return self.network.transport(me, self.limits, verify)
@@ -111,8 +140,8 @@ class MemoryPeers:
             name=f"peer {key}",
             cluster="memory",
             version="test",
-            schema=SCHEMA,
-            settings=config.resilient(16, **(SETTINGS | self.settings)),
+            schema=self.schema,
+            settings=getattr(config, self.preset)(16, **self._settings()),
             round_s=self.round_s,
             acknowledge_s=self.acknowledge_s,
             limits=self.limits,
@@ -121,6 +150,7 @@ class MemoryPeers:
             advertise=lambda listening: listening,
             writer=writer,
             sources=lambda _: [static_peers(map(address_of, self.bootstrap(key)))],
+            compiled=COMPILED,
             draws=random.Random(key),
             now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
         )

@@ -292,7 +292,7 @@ class MemoryListener:
         try:
             admitted = await self.transport.introduce(stream, remote, dialled=False)
         except NodeError as error:
-            self.transport.on_refusal(error)
+            self.transport.on_refusal(error, remote)
             if isinstance(error, RefusedByPeer):
                 self.transport.on_refused_by(error)
             return
@@ -313,7 +313,7 @@ class MemoryTransport:
     ) -> None:
         self.me = me
         self.network = network
-        self.on_refusal: Callable[[NodeError | None], None] = lambda _: None
+        self.on_refusal: Callable[[NodeError | None, Address], None] = lambda _error, _from: None
         self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
         self._limits = limits
         self._verify = verify

@@ -17,6 +17,7 @@ from functools import partial
 import trio
 from attrs import define, field
 
+from gossamer.client.address import LocalAddress
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import (
     NodeError,
@@ -24,7 +25,6 @@ from gossamer.node.errors import (
     RefusedByNodeError,
     UnacknowledgedError,
 )
-from gossamer.node.local.address import LocalAddress
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.follower import follow
 from support.node_commands import COMMANDS, Done, deleted_files, filled, run_for

@@ -39,29 +39,30 @@ class Shell:
     Attributes:
         folder: the current folder of every command.
         forks: whether `gossamer` is forked, and not started the long way.
+        environment: of every command.
     """
 
     folder: Path
     forks: bool = True
-    _environment: dict[str, str] = field(init=False)
+    environment: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         installed = self.folder / "installed"
         write_distribution(installed)
         paths = [*sys.path, str(installed)]
         kept = {key: text for key, text in os.environ.items() if "GOSSAMER_NODE" not in key}
-        self._environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        self.environment = kept | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
     def start(
         self, *arguments: str, command: Sequence[str] = COMMAND, **options: Any
     ) -> subprocess.Popen[str]:
         """Start a command, `gossamer` if no other is named."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        common: dict[str, Any] = {"cwd": self.folder, "env": self._environment, "text": True}
+        common: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "text": True}
         if command is COMMAND and self.forks and IS_POSSIBLE:
             return ForkedCommand(arguments, **common, **{**pipes, **options})
         return subprocess.Popen(
-            [*command, *arguments], **common, preexec_fn=_heed_signals, **{**pipes, **options}
+            [*command, *arguments], preexec_fn=_heed_signals, **{**common, **pipes, **options}
         )
 
     def run(

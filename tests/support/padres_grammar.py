@@ -2,7 +2,7 @@
 
 Tokens are the longest that fit, of equally long ones the first, as in PADRES' generated parser.
 Subscriptions come out as predicates by attribute, composite ones as trees of those. Braces group,
-as for PADRES' client, and to be taken by that each pair has to have braces of its own.
+as for PADRES' client; where there are none, what is on the left is joined first.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TOKENS = [
     ("on numbers", "<=|>=|<>|=|<|>"),
     ("joint", r"&|\|\|"),
     ("colon", ":"),
+    ("semicolon", ";"),
     ("name", "[A-Za-z_:/][A-Za-z0-9_:/-]*"),
     ("time", "[A-Za-z_:/][A-Za-z0-9_:/-]*(?: [A-Za-z0-9:/_-]*)*"),
     ("zeros", "0[0-9]+"),
@@ -92,15 +93,15 @@ class Reader:
     def subscription(self) -> Subscription:
         """The whole text as a subscription or an advertisement."""
         found = self._subscription()
-        self._take("end")
+        self._end()
         return found
 
     def composite(self) -> Subscription | Joint:
         """The whole text as a composite subscription."""
         self._take("mark", "{")
-        found = self._term() if self._is_alone() else self._pair()
+        found = self._chain()
         self._take("mark", "}")
-        self._take("end")
+        self._end()
         return found
 
     def publication(self) -> dict[str, Any]:
@@ -119,23 +120,31 @@ class Reader:
                 raise NotPadresError(f"attribute {name!r} exists multiple times")
             found[name] = self._value(self._take("text", "name", "whole", "decimal"))
             self._take("mark", "]")
-        self._take("end")
+        self._end()
         return found
 
-    def _pair(self) -> Joint:
-        left = self._term()
-        operator = self._take("joint")[1]
-        return Joint(operator, left, self._term())
+    def _end(self) -> None:
+        """The end, a semicolon before it; who writes a text leaves the semicolon to PADRES."""
+        if self.tokens[0][0] == "semicolon":
+            self._take("semicolon")
+            if self.tokens[0][0] == "time":
+                self._take("time")
+                self._take("semicolon")
+        self._take("end")
+
+    def _chain(self) -> Subscription | Joint:
+        """Terms joined from left to right, whatever joins them."""
+        found = self._term()
+        while self.tokens[0][0] == "joint":
+            operator = self._take("joint")[1]
+            found = Joint(operator, found, self._term())
+        return found
 
     def _term(self) -> Subscription | Joint:
         self._take("mark", "{")
-        one = self._subscription() if self.tokens[0] == ("mark", "[") else self._pair()
+        one = self._subscription() if self.tokens[0] == ("mark", "[") else self._chain()
         self._take("mark", "}")
         return one
-
-    def _is_alone(self) -> bool:
-        inside = [one for one in self.tokens if one[0] == "joint"]
-        return not inside
 
     def _subscription(self) -> Subscription:
         for kind, text in (("mark", "["), ("class", ""), ("comma", ""), ("eq", ""), ("comma", "")):

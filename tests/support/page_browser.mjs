@@ -1,7 +1,8 @@
 // A browser reduced to what the page's script uses: elements that keep what they are told, and one
 // source of events. Usage: node page_browser.mjs PAGE_JS < STATES
 //
-// STATES is a JSON list of what the server sends, one event after the other, or the text "lost".
+// STATES is a JSON list of what the server sends, one event after the other, or the text "lost". The
+// view of the cluster gets one of them as the answer each time it asks.
 // Prints the document's title, and what each element that has an identifier shows at the end: its
 // text, the number of its children, and its attributes.
 
@@ -73,17 +74,27 @@ globalThis.EventSource = class extends FakeElement {
 };
 
 const script = process.argv[2];
-const html = readFileSync(script.replace("page.js", "index.html"), "utf8");
+const html = readFileSync(script.replace("page.js", "index.html").replace("cluster.js", "cluster.html"), "utf8");
 for (const [, id] of html.matchAll(/id="([^"]+)"/g)) {
   elements.set(id, new FakeElement(id));
 }
+const states = JSON.parse(readFileSync(0, "utf8"));
+let again = null;
+globalThis.fetch = async () => {
+  const state = states.shift();
+  return { ok: state !== "lost", status: 503, json: async () => state };
+};
+globalThis.setInterval = (look) => {
+  again = look;
+};
 await import(pathToFileURL(script));
-for (const state of JSON.parse(readFileSync(0, "utf8"))) {
+while (again && states.length > 0) await again();
+for (const state of states) {
   if (state === "lost") source.listeners.error();
   else source.listeners.message({ data: JSON.stringify(state) });
 }
 const shown = [...elements].map(([id, one]) => [
   id,
-  { text: one.textContent, children: one.children.length, ...one.attributes },
+  { text: one.textContent, children: one.children.length, ...(one.hidden ? { hidden: true } : {}), ...one.attributes },
 ]);
 console.log(JSON.stringify({ documentTitle: document.title, ...Object.fromEntries(shown) }));

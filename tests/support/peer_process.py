@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import trio
 
+from gossamer.node.config.broker import AUTO, Node
 from gossamer.node.config.node import (
     Delivery,
     Discovery,
@@ -161,6 +162,7 @@ def _config(
 ) -> NodeConfig:
     delivery = Delivery(**settings.pop("delivery", {}))
     return NodeConfig(
+        node=Node(compiled=os.environ.get("GOSSAMER_TEST_COMPILED", AUTO)),
         preset="local",
         identity=Identity(folder=folder),
         listen=Listen(addresses=["127.0.0.1:0"]),

@@ -11,7 +11,7 @@ from gossamer.node.peer.application import Inside, Peer
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
-from gossamer.protocol.peer.rendezvous.delivery import is_interested
+from gossamer.protocol.peer.rendezvous.routing_table import is_interested
 
 
 @attrs.define

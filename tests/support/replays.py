@@ -50,7 +50,7 @@ def short_scenario(folder: Path, rounds: int = 20, **changes: object) -> Scenari
         "subscriptions": Subscriptions(kind="random", width=0.8),
         "events": Events(per_round=2.0, warm_up_rounds=5),
         "churn": Churn(trace=file),
-        "systems": (System(name=SIMULATED, preset="resilient"),),
+        "systems": (System(name=SIMULATED, preset="kindred"),),
         **changes,
     }
     return Scenario(**settings)  # type: ignore[arg-type]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as plain
-from gossamer.protocol.brokers.scot.codec import MAX_CLUSTERS
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
+from gossamer.protocol.brokers.scot.overlay.labels import (
+    MAX_CLUSTERS,
+    BrokerLabel,
+    ClusterBitVector,
+)
 from support.broker_messages import asked, ids, names, numbers, values
 from support.filter_strategies import filters
 
@@ -54,10 +57,12 @@ between_brokers = st.one_of(
     st.builds(m.Numbered, numbers, tracked),
     st.builds(m.Acknowledge, numbers, st.booleans()),
     st.builds(m.Replica, all_promised, all_owed),
+    st.builds(m.InputQueue, numbers, numbers, numbers),
     st.builds(m.BidSubscription, ids, wanted),
     st.builds(m.BidUnsubscription, ids),
     st.builds(m.BidNotification, ids, values, labels),
 )
+waiting = st.builds(m.InputQueue, numbers, numbers, numbers)
 queue = st.builds(m.QueueReport, names, numbers, numbers, numbers)
 messages = st.one_of(
     between_brokers,
@@ -69,7 +74,8 @@ messages = st.one_of(
     st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourDown, names),
     st.just(m.WaitedEnough()),
+    st.builds(m.OverlayGrown, numbers, st.lists(names, max_size=3).map(tuple)),
     st.builds(m.NeighbourGone, names),
     st.just(m.Restarted()),
-    st.builds(m.WindowEnded, st.lists(queue, max_size=3).map(tuple)),
+    st.builds(m.WindowEnded, st.lists(queue, max_size=3).map(tuple), st.none() | waiting),
 )

@@ -95,15 +95,19 @@ class TakeOverPlay:
         broken: directions of links over which nothing goes.
     """
 
-    def __init__(self, draw: random.Random, *, clusters: int = 0) -> None:
+    def __init__(
+        self, draw: random.Random, *, scot: Scot | None = None, clusters: int = 0, backups: int = 0
+    ) -> None:
         self.draw = draw
         count = clusters or draw.randrange(2, 5)
-        self.scot = Scot(random_tree(draw.randrange(2, 6), draw), Factor.complete(count))
+        drawn = Scot(random_tree(draw.randrange(2, 6), draw), Factor.complete(count))
+        self.scot = scot or drawn
         self.settings = ScotSettings(
             routing=draw.choice(["static", "dynamic"]),
             spare_links=draw.random() < 0.5,
             around_failures=True,
             take_over=True,
+            backups=backups or draw.choice([1, 2]),
         )
         self.brokers = {
             str(label): ScotBroker(

@@ -148,7 +148,7 @@ def as_seen_by(process: subprocess.Popen[str], folder: Path) -> Path:
 
 @contextmanager
 def standalone_cluster(
-    folder: Path, java_home: Path, workers: int, inside: Sequence[str] = ()
+    folder: Path, java_home: Path, workers: int, inside: Sequence[str] = (), **variables: str
 ) -> Iterator[Cluster]:
     """A master and workers of one core each on this machine.
 
@@ -157,6 +157,7 @@ def standalone_cluster(
         java_home: of the Java that they run on.
         workers: how many.
         inside: what the commands of workers begin with, such as `apart_from` a folder.
+        variables: of their environment, which executors inherit.
     """
     running: list[subprocess.Popen[str]] = []
     started: list[subprocess.Popen[str]] = []
@@ -165,6 +166,7 @@ def standalone_cluster(
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_JAVA_OPTS": f"{short_lived()} -Djava.io.tmpdir={folder}",
         "TMPDIR": str(folder),
+        **variables,
     }
     try:
         master, found = _start(

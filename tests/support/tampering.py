@@ -9,6 +9,7 @@ import trio
 
 from gossamer.node.errors import NodeError, RefusedByPeer
 from gossamer.node.peer.assembly import Dependencies
+from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -18,7 +19,9 @@ from gossamer.node.transport.base.base import (
     Transport,
     Verify,
 )
-from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.node.transport.base.frames import FrameDecoder, encode_frame
+from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
+from gossamer.node.transport.base.schema import Frame
 
 
 def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> Dependencies:
@@ -39,6 +42,20 @@ def frames_in(data: bytes) -> Iterator[bytes]:
         at = end
 
 
+def read_frame(data: bytes) -> Frame:
+    """The frame in ``data``, header included, whatever its form."""
+    return FrameDecoder(Limits(), {MARK: read_event_frame}).decode(data[HEADER_BYTES:])
+
+
+def write_frame(frame: Frame) -> bytes:
+    """A frame as peers send it, header included; it may be wrong in every field but its type."""
+    if frame["type"] == "record" and frame["kind"] in KINDS:
+        values = frame.get("event", b"")
+        return event_frame(frame["kind"], frame["words"], b"".join(frame["peers"]), values)
+    fields = {name: value for name, value in frame.items() if name != "type"}
+    return encode_frame(frame["type"], **fields)
+
+
 @attrs.define
 class _Transport:
     """A transport whose streams change what is sent."""
@@ -55,11 +72,11 @@ class _Transport:
         self.inner.me = me
 
     @property
-    def on_refusal(self) -> Callable[[NodeError | None], None]:
+    def on_refusal(self) -> Callable[[NodeError | None, Address], None]:
         return self.inner.on_refusal
 
     @on_refusal.setter
-    def on_refusal(self, told: Callable[[NodeError | None], None]) -> None:
+    def on_refusal(self, told: Callable[[NodeError | None, Address], None]) -> None:
         self.inner.on_refusal = told
 
     @property

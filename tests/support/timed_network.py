@@ -21,6 +21,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.peer.frames.descriptor_authentication import PlainAuthentication
+from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.peer.runtime import Delivery, Runtime
@@ -37,10 +38,10 @@ from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS
 from gossamer.sim.engine.latency import trip_ticks
 from gossamer.sim.engine.link_conditions import (
-    _DUPLICATION,
-    _LATENCY,
-    _LATENCY_OF_COPY,
-    _LOSS,
+    DUPLICATION,
+    LATENCY,
+    LATENCY_OF_COPY,
+    LOSS,
     LinkConditions,
     next_draws,
     return_ticks,
@@ -90,7 +91,7 @@ class TimedNode:
         )
         self.core.observe = self._observe
         self.runtime.attach(self)
-        self._reader = FrameReader(Limits())
+        self._reader = FrameReader(Limits(), own_forms={MARK: read_event_frame})
         self._timers = itertools.count()
 
     def row_of(self, handle: int) -> int:
@@ -143,7 +144,8 @@ class TimedNode:
         self.network.note(copy)
 
     def _on_delivery(self, delivery: Delivery) -> None:
-        record = [BODY + len(delivery), DELIVER, self.row, self.row, *delivery]
+        body = [delivery.event, delivery.hops, delivery.tree_hops]
+        record = [BODY + len(body), DELIVER, self.row, self.row, *body]
         self.network.served.append((self.row, delivery.event))
         self.network.schedule(self.network.tick, partial(self.network.note, record))
 
@@ -220,16 +222,16 @@ class TimedNetwork:
         self.under_way.setdefault(row, {})[number] = record
         arrive = partial(self._arrive, source, self.nodes[to], frame, record, number)
         draws = next_draws.interpreted(links, row)
-        if links.loss and mix.interpreted(links.seed, row, draws + _LOSS) < links.loss:
+        if links.loss and mix.interpreted(links.seed, row, draws + LOSS) < links.loss:
             links.counts[0] += 1
             self.under_way[row].pop(number)
             return
-        trip = trip_ticks.interpreted(links.latency, row, to, links.seed, draws + _LATENCY)
+        trip = trip_ticks.interpreted(links.latency, row, to, links.seed, draws + LATENCY)
         self.schedule(self.tick + int(trip), arrive)
-        again = mix.interpreted(links.seed, row, draws + _DUPLICATION)
+        again = mix.interpreted(links.seed, row, draws + DUPLICATION)
         if links.duplication and again < links.duplication:
             links.counts[1] += 1
-            counter = draws + _LATENCY_OF_COPY
+            counter = draws + LATENCY_OF_COPY
             trip = trip_ticks.interpreted(links.latency, row, to, links.seed, counter)
             self.schedule(self.tick + int(trip), arrive)
 

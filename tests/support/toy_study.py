@@ -18,13 +18,13 @@ from rich.table import Table as RichTable
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Plot
 from gossamer.sim.study.records import WHOLE, Expected, Table
 from gossamer.sim.study.scenario_checks import number, to_float, whole
-from gossamer.sim.study.side_by_side import run_systems
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 

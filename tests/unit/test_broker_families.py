@@ -15,6 +15,7 @@ from support.folder_graph import imported_modules, modules
 FOLDERS = {
     "tree": (
         "protocol.brokers.tree",
+        "brokers",  # what applications embed
         "node.broker.families.tree",
         "sim.studies.tree_brokers",
         "sim.figures.covering",

@@ -76,6 +76,21 @@ def test_the_site_shows_every_page_once() -> None:
     assert sorted(DOCS / page for page in re.findall(r"[\w/.-]+\.md", nav)) == PAGES
 
 
+def test_every_row_of_the_comparison_names_a_test_of_what_is_offered_here() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (DOCS / "comparison.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| |")
+    ]
+    assert len(rows) >= 13
+    for row in rows:
+        assert len(row) == 6, f"{row[0]} has {len(row)} cells, expected 6"
+        tests = re.findall(r"`(tests/[\w/]+\.py)`", row[-1])
+        assert tests, f"{row[0]} names no test"
+        for test in tests:
+            assert (ROOT / test).is_file(), f"{row[0]} names {test}"
+
+
 @pytest.mark.parametrize("page", LINKED, ids=named)
 def test_every_module_and_path_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +72,63 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "code")
     store.save("a", b"machine code")
     assert store.load("a") is None
+
+
+MAKER = """
+import sys
+from pathlib import Path
+from gossamer.compiled.store import FolderStore
+
+store = FolderStore(Path(sys.argv[1]))
+with store.making("a") as waited:
+    print(waited, flush=True)
+    sys.stdin.read()
+    store.save("a", b"machine code")
+"""
+
+
+def test_one_process_makes_code_and_others_wait_for_it(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "code"
+    with subprocess.Popen(
+        [sys.executable, "-c", MAKER, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as maker:
+        assert maker.stdin is not None
+        assert maker.stdout is not None
+        assert maker.stdout.readline() == "False\n"
+        store = FolderStore(folder)
+        with store.making("b") as waited:
+            assert not waited
+        threading.Timer(0.1, maker.stdin.close).start()
+        with store.making("a") as waited:
+            assert waited
+            assert store.load("a") == b"machine code"
+
+
+def test_code_that_another_process_was_making_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert double.compiled(4) == 8
+    (file,) = folder.iterdir()
+    content = file.read_bytes()
+    file.unlink()
+    keyed_code._dispatchers.clear()
+    double._dispatcher = None
+
+    @contextlib.contextmanager
+    def another_makes(_store: FolderStore, _name: str) -> Iterator[bool]:
+        file.write_bytes(content)
+        os.utime(file, ns=(0, 0))
+        yield True
+        assert file.read_bytes() == content
+
+    monkeypatch.setattr(FolderStore, "making", another_makes)
+    saved: list[str] = []
+    monkeypatch.setattr(FolderStore, "save", lambda _store, name, _code: saved.append(name))
+    assert double.compiled(4) == 8
+    assert not saved
 
 
 def test_a_rule_is_compiled_once_for_all_processes(folder: Path) -> None:

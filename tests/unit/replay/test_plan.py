@@ -13,12 +13,14 @@ import pytest
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
+from gossamer.protocol.peer.space.routing_key import held_boxes
 from gossamer.replay.command import setup_of
-from gossamer.replay.plan import PUBLISH, START, STOP, Plan
+from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan
 from gossamer.replay.recorder import Recorder
 from gossamer.replay.tables import Accounts
 from gossamer.replay.worker import config_of
-from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.scenario import FORMED, Subscriptions
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from support.replays import ROUND_S, short_plan, short_scenario, short_trace
 
@@ -102,9 +104,13 @@ def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
     return first + later
 
 
-def test_expressions_and_values_mean_the_boxes_and_points_of_the_simulation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", ["kindred", "resilient"])
+def test_expressions_and_values_mean_the_boxes_and_points_of_the_simulation(
+    tmp_path: Path, preset: str
+) -> None:
     spec = Subscriptions(kind="random", width=0.3, attributes=3, per_node=2)
-    plan = short_plan(tmp_path, subscriptions=spec)
+    system = attrs.evolve(short_scenario(tmp_path).systems[0], preset=preset)
+    plan = short_plan(tmp_path, subscriptions=spec, systems=(system,))
     schema = config_of(setup_of(plan, tmp_path, 600.0), 0).schema
     assert schema is not None
     hashes = uniform_hashes(schema)
@@ -116,12 +122,15 @@ def test_expressions_and_values_mean_the_boxes_and_points_of_the_simulation(tmp_
         told = [
             [end for pair in zip(box.low, box.high, strict=True) for end in pair] for box in boxes
         ]
-        assert told == plan.state.subscriptions[node].tolist()
+        held, bits = held_boxes(plan.settings, np.array(told, np.int64), np.array([7, 7], np.int64))
+        constrained = plan.state.constrained[node] >= 0
+        assert held.tolist() == plan.state.subscriptions[node][constrained].tolist()
+        assert bits.tolist() == plan.state.constrained[node][constrained].tolist()
     for number, values in enumerate(plan.values.tolist()):
         assert list(encode_event(schema, hashes, plan.event(number))) == values
 
 
-@pytest.mark.parametrize("preset", ["paper", "resilient"])
+@pytest.mark.parametrize("preset", ["paper", "resilient", "kindred"])
 def test_real_peers_have_the_settings_of_simulated_ones(tmp_path: Path, preset: str) -> None:
     system = short_scenario(tmp_path).systems[0]
     plan = short_plan(tmp_path, systems=(attrs.evolve(system, preset=preset),))
@@ -138,3 +147,9 @@ def test_processes_of_peers_load_neither_compiler_nor_table_readers() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert "gossamer" in loaded
     assert not loaded & {"numba", "llvmlite", "pyarrow", "scipy", "matplotlib", "rich", "typer"}
+
+
+def test_a_formed_start_is_refused(tmp_path: Path) -> None:
+    scenario = attrs.evolve(short_scenario(tmp_path), start=FORMED)
+    with pytest.raises(ScenarioError, match="start is 'formed', expected 'joining'"):
+        make_plan(scenario, short_trace())

@@ -1,0 +1,127 @@
+"""Last values over one node, from trio, from asyncio and from neither, and by the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gossamer.client import (
+    Client,
+    LastMark,
+    Payload,
+    ReceivedEvent,
+    RefusedByNodeError,
+    connect,
+    open_client,
+)
+from support.threaded_node import ThreadedNode, quote, threaded_node
+from support.waiting import PATIENCE_S
+
+BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+ALL = "price >= 0"
+LAST = LastMark("symbol")
+Use = Callable[[Client, ThreadedNode], Awaitable[None]]
+
+
+def run(folder: Path, loop: str, use: Use) -> None:
+    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with open_client(folder) as client:
+                await use(client, node)
+
+    with threaded_node(folder) as node:
+        anyio.run(main, backend=loop)
+
+
+def of(event: ReceivedEvent) -> tuple[object, object, str]:
+    return event.values["symbol"], event.values.get("price"), event.last
+
+
+@BOTH
+def test_a_newcomer_begins_with_the_last_of_every_value(tmp_path: Path, loop: str) -> None:
+    chart = Payload(b"chart", "image/png")
+
+    async def use(client: Client, _: ThreadedNode) -> None:
+        await client.publish({"symbol": "IBM", "price": 1}, last=LAST)
+        await client.publish({"symbol": "SAP", "price": 2}, last=LAST)
+        await client.publish({"symbol": "IBM", "price": 3}, last=LAST, payload=chart)
+        await client.publish({"symbol": "IBM", "price": 4})  # not to be kept
+        async with client.subscribe(ALL, last=True) as events:
+            first = [await anext(events) for _ in range(2)]
+            assert [of(one) for one in first] == [("SAP", 2, "symbol"), ("IBM", 3, "symbol")]
+            assert [one.payload for one in first] == [None, chart]
+            await client.publish(quote(5))
+            assert of(await anext(events)) == ("IBM", 5, "")
+        async with client.subscribe("price < 3", last=True) as events:
+            assert of(await anext(events)) == ("SAP", 2, "symbol")
+        async with client.subscribe(ALL) as events:
+            await client.publish(quote(6))
+            assert of(await anext(events)) == ("IBM", 6, "")
+
+    run(tmp_path, loop, use)
+
+
+@BOTH
+def test_what_is_deleted_is_kept_no_more_and_followers_are_told(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, _: ThreadedNode) -> None:
+        await client.publish({"symbol": "IBM", "price": 1}, last=LAST)
+        async with client.subscribe('symbol == "IBM"', last=True) as events:
+            assert not (await anext(events)).deleted
+            await client.publish({"symbol": "IBM"}, last=LastMark("symbol", deleted=True))
+            event = await anext(events)
+            assert (event.last, event.deleted) == ("symbol", True)
+        async with client.subscribe('symbol == "IBM"', last=True) as events:
+            await client.publish({"symbol": "IBM", "price": 2}, last=LAST)
+            assert of(await anext(events)) == ("IBM", 2, "symbol")
+
+    run(tmp_path, loop, use)
+
+
+@BOTH
+def test_an_older_value_comes_no_more_after_a_later_one(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, node: ThreadedNode) -> None:
+        await client.publish({"symbol": "IBM", "price": 1}, last=LAST)
+        await client.publish({"symbol": "IBM", "price": 2}, last=LAST)
+        old = node.node.peer.published[0]
+        async with client.subscribe(ALL, last=True) as events:
+            assert of(await anext(events)) == ("IBM", 2, "symbol")
+            await anyio.to_thread.run_sync(deliver, node, old)  # a copy that was under way
+            await client.publish(quote(3))
+            assert of(await anext(events)) == ("IBM", 3, "")
+
+    run(tmp_path, loop, use)
+
+
+def deliver(node: ThreadedNode, event: object) -> None:
+    assert node._token is not None
+    node._token.run_sync_soon(node.node.peer.deliver, event)
+
+
+@BOTH
+def test_what_cannot_be_a_last_value_is_refused(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, node: ThreadedNode) -> None:
+        with pytest.raises(RefusedByNodeError, match="'price' of a last value is absent"):
+            await client.publish({"symbol": "IBM"}, last=LastMark("price"))
+        with pytest.raises(RefusedByNodeError, match="48640 bytes, not 48641"):
+            await client.publish({"symbol": "IBM"}, last=LAST, payload=Payload(bytes(48_641)))
+        assert node.node.peer.published == []
+        with pytest.raises(RefusedByNodeError, match="without a name or order"):
+            async with client.subscribe(ALL, name="ada", last=True):
+                pass
+        with pytest.raises(RefusedByNodeError, match="no last values"):
+            async with client.subscribe(ALL, group="work", last=True):
+                pass
+
+    run(tmp_path, loop, use)
+
+
+def test_last_values_without_an_event_loop(tmp_path: Path) -> None:
+    with threaded_node(tmp_path), connect(tmp_path) as client:
+        client.publish({"symbol": "IBM", "price": 1}, last=LAST)
+        with client.subscribe(ALL, last=True) as events:
+            assert of(next(events)) == ("IBM", 1, "symbol")

@@ -1,0 +1,119 @@
+"""Subscriptions in order over one node, from trio, from asyncio and from neither."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+import trio
+
+from gossamer.client import Client, RefusedByNodeError, connect, open_client
+from support.loopback_peer import LoopbackEvent, LoopbackPeer
+from support.threaded_node import ThreadedNode, quote, threaded_node
+from support.waiting import PATIENCE_S
+
+BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+ALL = "price >= 0"
+Use = Callable[[Client, ThreadedNode], Awaitable[None]]
+
+
+def run(folder: Path, loop: str, use: Use) -> None:
+    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with open_client(folder) as client:
+                await use(client, node)
+
+    with threaded_node(folder) as node:
+        anyio.run(main, backend=loop)
+
+
+def deliver_backwards(node: ThreadedNode, *prices: float) -> None:
+    """Publish events of these prices, which come in the opposite order."""
+    peer = node.node.peer
+
+    async def deliver() -> None:
+        events = [event_of(peer, price) for price in prices]
+        for event in reversed(events):
+            peer.deliver(event)
+        await trio.lowlevel.checkpoint()
+
+    assert node._token is not None
+    trio.from_thread.run(deliver, trio_token=node._token)
+
+
+def event_of(peer: LoopbackPeer, price: float) -> LoopbackEvent:
+    """An event that is published at the end of all so far, and acknowledged."""
+    time = peer.reserve()
+    values = peer.schema.check_event(quote(price))
+    event = LoopbackEvent(1000 + int(price), values, peer.key, time / 1e6)
+    peer.order.note(time, event.id, values)
+    peer.order.settle(time, acknowledged=True)
+    return event
+
+
+@BOTH
+def test_events_come_in_the_order_of_their_publisher(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, node: ThreadedNode) -> None:
+        # The first seconds of a subscription are not promised.
+        async with client.subscribe(ALL, ordered=True) as events:
+            await anyio.sleep(4 * node.node.peer.snapshot().round_s)
+            await anyio.to_thread.run_sync(deliver_backwards, node, 1, 2, 3)
+            got = [await anext(events) for _ in range(3)]
+            assert [(one.values["price"], one.late) for one in got] == [
+                (1, False),
+                (2, False),
+                (3, False),
+            ]
+            outcomes = await client.publish_each([quote(price) for price in range(4, 60)])
+            assert all(one.error is None for one in outcomes)
+            got = [await anext(events) for _ in range(4, 60)]
+            assert [one.values["price"] for one in got] == list(range(4, 60))
+
+    run(tmp_path, loop, use)
+
+
+@BOTH
+def test_a_name_gets_its_events_in_order_once_over_restarts(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, node: ThreadedNode) -> None:
+        async with client.subscribe(ALL, name="ada", ordered=True):
+            pass
+        await anyio.to_thread.run_sync(deliver_backwards, node, 1, 2, 3)
+        async with client.subscribe(ALL, name="ada", ordered=True) as events:
+            first = await anext(events)
+            assert first.values["price"] == 1
+            await events.acknowledge(first)
+            await anyio.to_thread.run_sync(node.restart)
+            await anyio.to_thread.run_sync(deliver_backwards, node, 4, 5)
+            got = [await anext(events) for _ in range(4)]
+            assert [one.values["price"] for one in got] == [2, 3, 4, 5]
+            for event in got[:2]:
+                await events.acknowledge(event)
+        async with client.subscribe(ALL, name="ada", ordered=True) as events:
+            assert [(await anext(events)).values["price"] for _ in range(2)] == [4, 5]
+
+    run(tmp_path, loop, use)
+
+
+@BOTH
+def test_groups_have_no_order(tmp_path: Path, loop: str) -> None:
+    async def use(client: Client, _: ThreadedNode) -> None:
+        with pytest.raises(RefusedByNodeError, match="no order"):
+            async with client.subscribe(ALL, group="work", ordered=True):
+                pass
+
+    run(tmp_path, loop, use)
+
+
+def test_order_without_an_event_loop(tmp_path: Path) -> None:
+    with threaded_node(tmp_path) as node, connect(tmp_path) as client:
+        client.subscribe(ALL, name="ada", ordered=True).close()
+        deliver_backwards(node, 1, 2)
+        with client.subscribe(ALL, name="ada", ordered=True) as events:
+            for price in (1, 2):
+                event = events.receive(PATIENCE_S)
+                assert event.values["price"] == price
+                events.acknowledge(event)

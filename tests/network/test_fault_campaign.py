@@ -1,0 +1,307 @@
+"""Everything a node offers at once, under drawn schedules of everything that may fail.
+
+Nodes of one cluster, signed events included, on a network in memory and a clock that jumps; their
+local sockets, clients and disks are real. Nothing acknowledged is lost, nothing comes twice, order
+is as promised, each event of a group is one worker's, replies come once, and all agree on last
+values in the end. `GOSSAMER_CAMPAIGN` asks for more schedules than a few, `GOSSAMER_CAMPAIGN_FIRST`
+says which is the first. A seed fixes the schedule; identifiers of events differ from run to run, as
+the keys that sign them are made anew.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.security.schema_document import SchemaDocument, save_document
+from gossamer.protocol.content.evolution import SchemaVersion, changed
+from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
+from support.campaign import Campaign, Fault, Reader
+from support.clusters import MadeCluster, made_cluster
+from support.member_nodes import MemberNodes, member_nodes
+from support.memory_peers import REPLICAS, ring_errors
+from support.memory_transport import Faults, MemoryNetwork
+from support.node_peers import SCHEMA, rounds_pass
+from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+FIRST = int(os.environ.get("GOSSAMER_CAMPAIGN_FIRST", "1"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("GOSSAMER_CAMPAIGN", "2")))
+PEERS = 6
+EPISODES = 5
+# Most often that which nodes have by default.
+PRESETS = ["resilient", "kindred", "kindred"]
+PATIENCE_S = 180.0
+LATE = Faults(latency_s=(0.0, 0.1))
+ROUGH = attrs.evolve(LATE, breaking=0.001, duplication=0.05, reordering=0.05)
+VERSIONS = [SchemaVersion.first(SCHEMA).added(BooleanAttribute("halted"))]
+VERSIONS.append(VERSIONS[0].widened(changed(SCHEMA["price"], {"maximum": 1_000_000})))
+VERSIONS.append(VERSIONS[1].added(EnumerationAttribute("side", ("buy", "sell"))))
+
+
+@attrs.define(eq=False)
+class Schedule:
+    """What happens to the nodes, drawn; each episode ends with everything delivered.
+
+    At most `REPLICAS` nodes crash in an episode, which is as many as the promise allows for.
+    """
+
+    run: Campaign
+    seed: int
+    story: list[str] = attrs.field(factory=list)
+    version: int = 0
+    guests: list[int] = attrs.field(factory=list)
+
+    @property
+    def crowd(self) -> MemberNodes:
+        return self.run.crowd
+
+    @property
+    def first(self) -> int:
+        """The node where the cluster was made, which runs all the time."""
+        return next(iter(self.crowd.members))
+
+    async def play(self) -> None:
+        """Go through some of the episodes in any order."""
+        draws = self.run.draws
+        kinds: list[Callable[[], Awaitable[None]]] = [
+            self.crash_some,
+            self.crash_the_leader,
+            self.pause_one,
+            self.part_all,
+            self.upgrade,
+            self.restart_all,
+            self.come_and_go,
+            self.fill_a_disk,
+        ]
+        for kind in draws.sample(kinds, EPISODES):
+            self.crowd.network.faults = draws.choice([LATE, ROUGH])
+            await trio.sleep(draws.uniform(0, 10))
+            await kind()
+            self.crowd.network.faults = LATE
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until all that was acknowledged by now has come everywhere."""
+        before = trio.current_time()
+        await self.until(lambda: not self.run.missing(before))
+        await self.until(lambda: not ring_errors(self.crowd.peers))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        with trio.move_on_after(PATIENCE_S):
+            await eventually(condition, 2 * PATIENCE_S)
+        assert condition(), f"{self}: {self.run.missing(trio.current_time() - PATIENCE_S)}"
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {'; '.join(self.story)}; {self.run.summary()}"
+
+    # Episodes
+
+    async def crash_some(self) -> None:
+        others = [key for key in self.crowd.peers if key != self.first]
+        await self._crash(self.run.draws.sample(others, self.run.draws.randint(1, REPLICAS)))
+
+    async def crash_the_leader(self) -> None:
+        leading = [key for key, one in self.crowd.groups.items() if _leads(one.describe())]
+        await self._crash([key for key in leading if key != self.first][:REPLICAS])
+
+    async def _crash(self, keys: Collection[int]) -> None:
+        away_s = self.run.draws.uniform(1, 60)
+        self.story.append(f"{self._names(keys)} crash for {away_s:.0f} s")
+        async with trio.open_nursery() as nursery:
+            for key in keys:
+                nursery.start_soon(self._away, key, self.crowd.crash, away_s)
+
+    async def _away(self, key: int, end: Callable[[int], Awaitable[None]], away_s: float) -> None:
+        fault = Fault(key, trio.current_time())
+        self.run.faults.append(fault)
+        await end(key)
+        await trio.sleep(away_s)
+        await self.crowd.add(key)
+        fault.ended = trio.current_time()
+
+    async def pause_one(self) -> None:
+        key = self.run.draws.choice(list(self.crowd.peers))
+        await self._part([key], self.run.draws.uniform(1, 60))
+
+    async def part_all(self) -> None:
+        keys = list(self.crowd.peers)
+        half = self.run.draws.sample(keys, len(keys) // 2)
+        await self._part(half, self.run.draws.uniform(5, 60))
+
+    async def _part(self, keys: list[int], for_s: float) -> None:
+        self.story.append(f"{self._names(keys)} cut off for {for_s:.0f} s")
+        rest = [key for key in self.crowd.peers if key not in keys]
+        faults = [Fault(key, trio.current_time()) for key in self.crowd.peers]
+        self.run.faults += faults
+        self.crowd.network.partition(keys, rest)
+        await trio.sleep(for_s)
+        self.crowd.network.heal()
+        for one in faults:
+            one.ended = trio.current_time()
+
+    async def upgrade(self) -> None:
+        """The schema changes while a node is away, which hears of it when it is back."""
+        version = VERSIONS[self.version]
+        self.version += 1
+        self.story.append(f"version {version.number} of the schema")
+        cluster = self.crowd.cluster
+        document = SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
+        save_document(cluster.first.folder.schema, document)
+        await self.crash_some()
+        await self.until(lambda: all(one.version == version for one in self.crowd.peers.values()))
+
+    async def restart_all(self) -> None:
+        """One node after another, in order, as in an upgrade."""
+        self.story.append("all restart")
+        for key in list(self.crowd.peers):
+            if key != self.first:
+                await self._away(key, self.crowd.stop, self.run.draws.uniform(0.5, 5))
+                await self.until(lambda: not ring_errors(self.crowd.peers))
+                await rounds_pass(*self.crowd.peers.values())
+
+    async def come_and_go(self) -> None:
+        """A member comes, and one without applications goes for good."""
+        for _ in range(2):
+            self.guests.append(await self.crowd.admit(f"guest {len(self.guests)}"))
+        self.story.append("two guests come, and one goes")
+        await trio.sleep(self.run.draws.uniform(5, 20))
+        gone = self.guests[-1]
+        fault = Fault(gone, trio.current_time())
+        self.run.faults.append(fault)
+        await self.crowd.crash(gone)
+        fault.ended = trio.current_time()
+
+    async def fill_a_disk(self) -> None:
+        """One node cannot write for its clients for a while; a crash meanwhile is not promised."""
+        key = self.run.draws.choice(list(self.crowd.histories))
+        for_s = self.run.draws.uniform(2, 30)
+        self.story.append(f"the disk of {self._names([key])} is full for {for_s:.0f} s")
+        fault = Fault(key, trio.current_time())
+        self.run.faults.append(fault)
+        await self.crowd.limit_disk(key, 1)
+        await trio.sleep(for_s)
+        await self.crowd.limit_disk(key, 1 << 30)
+        fault.ended = trio.current_time()
+
+    def _names(self, keys: Collection[int]) -> str:
+        order = list(self.crowd.members)
+        return " and ".join(str(order.index(key)) for key in keys)
+
+
+def _leads(groups: Iterable[Mapping[str, Any]]) -> bool:
+    return any(one["leads"] for one in groups)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@asynccontextmanager
+async def a_campaign(cluster: MadeCluster, seed: int) -> AsyncIterator[Schedule]:
+    """Nodes with applications of every kind."""
+    network = MemoryNetwork(seed, LATE)
+    async with (
+        member_nodes(cluster, PEERS, network, PRESETS[seed % len(PRESETS)]) as crowd,
+        trio.open_nursery() as nursery,
+    ):
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        run = Campaign(crowd, random.Random(seed))
+        first, *others = crowd.peers
+        run.readers = [
+            Reader(first),
+            Reader(first, ordered=True),
+            Reader(others[0], "ada"),
+            Reader(others[1], "eve", ordered=True),
+        ]
+        for reader in run.readers:
+            await nursery.start(reader.run, crowd)
+        for key in others[2:5]:
+            await nursery.start(run.work, key)
+        for key in others[:2]:
+            await nursery.start(run.reply, key)
+        await rounds_pass(*crowd.peers.values(), rounds=30)
+        async with trio.open_nursery() as publishers:
+            for key in crowd.peers:
+                publishers.start_soon(run.publish, key, 2.0)
+            publishers.start_soon(run.quit_work, others[2:5])
+            publishers.start_soon(run.request, first)
+            yield Schedule(run, seed)
+            run.stopping = True
+        nursery.cancel_scope.cancel()
+
+
+def last_of(crowd: MemberNodes) -> dict[int, dict[str, str]]:
+    """By peer and symbol, the id of the last value."""
+    return {
+        key: {str(one.values["symbol"]): f"{one.id:016x}" for one in peer.last_values()}
+        for key, peer in crowd.peers.items()
+    }
+
+
+def agree(crowd: MemberNodes) -> bool:
+    """Whether all peers know the same last values."""
+    first, *others = last_of(crowd).values()
+    return all(one == first for one in others)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@on_jumping_clock
+async def test_campaign(cluster: MadeCluster, seed: int) -> None:
+    async with a_campaign(cluster, seed) as schedule:
+        run = schedule.run
+        await schedule.play()
+        run.stopping = True
+        await trio.sleep(45)  # until the last request's time is over
+        await schedule.settled()
+        await schedule.until(lambda: agree(run.crowd))
+        await rounds_pass(*run.crowd.peers.values(), rounds=8)
+        values = last_of(run.crowd)[schedule.first]
+    print(schedule)
+    assert len(run.published) > 100
+    for reader in run.readers:
+        assert reader.repeated() == [], f"{schedule}: {reader.name} got some twice"
+        if reader.ordered:
+            assert reader.out_of_order() == [], f"{schedule}: {reader.name} got some out of order"
+    assert run.dealt_twice() == {}, str(schedule)
+    assert run.wrong_replies() == [], str(schedule)
+    assert all(times == 1 for taken in run.taken.values() for times in taken.values())
+    assert run.forged_names() == []
+    assert run.outdated(values) == {}, str(schedule)
+    assert sum(sum(one.counters.events_forged.values()) for one in run.crowd.peers.values()) == 0
+
+
+@on_jumping_clock
+async def test_connections_that_break_let_nobody_deal_twice(cluster: MadeCluster) -> None:
+    """No peer fails, so that each event of the group is one worker's, without an excuse."""
+    async with a_campaign(cluster, 1) as schedule:
+        run = schedule.run
+        run.crowd.network.faults = attrs.evolve(LATE, breaking=0.004)
+        await trio.sleep(60)
+        run.crowd.network.faults = LATE
+        run.stopping = True
+        await schedule.settled()
+        broken = run.crowd.network.broken
+    print(schedule)
+    assert broken > 20
+    assert {event: made for event, made in run.dealt.items() if len(made) > 1} == {}

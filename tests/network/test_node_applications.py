@@ -1,0 +1,311 @@
+"""The applications of examples/node/ do what they say, over real peers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from support.checkout import ROOT
+from support.node_processes import PATIENCE_S, Shell, end, free_ports
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = ROOT / "examples/node"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@contextmanager
+def two_peers(shell: Shell, schema: str | None = None) -> Iterator[None]:
+    """Two peers that know each other, in demo/peer1 and demo/peer2."""
+    more = [] if schema is None else ["--schema", str(EXAMPLES / schema)]
+    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)), *more)
+    with shell.node("demo/peer1"), shell.node("demo/peer2"):
+        yield
+
+
+def start(shell: Shell, name: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-u", str(EXAMPLES / name), *arguments]
+    return shell.start(command=command, **options)
+
+
+def wait_for(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until the program prints ``words``."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"it ended without {words!r}: {process.stderr and process.stderr.read()}")
+
+
+def run(shell: Shell, name: str, *arguments: str) -> str:
+    """What a program prints that does its work."""
+    code, out, err = end(start(shell, name, *arguments))
+    assert code == 0, err
+    return out
+
+
+def test_a_screen_shows_the_quotes_of_a_feed(shell: Shell) -> None:
+    with two_peers(shell):
+        screen = start(
+            shell, "stock_ticker.py", "screen", "demo/peer1", "price > 0", "--count", "4"
+        )
+        wait_for(screen, "watching")
+        feed = ["feed", "demo/peer2", "IBM", "HPQ", "--count", "2", "--pause", "0"]
+        assert run(shell, "stock_ticker.py", *feed) == ""
+        code, out, err = end(screen)
+    assert code == 0, err
+    assert sorted(line.split()[0] for line in out.splitlines()) == ["HPQ", "HPQ", "IBM", "IBM"]
+
+
+def test_a_guard_sees_the_fire_and_its_end(shell: Shell) -> None:
+    with two_peers(shell, "sensors.toml"):
+        guard = start(shell, "sensor_grid.py", "guard", "demo/peer1", "--quiet", "3")
+        wait_for(guard, "watching")
+        sensors = ["sensors", "demo/peer2", "--side", "4", "--rounds", "6"]
+        (burnt,) = run(shell, "sensor_grid.py", *sensors).splitlines()
+        code, out, err = end(guard)
+    assert code == 0, err
+    place = burnt.removeprefix("it burnt at ")
+    alarm, over = out.splitlines()
+    assert alarm.startswith(f"{place} is at ")
+    assert over == f"{place} is below 60 again"
+
+
+def test_a_chat_says_what_is_said_in_the_room_and_who_is_meant(shell: Shell) -> None:
+    with two_peers(shell, "chat.toml"):
+        pipes = {"stdin": subprocess.PIPE}
+        ada = start(shell, "chat.py", "demo/peer1", "ada", "garden", **pipes)
+        wait_for(ada, "ada is in garden")
+        bob = start(shell, "chat.py", "demo/peer2", "bob", "cellar", **pipes)
+        wait_for(bob, "bob is in cellar")
+        assert bob.stdin is not None
+        bob.stdin.write("nobody hears this\nis @ada there?\n")
+        bob.stdin.flush()
+        wait_for(ada, "bob in cellar: is @ada there?")
+        for one in (ada, bob):
+            out, err = one.communicate("/quit\n", timeout=PATIENCE_S)
+            assert one.returncode == 0, err
+            assert "nobody hears this" not in out
+
+
+def test_the_collector_keeps_what_was_logged_over_a_restart(shell: Shell) -> None:
+    file = shell.folder / "errors.jsonl"
+    with two_peers(shell, "logs.toml"):
+        collect = ["collect", "demo/peer1", str(file), "--level", "ERROR"]
+        collector = start(shell, "log_shipping.py", *collect)
+        wait_for(collector, "collecting")
+        collector.kill()
+        end(collector)
+        assert run(shell, "log_shipping.py", "try", "demo/peer2") == "dropped: 0\n"
+        run(shell, "log_shipping.py", *collect, "--count", "4")
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(one["message"] for one in found) == [
+        f"order {number} cannot be paid" for number in (0, 25, 50, 75)
+    ]
+
+
+def test_a_cache_forgets_what_was_changed(shell: Shell) -> None:
+    with two_peers(shell, "cache.toml"):
+        out = run(shell, "cache_invalidation.py", "demo/peer1", "demo/peer2")
+    assert out.splitlines() == [
+        "100 lookups, 1 read of the database",
+        "the cache has what was written",
+    ]
+
+
+def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -> None:
+    """At another peer; a job whose command fails is reported after all attempts."""
+    for name, text in (("one", "first"), ("two", "second"), ("three", "bad")):
+        (shell.folder / name).write_text(f"{text}\n")
+    command = 'read -r line; test "$line" != bad && echo "$line" | tr a-z A-Z'
+    with two_peers(shell, "jobs.toml"):
+        hangs = ("--", "sh", "-c", "touch taken; exec sleep 600")
+        first = start(shell, "work_queue.py", "work", "demo/peer1", "upper", *hangs)
+        wait_for(first, "waiting for jobs")
+        files = ("one", "two", "three", "--out", "done")
+        submitter = start(shell, "work_queue.py", "submit", "demo/peer2", "upper", *files)
+        wait_until((shell.folder / "taken").exists)
+        does = ("--attempts", "2", "--", "sh", "-c", command)
+        second = start(shell, "work_queue.py", "work", "demo/peer2", "upper", *does)
+        wait_for(second, "waiting for jobs")
+        first.send_signal(signal.SIGTERM)
+        assert end(first)[0] == 130
+        code, out, err = end(submitter)
+        second.send_signal(signal.SIGTERM)
+        end(second)
+    assert code == 1, err
+    assert sorted(out.splitlines()) == ["one done", "three failed", "two done"]
+    assert "three: exit code 1" in err
+    kept = {file.name: file.read_text() for file in (shell.folder / "done").iterdir()}
+    assert kept == {"one": "FIRST\n", "two": "SECOND\n"}
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what programs do."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
+    address = str(shell.folder / "notify.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, two_peers(shell):
+        manager.bind(address)
+        manager.settimeout(PATIENCE_S)
+        # Fails once, then keeps what it is given.
+        command = "test -e tried && cat >> kept && echo >> kept || { touch tried; exit 3; }"
+        options = {"env": shell.environment | {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}}
+        service = start(
+            *(shell, "on_event.py", "demo/peer1", "price > 80", "--pause", "0.1"),
+            *("--", "sh", "-c", command),
+            **options,
+        )
+        assert manager.recv(1000).startswith(b"READY=1")
+        event = shell.ok("pub", "--folder", "demo/peer2", "symbol=IBM", "price=81", "volume=1")
+        assert manager.recv(1000) == b"WATCHDOG=1"
+        kept = shell.folder / "kept"
+        deadline = time.monotonic() + PATIENCE_S
+        while not kept.exists() and time.monotonic() < deadline:
+            assert manager.recv(1000) == b"WATCHDOG=1"
+        service.send_signal(signal.SIGTERM)
+        code, _, err = end(service)
+    assert code == 0, err
+    assert json.loads(kept.read_text())["id"] == event.strip()
+    assert "attempt 1 ended with 3" in err
+
+
+def test_the_unit_of_the_service_is_one() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = EXAMPLES / "on-event.service"
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--user", str(unit)], capture_output=True, text=True
+    )
+    said = [line for line in done.stderr.splitlines() if "on-event.service" in line]
+    assert not [line for line in said if "Unknown" in line or "Invalid" in line], done.stderr
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = json.loads((EXAMPLES / "quotes.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert all(not cell.get("outputs") for cell in cells), "what it printed is not kept"
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    check = "assert [price for _, price in found] == [81.0, 80.5, 82.25, 83.0], found"
+    with two_peers(shell):
+        environment = shell.environment | {"GOSSAMER_FOLDER": "demo/peer1"}
+        program = shell.start(
+            command=[sys.executable, "-c", "\n".join([*sources, check])], env=environment
+        )
+        code, _, err = end(program)
+    assert code == 0, err
+
+
+def url_of(port: int, path: str) -> str:
+    return f"http://127.0.0.1:{port}{path}"
+
+
+def test_the_dashboard_shows_and_publishes_quotes(shell: Shell) -> None:
+    pytest.importorskip("fastapi", reason="FastAPI is not installed (extra dashboard)")
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed (extra dashboard)")
+    port = free_ports(1) + 20
+    with two_peers(shell):
+        dashboard = start(
+            shell, "dashboard.py", "demo/peer1", "--port", str(port), stderr=subprocess.STDOUT
+        )
+        try:
+            wait_for(dashboard, "Uvicorn running")
+            stream = urllib.request.urlopen(url_of(port, "/stream"), timeout=PATIENCE_S)
+            quote = json.dumps({"symbol": "IBM", "price": 81.5, "volume": 1}).encode()
+            with urllib.request.urlopen(url_of(port, "/quotes"), quote, PATIENCE_S) as answer:
+                assert len(json.load(answer)["id"]) == 16
+            with stream:
+                line = stream.readline().decode()
+            assert json.loads(line.removeprefix("data: "))["price"] == 81.5
+            with urllib.request.urlopen(url_of(port, "/quotes"), timeout=PATIENCE_S) as answer:
+                assert [one["symbol"] for one in json.load(answer)] == ["IBM"]
+            with urllib.request.urlopen(url_of(port, "/"), timeout=PATIENCE_S) as answer:
+                assert b"EventSource" in answer.read()
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url_of(port, "/quotes"), b'{"price": "dear"}', PATIENCE_S)
+            with refused.value:
+                assert refused.value.code == 422
+        finally:
+            dashboard.send_signal(signal.SIGTERM)
+            end(dashboard)
+
+
+MQTT_BROKER = """
+import asyncio, sys
+from amqtt.broker import Broker
+
+async def main():
+    config = {
+        "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{sys.argv[1]}"}},
+        "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+    }
+    broker = Broker(config)
+    await broker.start()
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_the_bridge_carries_messages_both_ways(shell: Shell) -> None:
+    mqtt = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is missing (extra mqtt)")
+    pytest.importorskip("amqtt", reason="amqtt is not installed, which is the MQTT broker here")
+    port = free_ports(1) + 21
+    broker = shell.start(command=[sys.executable, "-c", MQTT_BROKER, str(port)])
+    try:
+        wait_for(broker, "ready")
+        with two_peers(shell):
+            bridge = start(shell, "mqtt_bridge.py", "demo/peer1", f"127.0.0.1:{port}")
+            wait_for(bridge, "connected to the MQTT broker")
+            come: Queue[tuple[str, Any]] = Queue()
+            subscribed = threading.Event()
+            other = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="tester")
+            other.on_message = lambda _c, _d, got: come.put((got.topic, json.loads(got.payload)))
+            other.on_subscribe = lambda *_: subscribed.set()
+            other.connect("127.0.0.1", port)
+            other.subscribe("gossamer/out/#", 1)
+            other.loop_start()
+            assert subscribed.wait(PATIENCE_S)
+            quote = {"symbol": "IBM/A", "price": 81.5, "volume": 1}
+            other.publish("gossamer/in", "no event", 1)
+            other.publish("gossamer/in", json.dumps(quote), 1)
+            assert come.get(timeout=PATIENCE_S) == ("gossamer/out/IBM_A", quote)
+            shell.ok("pub", "--folder", "demo/peer2", "symbol=HPQ", "price=20", "volume=2")
+            other_quote = {"symbol": "HPQ", "price": 20, "volume": 2}
+            assert come.get(timeout=PATIENCE_S) == ("gossamer/out/HPQ", other_quote)
+            other.disconnect()
+            other.loop_stop()
+            bridge.send_signal(signal.SIGINT)
+            code, _, err = end(bridge)
+            assert "dropped b'no event'" in err
+            assert code == 130
+    finally:
+        broker.kill()
+        end(broker)

@@ -1,0 +1,315 @@
+"""A fifth of all peers in league change, forge, claim, replay, delay and drop events."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import cbor2
+import pytest
+import trio
+
+from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.dependencies import Dependencies
+from gossamer.node.peer.frames.event_authentication import point_bytes
+from gossamer.node.peer.frames.events import Event
+from gossamer.node.peer.peer import Subscription
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.event_keys import introduce
+from gossamer.node.security.identity import key_text
+from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, Seal, identifier, sign
+from gossamer.protocol.peer.record_table.records import EVENT, TREE
+from gossamer.protocol.peer.settings import config
+from support.attackers import attacker
+from support.clusters import MadeCluster, event_key, made_cluster
+from support.forgers import DEEDS, Forger, ForgersLeague
+from support.memory_members import MemberPeers, member_peers
+from support.node_peers import rounds_pass, take
+from support.transport_peers import on_jumping_clock
+
+pytestmark = [pytest.mark.slow]
+
+PEERS, FORGERS = 40, 8
+EVENTS, SEED = 60, 3
+PATIENCE_S = 120.0
+PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@attrs.define
+class Tried:
+    """An overlay in which some forge.
+
+    Attributes:
+        published: by identifier, each event of an honest peer as it was published.
+        acknowledged: those that were.
+    """
+
+    crowd: MemberPeers
+    league: ForgersLeague
+    forgers: set[int]
+    draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
+    wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)
+    published: dict[int, Event] = attrs.field(factory=dict)
+    acknowledged: set[int] = attrs.field(factory=set)
+
+    @property
+    def honest(self) -> list[int]:
+        return [key for key in self.crowd.peers if key not in self.forgers]
+
+    def subscribe(self) -> None:
+        """Let each honest peer want a third of all events."""
+        for key in self.honest:
+            low = self.draws.uniform(0, 660)
+            expression = f"price >= {low} and price < {low + 330}"
+            self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
+
+    async def publish(self) -> None:
+        """Publish from an honest peer."""
+        key = self.draws.choice(self.honest)
+        values = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
+        at = self.crowd.now(key)
+        try:
+            event = await self.crowd.peers[key].publish(values)
+            self.acknowledged.add(event)
+        except NotAcknowledged as error:
+            event = error.event
+        self.published[event] = Event(event, values, key, at)
+
+    async def delivered(self) -> dict[int, list[Event]]:
+        """What each honest peer was given."""
+        return {key: await take(events, len(events)) for key, (_, events) in self.wanted.items()}
+
+    def share_of_due(self, delivered: dict[int, list[Event]]) -> float:
+        """Of what was acknowledged, the part of what is due that was delivered."""
+        due = got = 0
+        for key, (low, _) in self.wanted.items():
+            wanted = {
+                event
+                for event in self.acknowledged
+                if low <= float(self.published[event].values["price"]) < low + 330  # type: ignore[arg-type]
+            }
+            due += len(wanted)
+            got += len(wanted & {event.id for event in delivered[key]})
+        return got / due
+
+    def forged(self) -> Counter[str]:
+        """What honest peers did not believe, by cause."""
+        found: Counter[str] = Counter()
+        for key in self.honest:
+            found.update(self.crowd.peers[key].counters.events_forged)
+        return +found
+
+
+@asynccontextmanager
+async def overlay(cluster: MadeCluster, preset: str, share: float) -> AsyncIterator[Tried]:
+    """An overlay every fifth of whose peers forges."""
+    settings = PRESETS[preset](
+        PEERS,
+        attributes=2,
+        subscriptions=16,
+        event_memory=512,
+        replicas=2,
+        pending_publications=32,
+        replay_rounds=60,
+        held_events=1024,
+        retention_rounds=600,
+    )
+    league = ForgersLeague(Seal(settings.coordinates), share, random.Random(SEED))
+    forgers: set[int] = set()
+    crowds: list[MemberPeers] = []
+
+    def change(key: int, dependencies: Dependencies) -> Dependencies:
+        dependencies = attrs.evolve(dependencies, settings=settings)
+        members = crowds[0].members
+        if len(members) % (PEERS // FORGERS) or len(forgers) == FORGERS:
+            return dependencies
+        forgers.add(key)
+        own = event_key(100 + len(forgers))
+        return Forger(league, members[key], own).change(dependencies)
+
+    async with member_peers(cluster, 0, change=change) as crowd:
+        crowds.append(crowd)
+        for number in range(PEERS):
+            await crowd.admit(f"member {number}")
+        for peer in crowd.peers.values():
+            await peer.ready()
+        yield Tried(crowd, league, forgers)
+
+
+def fields_of(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
+    """The fields of all lines of a log that say this."""
+    return [vars(line)["fields"] for line in caplog.records if line.getMessage() == event]
+
+
+def keys_in(text: str, keys: set[int]) -> bool:
+    """Whether a line names one of these peers."""
+    return any(key_text(key) in text or str(key) in text for key in keys)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@on_jumping_clock
+async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
+    cluster: MadeCluster, preset: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What they changed is found out by the next peer, which names them; nobody else is blamed."""
+    caplog.set_level(logging.WARNING, "gossamer")
+    async with overlay(cluster, preset, share=0.5) as tried:
+        tried.subscribe()
+        await rounds_pass(*tried.crowd.peers.values(), rounds=8)
+        async with trio.open_nursery() as nursery:
+            for _ in range(EVENTS):
+                nursery.start_soon(tried.publish)
+                await trio.sleep(0.2)
+        await rounds_pass(*tried.crowd.peers.values(), rounds=8)
+        delivered = await tried.delivered()
+        share, forged = tried.share_of_due(delivered), tried.forged()
+    told = f"{preset}, seed {SEED}: {dict(tried.league.done)}, found {dict(forged)}"
+    print(f"{told}; acknowledged {len(tried.acknowledged)}/{EVENTS}, delivered {share:.3f}")
+    for key, events in delivered.items():
+        ids = [event.id for event in events]
+        assert len(set(ids)) == len(ids), f"{key_text(key)} got an event twice; {told}"
+        for event in events:
+            genuine = tried.published[event.id]
+            assert (event.values, event.publisher) == (genuine.values, genuine.publisher), told
+            assert event.published_at == pytest.approx(genuine.published_at, abs=2e-6)
+    assert set(tried.league.done) == {deed.__name__ for deed in DEEDS}, told
+    assert min(forged[cause] for cause in ("changed", "signature", "name")) > 0, told
+    assert forged["two contents"] == forged["revoked"] == 0, told
+    lines = fields_of(caplog, "an event is not its publisher's")
+    for fields in lines:
+        if fields["cause"] == "changed":
+            assert keys_in(fields["peer"], tried.forgers), fields
+        if fields["cause"] == "name":
+            assert keys_in(fields["signed_by"], tried.forgers), fields
+    cut = fields_of(caplog, "a peer was cut")
+    assert cut
+    blamed = [fields for fields in cut if not keys_in(fields["peer"], tried.forgers)]
+    assert blamed == [], told
+    assert share > 0.5, told
+
+
+@pytest.fixture
+def short_identifiers(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], int]:
+    """Identifiers of 12 bits: two events with the same one are found in hundreds of tries."""
+
+    def short(sealed: bytes) -> int:
+        return identifier(sealed) >> (ID_BITS - 12)
+
+    for module in ("frames.wire", "application"):
+        monkeypatch.setattr(f"gossamer.node.peer.{module}.identifier", short)
+    return short
+
+
+def twins(
+    member: Membership, seal: Seal, point: Sequence[int], name: Callable[[bytes], int]
+) -> tuple[bytes, bytes]:
+    """Two events that their publisher has signed, with other values and one identifier."""
+    key, found = event_key(99), dict[int, bytes]()
+    for number in itertools.count():
+        content = encode([member.identity.key, 1 + number, 1, [float(number), "A"]])
+        draw = bytes(DRAW_BYTES)
+        (proof,) = sign(member.authority, key, [seal.leaf(content, draw, point_bytes(point))])
+        sealed = seal.close(content, draw, point_bytes(point), proof)
+        twin = found.setdefault(name(sealed), sealed)
+        if twin is not sealed:
+            return twin, sealed
+    raise AssertionError("there are no more numbers")
+
+
+@on_jumping_clock
+async def test_a_publisher_of_two_events_with_one_identifier_has_each_peer_get_one_of_them(
+    cluster: MadeCluster,
+    short_identifiers: Callable[[bytes], int],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whichever comes first; who gets both says who signed them."""
+    caplog.set_level(logging.WARNING, "gossamer")
+    async with member_peers(cluster, 5, preset="resilient") as crowd:
+        streams = {key: peer.subscribe("price >= 0") for key, peer in crowd.peers.items()}
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        member = cluster.admit("two-tongued")
+        first = next(iter(crowd.peers))
+        inside = crowd.peers[first].observe(lambda _: None)
+        point = [1 << 60] * int(inside.state.params.attributes)
+        pair = twins(member, Seal(len(point)), point, short_identifiers)
+        own = introduce(member.authority, member.identity, member.certificate, event_key(99))
+        for key in crowd.peers:
+            async with attacker(crowd, key, member) as attack:
+                await attack.send("publishers", introductions=[own.introduction])
+                for sealed in pair if key % 2 else reversed(pair):
+                    words = [short_identifiers(sealed), 0, TREE, 1, 1, -1, *point]
+                    packed = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
+                    event = sealed[: -8 * len(point)]
+                    await attack.send("record", kind=EVENT, words=packed, peers=[], event=event)
+                await attack.send("ping", number=1)
+                await attack.next_frame("pong")
+        await rounds_pass(*crowd.peers.values(), rounds=4)
+        contents = {Seal(len(point)).open(sealed).content for sealed in pair}
+        prices = {float(cbor2.loads(content)[3][0]) for content in contents}
+        for key, events in streams.items():
+            got = await take(events, len(events))
+            assert len(got) == 1, key_text(key)
+            assert got[0].publisher == member.identity.key
+            assert float(got[0].values["price"]) in prices  # type: ignore[arg-type]
+        counted = [peer.counters.events_forged["two contents"] for peer in crowd.peers.values()]
+        assert sum(counted) >= len(crowd.peers)
+    lines = fields_of(caplog, "an event is not its publisher's")
+    assert lines
+    assert all(fields["cause"] == "two contents" for fields in lines)
+    assert all(keys_in(fields["publisher"], {member.identity.key}) for fields in lines)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@on_jumping_clock
+async def test_events_of_publishers_that_have_left_reach_those_who_were_away(
+    cluster: MadeCluster, preset: str
+) -> None:
+    """Who comes back never met the publisher, and has forgotten all keys; holders know them."""
+    async with member_peers(cluster, 6, preset=preset) as crowd:
+        keys = list(crowd.peers)
+        away, gone = keys[2], keys[5]
+        kept = crowd.peers[away].subscribe("price >= 0", name="ledger")
+        await rounds_pass(*crowd.peers.values(), rounds=10)
+        kept.close()
+        await crowd.stop(away)
+        await trio.sleep(60)
+        published = {await crowd.peers[gone].publish({"price": n, "symbol": "A"}) for n in range(9)}
+        await rounds_pass(*crowd.peers.values(), rounds=4)
+        await crowd.stop(gone)
+        await trio.sleep(60)
+        peer = await crowd.add(away)
+        events = await take(peer.subscribe("price >= 0", name="ledger"), len(published), PATIENCE_S)
+        assert {event.id for event in events} == published
+        assert {event.publisher for event in events} == {gone}
+        assert not any(peer.counters.events_forged.values())
+
+
+@on_jumping_clock
+async def test_a_publisher_signs_by_the_same_key_after_a_restart(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 3) as crowd:
+        keys = list(crowd.peers)
+        events = crowd.peers[keys[1]].subscribe("price >= 0")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        first = await crowd.peers[keys[2]].publish({"price": 1, "symbol": "A"})
+        key = crowd.event_keys[keys[2]]
+        await crowd.stop(keys[2])
+        peer = await crowd.add(keys[2])
+        await peer.ready()
+        await rounds_pass(*crowd.peers.values(), rounds=4)
+        second = await peer.publish({"price": 2, "symbol": "A"})
+        assert crowd.event_keys[keys[2]] is key
+        assert [event.id for event in await take(events, 2, PATIENCE_S)] == [first, second]

@@ -1,0 +1,233 @@
+"""Order of each publisher's events between peers, on a clock that jumps, whatever fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import NotAcknowledged
+from gossamer.node.local.client import ReceivedEvent, open_client
+from gossamer.node.local.ordered import PATIENCE_S, Ordered
+from gossamer.node.peer.peer import Event, Peer
+from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
+from support.memory_transport import Faults, MemoryNetwork
+from support.node_fleets import Fleet, Publisher, until
+from support.node_peers import eventually, rounds_pass
+from support.node_processes import Shell, free_ports
+from support.transport_peers import on_jumping_clock
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+
+KEYS = [1 + (i << 58) for i in range(6)]
+# Frames overtake each other, so that events do without order.
+LATE = Faults(latency_s=(0.0, 0.5))
+EXPRESSION = "price < 700"
+REPAIR_S = 60.0
+
+
+@attrs.define(eq=False)
+class Reader:
+    """An application that wants order.
+
+    Attributes:
+        got: the events, and whether each was late.
+    """
+
+    peer: Peer
+    got: list[tuple[Event, bool]] = attrs.field(factory=list)
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        begins = EPOCH_S + trio.current_time() + 2.0
+        ordered: Ordered[Event] = Ordered(self.peer, lambda: [EXPRESSION], self._take, begins)
+        async with trio.open_nursery() as nursery, self.peer.subscribe(EXPRESSION) as events:
+            nursery.start_soon(ordered.run)
+            task_status.started()
+            async for event in events:
+                ordered.take(event)
+
+    async def _take(self, event: Event, late: bool) -> None:
+        self.got.append((event, late))
+        await trio.lowlevel.checkpoint()
+
+    def check_order(self, acknowledged: set[int]) -> None:
+        """In order but for what is late, which no event is that was acknowledged."""
+        last: dict[int, float] = {}
+        for event, late in self.got:
+            if late:
+                assert event.id not in acknowledged
+                continue
+            assert event.published_at > last.get(event.publisher, 0.0)
+            last[event.publisher] = event.published_at
+
+
+@attrs.define(eq=False)
+class Run:
+    """Peers that publish as fast as they can, and readers."""
+
+    crowd: MemoryPeers
+    readers: list[Reader]
+    draws: random.Random
+    acknowledged: set[int] = attrs.field(factory=set)
+    due: set[int] = attrs.field(factory=set)
+
+    async def publish(self, key: int, events: int = 40) -> None:
+        """Publish events of one peer, several under way at a time."""
+        peer = self.crowd.peers[key]
+
+        async def publish_one(price: int) -> None:
+            try:
+                event = await peer.publish({"price": price, "symbol": "IBM"})
+            except NotAcknowledged:
+                return
+            self.acknowledged.add(event)
+            if price < 700:
+                self.due.add(event)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(events):
+                nursery.start_soon(publish_one, self.draws.randrange(1000))
+                await trio.sleep(self.draws.uniform(0, 0.2))
+
+    async def settled(self, readers: list[Reader] | None = None) -> None:
+        """Wait until the readers have everything, and check its order."""
+        chosen = self.readers if readers is None else readers
+        await eventually(
+            lambda: all(self.due <= {event.id for event, _ in one.got} for one in chosen), REPAIR_S
+        )
+        assert len(self.due) > 20
+        for one in chosen:
+            one.check_order(self.acknowledged)
+            assert len({event.id for event, _ in one.got}) == len(one.got)
+
+
+@asynccontextmanager
+async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
+    network = MemoryNetwork(seed, Faults(latency_s=(0.0, 0.05)))
+    async with (
+        memory_peers(folder, *KEYS, network=network) as crowd,
+        trio.open_nursery() as nursery,
+    ):
+        await eventually(lambda: not ring_errors(crowd.peers), 120)
+        readers = [Reader(crowd.peers[key]) for key in KEYS[:3]]
+        for reader in readers:
+            await nursery.start(reader.run)
+        await rounds_pass(*crowd.peers.values(), rounds=10)
+        network.faults = LATE
+        yield Run(crowd, readers, random.Random(seed))
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_events_of_several_publishers_come_in_their_order(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as run:
+        async with trio.open_nursery() as nursery:
+            for key in KEYS[2:5]:  # one reads its own as well
+                nursery.start_soon(run.publish, key)
+        await run.settled()
+        assert not any(late for one in run.readers for _, late in one.got)
+
+
+@on_jumping_clock
+async def test_order_is_kept_though_connections_break(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as run:
+        network = run.crowd.network
+        network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
+        async with trio.open_nursery() as nursery:
+            for key in KEYS[3:5]:
+                nursery.start_soon(run.publish, key)
+        network.faults = Faults(latency_s=(0.0, 0.05))
+        await run.settled()
+        assert min(network.broken, network.reordered) > 0
+
+
+@on_jumping_clock
+async def test_what_a_publisher_that_crashes_had_published_still_comes(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as run:
+        gone = KEYS[5]
+        await run.publish(gone)
+        before = trio.current_time()
+        await run.crowd.crash(gone)
+        await run.settled()
+        assert trio.current_time() - before < 3 * PATIENCE_S
+        # Others are held up by it no longer.
+        await run.publish(KEYS[4])
+        await run.settled()
+
+
+@on_jumping_clock
+async def test_a_relay_that_crashes_changes_nothing(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as run, trio.open_nursery() as nursery:
+        nursery.start_soon(run.publish, KEYS[4])
+        await trio.sleep(1.0)
+        await run.crowd.crash(KEYS[5])
+        await eventually(lambda: not nursery.child_tasks, 120)
+        await run.settled()
+
+
+@on_jumping_clock
+async def test_a_reader_that_was_cut_off_catches_up_in_order(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as run:
+        away = KEYS[0]
+        network = run.crowd.network
+        network.partition([away], [key for key in KEYS if key != away])
+        await trio.sleep(40)  # until it counts as gone, so that the others acknowledge
+        await run.publish(KEYS[4])
+        network.heal()
+        await run.settled()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet.make(Shell(tmp_path), 4, free_ports(4), protocol__round_s=0.2)
+    made.start(*made.names)
+    yield made
+    made.stop()
+
+
+@pytest.mark.trio
+async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) -> None:
+    """Its node is killed with events in every state, and a relay as well."""
+    got: list[ReceivedEvent] = []
+    here, relay, *publishers = fleet.names
+    await fleet.ready()
+
+    async def read(*, task_status: trio.TaskStatus[None]) -> None:
+        address = address_of(fleet.folder(here))
+        async with open_client(address, "ada", ordered=True, patience_s=600) as client:
+            await client.subscribe("all", "price >= 0")
+            task_status.started()
+            while True:
+                event = await client.events.receive()
+                got.append(event)
+                await client.settle(event)
+
+    async with trio.open_nursery() as readers:
+        await readers.start(read)
+        await trio.sleep(2)  # four rounds, from which on events are promised
+        published = [Publisher(fleet, name) for name in publishers]
+        async with trio.open_nursery() as nursery:
+            for publisher in published:
+                nursery.start_soon(publisher.run, 60, 0.05)
+            for gone in (here, relay):
+                await until(lambda: len(got) > 10)
+                fleet.kill(gone)
+                await trio.sleep(0.5)
+                fleet.start(gone)
+        due = set.union(*(one.acknowledged for one in published))
+        await until(lambda: due <= {event.id for event in got}, 90)
+        readers.cancel_scope.cancel()
+    assert len(due) > 60
+    assert len({event.id for event in got}) == len(got)
+    last: dict[str, float] = {}
+    for event in got:
+        assert not event.late or event.id not in due
+        if not event.late:
+            assert event.published_at > last.get(event.publisher, 0.0)
+            last[event.publisher] = event.published_at

@@ -1,0 +1,176 @@
+"""The schema of a running cluster changes: events flow on, what is subscribed and held stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from gossamer.node.errors import ClusterFolderError
+from gossamer.node.peer.peer import Peer, Subscription
+from gossamer.node.security.schema_document import (
+    SchemaDocument,
+    load_document,
+    save_document,
+    version_in_force,
+)
+from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.evolution import SchemaVersion, changed
+from gossamer.protocol.content.payload import Payload
+from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
+from gossamer.protocol.kernel.errors import ExpressionError
+from support.clusters import MadeCluster, made_cluster
+from support.memory_members import MemberPeers, member_peers
+from support.memory_peers import ring_errors
+from support.node_peers import SCHEMA, eventually, linked, rounds_pass
+from support.transport_peers import on_jumping_clock
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+
+PATIENCE_S = 120.0
+FIRST = SchemaVersion.first(SCHEMA)
+ADDED = FIRST.added(BooleanAttribute("halted"))
+WIDER = ADDED.widened(changed(SCHEMA["price"], {"maximum": 1_000_000}))
+NARROWER = WIDER.added(EnumerationAttribute("side", ("buy", "sell"))).without("symbol")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+def sign(cluster: MadeCluster, version: SchemaVersion) -> None:
+    """As `gossamer node schema` does it, while the peers run."""
+    document = SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
+    save_document(cluster.first.folder.schema, document)
+
+
+async def acquainted(crowd: MemberPeers) -> None:
+    """Wait until everybody is linked to everybody."""
+    others = len(crowd.peers) - 1
+    peers = crowd.peers.values()
+    await eventually(lambda: all(len(linked(peer)) == others for peer in peers), PATIENCE_S)
+
+
+async def all_at(crowd: MemberPeers, version: SchemaVersion) -> None:
+    """Wait until all peers go by a version."""
+    peers = crowd.peers.values()
+    await eventually(lambda: all(peer.version == version for peer in peers), PATIENCE_S)
+
+
+async def take_waiting(stream: Subscription) -> list[object]:
+    """Prices of what waits in a stream."""
+    return [(await anext(stream)).values.get("price") for _ in range(len(stream))]
+
+
+@pytest.mark.parametrize(("count", "each"), [(6, 40), (40, 5)])
+@on_jumping_clock
+async def test_a_cluster_goes_through_versions_while_events_flow(
+    cluster: MadeCluster, count: int, each: int
+) -> None:
+    """Every acknowledged event reaches every subscription that it matches, once."""
+    async with member_peers(cluster, count) as crowd:
+        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        peers = list(crowd.peers.values())
+        streams = [peer.subscribe("price >= 10") for peer in peers]
+        await rounds_pass(*peers, rounds=6)
+        published: list[int] = []
+
+        async def publish(peer: Peer, first: int) -> None:
+            for step in range(each):
+                values = {"price": 10 + first + len(peers) * step}
+                await peer.publish(values)
+                published.append(values["price"])
+                await trio.sleep(0.25)
+
+        async with trio.open_nursery() as nursery:
+            for number, peer in enumerate(peers):
+                nursery.start_soon(publish, peer, number)
+            for version in (ADDED, WIDER, NARROWER):
+                sign(cluster, version)
+                await all_at(crowd, version)
+        await rounds_pass(*peers, rounds=8)
+        for stream in streams:
+            assert sorted(await take_waiting(stream), key=str) == sorted(published, key=str)
+    assert len(published) == count * each
+
+
+@on_jumping_clock
+async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None:
+    """Before a version has come to everybody, each reads of an event what it knows."""
+    async with member_peers(cluster, 4) as crowd:
+        await acquainted(crowd)
+        old, new, *_ = crowd.peers.values()
+        dear, cheap = old.subscribe("price > 500"), old.subscribe("not price > 500")
+        named = old.subscribe('symbol != "A"')
+        new.change_schema(NARROWER)
+        halted = new.subscribe('halted == true or side == "sell"')
+        beyond = new.subscribe("price in [2000, 3000]")
+        await rounds_pass(*crowd.peers.values(), rounds=6)
+        payload = Payload(b"data", "text/plain")
+        await new.publish({"price": 2500, "halted": True}, payload=payload)
+        await old.publish({"price": 400, "symbol": "B"})
+        await old.publish({"symbol": "A"})
+        await rounds_pass(*crowd.peers.values(), rounds=6)
+        (event,) = [await anext(dear) for _ in range(len(dear))]
+        assert (event.values, event.payload) == ({"price": 2500}, payload)
+        assert await take_waiting(cheap) == [400]
+        assert await take_waiting(named) == [400]
+        assert await take_waiting(halted) == [2500]
+        assert await take_waiting(beyond) == [2500]
+        with pytest.raises(ContentError, match="'symbol' is retired since version 5"):
+            await new.publish({"symbol": "B"})
+        with pytest.raises(ContentError, match="no attribute 'halted'"):
+            await old.publish({"halted": True})
+        with pytest.raises(ExpressionError, match="no attribute 'halted'"):
+            old.subscribe("halted == true")
+
+
+@on_jumping_clock
+async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeCluster) -> None:
+    async with member_peers(cluster, 4) as crowd:
+        await acquainted(crowd)
+        first, away, *_ = crowd.peers
+        crowd.peers[away].subscribe('price > 5 and symbol == "A"', name="reader").close()
+        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.stop(away)
+        await crowd.peers[first].publish({"price": 6, "symbol": "A"})
+        sign(cluster, NARROWER)
+        await all_at(crowd, NARROWER)
+        await crowd.add(away)
+        peer = crowd.peers[away]
+        stream = peer.subscribe('price > 5 and symbol == "A"', name="reader")
+        await eventually(lambda: len(stream) == 1, PATIENCE_S)
+        assert (await anext(stream)).values == {"price": 6, "symbol": "A"}
+        await all_at(crowd, NARROWER)
+        folder, authority = crowd.members[away].folder, cluster.first.authority
+        await eventually(folder.schema.exists, PATIENCE_S)
+        assert version_in_force(folder.schema, authority, FIRST) == NARROWER
+
+
+@on_jumping_clock
+async def test_a_document_that_the_authority_did_not_sign_changes_nothing(
+    cluster: MadeCluster,
+) -> None:
+    async with member_peers(cluster, 3) as crowd:
+        await acquainted(crowd)
+        member = crowd.members[list(crowd.peers)[1]]
+        forged = SchemaDocument.signed(cluster.first.authority, WIDER, member.identity)
+        save_document(member.folder.schema, forged)
+        await rounds_pass(*crowd.peers.values(), rounds=20)
+        assert all(peer.version == FIRST for peer in crowd.peers.values())
+        sign(cluster, ADDED)
+        await all_at(crowd, ADDED)
+        await eventually(lambda: _is_kept(member.folder.schema, cluster), PATIENCE_S)
+
+
+def _is_kept(path: Path, cluster: MadeCluster) -> bool:
+    """Whether the document in force has taken the forged one's place."""
+    try:
+        found = load_document(path, cluster.first.authority)
+    except ClusterFolderError:
+        return False
+    return found is not None and found.version == ADDED

@@ -1,0 +1,171 @@
+"""A member that stands where a value has its rendezvous node, and keeps the events back.
+
+`docs/kindred.md` says what it can do, what is lost, and how it is noticed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, Words
+from gossamer.protocol.peer.places.placement import want_place
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_ATTRIBUTE,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
+    EVENT_TAKEN,
+    REPLAY_OFFER,
+    RING_OFFER,
+    STORED,
+    TREE,
+)
+from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
+from gossamer.protocol.peer.settings.config import Settings, kindred
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
+from gossamer.protocol.peer.state.state import State
+from gossamer.protocol.peer.step import subscribe
+from support.overlays import Hosts, converged, record
+
+NODES, CENSOR, EVENTS = 25, 24, 16
+STEP: Final = RING_MASK // (NODES - 1)
+# Of the ring in steps: where peer `CENSOR` stands, and what it keeps back lies there.
+PLACE = 12
+# What it does with an event: nothing; acknowledge the hop; and answer the publisher, too.
+DROPS, TAKES, ANSWERS = "drops", "takes", "answers"
+
+
+class CensoredHosts(Hosts):
+    """Hosts of which one passes no event on, and offers none.
+
+    Attributes:
+        settings: of all.
+        manner: what it does with an event.
+    """
+
+    def __init__(self, state: State, settings: Settings) -> None:
+        super().__init__(state, settings)
+        self.settings = settings
+        self.manner = ""
+
+    def step(self, p: int, words: Words) -> list[Words]:
+        """Let the censor take events and say what it wants to; all else goes as always."""
+        if p != CENSOR or not self.manner:
+            return super().step(p, words)
+        if words[KIND] != EVENT:
+            return [
+                one
+                for one in super().step(p, words)
+                if one[KIND] not in (EVENT, REPLAY_OFFER, RING_OFFER)
+            ]
+        body = words[BODY:]
+        copy, origin = int(body[EVENT_ID] + body[EVENT_ATTRIBUTE]), int(body[EVENT_ORIGIN])
+        said = []
+        if self.manner != DROPS and body[EVENT_MODE] < TREE:
+            said.append(record(EVENT_TAKEN, int(words[FROM]), CENSOR, [copy]))
+        if self.manner == ANSWERS and origin >= 0:
+            said.append(record(STORED, origin, CENSOR, [copy, 0]))
+        return said
+
+
+def overlay(wanting: int, manner: str, **changes: Any) -> CensoredHosts:
+    """Peers evenly on the ring; the first ``wanting`` on either side of the censor want its value.
+
+    All others want what lies around them.
+    """
+    settings = kindred(
+        NODES,
+        **{
+            "view_size": 6,
+            "shuffle_length": 3,
+            "move_rounds": 0,
+            "entry_links": 0,
+            "held_events": 64,
+            "retention_rounds": 40,
+            "pending_publications": EVENTS,
+            "replay_backoff": False,
+            "hop_limit": 64,
+            "event_memory": 64,
+            "seed": 1,
+            **changes,
+        },
+    )
+    places = np.arange(NODES, dtype=np.int64) * STEP
+    places[CENSOR] = PLACE * STEP + STEP // 2
+    hosts = CensoredHosts(converged(settings, places, 1), settings)
+    hosts.state.links[:, settings.chosen_links :] = -1
+    for p in range(NODES):
+        reach = wanting * STEP if abs(p - PLACE) < wanting else STEP // 2
+        middle = int(places[CENSOR]) if abs(p - PLACE) < wanting else int(places[p])
+        low, high = max(middle - reach, 0), min(middle + reach, RING_MASK)
+        boxes, bits = np.array([[low, high]], np.int64), np.ones(1, np.int64)
+        subscribe(hosts.state, p, *held_boxes(settings, boxes, bits))
+        want_place(hosts.state, settings, p, boxes, bits)
+    for _ in range(12):
+        hosts.cycle()
+    hosts.manner = manner
+    return hosts
+
+
+def outcome(hosts: CensoredHosts, wanting: int) -> tuple[float, int]:
+    """The share of deliveries at others that were made, and how many publications were answered."""
+    due = {p for p in range(NODES - 1) if abs(p - PLACE) < wanting}
+    draws = np.random.default_rng(1)
+    hosts.served.clear()
+    for event in range(EVENTS):
+        value = int(hosts.identifiers()[CENSOR]) + int(draws.integers(-STEP // 8, STEP // 8))
+        publisher = int(draws.choice([p for p in range(NODES - 1) if p not in due]))
+        point = points_of(hosts.settings, np.array([[value]]), np.array([event]))[0]
+        hosts.publish(publisher, event, *point.tolist())
+        hosts.cycle()
+    for _ in range(8):
+        hosts.cycle()
+    served = [(p, event) for p, event, *_ in hosts.served if p in due]
+    assert len(served) == len(set(served))
+    waiting = int((hosts.state.pending[:, :, PENDING_EVENT] >= 0).sum())
+    return len(served) / (len(due) * EVENTS), EVENTS - waiting
+
+
+def test_without_a_censor_all_is_delivered_and_answered() -> None:
+    for wanting in (1, 3, 8):
+        assert outcome(overlay(wanting, ""), wanting) == (1.0, EVENTS)
+
+
+@pytest.mark.parametrize("wanting", [1, 3, 8])
+def test_who_drops_what_comes_keeps_hardly_anything_back_and_is_noticed(wanting: int) -> None:
+    """It is as silent as one that has failed: events go by another way, publishers wait."""
+    delivered, answered = outcome(overlay(wanting, DROPS), wanting)
+    assert delivered >= 0.9
+    assert answered < EVENTS
+
+
+@pytest.mark.parametrize("wanting", [1, 3])
+def test_who_acknowledges_keeps_a_part_back_of_what_few_want_and_is_noticed(wanting: int) -> None:
+    delivered, answered = outcome(overlay(wanting, TAKES), wanting)
+    assert 0.5 <= delivered < 1
+    assert answered < EVENTS
+
+
+@pytest.mark.parametrize("wanting", [1, 3])
+def test_who_answers_publishers_too_is_not_noticed_by_them(wanting: int) -> None:
+    """The documents say so; who wants that value misses no more than with the other manner."""
+    delivered, answered = outcome(overlay(wanting, ANSWERS), wanting)
+    assert 0.5 <= delivered < 1
+    assert answered == EVENTS
+
+
+@pytest.mark.parametrize("manner", [TAKES, ANSWERS])
+def test_what_many_want_cannot_be_kept_back(manner: str) -> None:
+    """Events enter their tree on the way, and neighbours offer each other what they took."""
+    assert outcome(overlay(8, manner), 8)[0] == 1.0
+
+
+def test_without_the_rules_of_kindred_a_censor_keeps_more_back() -> None:
+    """Without entering on the way and offers, what it acknowledges is lost to those below it."""
+    without = {"enter_on_the_way": False, "ring_offers": False, "replicas": 0}
+    assert outcome(overlay(8, ANSWERS, **without), 8)[0] < 0.5

@@ -1,0 +1,147 @@
+"""Order of one publisher's events, whatever order they and the publisher's answers come in."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gossamer.protocol.patterns.ordering import (
+    LISTED,
+    REMEMBERED,
+    Fate,
+    Listed,
+    PublishedLog,
+    Released,
+    Sequencer,
+)
+
+PATIENCE = 10.0
+
+
+def wants(content: int) -> bool:
+    return content % 3 != 0
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
+    """Some are given up, and may come or not; answers are old when they come."""
+    draws = random.Random(seed)
+    log: PublishedLog[int] = PublishedLog(0)
+    order: Sequencer[int] = Sequencer(0, PATIENCE)
+    got: list[Released[int]] = []
+    under_way: list[int] = []
+    unsettled: list[int] = []
+    answers: list[tuple[int, tuple[int, int, list[Listed]]]] = []
+    given_up: set[int] = set()
+    now = 0.0
+    for step in range(400):
+        now += draws.choice([0.0, 0.01, 0.3])
+        what = draws.random()
+        if what < 0.3 and step < 300:
+            time = log.reserve(int(now * 1e6))
+            log.note(time, time, time)
+            unsettled.append(time)
+            if wants(time):
+                under_way.append(time)
+        elif what < 0.45 and unsettled:
+            time = unsettled.pop(draws.randrange(len(unsettled)))
+            is_given_up = draws.random() < 0.1
+            log.settle(time, Fate.GIVEN_UP if is_given_up else Fate.ACKNOWLEDGED)
+            if is_given_up:
+                given_up.add(time)
+                if draws.random() < 0.5 and time in under_way:
+                    under_way.remove(time)
+        elif what < 0.7 and under_way:
+            time = under_way.pop(draws.randrange(len(under_way)))
+            got += order.take(time, time, now)
+        elif what < 0.85:
+            asked = order.question(now)
+            if asked is not None:
+                answers.append((asked[0], log.between(*asked, wants)))
+        elif answers:
+            after, (since, until, listed) = answers.pop(0)
+            got += order.answer(after, (since, until), listed, now)
+        # What is acknowledged comes within the patience, whatever this play draws.
+        overdue = [
+            one for one in under_way if one not in given_up and now - one / 1e6 > PATIENCE / 3
+        ]
+        for time in overdue:
+            under_way.remove(time)
+            got += order.take(time, time, now)
+    for time in unsettled:
+        log.settle(time, Fate.ACKNOWLEDGED)
+    for time in under_way:
+        got += order.take(time, time, now)
+    for _ in range(60):
+        now += 1.0
+        asked = order.question(now)
+        if asked is not None:
+            since, until, listed = log.between(*asked, wants)
+            got += order.answer(asked[0], (since, until), listed, now)
+        got += order.release(now)
+    assert order.waiting == 0
+    in_order = [one.item for one in got if not one.late]
+    assert in_order == sorted(in_order)
+    assert {one.item for one in got if one.late} <= given_up
+    assert len({one.item for one in got}) == len(got)
+
+
+def test_a_publisher_that_does_not_answer_is_waited_for() -> None:
+    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    assert order.take(200, "b", now=0.0) == []
+    assert order.take(100, "a", now=1.0) == []
+    assert order.question(1.0) == (0, 200)
+    assert order.release(9.0) == []
+    assert order.release(11.5) == [Released("a"), Released("b")]
+    assert order.take(150, "between", now=12.0) == [Released("between", late=True)]
+
+
+def test_an_event_that_is_pending_is_waited_for_as_long_as_it_is() -> None:
+    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    order.take(200, "b", now=0.0)
+    pending = [Listed(100, 1, Fate.PENDING)]
+    assert order.answer(0, (0, 200), pending, now=0.1) == []
+    assert order.release(60.0) == []
+    assert order.question(60.0) == (0, 200)
+    given_up = [Listed(100, 1, Fate.GIVEN_UP)]
+    assert order.answer(0, (0, 200), given_up, now=60.1) == [Released("b")]
+
+
+def test_what_is_acknowledged_and_does_not_come_is_given_up_after_a_while() -> None:
+    order: Sequencer[str] = Sequencer(0, PATIENCE, is_known={2}.__contains__)
+    order.take(200, "b", now=0.0)
+    listed = [Listed(100, 1, Fate.ACKNOWLEDGED), Listed(120, 2, Fate.ACKNOWLEDGED)]
+    assert order.answer(0, (0, 200), listed, now=0.1) == []
+    assert order.release(10.0) == []
+    assert order.release(10.2) == [Released("b")]
+
+
+def test_a_publisher_that_has_forgotten_is_not_believed_to_know() -> None:
+    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    order.take(100, "a", now=0.0)
+    assert order.answer(0, (0, 100), [], now=0.1) == [Released("a")]
+    order.take(300, "c", now=1.0)
+    # It was started anew at 250, and knows nothing of what was between.
+    assert order.answer(100, (250, 300), [], now=1.1) == []
+    assert order.take(200, "b", now=2.0) == []
+    assert order.release(11.2) == [Released("b"), Released("c")]
+
+
+def test_times_grow_and_what_is_long_ago_is_forgotten() -> None:
+    log: PublishedLog[int] = PublishedLog(1000)
+    times = [log.reserve(now) for now in (5, 5000, 4000)]
+    assert times == [1001, 5000, 5001]
+    assert log.between(0, 9000, wants) == (
+        1000,
+        9000,
+        [Listed(time, 0, Fate.PENDING) for time in times],
+    )
+    for time in times:
+        log.note(time, time, 3)
+    assert log.between(0, 9000, wants) == (1000, 9000, [])
+    for _ in range(REMEMBERED):
+        log.note(log.reserve(0), 1, 1)
+    assert log.since > 5001
+    since, until, listed = log.between(0, 1 << 40, wants)
+    assert (since, until, len(listed)) == (log.since, listed[-1].time, LISTED)

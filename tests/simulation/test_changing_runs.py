@@ -1,0 +1,100 @@
+"""Runs in which interests, events and the population change: what is due arrives, and goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from gossamer.replay.plan import make_plan
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Events,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.preview import preview
+from gossamer.sim.studies.peers.running.system_run import SystemRun
+from gossamer.sim.studies.peers.simulation import simulate
+
+ROUND_S = 60.0
+
+
+def scenario(**fields: object) -> Scenario:
+    common: dict[str, object] = {
+        "nodes": 120,
+        "rounds": 50,
+        "round_s": ROUND_S,
+        "seed": 5,
+        "systems": (System(name="kindred", preset="kindred"),),
+        "subscriptions": Subscriptions(kind="random", width=0.05, per_node=2),
+        "events": Events(per_round=4, warm_up_rounds=20, publishers=0.2, publisher_exponent=1.0),
+        "measure_every": 10,
+    }
+    return Scenario(**{**common, **fields})  # type: ignore[arg-type]
+
+
+DRIFTING = scenario(drift=Drift(every_s=5 * ROUND_S, replaced=0.2, shifted=0.2, event_shift=0.01))
+
+
+@pytest.mark.slow
+def test_what_is_due_arrives_while_interests_drift() -> None:
+    record = simulate(DRIFTING, threads=1).systems["kindred"]
+    events = record.events
+    assert events["expected"].sum() > 500
+    assert events["delivered"].sum() == events["expected"].sum()
+    assert not events["duplicates"].any()
+    assert len(set(events["publisher"].tolist())) <= 24
+
+
+@pytest.mark.slow
+def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_later() -> None:
+    run = SystemRun(DRIFTING, DRIFTING.systems[0], None)
+    before = run.state.subscriptions.copy()
+    for _ in range(6):
+        run.run_round()
+    changed = (run.state.subscriptions != before).any(axis=(1, 2))
+    assert 0.2 < changed.mean() < 0.6
+    assert (run.interests.since_s[changed] == 5 * ROUND_S).all()
+    assert (run.interests.since_s[~changed] == -np.inf).all()
+    changes_next = np.isfinite(run.interests.until_s)
+    assert set(run.interests.until_s[changes_next]) == {10 * ROUND_S}
+    between = run.state.subscriptions.copy()
+    for _ in range(5):
+        run.run_round()
+    assert ((run.state.subscriptions != between).any(axis=(1, 2)) == changes_next).all()
+
+
+@pytest.mark.slow
+def test_a_drifting_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    def interrupt(_system: str, done: int, _total: int) -> None:
+        if done == 31:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(DRIFTING, progress=interrupt, checkpoint=tmp_path, threads=1)
+    resumed = simulate(DRIFTING, checkpoint=tmp_path, resume=True, threads=1)
+    assert result_hash(resumed) == result_hash(simulate(DRIFTING, threads=1))
+
+
+@pytest.mark.slow
+def test_half_of_the_nodes_are_online_at_any_time_of_a_turnover() -> None:
+    asked = scenario(turnover=Turnover(share=1.0), rounds=80)
+    record = simulate(asked, threads=1).systems["kindred"]
+    assert set(record.cycles["population"].tolist()) == {60}
+    assert record.events["expected"].sum() > 200
+    assert record.events["delivered"].sum() / record.events["expected"].sum() > 0.9
+    assert preview(asked).population == (60, 60.0, 60)
+
+
+def test_real_peers_do_not_drift() -> None:
+    paper = attrs.evolve(DRIFTING, systems=(System(name="vinifera"),))
+    trace = ChurnTrace(["a", "b"], [0], [0.0], [9000.0], 9000.0)
+    with pytest.raises(ScenarioError, match=r"drift is .*, expected none, as the subscriptions"):
+        make_plan(attrs.evolve(paper, nodes=2), trace)

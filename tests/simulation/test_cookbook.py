@@ -1,0 +1,196 @@
+"""The protocols of the cookbook meet the numbers that were published about them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.sim.custom.simulation import Simulation
+from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
+from gossamer.sim.studies.custom.records import CustomRecord
+from gossamer.sim.studies.custom.simulation import (
+    conditions_of,
+    make_driver,
+    prepare,
+    simulate_custom,
+)
+from gossamer.sim.study.scenarios import read_scenario
+from support.own_protocols import COOKBOOK
+
+# Demers et al., PODC 1987, Table 1: residue and rumors sent a node, push with feedback and counter.
+TABLE_1 = {1: (0.18, 1.7), 2: (0.037, 3.3), 3: (0.011, 4.5)}
+SEEDS = range(1, 9)
+# By file: the class, the engine of its scenario, nodes and rounds of interpreted runs.
+PROTOCOLS = {
+    "rumor": ("Rumor", "event", 40, 12),
+    "push_sum": ("PushSum", "event", 40, 12),
+    "averaging": ("Averaging", "cycle", 40, 12),
+    "hyparview": ("HyParView", "cycle", 40, 8),
+    "broadcast": ("Broadcast", "cycle", 24, 54),
+    "tman": ("Torus", "cycle", 25, 5),
+    "tchord": ("TChord", "cycle", 20, 4),
+    "lookup": ("Lookups", "cycle", 16, 5),
+}
+SETTINGS: dict[str, dict[str, object]] = {"broadcast": {"fails": 0.5}, "lookup": {"begin": 2}}
+
+
+def run(name: str, **overrides: object) -> CustomRecord:
+    """The only system of a scenario of the cookbook."""
+    scenario, text = read_scenario(COOKBOOK / f"{name}.toml", overrides)
+    record = simulate_custom(scenario, text)  # type: ignore[arg-type]
+    return next(iter(record.systems.values()))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_way_of_writing_does_the_same(name: str) -> None:
+    """Nodes beside interpreted rules; the compiled ones are in the slow tests."""
+    _, _, nodes, rounds = PROTOCOLS[name]
+    assert _difference(name, nodes, rounds, interpreted=True) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_nodes_do_what_compiled_rules_do(name: str) -> None:
+    rounds = 60 if name == "broadcast" else 12
+    assert _difference(name, 400, rounds, interpreted=False) is None
+
+
+@pytest.mark.slow
+def test_neighbours_of_hyparview_are_the_same_with_messages_under_way() -> None:
+    """In the event engine, with latency: joins and shuffles cross each other."""
+    scenario = scenario_of(
+        "hyparview.py:HyParView",
+        "hyparview_nodes.py:HyParView",
+        folder=COOKBOOK,
+        nodes=200,
+        rounds=10,
+        network={"latency": "uniform", "latency_s": 0.05},
+    )
+    assert first_difference(scenario) is None
+
+
+def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> object:
+    written, engine, _, _ = PROTOCOLS[name]
+    files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
+    keys = {"nodes": nodes, "rounds": rounds, "engine": engine}
+    scenario = scenario_of(*files, folder=COOKBOOK, **keys, settings=SETTINGS.get(name, {}))
+    return first_difference(scenario, interpreted=interpreted)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("averaging", {"newscast"}),
+        ("broadcast", {"neighbour"}),
+        ("tman", {"peers", "nearest"}),
+        ("lookup", {"ring.peers", "neighbour", "finger"}),
+    ],
+)
+def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -> None:
+    """For pages, snapshots and exports; the same links in both ways of writing."""
+    written, engine, nodes, rounds = PROTOCOLS[name]
+    files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
+    keys = {"nodes": nodes, "rounds": min(rounds, 6), "engine": engine}
+    scenario = scenario_of(*files, folder=COOKBOOK, **keys)
+    found = []
+    for system in scenario.systems:
+        conditions, _ = conditions_of(scenario, prepare(scenario), system)
+        with use_compiled(False):
+            run = Simulation(make_driver(system, conditions), keys["rounds"])
+            run.begin()
+            while not run.is_finished:
+                run.run_round()
+            links = run.links()
+        found.append({kind: sorted(map(tuple, pairs.tolist())) for kind, pairs in links.items()})
+    rules, plain = found
+    assert rules.keys() == kinds
+    assert all(rules.values())
+    assert rules == plain
+
+
+def test_protocols_of_the_cookbook_have_eighty_lines_at_most() -> None:
+    for file in COOKBOOK.glob("*.py"):
+        assert len(file.read_text().splitlines()) <= 80, file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", TABLE_1)
+def test_rumors_leave_the_residue_of_the_paper(k: int) -> None:
+    """Residue within a seventh and four nodes, traffic within a twentieth, over eight seeds."""
+    runs = [run("rumor", **{"settings.k": k, "seed": seed}).rounds for seed in SEEDS]
+    residue = sum(float(rounds["residue"][-1]) for rounds in runs) / len(runs)
+    traffic = sum(float(rounds["traffic"][-1]) for rounds in runs) / len(runs)
+    assert residue == pytest.approx(TABLE_1[k][0], rel=1 / 7, abs=0.004)
+    assert traffic == pytest.approx(TABLE_1[k][1], rel=1 / 20)
+
+
+@pytest.mark.slow
+def test_push_sum_halves_the_variance_in_a_round_at_least() -> None:
+    """Kempe et al., Lemma 2.3: the potential falls to less than half in expectation."""
+    rounds = run("push_sum", nodes=2000).rounds
+    assert rounds["variance"][25] < rounds["variance"][5] * 0.5**20
+    assert rounds["mass"][-1] == pytest.approx(2000)
+
+
+@pytest.mark.slow
+def test_averaging_over_newscast_falls_as_fast_as_over_random_graphs() -> None:
+    """Jelasity et al., TOCS 2005: 1/(2 sqrt e) = 0.303 a round, over Newscast a little more."""
+    rounds = run("averaging", nodes=2000).rounds
+    factor = float(rounds["variance"][15] / rounds["variance"][3]) ** (1 / 12)
+    assert 0.27 < factor < 0.37
+    assert rounds["mean"][-1] == pytest.approx(999.5)
+
+
+@pytest.mark.slow
+def test_hyparview_makes_the_graph_of_the_paper() -> None:
+    """Leitao et al., DSN 2007, Table 1: clustering 0.00092, paths 6.38, last delivery 9.0 hops.
+
+    Within a quarter, a twentieth and one hop, at the paper's size; nearly all have five neighbours.
+    """
+    rounds = run("hyparview", **{"settings.fails": 0.0, "rounds": 60}).rounds
+    assert rounds["clustering"][50] == pytest.approx(0.00092, rel=1 / 4)
+    assert rounds["path_length"][50] == pytest.approx(6.38, rel=1 / 20)
+    assert rounds["last_delivery"][51:].mean() == pytest.approx(9.0, abs=1)
+    assert rounds["degree"][50] > 4.95
+    assert (rounds["reliability"][51:] == 1).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fails", "least"), [(0.5, 0.995), (0.8, 0.99), (0.9, 0.98)])
+def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: float) -> None:
+    """Ibid., Fig. 2 and 3: nearly all that are left are reached; here from the fourth broadcast on.
+
+    Those before it find the failed neighbours.
+    """
+    reliability = run("hyparview", **{"settings.fails": fails, "rounds": 60}).rounds["reliability"]
+    assert reliability[54:].min() > least
+
+
+@pytest.mark.slow
+def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper() -> None:
+    """Jelasity et al., Computer Networks 53, 2009: 50 x 50 nodes look finished after 7 cycles.
+
+    A thousandth of the links at most are missing then; four times the nodes take a cycle more or
+    two, as the number of cycles is logarithmic.
+    """
+    missing = {nodes: run("tman", nodes=nodes).rounds["missing"] for nodes in (625, 2500, 10_000)}
+    assert missing[2500][7] < 0.001
+    assert missing[2500][-1] == 0
+    cycles = [int((line > 0.01).sum()) for line in missing.values()]
+    assert all(1 <= more - less <= 2 for less, more in pairwise(cycles)), cycles
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [8, 10, 12])
+def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) -> None:
+    """Montresor et al., P2P 2005: of 100 nodes 99 have successor and fingers after log2(N) cycles.
+
+    Lookups then take half of log2(N) hops, as Chord's do (Stoica et al., SIGCOMM 2001, Sec. 6.3),
+    within a twentieth.
+    """
+    rounds = run("tchord", nodes=1 << bits).rounds
+    assert rounds["unfinished"][bits] < 0.01
+    assert rounds["share_found"][-1] == 1
+    assert rounds["mean_hops"][-1] == pytest.approx(bits / 2, rel=1 / 20)

@@ -1,0 +1,161 @@
+"""Protocols of one's own as a study: run, compared, interrupted, resumed, swept, under churn."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gossamer.command.main import main
+from gossamer.sim.results.results import read_results
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.custom.simulation import simulate_custom
+from gossamer.sim.study.contract import Execution
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
+
+pytestmark = pytest.mark.slow
+
+RUMOR = COOKBOOK / "rumor.toml"
+TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
+
+
+def sim(*line: object) -> int:
+    """The exit code of `gossamer sim` with these arguments."""
+    return main(["sim", *map(str, line)])
+
+
+def test_a_scenario_that_names_a_file_runs_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Result folder, plots, report, the same hash from the scenario that is kept, comparison."""
+    monkeypatch.chdir(tmp_path)
+    assert sim("run", RUMOR, "--nodes", 300, "--out", "a") == 0
+    assert sim("run", tmp_path / "a" / "scenario.toml", "--out", "b", "--no-plots") == 0
+    assert sim("run", RUMOR, "--nodes", 300, "--set", "settings.k=1", "--out", "c") == 0
+    first, again, other = (read_results(Path(name)).summary for name in "abc")
+    assert first["result_hash"] == again["result_hash"] != other["result_hash"]
+    assert other["systems"]["rumor"]["residue"] > first["systems"]["rumor"]["residue"]
+    assert (tmp_path / "a" / "plots" / "residue.svg").is_file()
+    assert "Share of the nodes that have not heard the rumor." in Path("a/report.html").read_text()
+    table = read_results(Path("a")).table("rumor", "rounds")
+    assert table["residue"][0] == pytest.approx(299 / 300)
+    assert len(table["round"]) == 41
+    capsys.readouterr()
+    assert sim("compare", "a", "c") == 0
+    shown = capsys.readouterr().out
+    assert "residue" in shown
+    assert "The scenarios differ" in shown
+
+
+def test_results_are_compared_without_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A result never names code that is loaded."""
+    monkeypatch.chdir(tmp_path)
+    assert sim("run", RUMOR, "--nodes", 50, "--out", "a", "--no-plots") == 0
+    summary = json.loads(Path("a/summary.json").read_text())
+    summary["scenario"]["systems"][0]["protocol"] = "gone.py:Gone"
+    Path("a/summary.json").write_text(json.dumps(summary))
+    capsys.readouterr()
+    assert sim("compare", "a") == 0
+    assert "residue" in capsys.readouterr().out
+
+
+class Interrupted:
+    """Progress that interrupts a run after a round."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+
+    def __call__(self, _name: str, done: int, _total: int) -> None:
+        if done == self._after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["errands.py:Errands", "errands_nodes.py:Errands"])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
+    """With messages, timers and delays under way, under a churn trace, in either way of writing."""
+    file = tmp_path / "s.toml"
+    file.write_text(
+        f'protocol = "{PROTOCOLS}/{name}"\nnodes = 120\nrounds = 20\nround_s = 2\n'
+        f'[churn]\ntrace = "{TRACE}"\ntime_scale = 0.002\n'
+        '[network]\nlatency = "uniform"\nlatency_s = 0.3\nloss = 0.02\n'
+    )
+    scenario, text = read_scenario(file)
+    whole = simulate_custom(scenario, text)  # type: ignore[arg-type]
+    held = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        simulate_custom(
+            scenario,  # type: ignore[arg-type]
+            text,
+            Execution(progress=Interrupted(11), checkpoint=held),
+        )
+    resumed = simulate_custom(
+        scenario,  # type: ignore[arg-type]
+        text,
+        Execution(checkpoint=held, resume=True),
+    )
+    assert result_hash(resumed) == result_hash(whole)
+    rounds = whole.systems["errands"].rounds
+    assert len(np.unique(rounds["population"])) > 3
+    assert rounds["messages"][-1] > 1000
+
+
+def test_compiled_interpreted_and_checked_runs_have_one_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes = set()
+    for number, debug in enumerate("01"):
+        monkeypatch.setenv("GOSSAMER_DEBUG", debug)
+        out = tmp_path / f"r{number}"
+        assert sim("run", RUMOR, "--nodes", 40, "--rounds", 9, "--out", out, "--no-plots") == 0
+        hashes.add(read_results(out).summary["result_hash"])
+    assert len(hashes) == 1
+
+
+ENDLESS = """
+class Own(Node):
+    tick = Timer(rounds=1)
+
+    def on_tick(self):
+        if self.round == 2:
+            print("begun", flush=True)
+            while True:
+                pass
+"""
+
+
+def test_a_second_interrupt_ends_a_handler_that_does_not_end(tmp_path: Path) -> None:
+    """The first one waits for the end of the round, which never comes."""
+    file = scenario_file(tmp_path, protocol_file(tmp_path, "own_endless", ENDLESS))
+    line = [sys.executable, "-m", "gossamer.command.main", "sim", "run", str(file), "--no-plots"]
+    run = subprocess.Popen(
+        [*line, "--out", str(tmp_path / "r")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert run.stdout.readline() == "begun\n"
+        run.send_signal(signal.SIGINT)
+        for said in run.stderr:
+            if "stopping after this round" in said:
+                break
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+        assert run.returncode == 130
+        assert "interrupted; there was no checkpoint yet, nothing is kept" in said
+        assert not list(tmp_path.glob("r*"))
+    finally:
+        run.kill()
+        run.communicate()

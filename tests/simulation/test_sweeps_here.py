@@ -1,0 +1,201 @@
+"""Sweeps on this machine: every point as by hand, resumed, with means, differences, warm-ups."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import gossamer.sim.results.sweeps.here as here
+from gossamer.command.main import main
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.results.intervals import half_width
+from gossamer.sim.results.results import read_results
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.sweeps.plan import read_sweep
+from gossamer.sim.results.sweeps.table import differences_of, means_of, sweep
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.scenarios import read_scenario
+from support.checkout import ROOT
+
+BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
+SWEEP = 'name = "small"\nscenario = "base.toml"\nseeds = [1, 2, 3]\n[grid]\nnodes = [20, 24]\n'
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sweeps here")]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of six points."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "base.toml").write_text(BASE)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder / "sweep.toml"
+
+
+@pytest.fixture(scope="module")
+def swept(file: Path) -> Path:
+    """The folder of that sweep, run by two processes."""
+    out = file.parent / "swept"
+    assert main(["sim", "sweep", str(file), "--out", str(out), "--processes", "2"]) == 0
+    return out
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    """A table as it was written for people."""
+    with file.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_point_is_what_a_run_by_hand_finds(file: Path, swept: Path, tmp_path: Path) -> None:
+    plan = read_sweep(file)
+    assert sorted(one.name for one in (swept / "runs").iterdir()) == [p.name for p in plan.points]
+    point = plan.points[-1]
+    (tmp_path / "point.toml").write_text(point.text)
+    scenario, text = read_scenario(tmp_path / "point.toml", {})
+    assert isinstance(scenario, Scenario)
+    summary = read_results(swept / "runs" / point.name).summary
+    assert summary["result_hash"] == result_hash(simulate(scenario, text))
+
+
+def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
+    table = pq.read_table(swept / "points.parquet").to_pandas()
+    mine = table[(table.nodes == 24) & (table.system == "vinifera")].traffic_overhead
+    other = table[(table.nodes == 24) & (table.system == "baseline")].traffic_overhead
+    mean = next(
+        row
+        for row in rows(swept / "means.csv")
+        if (row["nodes"], row["system"], row["measure"]) == ("24", "vinifera", "traffic_overhead")
+    )
+    assert float(mean["mean"]) == pytest.approx(mine.mean())
+    assert float(mean["high"]) - float(mean["mean"]) == pytest.approx(half_width(mine.to_numpy()))
+    assert mean["seeds"] == "3"
+    pair = next(
+        row
+        for row in rows(swept / "differences.csv")
+        if (row["nodes"], row["measure"]) == ("24", "traffic_overhead")
+    )
+    assert (pair["first"], pair["second"]) == ("vinifera", "baseline")
+    assert float(pair["difference"]) == pytest.approx((other.values - mine.values).mean())
+    settled = rows(swept / "warm_up.csv")
+    assert {row["series"] for row in settled} >= {"population", "traffic overhead"}
+    assert len({row["point"] for row in settled}) == 6
+
+
+def test_a_sweep_draws_its_measures_with_intervals_and_bands(swept: Path) -> None:
+    drawn = {path.name for path in (swept / "plots").iterdir()}
+    for name in ("hit_ratio", "traffic_overhead", "over-time-control_messages"):
+        assert {f"{name}.{kind}" for kind in ("pdf", "svg", "png")} <= drawn
+    seeds = len({row["seed"] for row in rows(swept / "points.csv")})
+    told = f"means over {seeds} seeds, with 95 % intervals"
+    for name in ("traffic_overhead", "over-time-control_messages"):
+        assert told in (swept / "plots" / f"{name}.svg").read_text()
+
+
+def test_a_sweep_draws_as_it_is_told(tmp_path: Path) -> None:
+    """Some formats in the width of a column, or nothing; what else it leaves stays the same."""
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "one.toml").write_text(SWEEP.replace("[1, 2, 3]", "[1]"))
+    line = ["sim", "sweep", str(tmp_path / "one.toml"), "--processes", "2"]
+    assert main([*line, "--out", str(tmp_path / "a"), "--plots", "gif"]) == 2
+    assert not (tmp_path / "a").exists()
+    narrow = ["--plots", "svg", "--plot-width", "column"]
+    assert main([*line, "--out", str(tmp_path / "a"), *narrow]) == 0
+    assert main([*line, "--out", str(tmp_path / "b"), "--no-plots"]) == 0
+    drawn = list((tmp_path / "a" / "plots").iterdir())
+    assert {path.suffix for path in drawn} == {".svg"}
+    assert 'width="244' in (tmp_path / "a" / "plots" / "hit_ratio.svg").read_text()
+    assert not (tmp_path / "b" / "plots").exists()
+    assert (tmp_path / "a" / "means.csv").read_bytes() == (
+        tmp_path / "b" / "means.csv"
+    ).read_bytes()
+
+
+def test_a_sweep_that_was_stopped_goes_on_and_ends_the_same(file: Path, swept: Path) -> None:
+    out = file.parent / "stopped"
+
+    def stop_after_two(_name: str, done: int, _all: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        here.sweep_here(read_sweep(file), out, 1, resume=False, progress=stop_after_two)
+    kept = out.with_name("stopped.unfinished") / "runs"
+    there = {one.name: one.stat().st_ino for one in kept.glob("0*")}
+    assert 2 <= len(there) < 6
+    arguments = ["--out", str(out), "--processes", "1"]
+    assert main(["sim", "sweep", str(file), *arguments]) == 2
+    assert main(["sim", "sweep", str(file), *arguments, "--resume"]) == 0
+    now = {one.name: one.stat().st_ino for one in (out / "runs").iterdir()}
+    assert there.items() <= now.items()
+    for name in ("points.csv", "means.csv", "differences.csv", "warm_up.csv"):
+        assert (out / name).read_bytes() == (swept / name).read_bytes(), name
+
+
+def test_a_process_that_is_killed_costs_its_point_alone(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    ask = here._ask
+
+    def ask_and_kill(process: subprocess.Popen[str], line: str) -> str:
+        asked.append(process.pid)
+        if len(asked) == 2:
+            process.kill()
+            process.wait()
+        return ask(process, line)
+
+    monkeypatch.setattr(here, "_ask", ask_and_kill)
+    outcome = here.sweep_here(read_sweep(file), tmp_path / "out", 1, resume=False)
+    (reason,) = outcome.failed.values()
+    assert "its process was killed by signal 9" in reason
+    assert (outcome.ran, outcome.folder) == (5, tmp_path / "out.unfinished")
+    assert len(set(asked)) == 2
+    again = here.sweep_here(read_sweep(file), tmp_path / "out", 1, resume=True)
+    assert (again.ran, again.failed) == (1, {})
+
+
+def test_a_script_gets_a_table(file: Path) -> None:
+    scenario, _ = read_scenario(file.parent / "base.toml", {})
+    frame = sweep(scenario, seeds=[1, 2], grid={"nodes": [20, 24]}, processes=1)
+    assert len(frame) == 2 * 2 * 2
+    assert set(frame.system) == {"vinifera", "baseline"}
+    means = means_of(frame)
+    assert set(means.nodes) == {20, 24}
+    hit = means[(means.measure == "hit_ratio") & (means.system == "vinifera")]
+    assert (hit.seeds == 2).all()
+    pair = differences_of(frame)
+    assert set(pair["first"] + pair["second"]) == {"vinifera" + "baseline"}
+    with pytest.raises(SimulationError, match="expected all that is varied"):
+        means_of(frame, by=[])
+    with pytest.raises(SimulationError, match="by is 'depth', expected columns"):
+        means_of(frame, by=["depth"])
+    assert isinstance(frame, pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [({"noodles": [1]}, "noodles"), ({"nodes": []}, "grid.nodes"), ({"nodes": [-1]}, "nodes")],
+)
+def test_an_impossible_sweep_is_refused_before_anything_runs(
+    file: Path, grid: dict[str, list[int]], message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        sweep(file.parent / "base.toml", seeds=[1], grid=grid)
+
+
+def test_the_notebook_runs_and_draws(tmp_path: Path) -> None:
+    figure = tmp_path / "friends.png"
+    script = ROOT / "examples" / "notebook" / "sweep.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "2", str(figure)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "vinifera (vinifera.friend_links=2)" in done.stdout
+    assert figure.read_bytes().startswith(b"\x89PNG")

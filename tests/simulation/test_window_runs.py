@@ -1,0 +1,222 @@
+"""Whole runs under the windows engine: the same result however many threads share them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.windows.window_engine import WindowEngine
+from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.running import driver
+from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.studies.worlds.network import Link
+from support.checkout import ROOT
+
+ROUNDS = 24
+ROUND_S = 60.0
+
+
+def scenario(preset: str = "resilient", latency_s: float = 5.0) -> Scenario:
+    """A small run through the flash crowd of the bundled trace, over bad links."""
+    return Scenario(
+        name="windows",
+        nodes=150,
+        rounds=ROUNDS,
+        round_s=ROUND_S,
+        seed=5,
+        engine="event",
+        systems=(System(name=preset, preset=preset),),
+        subscriptions=Subscriptions(attributes=2, width=0.3),
+        events=Events(per_round=2, warm_up_rounds=3),
+        churn=Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
+        network=Link(
+            latency="uniform",
+            latency_s=latency_s,
+            loss=0.01,
+            duplication=0.01,
+            event_capacity=40,
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def alone() -> RunRecord:
+    """The run on one thread that all others have to equal."""
+    return simulate(scenario(), threads=1)
+
+
+@pytest.mark.slow
+def test_the_run_is_worth_comparing(alone: RunRecord) -> None:
+    """It was the windows engine, events were delivered, and nodes came and went."""
+    assert makes(scenario()) is WindowEngine
+    system = alone.systems["resilient"]
+    assert len(system.deliveries["event"]) > 100
+    assert len(set(system.cycles["population"])) > 5
+    assert system.events["uninterested"].any()
+
+
+def makes(run: Scenario) -> type:
+    """Which engine the driver of a scenario makes."""
+    from gossamer.sim.studies.peers.running.system_run import SystemRun
+
+    made = SystemRun(attrs.evolve(run, churn=None), run.systems[0], None)
+    assert isinstance(made.engine, driver.EventDriver)
+    return type(made.engine._engine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_within_a_system_change_nothing(alone: RunRecord, threads: int) -> None:
+    assert result_hash(simulate(scenario(), threads=threads)) == result_hash(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["paper", "kindred", "baseline"])
+def test_every_system_is_the_same_on_two_threads(preset: str) -> None:
+    hashes = {result_hash(simulate(scenario(preset), threads=threads)) for threads in (1, 2)}
+    assert len(hashes) == 1
+
+
+@pytest.mark.slow
+def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other event engine, taking by sender, under the whole protocol and its collector."""
+
+    def wheel(*args: Any, approach: Any, collectors: Any, **options: Any) -> EventEngine:
+        del approach, collectors
+        return EventEngine(*args, by_sender=True, **options)
+
+    monkeypatch.setattr(driver, "WindowEngine", partial(wheel))
+    monkeypatch.setattr(driver.EventDriver, "use_cores", lambda _self, _cores: None)
+    assert result_hash(simulate(scenario(), threads=1)) == result_hash(alone)
+
+
+@pytest.mark.slow
+def test_a_run_interrupted_on_two_threads_goes_on_with_one(
+    tmp_path: Path, alone: RunRecord
+) -> None:
+    def interrupt(_system: str, done: int, _total: int) -> None:
+        if done == ROUNDS // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(scenario(), progress=interrupt, checkpoint=tmp_path, threads=2)
+    resumed = simulate(scenario(), checkpoint=tmp_path, resume=True, threads=1)
+    assert result_hash(resumed) == result_hash(alone)
+
+
+@pytest.mark.slow
+def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -> None:
+    """The ring comes right and all is delivered, as with nodes in turn, but not the same way."""
+    run = Scenario(
+        name="synchronous",
+        nodes=300,
+        rounds=34,
+        engine="synchronous",
+        systems=(System(name="resilient", preset="resilient"),),
+        subscriptions=Subscriptions(attributes=2, width=0.3),
+        events=Events(per_round=2, warm_up_rounds=30),
+    )
+    assert makes(run) is WindowEngine
+    one, two = (simulate(run, threads=threads) for threads in (1, 2))
+    assert result_hash(one) == result_hash(two)
+    cycles = one.systems["resilient"].cycles
+    in_turn = simulate(attrs.evolve(run, engine="cycle")).systems["resilient"].cycles
+    assert cycles["ring_correct"][-1] == in_turn["ring_correct"][-1] == 1.0
+    assert cycles["ring_correct"].tolist() != in_turn["ring_correct"].tolist()
+    events = one.systems["resilient"].events
+    assert events["delivered"].sum() >= 0.95 * events["expected"].sum() > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("latency_s", "engine"),
+    [
+        (ROUND_S / 25, WindowEngine),
+        (ROUND_S / 26, EventEngine),
+    ],
+)
+def test_the_engine_follows_from_the_least_latency(latency_s: float, engine: type) -> None:
+    """Uniform latency is half of its mean at least, and a fiftieth of a round is enough."""
+    assert makes(scenario(latency_s=latency_s)) is engine
+
+
+def world(tmp_path: Path, **network: Any) -> Scenario:
+    """The run between places, over narrow links that are parted and lossy for a while."""
+    places = tmp_path / "places.txt"
+    places.write_text("0 0\n900 100\n300 2000\n1500 1500\n")
+    link = Link(
+        latency="coordinates",
+        coordinates=places,
+        access_s=1.0,
+        up_rate=[40, 4000],
+        down_rate=60,
+        up_queue=1500,
+        down_queue=1500,
+        loss_period=[{"begin_s": 300, "end_s": 500, "loss": 0.3}],
+        partition=[{"begin_s": 600, "end_s": 900, "shares": [0.3]}],
+        **network,
+    )
+    return attrs.evolve(scenario(), network=link)
+
+
+def traffic_of(record: RunRecord) -> dict[str, Any]:
+    """All columns of the traffic of the only system."""
+    (system,) = record.systems.values()
+    assert system.traffic is not None
+    tables = (system.traffic.messages, system.traffic.rounds, system.traffic.nodes)
+    return {name: column.tolist() for table in tables for name, column in table.items()}
+
+
+@pytest.mark.slow
+def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) -> None:
+    run = world(tmp_path)
+    assert makes(run) is WindowEngine
+    one, two = (simulate(run, threads=threads) for threads in (1, 2))
+    assert result_hash(one) == result_hash(two)
+    assert traffic_of(one) == traffic_of(two)
+    fates = one.systems["resilient"].traffic.fates  # type: ignore[union-attr]
+    assert two.systems["resilient"].traffic.fates == fates  # type: ignore[union-attr]
+    assert min(fates[name] for name in ("lost", "parted", "up_overflowed", "down_overflowed")) > 50
+
+
+@pytest.mark.slow
+def test_narrow_links_are_gone_on_with(tmp_path: Path) -> None:
+    run = world(tmp_path)
+
+    def interrupt(_system: str, done: int, _total: int) -> None:
+        if done == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(run, progress=interrupt, checkpoint=tmp_path / "kept", threads=2)
+    resumed = simulate(run, checkpoint=tmp_path / "kept", resume=True, threads=1)
+    whole = simulate(run, threads=1)
+    assert result_hash(resumed) == result_hash(whole)
+    assert traffic_of(resumed) == traffic_of(whole)
+
+
+@pytest.mark.slow
+def test_traffic_adds_up(alone: RunRecord) -> None:
+    """Bytes by message, by round and by node are the same bytes, of whole words."""
+    traffic = alone.systems["resilient"].traffic
+    assert traffic is not None
+    total = traffic.messages["size_bytes"].sum()
+    assert total == traffic.rounds["size_bytes"].sum() == traffic.nodes["sent_bytes"].sum()
+    assert total == traffic.nodes["received_bytes"].sum() > 0
+    assert traffic.messages["count"].sum() == traffic.rounds["messages"].sum()
+    assert (traffic.messages["size_bytes"] >= 32 * traffic.messages["count"]).all()
+    assert (traffic.messages["size_bytes"] % 8 == 0).all()
+    assert {"event", "install", "tman_request"} <= set(traffic.messages["message"].tolist())

@@ -1,0 +1,329 @@
+"""What applications of all kinds do in a campaign of faults, and the accounts of what they got."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+
+import anyio
+import attrs
+import trio
+
+from gossamer.client.errors import (
+    NodeError,
+    NoReplyError,
+    PublicationUncertainError,
+    UnacknowledgedError,
+)
+from gossamer.client.results import LastMark, Payload, ReceivedEvent
+from gossamer.node.local.client import open_client
+from support.member_nodes import MemberNodes
+
+SYMBOLS = ["HPQ", "IBM", "SAP", "XYZ"]
+# Requests are the events from this price on.
+REQUESTS_FROM = 900
+GROUP = 'symbol in ["IBM", "SAP"] and price < 900'
+ALL = f"price < {REQUESTS_FROM}"
+# Longer than any node is away.
+FOREVER_S = 1e6
+REQUEST_S = 30.0
+# From when on what a worker has acknowledged is known to others, and after how long a peer that was
+# away or cut off counts as one of the group again.
+TOLD_S, REJOINED_S = 3.0, 30.0
+
+
+@attrs.frozen
+class Published:
+    """An event that was acknowledged.
+
+    Attributes:
+        price, symbol: its values.
+        publisher: key of the peer that published it, as text.
+        at: when it was acknowledged, of trio's clock.
+        is_last: whether it is kept as the last value of its symbol.
+    """
+
+    price: int
+    symbol: str
+    publisher: str
+    at: float
+    is_last: bool
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether it is among what the workers share."""
+        return self.symbol in ("IBM", "SAP")
+
+
+@attrs.frozen
+class Dealing:
+    """A worker has dealt with an event.
+
+    Attributes:
+        at: key of the worker's peer.
+        got, done: when, of trio's clock.
+    """
+
+    at: int
+    got: float
+    done: float
+
+
+@attrs.define
+class Fault:
+    """A peer crashed, restarted, or was cut off.
+
+    Attributes:
+        began, ended: of trio's clock; infinite while it lasts.
+    """
+
+    key: int
+    began: float
+    ended: float = float("inf")
+
+
+@attrs.define(eq=False)
+class Reader:
+    """An application that takes all events but requests.
+
+    Attributes:
+        key: of its node.
+        name: that it has, "" for none.
+        ordered: whether it wants order.
+        got: what it was handed.
+    """
+
+    key: int
+    name: str = ""
+    ordered: bool = False
+    got: list[ReceivedEvent] = attrs.field(factory=list)
+    ids: set[str] = attrs.field(factory=set)
+
+    async def run(self, crowd: MemberNodes, *, task_status: trio.TaskStatus[None]) -> None:
+        """Take events, over restarts of the node."""
+        opened = open_client(
+            crowd.address(self.key),
+            self.name or None,
+            ordered=self.ordered,
+            patience_s=FOREVER_S,
+        )
+        async with opened as client:
+            await client.subscribe("all", ALL)
+            task_status.started()
+            async for event in client.events:
+                self.got.append(event)
+                self.ids.add(event.id)
+                if self.name and self.ordered:
+                    await client.settle(event)
+                elif self.name:
+                    await client.acknowledge(event)
+
+    def repeated(self) -> list[str]:
+        """What came more than once."""
+        return [event for event, times in Counter(one.id for one in self.got).items() if times > 1]
+
+    def out_of_order(self) -> list[str]:
+        """What came after a later event of its publisher without being called late."""
+        found, newest = [], dict[str, float]()
+        for event in self.got:
+            if event.late:
+                continue
+            if event.published_at <= newest.get(event.publisher, 0.0):
+                found.append(event.id)
+            newest[event.publisher] = max(event.published_at, newest.get(event.publisher, 0.0))
+        return found
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A request.
+
+    Attributes:
+        began: when, of trio's clock.
+        repliers: keys of the peers whose replies came, as text.
+    """
+
+    price: int
+    began: float
+    repliers: list[str] | None = None
+
+
+@attrs.define(eq=False)
+class Campaign:
+    """Applications of a cluster, and what came of what they did.
+
+    Attributes:
+        published: by id, what was acknowledged.
+        unknown: how many events were not acknowledged, or nobody knows.
+        readers: the applications that read.
+        dealt: by event, what workers did.
+        taken: by the key of a replier's peer, how often it got the request of each price.
+        asked: the requests whose time is over.
+        faults: what happened to peers.
+        stopping: whether nothing new is published.
+    """
+
+    crowd: MemberNodes
+    draws: random.Random
+    published: dict[str, Published] = attrs.field(factory=dict)
+    unknown: int = 0
+    readers: list[Reader] = attrs.field(factory=list)
+    dealt: dict[str, list[Dealing]] = attrs.field(factory=dict)
+    taken: dict[int, Counter[float]] = attrs.field(factory=dict)
+    asked: list[Asked] = attrs.field(factory=list)
+    faults: list[Fault] = attrs.field(factory=list)
+    quit: int = 0
+    stopping: bool = False
+
+    # Applications
+
+    async def publish(self, key: int, pause_s: float) -> None:
+        """Publish at one node until `stopping`."""
+        draws = random.Random(self.draws.random())
+        async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
+            while not self.stopping:
+                price, symbol = draws.randrange(REQUESTS_FROM), draws.choice(SYMBOLS)
+                is_last = draws.random() < 0.2
+                mark = LastMark("symbol") if is_last else None
+                try:
+                    event = await client.publish({"price": price, "symbol": symbol}, last=mark)
+                except (UnacknowledgedError, PublicationUncertainError):
+                    self.unknown += 1
+                else:
+                    at = trio.current_time()
+                    self.published[event] = Published(price, symbol, client.peer, at, is_last)
+                await trio.sleep(draws.uniform(0, 2 * pause_s))
+
+    async def work(self, key: int, *, task_status: trio.TaskStatus[None]) -> None:
+        """Deal with events of the group, one after another."""
+        draws = random.Random(self.draws.random())
+        async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
+            await client.join("work", GROUP, "workers")
+            task_status.started()
+            async for event in client.events:
+                got = trio.current_time()
+                await trio.sleep(draws.uniform(0, 0.3))
+                dealing = Dealing(key, got, trio.current_time())
+                self.dealt.setdefault(event.id, []).append(dealing)
+                await client.settle(event)
+
+    async def quit_work(self, keys: list[int]) -> None:
+        """Now and then a worker takes an event and leaves without a word about it."""
+        draws = random.Random(self.draws.random())
+        while not self.stopping:
+            await trio.sleep(draws.uniform(2, 20))
+            with suppress(NodeError, anyio.EndOfStream), trio.move_on_after(10):
+                address = self.crowd.address(draws.choice(keys))
+                async with open_client(address, patience_s=0) as client:
+                    await client.join("work", GROUP, "workers")
+                    await client.events.receive()
+                    self.quit += 1
+
+    async def reply(self, key: int, *, task_status: trio.TaskStatus[None]) -> None:
+        """Reply to all requests, by a name."""
+        taken = self.taken.setdefault(key, Counter())
+        address = self.crowd.address(key)
+        async with open_client(address, f"replier {key}", patience_s=FOREVER_S) as client:
+            await client.subscribe("requests", f"price >= {REQUESTS_FROM}")
+            task_status.started()
+            async for event in client.events:
+                price = float(event.values["price"])
+                taken[price] += 1
+                with suppress(NodeError):  # nobody waits any more, or the node goes down
+                    await client.reply(event.request, Payload(str(price).encode()))
+                await client.acknowledge(event)
+
+    async def request(self, key: int) -> None:
+        """Request until `stopping`, waiting for more replies than can come."""
+        async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
+            for price in range(REQUESTS_FROM, 1000):
+                if self.stopping:
+                    return
+                asked = Asked(price, trio.current_time())
+                try:
+                    replies = await client.request(
+                        {"price": price, "symbol": "IBM"},
+                        timeout_s=REQUEST_S,
+                        replies=len(self.taken) + 1,
+                    )
+                    assert {one.payload.data for one in replies} == {str(float(price)).encode()}
+                    asked.repliers = [one.replier for one in replies]
+                except NoReplyError:
+                    asked.repliers = []
+                except (UnacknowledgedError, PublicationUncertainError):
+                    pass
+                self.asked.append(asked)
+
+    # Accounts
+
+    def missing(self, before: float) -> dict[str, set[str]]:
+        """By reader, or the group, what was acknowledged until then and has not come."""
+        due = {event for event, one in self.published.items() if one.at <= before}
+        lacking = {f"{one.name or 'unnamed'}": due - one.ids for one in self.readers}
+        of_group = {event for event in due if self.published[event].is_of_group}
+        lacking["workers"] = of_group - set(self.dealt)
+        return {name: events for name, events in lacking.items() if events}
+
+    def is_quiet(self, keys: Iterable[int], begins: float, ends: float) -> bool:
+        """Whether nothing happened to these peers in that time."""
+        chosen = set(keys)
+        return not any(
+            one.key in chosen and one.began <= ends and begins <= one.ended + REJOINED_S
+            for one in self.faults
+        )
+
+    def dealt_twice(self) -> dict[str, list[Dealing]]:
+        """What was dealt with more than once, and not because a worker's peer failed."""
+        found = {}
+        for event, dealings in self.dealt.items():
+            good = [one for one in dealings if self.is_quiet([one.at], one.got, one.done + TOLD_S)]
+            if len(good) > 1:
+                found[event] = dealings
+        return found
+
+    def wrong_replies(self) -> list[Asked]:
+        """Requests that somebody replied to twice, or not though nothing was in its way."""
+        expected = sorted(f"{key:016x}" for key in self.taken)
+        return [
+            one
+            for one in self.asked
+            if one.repliers is not None
+            and (
+                len(set(one.repliers)) < len(one.repliers)
+                or (
+                    self.is_quiet(self.crowd.members, one.began, one.began + REQUEST_S)
+                    and sorted(one.repliers) != expected
+                )
+            )
+        ]
+
+    def forged_names(self) -> list[str]:
+        """Events that came under another publisher's name."""
+        return [
+            event.id
+            for reader in self.readers
+            for event in reader.got
+            if event.id in self.published and self.published[event.id].publisher != event.publisher
+        ]
+
+    def outdated(self, values: dict[str, str]) -> dict[str, str]:
+        """Of the last values by symbol, given by their ids, those that are not the newest."""
+        times = {event.id: event.published_at for one in self.readers for event in one.got}
+        found = {}
+        for event, one in self.published.items():
+            if one.is_last and times[event] > times.get(values.get(one.symbol, ""), 0.0):
+                found[one.symbol] = event
+        return found
+
+    def summary(self) -> str:
+        """The numbers, for people."""
+        again = sum(len(dealings) - 1 for dealings in self.dealt.values())
+        late = sum(event.late for one in self.readers for event in one.got)
+        return (
+            f"{len(self.published)} events acknowledged, {self.unknown} not; "
+            f"{len(self.dealt)} dealt with by workers, {again} of them again; "
+            f"{self.quit} workers quit; {len(self.asked)} requests; {late} events late; "
+            f"{len(self.faults)} failures of peers"
+        )

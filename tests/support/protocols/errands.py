@@ -1,0 +1,130 @@
+"""A protocol that does a bit of everything: rules, over Newscast and a protocol of its own."""
+
+from typing import Any
+
+from gossamer.sim.custom import (
+    Message,
+    Protocol,
+    Sampler,
+    Timer,
+    column,
+    control,
+    draw,
+    draw_float,
+    initialiser,
+    items,
+    layer,
+    measure,
+    observer,
+    random_peer,
+    seconds,
+    setting,
+)
+
+
+class Heard(Message, size_bytes=4):
+    """Says that a node lives."""
+
+
+class Errand(Message):
+    """Something to do, and who has had it before."""
+
+    weight: float
+    urgent: bool
+    hops: int
+    seen: Any = items(4)
+
+
+class Reminder(Message, size_bytes=0):
+    """To oneself: pass the errand on."""
+
+    hops: int
+
+
+class Hearts(Protocol):
+    """Nodes tell a fixed neighbour that they live."""
+
+    every_s: float = 0.7
+
+    beats = column(int)
+
+    beat = Timer(seconds="every_s", jitter=0.2)
+
+    def on_beat(self, me, net):
+        Heard.send(net, (me + 1) % self.nodes)
+
+    def on_heard(self, me, net, sender):
+        self.beats[me] += 1
+
+
+class Errands(Protocol):
+    """Errands wander from peer to peer."""
+
+    patience: int = setting(3, low=1, high=50)
+    wait_s: float = 0.25
+
+    peers = Sampler("newscast", view_size=8)
+    hearts = layer(Hearts, every_s=0.9)
+
+    done = column(int)
+    started = column(int)
+    returned = column(int)
+    last_s = column(float)
+    weight = column(float)
+    trail = column(int, 4, initial=-1)
+    length = column(int)
+
+    begin = Timer(rounds=2, phase=0.5)
+
+    @initialiser
+    def weigh(self, run):
+        self.weight[:] = 1.5
+
+    def on_start(self, me, net, contact):
+        self.started[me] += 1
+
+    def on_begin(self, me, net):
+        if draw_float(self, me) < 0.5:
+            peer = random_peer(self.peers, me, draw(self, me))
+            if peer >= 0:
+                Errand.send(net, peer, self.weight[me], True, 1, self.trail[me, :0])
+
+    def on_errand(self, me, net, sender, weight, urgent, hops, seen):
+        self.done[me] += 1
+        self.last_s[me] = seconds(net)
+        self.weight[me] = (self.weight[me] + weight) / 2
+        self.length[me] = min(len(seen), 3) + 1
+        for i in range(self.length[me] - 1):
+            self.trail[me, i] = seen[len(seen) - self.length[me] + 1 + i]
+        self.trail[me, self.length[me] - 1] = sender
+        if hops < self.patience:
+            Reminder.after(net, self.wait_s * (1 + self.hearts.beats[me] % 3), hops)
+
+    def on_reminder(self, me, net, sender, hops):
+        peer = random_peer(self.peers, me, draw(self, me))
+        if peer >= 0:
+            Errand.send(
+                net, peer, self.weight[me], False, hops + 1, self.trail[me, : self.length[me]]
+            )
+
+    def on_unreachable(self, me, net, to, kind):
+        if kind == Errand.kind:
+            self.returned[me] += 1
+
+    @control(once=6)
+    def crash_some(self, run):
+        run.crash(range(0, len(run.nodes), 5))
+
+    @control(begin=9, every=2)
+    def bring_one_back(self, run):
+        run.start([(run.round - 9) * 5 % len(run.nodes)])
+
+    @observer(begin=20)
+    def end(self, run):
+        if self.done.min() > 2:
+            run.stop("everybody has done something")
+
+    @measure("errands done")
+    def done_mean(self, run):
+        """Errands that a node has done, on average."""
+        return self.done.mean()

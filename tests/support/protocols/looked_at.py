@@ -1,0 +1,89 @@
+"""A protocol that says who knows whom: a ring that all are told of, and what a sampler knows."""
+
+from gossamer.sim.custom import (
+    Message,
+    Node,
+    Protocol,
+    Sampler,
+    Timer,
+    column,
+    draw,
+    initialiser,
+    links_in,
+    measure,
+    random_peer,
+)
+
+
+class Hello(Message, size_bytes=8):
+    """Nothing but itself."""
+
+    turn: int
+
+
+class Ring(Protocol):
+    """Rules, with a column of who comes next."""
+
+    stride: int = 1
+
+    peers = Sampler("newscast", view_size=6)
+    heard = column(int)
+    successor = column(int, initial=-1)
+    say = Timer(rounds=1)
+
+    @initialiser
+    def close(self, run):
+        count = len(self.successor)
+        self.successor[:] = [(row + self.stride) % count for row in range(count)]
+
+    def on_say(self, me, net):
+        peer = random_peer(self.peers, me, draw(self, me))
+        if peer >= 0:
+            Hello.send(net, peer, 1)
+
+    def on_hello(self, me, net, sender, turn):
+        self.heard[me] += turn
+
+    @measure("heard", better="higher")
+    def heard_by_all(self, run):
+        """What was heard."""
+        return self.heard.mean()
+
+    def overlay(self, run):
+        """The ring."""
+        return {"ring": links_in(self.successor)}
+
+
+class RingOfNodes(Node):
+    """The same as objects."""
+
+    say = Timer(rounds=1)
+
+    def __init__(self):
+        self.heard = 0
+
+    def on_say(self):
+        self.send((self.me + 1) % self.nodes, Hello(1))
+
+    def on_hello(self, sender, message):
+        self.heard += message.turn
+
+    @measure("heard", better="higher")
+    def heard_by_all(cls, run):
+        """What was heard."""
+        return sum(node.heard for node in run.nodes) / len(run.nodes)
+
+    @classmethod
+    def overlay(cls, run):
+        """The ring."""
+        count = len(run.nodes)
+        return [(row, (row + 1) % count) for row in range(count)]
+
+
+class Wrong(RingOfNodes):
+    """Says what cannot be."""
+
+    @classmethod
+    def overlay(cls, run):
+        """A node that there is not."""
+        return [(0, len(run.nodes))]

@@ -1,0 +1,88 @@
+"""A node with a real local socket in a thread of its own, for clients of any event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import trio
+from attrs import define, field
+
+from support.local_nodes import LocalNode
+from support.loopback_peer import IBM
+from support.waiting import PATIENCE_S
+
+
+def quote(price: float) -> dict[str, object]:
+    """An event of the node's schema."""
+    return {**IBM, "price": price}
+
+
+@define(eq=False)
+class ThreadedNode:
+    """A node that is started and stopped from outside; its peer outlives it.
+
+    Attributes:
+        node: what runs; used from its own thread only while that runs.
+    """
+
+    node: LocalNode
+    _thread: threading.Thread | None = None
+    _up: threading.Event = field(factory=threading.Event)
+    _token: trio.lowlevel.TrioToken | None = None
+    _scope: trio.CancelScope | None = None
+
+    def start(self) -> None:
+        """Start it, and return once its socket is open."""
+        self._up.clear()
+        self._thread = threading.Thread(target=trio.run, args=(self._serve,))
+        self._thread.start()
+        assert self._up.wait(PATIENCE_S), "the node did not start"
+
+    def stop(self) -> None:
+        """Stop it, and return once it is gone."""
+        if self._thread is not None and self._token is not None and self._scope is not None:
+            self._token.run_sync_soon(self._scope.cancel)
+            self._thread.join(PATIENCE_S)
+            assert not self._thread.is_alive(), "the node did not stop"
+        self._thread = None
+
+    def restart(self) -> None:
+        """Stop it and start it again."""
+        self.stop()
+        self.start()
+
+    def publish(self, price: float) -> None:
+        """Publish at the node's peer, as if the event had come from another one."""
+        assert self._token is not None
+        trio.from_thread.run(self.node.peer.publish, quote(price), trio_token=self._token)
+
+    def until_publishing(self, count: int) -> None:
+        """Wait until so many publications are held up; see `LoopbackPeer.hold`."""
+        assert self._token is not None
+        peer = self.node.peer
+
+        async def wait() -> None:
+            await peer.changes.until(lambda: peer.waiting == count)
+
+        trio.from_thread.run(wait, trio_token=self._token)
+
+    async def _serve(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with trio.CancelScope() as self._scope:
+            async with self.node.running():
+                self._up.set()
+                await trio.sleep_forever()
+
+
+@contextmanager
+def threaded_node(folder: Path) -> Iterator[ThreadedNode]:
+    """A node in ``folder`` that runs, and is stopped at the end."""
+    node = ThreadedNode(LocalNode(folder))
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()

@@ -1,0 +1,185 @@
+"""An overlay in memory delivers what brokers promise, and says in a sentence what is wrong."""
+
+from __future__ import annotations
+
+import doctest
+import runpy
+
+import pytest
+
+import gossamer.brokers
+from gossamer.brokers import (
+    Advertise,
+    Attach,
+    ConfigError,
+    Id,
+    LocalOverlay,
+    ProtocolError,
+    Publish,
+    Refuse,
+    Subscribe,
+    TreeBroker,
+    TreeSettings,
+    Unsubscribe,
+    client,
+    parse,
+)
+from support.checkout import ROOT
+
+ROW = [("A", "B"), ("B", "C")]
+
+
+def test_the_module_shows_how_to_begin() -> None:
+    found = doctest.testmod(gossamer.brokers)
+    assert found.attempted > 5
+    assert found.failed == 0
+
+
+def test_the_module_has_what_it_says_it_has() -> None:
+    assert sorted(gossamer.brokers.__all__) == sorted(set(gossamer.brokers.__all__))
+    for name in gossamer.brokers.__all__:
+        assert getattr(gossamer.brokers, name) is not None
+
+
+def test_the_example_prints_what_arrives(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "embedding" / "local_overlay.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == [
+        "[(('cheap',), 81.5)]",
+        "while the link is down: 0",
+        "afterwards: [99]",
+    ]
+
+
+def test_time_passes_by_links_and_only_when_it_is_told_to() -> None:
+    overlay = LocalOverlay(ROW, latency=250)
+    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    one.advertise("x >= 0")
+    begun = overlay.now
+    overlay.settle()
+    assert overlay.now - begun == 500
+    other.subscribe(parse("x > 3"))
+    overlay.settle()
+    published = one.publish({"x": 4})
+    assert other.take() == []
+    at = overlay.now
+    overlay.run(499)
+    assert other.take() == []
+    overlay.run(1)
+    (delivery,) = other.take()
+    assert (delivery.id, delivery.at, delivery.labels) == (published, at + 500, ("s1",))
+    assert other.take() == []
+    overlay.run(1_000_000)
+    assert overlay.now == at + 500 + 1_000_000
+
+
+def test_nothing_is_lost_or_comes_twice_however_often_a_link_breaks() -> None:
+    overlay = LocalOverlay(ROW)
+    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    one.advertise("present(x)")
+    overlay.settle()
+    other.subscribe("x >= 0")
+    overlay.settle()
+    for x in range(12):
+        one.publish({"x": x})
+        overlay.run(700)
+        if x % 3 == 0:
+            overlay.break_link("B", "C")
+        if x % 3 == 1:
+            overlay.restore_link("B", "C")
+    overlay.settle()
+    assert [delivery.values["x"] for delivery in other.take()] == list(range(12))
+
+
+def test_whoever_leaves_takes_everything_back() -> None:
+    overlay = LocalOverlay(ROW)
+    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    label = one.advertise("present(x)")
+    overlay.settle()
+    wanted = other.subscribe("x >= 0")
+    other.subscribe("x >= 5")
+    overlay.settle()
+    other.unsubscribe(wanted)
+    overlay.settle()
+    other.detach()
+    one.unadvertise(label)
+    one.detach()
+    overlay.settle()
+    for broker in overlay.brokers.values():
+        sizes = broker.sizes()
+        assert (sizes.subscriptions, sizes.advertisements, sizes.clients) == (0, 0, 0)
+    overlay.attach("other", "C")
+
+
+def test_an_overlay_may_be_one_broker() -> None:
+    overlay = LocalOverlay([], TreeSettings(), brokers=["alone"])
+    one = overlay.attach("one", "alone")
+    one.advertise("present(x)")
+    one.subscribe("x == 1")
+    one.publish({"x": 1})
+    assert [delivery.values["x"] for delivery in one.take()] == [1]
+
+
+def test_the_same_calls_give_the_same_deliveries() -> None:
+    def deliveries() -> list[object]:
+        overlay = LocalOverlay([*ROW, ("B", "D"), ("D", "E")])
+        clients = {name: overlay.attach(name, name) for name in overlay.brokers}
+        for one in clients.values():
+            one.advertise("present(x)")
+        overlay.settle()
+        for place, one in enumerate(clients.values()):
+            one.subscribe(f"x >= {place}")
+        for x in range(6):
+            for one in clients.values():
+                one.publish({"x": x})
+            overlay.run(300)
+        overlay.settle()
+        return [one.take() for one in clients.values()]
+
+    assert deliveries() == deliveries()
+
+
+def test_what_a_broker_refuses_is_raised_and_nothing_has_changed() -> None:
+    overlay = LocalOverlay(ROW)
+    one = overlay.attach("one", "A")
+    with pytest.raises(ProtocolError, match="has no advertisement that allows x = 1"):
+        one.publish({"x": 1})
+    one.advertise("x > 0", "mine")
+    with pytest.raises(ProtocolError, match="'mine'"):
+        one.advertise("x > 0", "mine")
+    assert len(overlay.brokers["A"].advertisements()) == 1
+
+
+def test_an_overlay_that_cannot_be_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ConfigError, match=r"links is \('C', 'A'\), expected links without a cycle"):
+        LocalOverlay([*ROW, ("C", "A")])
+    with pytest.raises(ConfigError, match="latency is -1, expected 0 microseconds or more"):
+        LocalOverlay(ROW, latency=-1)
+    overlay = LocalOverlay(ROW)
+    overlay.attach("one", "A")
+    with pytest.raises(ConfigError, match="broker is 'Z', expected one of A, B, C"):
+        overlay.attach("one", "Z")
+    with pytest.raises(ConfigError, match="name is 'one', expected one that no client of broker A"):
+        overlay.attach("one", "A")
+    with pytest.raises(ConfigError, match=r"link is \('A', 'C'\), expected a working link"):
+        overlay.break_link("A", "C")
+    with pytest.raises(ConfigError, match="expected an interrupted link"):
+        overlay.restore_link("A", "B")
+
+
+def test_a_broker_says_what_it_calls_what_it_was_asked() -> None:
+    broker = TreeBroker("A", TreeSettings())
+    ada = client("ada")
+    assert broker.handle(0, ada, Attach()).id is None
+    for message, number in (
+        (Advertise("a", parse("present(x)")), 1),
+        (Subscribe("s", parse("x > 3")), 2),
+        (Publish({"x": 4}), 3),
+    ):
+        assert broker.handle(0, ada, message).id == Id("A", number)
+    assert [one.id for one in broker.subscriptions()] == [Id("A", 2)]
+    refused = broker.handle(0, ada, Publish({"y": 4}))
+    assert isinstance(refused[0], Refuse)
+    assert refused.id is None
+    assert broker.handle(0, ada, Unsubscribe("s")).id is None
+    held = (("s", parse("x > 3")),)
+    assert broker.handle(0, client("bob"), Attach(held)).id is None
