@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,6 +33,8 @@ RATE = 10
 BEFORE_S, RECOVERY_S, AFTER_S = 3.0, 10.0, 5.0
 # Part of what is published during a flood that may go unacknowledged, on a busy machine.
 LOST = 0.1
+# For how long peers stand still while they, or others, are flooded.
+STILL_S = 2.0
 # Publications that a greedy application does not wait for.
 AT_ONCE = 300
 
@@ -121,6 +124,14 @@ class Run:
         await until(lambda: acknowledged <= set(self.got))
         assert len(self.got) == len(set(self.got))
 
+    async def stand_still(self, names: Sequence[str]) -> None:
+        """Stop peers for a moment."""
+        for name in names:
+            self.fleet.send(name, signal.SIGSTOP)
+        await trio.sleep(STILL_S)
+        for name in names:
+            self.fleet.send(name, signal.SIGCONT)
+
     async def calm(self) -> None:
         """Wait until no peer is overloaded any more."""
         for name in self.fleet.names[:3]:
@@ -171,12 +182,18 @@ async def a_run(fleet: Fleet, *publishers: int) -> AsyncIterator[Run]:
 async def test_a_member_that_floods_neither_stops_nor_loses_events_of_others(
     fleet: Fleet, targets: int
 ) -> None:
-    """It floods all peers, or one, which passes its events on and is not held to account for it."""
+    """It floods all peers, or one, which passes its events on and is not held to account for it.
+
+    A peer takes no more from a connection than it can deal with; so the others stand still for a
+    moment, and what waits for them is more than there is room for, however fast anybody is.
+    """
     flooder = Flooder.of_folder(fleet.folder(fleet.names[3]))
     async with a_run(fleet, 0) as run:
         begin = trio.current_time()
         with trio.move_on_after(FLOOD_S):
-            await flooder.flood(*where_to_reach(fleet)[:targets])
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(flooder.flood, *where_to_reach(fleet)[:targets])
+                await run.stand_still(fleet.names[1:3])
         await run.judge(begin, trio.current_time())
         print(f"{flooder.sent} events flooded, {flooder.answered} copies answered")
         assert flooder.sent > 10 * RATE * FLOOD_S, "that is no flood"

@@ -79,7 +79,7 @@ def test_every_array_of_a_state_has_a_row_for_each_peer() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
 def test_no_step_touches_a_foreign_row(sampler: str) -> None:
-    seed = 4
+    seed = 1
     settings = config.resilient(
         NODES,
         attributes=2,
@@ -88,6 +88,7 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
         guest_links=1,
         move_rounds=2,
         acknowledged_hops=4,
+        ring_offers=True,
         view_size=4,
         shuffle_length=2,
         event_memory=4,

@@ -128,14 +128,16 @@ class Flooder:
         with suppress(TransportBroken, TransportClosed):
             await connection.send(self.introduction())
             while True:
-                for _ in range(TURN):
-                    await connection.send(self.event())
-                    self.sent += 1
+                await connection.send(self._turn())
+                self.sent += TURN
                 await trio.lowlevel.checkpoint()
 
     async def _on_frame(self, frame: Frame) -> None:
         if frame["type"] == "record" and frame["kind"] == STORED:
             self.answered += 1
+
+    def _turn(self) -> bytes:
+        return b"".join(self.event() for _ in range(TURN))
 
     def event(self) -> bytes:
         """The frames of one event."""
