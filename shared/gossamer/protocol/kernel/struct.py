@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,6 +24,8 @@ WORD_BYTES = 8
 # Names of attributes that the compiler takes for a method of arrays, whatever has them.
 _TAKEN_BY_COMPILER = frozenset({"view"})
 _LARGEST = (1 << 63) - 1
+# Held while a block is made; structs that hold others make theirs as well.
+_making_block = threading.RLock()
 _READABLE = "a NumPy array, a number, a struct, or a tuple of such"
 
 
@@ -180,10 +183,16 @@ class Struct:
         return self._rows is not None and name in self._rows.columns
 
     def block_address(self) -> int:
-        """Address of the block that compiled code reads; the block lives as long as the struct."""
-        if self._block is None:
-            self._block = np.array([word.value for word in self._words()], np.int64)
-            self._address = int(self._block.ctypes.data)
+        """Address of the block that compiled code reads; the block lives as long as the struct.
+
+        Any thread may ask. The address is written last: who sees one sees that of a block that
+        stays.
+        """
+        if self._address == 0:
+            with _making_block:
+                if self._address == 0:
+                    self._block = np.array([word.value for word in self._words()], np.int64)
+                    self._address = int(self._block.ctypes.data)
         return self._address
 
     def specialise_for_sizes(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -174,3 +177,24 @@ def test_a_struct_for_another_thread_has_the_same_rows_and_scratch_of_its_own() 
     assert (other.bench.words[2], other.bench.pair[0][2]) == (7, 8)
     for copy in (other.spare, other.bench.words, other.bench.pair[0]):
         assert copy.ctypes.data % 64 == 0
+
+
+def test_threads_that_ask_at_once_for_the_block_of_a_struct_are_told_the_same() -> None:
+    """One that came between was told address 0 once, and read the memory there."""
+    benches = [Bench(words=np.arange(3), pair=(np.arange(3), 4)) for _ in range(2000)]
+    begin = Barrier(4)
+
+    def ask() -> list[int]:
+        begin.wait()
+        return [bench.block_address() for bench in benches]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(ask) for _ in range(4)]
+            first, *others = [one.result() for one in asked]
+    finally:
+        sys.setswitchinterval(interval)
+    assert 0 not in first
+    assert all(one == first for one in others)
