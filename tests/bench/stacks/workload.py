@@ -1,0 +1,82 @@
+"""What all stacks are given to do: who subscribes to which topics, and what is published when."""
+
+from __future__ import annotations
+
+import random
+from string import ascii_uppercase
+
+from attrs import field, frozen
+
+SEED = 1
+LETTERS = 4  # of a topic's name
+LEAST_BYTES = 32  # of an event, which begins with its number and a time
+
+
+@frozen
+class Workload:
+    """Peers and events.
+
+    Attributes:
+        peers, processes: so many peers in so many processes, shared out evenly.
+        topics, matches: so many topics, each with so many subscribers, drawn at random.
+        rate, seconds: so many events a second for so long; then as many as a burst.
+        bytes_each: of an event's payload.
+        window: events of a peer that may wait to be taken at a time, in a burst.
+    """
+
+    peers: int = 40
+    processes: int = 8
+    topics: int = 20
+    matches: int = 10
+    rate: float = 200.0
+    seconds: float = 10.0
+    bytes_each: int = 250
+    window: int = 10
+    names: tuple[str, ...] = field(init=False)
+    subscribers: dict[str, tuple[int, ...]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._check()
+        draws = random.Random(SEED)
+        names: dict[str, None] = {}
+        while len(names) < self.topics:
+            names["".join(draws.choices(ascii_uppercase, k=LETTERS))] = None
+        drawn = {name: tuple(draws.sample(range(self.peers), self.matches)) for name in names}
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "subscribers", drawn)
+
+    def _check(self) -> None:
+        """Raises `ValueError` in a sentence on what cannot be."""
+        for name in ("processes", "topics", "matches", "rate", "seconds", "window"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is to be above 0, not {getattr(self, name)}")
+        if self.peers < 2:
+            raise ValueError(f"at least 2 peers are needed, not {self.peers}")
+        if self.processes > self.peers:
+            raise ValueError(f"{self.peers} peers do not fill {self.processes} processes")
+        if self.matches > self.peers:
+            raise ValueError(f"{self.peers} peers cannot make {self.matches} matches of an event")
+        if self.events < 1:
+            raise ValueError(f"{self.rate} events a second for {self.seconds} s are none")
+        if self.bytes_each < LEAST_BYTES:
+            raise ValueError(f"an event takes at least {LEAST_BYTES} bytes, not {self.bytes_each}")
+
+    @property
+    def events(self) -> int:
+        """How many are published steadily, and as many in the burst."""
+        return round(self.rate * self.seconds)
+
+    def shares(self) -> list[list[int]]:
+        """The peers of each process."""
+        return [
+            [peer for peer in range(self.peers) if peer * self.processes // self.peers == process]
+            for process in range(self.processes)
+        ]
+
+    def wanted(self, peer: int) -> list[str]:
+        """The topics to which a peer subscribes."""
+        return [name for name in self.names if peer in self.subscribers[name]]
+
+    def topic_of(self, number: int) -> str:
+        """The topic of an event: all in turn, each from another publisher the next time."""
+        return self.names[(number + number // self.peers) % self.topics]
