@@ -25,7 +25,7 @@ import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ from gossamer.sim.bench.benchmarks import machine
 SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2)
 SMALL_ROUND_S = 0.2
 RUNS = 3
-TERMINATED = 128 + signal.SIGTERM
 
 
 @define(eq=False)
@@ -107,14 +106,24 @@ def print_table(rows: Sequence[Row]) -> None:
         first, *rest = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         print("  ".join((first, *(cell.strip().rjust(len(cell)) for cell in rest))))
     for row in rows:
+        print(*(f"{row.stack.title}: {words}." for words in _remarks(row)), sep="\n")
+
+
+def _remarks(row: Row) -> Iterator[str]:
+    """What is to be known of a stack beside its figures."""
+    if row.runs:
+        told = medians(row.runs)
         versions = ", ".join(f"{name} {number}" for name, number in row.stack.versions.items())
-        if row.runs:
-            print(f"{row.stack.title}: {versions}. Taken means: {row.stack.published}.")
-            if medians(row.runs)["settled_s"] is None:
-                print(f"{row.stack.title}: events were lost before the streams began, too.")
-        for reason in row.failures:
-            what = "a run failed" if row.runs else "left out"
-            print(f"{row.stack.title}: {what}: {reason}.")
+        yield f"{versions}; a publication is taken when {row.stack.published}"
+        if told["settled_s"] is None:
+            yield "events were lost before the streams began, too"
+        for phase in (told["steady"], told["burst"]):
+            if phase["false"]:
+                yield f"{phase['false']:,} deliveries were to those who did not want them"
+            for reason, events in phase["refused"].items():
+                yield f"{events:,} events were not taken: {reason}"
+    for reason in row.failures:
+        yield f"{'a run failed' if row.runs else 'left out'}: {reason}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -151,9 +160,15 @@ def _say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
+def _end(number: int, _: object) -> None:
+    """Leave all blocks, so that all processes are ended."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Measure, print and write."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that processes are ended
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -182,6 +197,13 @@ def main() -> None:
         workload = attrs.evolve(SMALL if given.small else Workload(), **changes)
     except ValueError as error:
         parser.error(str(error))
+    try:
+        for path in filter(None, (given.environments, given.out and given.out.parent)):
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{error.filename} cannot be a folder: {error.strerror}")
+    if given.out and given.out.is_dir():
+        parser.error(f"{given.out} is a folder, and --out is to be a file")
     stacks = [kinds[name]() for name in chosen]
     for stack in stacks:
         if isinstance(stack, GossamerStack):
@@ -204,7 +226,6 @@ def main() -> None:
             "workload": {name: getattr(workload, name) for name in named},
             "stacks": [row.figures() for row in rows],
         }
-        given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     if not any(row.runs for row in rows):
         sys.exit("no stack could be measured")

@@ -42,7 +42,7 @@ class Stack(ABC):
         title: of its row.
         module: of its processes of peers.
         security: of its connections and events, as it is set up here.
-        published: what it means that a publication was taken.
+        published: when a publication counts as taken.
         python: the interpreter of its processes, once it is installed.
         versions: of its packages and programs, once it is installed.
     """
@@ -120,7 +120,7 @@ class ZenohStack(Stack):
     title = "Zenoh"
     module = "bench.stacks.zenoh_peers"
     security = "mutual TLS"
-    published = "it is in the queues of the links; full ones block"
+    published = "it is in the queues of the links, which block when they are full"
     requirement = "eclipse-zenoh"
 
     @contextmanager
@@ -147,7 +147,7 @@ class NatsStack(Stack):
     title = "NATS"
     module = "bench.stacks.nats_peers"
     security = "mutual TLS"
-    published = "the client has buffered it; in bursts the server has read it"
+    published = "the client has buffered it, in bursts when the server has read it"
     requirement = "nats-py"
     server: Path = Path()
 
@@ -183,7 +183,7 @@ class Libp2pStack(Stack):
     title = "py-libp2p"
     module = "bench.stacks.libp2p_peers"
     security = "Noise, signed events"
-    published = "it is in the queues of the streams; full ones drop it"
+    published = "it is in the queues of the streams, which drop it when they are full"
     requirement = "libp2p"
 
     @contextmanager

@@ -66,7 +66,8 @@ def find_nats_server(folder: Path) -> Path:
 
 def version_of_server(server: Path) -> str:
     """What a NATS server says of itself."""
-    return _do([str(server), "--version"], "it tells no version", ASKING_S).split()[-1]
+    told = _do([str(server), "--version"], "it tells no version", ASKING_S)
+    return told.split()[-1].removeprefix("v")
 
 
 def _do(
@@ -89,5 +90,6 @@ def _do(
         raise LeftOut(f"{failure}: {command[0]} took more than {patience_s:.0f} s") from None
     if done.returncode != 0:
         words = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise LeftOut(f"{failure}: {words[-1] if words else f'exit code {done.returncode}'}")
+        said = words[-1].removeprefix("ERROR: ") if words else f"exit code {done.returncode}"
+        raise LeftOut(f"{failure}: {said}")
     return done.stdout

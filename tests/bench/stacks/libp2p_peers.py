@@ -1,5 +1,8 @@
 """Peers of py-libp2p with gossipsub, whose topics these are."""
 
+# Installed in an environment of its own only.
+# mypy: disable-error-code="import-not-found"
+
 from __future__ import annotations
 
 from collections.abc import Sequence

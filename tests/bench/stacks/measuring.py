@@ -108,7 +108,7 @@ class PeersAtWork:
         used = self._wait(len(publications), len(due), patience_s, max(due_at))
         time.sleep(quiet_s)
         receipts, refused = self._take(numbers[0])
-        return phase_of(due, receipts, refused.total(), used - before)
+        return phase_of(due, receipts, refused, used - before)
 
     def _wait(self, published: int, due: int, patience_s: float, last_at: float) -> float:
         """Wait until all came, or nothing more does; return the processor seconds until then."""
@@ -126,11 +126,12 @@ class PeersAtWork:
             time.sleep(POLL_S)
         return used
 
-    def _take(self, first: int) -> tuple[list[tuple[int, int, float, float]], Counter[str]]:
+    def _take(self, first: int) -> tuple[list[tuple[int, int, float, float]], dict[str, int]]:
         """What came of events from number ``first`` on, and what was refused."""
         parts = self.programs.call("take", PATIENCE_S)
         receipts = [tuple(one) for part in parts for one in part["receipts"] if one[1] >= first]
-        return receipts, sum((Counter(part["refused"]) for part in parts), Counter[str]())
+        refused = sum((Counter(part["refused"]) for part in parts), Counter[str]())
+        return receipts, dict(refused)
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """Clients of a NATS server: a topic is a subject."""
 
+# Installed in an environment of its own only.
+# mypy: disable-error-code="import-not-found"
+
 from __future__ import annotations
 
 import asyncio

@@ -94,7 +94,7 @@ class Programs:
         return [program.answer(name, patience_s) for program in self.programs]
 
     def cpu_s(self) -> float:
-        """Processor seconds of all so far, with those of processes that they have ended."""
+        """Processor seconds of all so far, with those of processes that they had and ended."""
         return sum(sum(one.cpu_times()[:4]) for one in self._all())
 
     def memory(self) -> tuple[int, int]:
@@ -103,8 +103,12 @@ class Programs:
         return sum(one.rss for one in told), sum(one.pss for one in told)
 
     def _all(self) -> list[psutil.Process]:
-        first = [program.process.pid for program in self.programs]
-        return [psutil.Process(pid) for pid in (*first, *self.servers)]
+        """All of them; raises `LeftOut` if one has ended."""
+        found = [one.process.pid for one in self.programs]
+        processes = [psutil.Process(pid) for pid in (*found, *self.servers)]
+        if any(one.status() == psutil.STATUS_ZOMBIE for one in processes):
+            raise LeftOut("one of its processes ended")
+        return processes
 
 
 @contextmanager

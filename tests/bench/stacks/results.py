@@ -18,7 +18,7 @@ class Phase:
     Attributes:
         due: deliveries that should be: an event to each subscriber of its topic.
         lost, doubled, false: those that did not come, came again, or came to others.
-        refused: events that the stack would not take.
+        refused: events that the stack would not take, by what it said.
         cpu_s: processor seconds of all processes, until the last delivery.
         deliveries_per_cpu_s: deliveries that were due and came, each counted once;
             None where there was too little to do for the system's clock.
@@ -32,7 +32,7 @@ class Phase:
     lost: int
     doubled: int
     false: int
-    refused: int
+    refused: dict[str, int]
     cpu_s: float
     deliveries_per_cpu_s: float | None
     deliveries_per_s: float | None
@@ -61,13 +61,13 @@ class Run:
     burst: Phase
 
 
-COUNTS = ("due", "lost", "doubled", "false", "refused")
+COUNTS = ("due", "lost", "doubled", "false")
 
 
 def phase_of(
     due: Iterable[tuple[int, int]],
     receipts: Sequence[tuple[int, int, float, float]],
-    refused: int,
+    refused: dict[str, int],
     cpu_s: float,
 ) -> Phase:
     """A phase from what was due and what was taken.
@@ -75,7 +75,7 @@ def phase_of(
     Args:
         due: [peer, event] of every delivery that should be.
         receipts: [peer, event, when it was sent, when it was taken] of those that were.
-        refused: events that the stack would not take.
+        refused: events that the stack would not take, by what it said.
         cpu_s: processor seconds.
     """
     wanted = set(due)
@@ -108,12 +108,12 @@ def medians(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _median_phase(phases: Sequence[Phase]) -> dict[str, float | None]:
-    columns = {
-        one.name: [getattr(phase, one.name) for phase in phases] for one in attrs.fields(Phase)
-    }
+def _median_phase(phases: Sequence[Phase]) -> dict[str, Any]:
+    names = [one.name for one in attrs.fields(Phase) if one.name not in ("refused", *COUNTS)]
     return {
-        name: sum(values) if name in COUNTS else _median(values) for name, values in columns.items()
+        **{name: sum(getattr(phase, name) for phase in phases) for name in COUNTS},
+        **{name: _median([getattr(phase, name) for phase in phases]) for name in names},
+        "refused": dict(sum((Counter(phase.refused) for phase in phases), Counter[str]())),
     }
 
 

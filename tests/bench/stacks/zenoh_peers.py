@@ -1,5 +1,8 @@
 """Peers of Zenoh: sessions in peer mode, a topic is a key expression."""
 
+# Installed in an environment of its own only.
+# mypy: disable-error-code="import-not-found"
+
 from __future__ import annotations
 
 import asyncio
