@@ -41,7 +41,7 @@ from bench.stacks.results import Run, medians
 from bench.stacks.workload import Workload
 from gossamer.sim.bench.benchmarks import machine
 
-SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2)
+SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2, rest=2)
 SMALL_ROUND_S = 0.2
 RUNS = 3
 
@@ -173,14 +173,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="six peers, a few seconds")
-    parser.add_argument("--stacks", help=f"some of {','.join(one.name for one in STACKS)}")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"of each stack; {RUNS}")
-    for one in attrs.fields(Workload):
-        if one.init:
-            kind = type(one.default)
-            parser.add_argument(
-                f"--{one.name.replace('_', '-')}", type=kind, help=f"see Workload; {one.default}"
-            )
+    parser.add_argument("--stacks", help=f"some of {','.join(one.name for one in STACKS)}; all")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each stack; {RUNS}")
+    fields = [one for one in attrs.fields(Workload) if one.init]
+    for one in fields:
+        option = f"--{one.name.replace('_', '-')}"
+        parser.add_argument(option, type=type(one.default), help=one.metadata["help"])
     parser.add_argument("--round", type=float, help="seconds of a gossip round of gossamer; 2")
     parser.add_argument("--environments", type=Path, help="where environments are kept")
     parser.add_argument("--out", type=Path, help="where all figures are written, as JSON")
@@ -189,9 +187,9 @@ def main() -> None:
     chosen = given.stacks.split(",") if given.stacks else list(kinds)
     if unknown := [name for name in chosen if name not in kinds]:
         parser.error(f"there is no stack {unknown[0]!r}, only {', '.join(kinds)}")
-    if given.runs < 1 or (given.round is not None and given.round <= 0):
-        parser.error("runs and rounds are to be above 0")
-    named = {one.name: getattr(given, one.name) for one in attrs.fields(Workload) if one.init}
+    if given.runs < 1 or (given.round is not None and not 0.05 <= given.round <= 3600):
+        parser.error("there is at least 1 run, and a round takes 0.05 to 3600 s")
+    named = {one.name: getattr(given, one.name) for one in fields}
     changes = {name: value for name, value in named.items() if value is not None}
     try:
         workload = attrs.evolve(SMALL if given.small else Workload(), **changes)

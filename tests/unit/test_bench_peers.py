@@ -37,6 +37,7 @@ def test_every_publisher_meets_every_topic() -> None:
         ("processes", 41, "do not fill"),
         ("peers", 1, "at least 2"),
         ("rate", 0.0, "above 0"),
+        ("rate", float("inf"), "above 0"),
         ("seconds", 0.001, "none"),
         ("bytes_each", 8, "at least"),
     ],

@@ -24,7 +24,6 @@ ROUND_S = 3.0  # without any delivery while they may not be
 ARRIVAL_S = 10.0  # without any delivery, after which no more are waited for
 STREAM_S = 300.0  # beyond its length, after which a stream is at its end whatever comes
 QUIET_S = 1.0  # after the last delivery, in which nothing more should come
-REST_S = 3.0  # in which nothing is published
 LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
 POLL_S = 0.2
 EXACT_ROUNDS = 2  # in a row, after which subscriptions are taken to be known
@@ -75,7 +74,7 @@ class PeersAtWork:
     def resting_cpu(self) -> float:
         """Processors in use while nothing is published."""
         before, begin = self.programs.cpu_s(), time.monotonic()
-        time.sleep(REST_S)
+        time.sleep(self.workload.rest)
         return (self.programs.cpu_s() - before) / (time.monotonic() - begin)
 
     def _stream(self, due_at: Sequence[float], patience_s: float, quiet_s: float) -> Phase:

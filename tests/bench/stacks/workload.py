@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from string import ascii_uppercase
+from typing import TypeVar
 
 from attrs import field, frozen
 
@@ -11,27 +13,33 @@ SEED = 1
 LETTERS = 4  # of a topic's name
 LEAST_BYTES = 32  # of an event, which begins with its number and a time
 
+T = TypeVar("T")
+
+
+def _told(default: T, words: str) -> T:
+    """A field with a default, and what it is."""
+    made: T = field(default=default, metadata={"help": f"{words}; {default}"})
+    return made
+
 
 @frozen
 class Workload:
-    """Peers and events.
+    """Peers and events; what the other fields are, their helps say.
 
     Attributes:
-        peers, processes: so many peers in so many processes, shared out evenly.
-        topics, matches: so many topics, each with so many subscribers, drawn at random.
-        rate, seconds: so many events a second for so long; then as many as a burst.
-        bytes_each: of an event's payload.
-        window: events of a peer that may wait to be taken at a time, in a burst.
+        names: of the topics.
+        subscribers: the peers that subscribe to each topic, drawn at random.
     """
 
-    peers: int = 40
-    processes: int = 8
-    topics: int = 20
-    matches: int = 10
-    rate: float = 200.0
-    seconds: float = 10.0
-    bytes_each: int = 250
-    window: int = 10
+    peers: int = _told(40, "peers")
+    processes: int = _told(8, "processes that they share evenly")
+    topics: int = _told(20, "topics")
+    matches: int = _told(10, "subscribers of each topic, so deliveries of each event")
+    rate: float = _told(200.0, "events a second of the steady stream")
+    seconds: float = _told(10.0, "its length; the burst has as many events")
+    rest: float = _told(20.0, "seconds before that in which nothing is published")
+    bytes_each: int = _told(250, "bytes of an event's payload")
+    window: int = _told(10, "events of a peer that may wait to be taken at a time, in the burst")
     names: tuple[str, ...] = field(init=False)
     subscribers: dict[str, tuple[int, ...]] = field(init=False)
 
@@ -47,9 +55,9 @@ class Workload:
 
     def _check(self) -> None:
         """Raises `ValueError` in a sentence on what cannot be."""
-        for name in ("processes", "topics", "matches", "rate", "seconds", "window"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is to be above 0, not {getattr(self, name)}")
+        for name in ("processes", "topics", "matches", "rate", "seconds", "rest", "window"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is to be a number above 0, not {getattr(self, name)}")
         if self.peers < 2:
             raise ValueError(f"at least 2 peers are needed, not {self.peers}")
         if self.processes > self.peers:
