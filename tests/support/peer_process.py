@@ -30,6 +30,7 @@ from gossamer.node.config.node import (
 )
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.peer import Peer, Subscription, open_peer
+from gossamer.protocol.content.schema import Schema
 from support.peer_traffic import Traffic
 from support.quotes import SCHEMA
 
@@ -56,7 +57,7 @@ class Host:
         places: list[Peer | None] = [None] * len(folders)
         async with trio.open_nursery() as nursery:
             for place, folder in enumerate(folders):
-                config = _config(Path(folder), bootstrap, round_s, settings)
+                config = peer_config(Path(folder), bootstrap, round_s, settings)
                 nursery.start_soon(self._start, config, places, place)
         self.peers = [peer for peer in places if peer is not None]
         return [str(peer.addresses[0]) for peer in self.peers]
@@ -143,7 +144,7 @@ class Host:
         }
 
     async def _start(self, config: NodeConfig, places: list[Peer | None], place: int) -> None:
-        places[place] = await self.nursery.start(_run_peer, config)
+        places[place] = await self.nursery.start(run_peer, config)
 
     async def _take(self, number: int, stream: Subscription) -> None:
         async for event in stream:
@@ -151,26 +152,33 @@ class Host:
             self._news.set()
 
 
-async def _run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> None:
+async def run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> None:
+    """Run a peer until it is cancelled; it is the task's status."""
     async with open_peer(config) as peer:
         task_status.started(peer)
         await trio.sleep_forever()
 
 
-def _config(
-    folder: Path, bootstrap: list[str], round_s: float, settings: dict[str, Any]
+def peer_config(
+    folder: Path,
+    bootstrap: list[str],
+    round_s: float,
+    settings: dict[str, Any],
+    schema: Schema = SCHEMA,
+    address: str = "127.0.0.1:0",
 ) -> NodeConfig:
+    """What a peer is told that listens at ``address`` and looks for others at ``bootstrap``."""
     delivery = Delivery(**settings.pop("delivery", {}))
     return NodeConfig(
         node=Node(compiled=os.environ.get("GOSSAMER_TEST_COMPILED", AUTO)),
         preset="local",
         identity=Identity(folder=folder),
-        listen=Listen(addresses=["127.0.0.1:0"]),
+        listen=Listen(addresses=[address]),
         discovery=Discovery(multicast=False, peers=bootstrap),
         protocol=Protocol(round_s=round_s, settings=settings),
         delivery=delivery,
         page=Page(enabled=False),
-        schema=SCHEMA,
+        schema=schema,
     )
 
 

@@ -1,0 +1,233 @@
+"""Forty peers of this beside forty of Zenoh, NATS and py-libp2p, which do the same work in one run.
+
+Run it by hand: ``python tests/bench/bench_peers.py [--small] [--stacks gossamer,nats]``. Every
+stack has an environment of its own, made with pip in ``--environments FOLDER`` (a temporary one if
+none is named, so that nothing stays); the NATS server is the one that is installed, or Debian's,
+unpacked there. What cannot be installed or started is left out, and the table says why.
+
+All have as many peers in as many processes, one loop each, on loopback. As the others have no
+filters on content, every event has a topic; here that is an attribute, and a subscription the
+filter ``symbol == "..."``. Each topic has as many subscribers, so every event has as many
+deliveries. All peers publish in turn: first at a steady rate, then the same number as fast as each
+stack takes them. A delivery is an event that an application has taken; what is lost or comes twice
+is counted. Processor seconds are those of all processes, a server's too. Latency is by the wall
+clock, from when an event was due (in bursts: published) to when the application took it.
+
+Stacks promise different things: see what is said of each below the table, and docs/comparison.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from attrs import define, field
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.stacks.catalogue import STACKS, GossamerStack, Stack
+from bench.stacks.environments import LeftOut
+from bench.stacks.measuring import measure
+from bench.stacks.results import Run, medians
+from bench.stacks.workload import Workload
+from gossamer.sim.bench.benchmarks import machine
+
+SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2, rest=2)
+SMALL_ROUND_S = 0.2
+RUNS = 3
+
+
+@define(eq=False)
+class Row:
+    """A stack and its runs.
+
+    Attributes:
+        failures: why runs failed.
+    """
+
+    stack: Stack
+    runs: list[Run] = field(factory=list)
+    failures: list[str] = field(factory=list)
+
+    def figures(self) -> dict[str, Any]:
+        """All of it, as it is written."""
+        return {
+            "name": self.stack.name,
+            "versions": self.stack.versions,
+            "security": self.stack.security,
+            "published": self.stack.published,
+            "failures": self.failures,
+            "medians": medians(self.runs) if self.runs else None,
+            "runs": [attrs.asdict(run) for run in self.runs],
+        }
+
+
+def measure_all(
+    stacks: Sequence[Stack], workload: Workload, runs: int, environments: Path
+) -> list[Row]:
+    """All stacks by turns, so that what else the machine does meets all alike."""
+    rows = [Row(stack) for stack in stacks]
+    for row in rows:
+        _say(f"{row.stack.title}: installation")
+        try:
+            row.stack.install(environments)
+        except LeftOut as reason:
+            row.failures.append(str(reason))
+    taking_part = [row for row in rows if not row.failures]
+    for number in range(runs):
+        for row in taking_part:
+            _say(f"{row.stack.title}: run {number + 1} of {runs}")
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    row.runs.append(measure(row.stack, workload, Path(folder)))
+                except LeftOut as reason:
+                    row.failures.append(str(reason))
+    return rows
+
+
+COLUMNS = ("", "deliv./cpu s", "median ms", "99 % ms", "burst: d./cpu s", "d./s", "99 % ms")
+MORE = ("at rest", "MB", "lost", "twice", "security")
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """A line a stack, then what is to be known of each."""
+    lines = [(*COLUMNS, *MORE), *(_cells(row) for row in rows if row.runs)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        first, *rest = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join((first, *(cell.strip().rjust(len(cell)) for cell in rest))))
+    for row in rows:
+        print(*(f"{row.stack.title}: {words}." for words in _remarks(row)), sep="\n")
+
+
+def _remarks(row: Row) -> Iterator[str]:
+    """What is to be known of a stack beside its figures."""
+    if row.runs:
+        told = medians(row.runs)
+        versions = ", ".join(f"{name} {number}" for name, number in row.stack.versions.items())
+        yield f"{versions}; a publication is taken when {row.stack.published}"
+        if told["settled_s"] is None:
+            yield "events were lost before the streams began, too"
+        for phase in (told["steady"], told["burst"]):
+            if phase["false"]:
+                yield f"{phase['false']:,} deliveries were to those who did not want them"
+            for reason, events in phase["refused"].items():
+                yield f"{events:,} events were not taken: {reason}"
+    for reason in row.failures:
+        yield f"{'a run failed' if row.runs else 'left out'}: {reason}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    told = medians(row.runs)
+    steady, burst = told["steady"], told["burst"]
+    return (
+        row.stack.title,
+        _number(steady["deliveries_per_cpu_s"]),
+        _number(steady["latency_ms"]),
+        _number(steady["slow_ms"]),
+        _number(burst["deliveries_per_cpu_s"]),
+        _number(burst["deliveries_per_s"]),
+        _number(burst["slow_ms"]),
+        f"{told['resting_cpu']:.2f}",
+        _number(told["resident_mb"]),
+        _counts(steady, burst, "lost"),
+        _counts(steady, burst, "doubled"),
+        row.stack.security,
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _counts(steady: Mapping[str, float], burst: Mapping[str, float], name: str) -> str:
+    """How many deliveries of both streams, over all runs; apart if there are any."""
+    if steady[name] == burst[name] == 0:
+        return "0"
+    return f"{steady[name]:,.0f}+{burst[name]:,.0f}"
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _end(number: int, _: object) -> None:
+    """Leave all blocks, so that all processes are ended."""
+    sys.exit(128 + number)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="six peers, a few seconds")
+    parser.add_argument("--stacks", help=f"some of {','.join(one.name for one in STACKS)}; all")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each stack; {RUNS}")
+    fields = [one for one in attrs.fields(Workload) if one.init]
+    for one in fields:
+        option = f"--{one.name.replace('_', '-')}"
+        parser.add_argument(option, type=type(one.default), help=one.metadata["help"])
+    parser.add_argument("--round", type=float, help="seconds of a gossip round of gossamer; 2")
+    parser.add_argument("--environments", type=Path, help="where environments are kept")
+    parser.add_argument("--out", type=Path, help="where all figures are written, as JSON")
+    given = parser.parse_args()
+    kinds = {one.name: one for one in STACKS}
+    chosen = given.stacks.split(",") if given.stacks else list(kinds)
+    if unknown := [name for name in chosen if name not in kinds]:
+        parser.error(f"there is no stack {unknown[0]!r}, only {', '.join(kinds)}")
+    if given.runs < 1 or (given.round is not None and not 0.05 <= given.round <= 3600):
+        parser.error("there is at least 1 run, and a round takes 0.05 to 3600 s")
+    named = {one.name: getattr(given, one.name) for one in fields}
+    changes = {name: value for name, value in named.items() if value is not None}
+    try:
+        workload = attrs.evolve(SMALL if given.small else Workload(), **changes)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        for path in filter(None, (given.environments, given.out and given.out.parent)):
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{error.filename} cannot be a folder: {error.strerror}")
+    if given.out and given.out.is_dir():
+        parser.error(f"{given.out} is a folder, and --out is to be a file")
+    stacks = [kinds[name]() for name in chosen]
+    for stack in stacks:
+        if isinstance(stack, GossamerStack):
+            stack.round_s = given.round or (SMALL_ROUND_S if given.small else stack.round_s)
+    with tempfile.TemporaryDirectory() as folder:
+        environments = given.environments.absolute() if given.environments else Path(folder)
+        rows = measure_all(stacks, workload, given.runs, environments)
+    shape = f"{machine()}, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+    print(shape)
+    print(
+        f"{workload.peers} peers in {workload.processes} processes, {workload.topics} topics, "
+        f"{workload.matches} deliveries an event of {workload.bytes_each} bytes; "
+        f"{workload.events:,} events at {workload.rate:g} a second, then as many as a burst; "
+        f"medians of {given.runs} runs"
+    )
+    print_table(rows)
+    if given.out:
+        told = {
+            "machine": shape,
+            "workload": {name: getattr(workload, name) for name in named},
+            "stacks": [row.figures() for row in rows],
+        }
+        given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if not any(row.runs for row in rows):
+        sys.exit("no stack could be measured")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""What the processes of peers have in common, whatever stack they run; see the modules `*_peers`.
+
+Such a process does what its standard input asks for. A request is a line of JSON, [name,
+arguments]; so is the answer, [true, result] or [false, why]. Each stack runs in an environment of
+its own, so this module needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, TextIO
+
+# What every event begins with: its number and when it was published or due, Unix seconds.
+HEAD = struct.Struct("<Qd")
+SEED = 1
+
+
+class Publication(NamedTuple):
+    """An event to be published.
+
+    Attributes:
+        event: its number.
+        peer: the number of its publisher.
+        topic: to whose subscribers it goes.
+        due_at: Unix seconds; 0 in a burst, where it is due once those before it are taken.
+    """
+
+    event: int
+    peer: int
+    topic: str
+    due_at: float
+
+
+class Receipt(NamedTuple):
+    """An event that an application took.
+
+    Attributes:
+        peer: whose application.
+        event: its number.
+        sent_at: when it was published or due, Unix seconds.
+        taken_at: the same of when it was taken.
+    """
+
+    peer: int
+    event: int
+    sent_at: float
+    taken_at: float
+
+
+class Applications(ABC):
+    """The peers of this process and the applications that use them.
+
+    Attributes:
+        receipts: what was taken since the last `take`.
+        published: events of this stream that the stack has taken.
+        refused: those it has not, by what it said.
+    """
+
+    def __init__(self) -> None:
+        self.receipts: list[Receipt] = []
+        self.published = 0
+        self.refused: Counter[str] = Counter()
+        self._filler = b""
+        self._first = 0
+        self._counted = 0
+        self._arrived: set[tuple[int, int]] = set()
+
+    @abstractmethod
+    async def open(self, peers: Sequence[int], settings: dict[str, Any]) -> list[str]:
+        """Start these peers; return where each is reached, "" where nobody has to be told."""
+
+    @abstractmethod
+    async def join(self, addresses: Sequence[str]) -> None:
+        """Connect the peers to those of all processes, by the number of the peer."""
+
+    @abstractmethod
+    async def subscribe(self, topics: Sequence[tuple[int, list[str]]]) -> None:
+        """Give the events of [peer, topics] to `note`."""
+
+    @abstractmethod
+    async def publish_steadily(self, publications: Sequence[Publication]) -> None:
+        """Publish each when it is due, whatever becomes of those before."""
+
+    @abstractmethod
+    async def publish_at_once(self, publications: Sequence[Publication], window: int) -> None:
+        """Publish as fast as the stack takes events, so many of a peer at a time."""
+
+    @abstractmethod
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Let something run beside the requests."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Part from all others, at the end."""
+
+    async def publish(
+        self, publications: list[tuple[int, int, str, float]], first: int, size: int, window: int
+    ) -> None:
+        """Begin to publish this process's share of a stream; `progress` tells how far that is.
+
+        Args:
+            publications: as `Publication` has them.
+            first: the lowest number in the whole stream, above all of streams before.
+            size: bytes of each event.
+            window: see `publish_at_once`.
+        """
+        events = [Publication(*one) for one in publications]
+        self.published, self.refused = 0, Counter()
+        self._filler = random.Random(SEED).randbytes(size - HEAD.size)
+        self._first = first
+        self._arrived.clear()
+
+        async def publish_all() -> None:
+            if events and events[0].due_at:
+                await self.publish_steadily(events)
+            else:
+                await self.publish_at_once(events, window)
+
+        self.start(publish_all)
+
+    async def progress(self) -> tuple[int, int]:
+        """How many events of the stream were published or refused, and how many came once."""
+        fresh = self.receipts[self._counted :]
+        self._counted += len(fresh)
+        self._arrived.update((one.peer, one.event) for one in fresh if one.event >= self._first)
+        return self.published + self.refused.total(), len(self._arrived)
+
+    async def take(self) -> dict[str, Any]:
+        """What was taken since the last time, and what was refused."""
+        taken, self.receipts, self._counted = self.receipts, [], 0
+        return {"receipts": taken, "refused": dict(self.refused)}
+
+    def payload(self, publication: Publication) -> bytes:
+        """The bytes of an event that is published now."""
+        return HEAD.pack(publication.event, publication.due_at or time.time()) + self._filler
+
+    def note(self, peer: int, payload: bytes) -> None:
+        """An application of ``peer`` has taken an event."""
+        taken_at = time.time()
+        event, sent_at = HEAD.unpack_from(payload)
+        self.receipts.append(Receipt(peer, event, sent_at, taken_at))
+
+    def refuse(self, error: BaseException) -> None:
+        """The stack would not take an event."""
+        self.refused[describe(error)] += 1
+
+
+def by_peer(publications: Sequence[Publication]) -> dict[int, list[Publication]]:
+    """The events of each publisher, in order."""
+    shares: dict[int, list[Publication]] = {}
+    for one in publications:
+        shares.setdefault(one.peer, []).append(one)
+    return shares
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, in one line; of several things that did, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def answers_stream() -> TextIO:
+    """Standard output for answers only: what libraries print goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+async def serve(
+    applications: Applications, read_line: Callable[[], Awaitable[str]], answers: TextIO
+) -> None:
+    """Answer requests until there are no more, then part from all others."""
+    while line := await read_line():
+        name, arguments = json.loads(line)
+        try:
+            answer = [True, await getattr(applications, name)(**arguments)]
+        except Exception as error:
+            answer = [False, describe(error)]
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    await applications.close()

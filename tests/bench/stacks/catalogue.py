@@ -1,0 +1,227 @@
+"""The stacks that are compared: how each is installed, started and secured."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import trustme
+from attrs import define, field
+
+from bench.stacks.environments import (
+    LeftOut,
+    find_nats_server,
+    make_environment,
+    version_of_server,
+    versions_of,
+)
+from bench.stacks.processes import TESTS, started_process
+from bench.stacks.workload import Workload
+from gossamer.node.peer.batches import machine_code
+from support.clusters import MadeCluster
+from support.node_processes import free_ports
+
+STARTING_S = 20.0  # for a server
+LOOK_S = 0.05
+
+
+@define(eq=False)
+class Stack(ABC):
+    """A stack that takes part.
+
+    Attributes:
+        name: of the stack, on the command line.
+        title: of its row.
+        module: of its processes of peers.
+        security: of its connections and events, as it is set up here.
+        published: when a publication counts as taken.
+        python: the interpreter of its processes, once it is installed.
+        versions: of its packages and programs, once it is installed.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    module: ClassVar[str]
+    security: ClassVar[str]
+    published: ClassVar[str]
+    requirement: ClassVar[str] = ""
+
+    python: Path = Path(sys.executable)
+    versions: dict[str, str] = field(factory=dict)
+
+    def install(self, environments: Path) -> None:
+        """Make its environment, or find it; raises `LeftOut` where that cannot be."""
+        self.python = make_environment(environments / self.name, self.requirement)
+        self.versions = versions_of(self.python, [self.requirement])
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its processes look for modules."""
+        return [str(TESTS)]
+
+    @abstractmethod
+    @contextmanager
+    def settings(
+        self, workload: Workload, folder: Path
+    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+        """What its processes are told, and the processes of servers that run meanwhile."""
+
+
+class GossamerStack(Stack):
+    """This one.
+
+    Attributes:
+        round_s: of gossip.
+    """
+
+    name = "gossamer"
+    title = "gossamer"
+    module = "bench.stacks.gossamer_peers"
+    security = "mutual TLS, signed events"
+    published = "several peers hold the event and will deliver it"
+    round_s: float = 2.0
+
+    def install(self, environments: Path) -> None:
+        del environments  # it is what this script itself runs in
+        self.versions = {"gossamer": version("gossamer")}
+        # As on every machine where a node has been busy before.
+        if machine_code.load() is None and not machine_code.make():
+            raise LeftOut("its rules for busy peers could not be compiled")
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for path in sys.path if path]
+
+    @contextmanager
+    def settings(
+        self, workload: Workload, folder: Path
+    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+        cluster = MadeCluster(folder / "first")
+        members = [cluster.first]
+        members += [cluster.admit(f"peer-{number}") for number in range(1, workload.peers)]
+        cluster.store.close()
+        folders = [str(member.folder.path) for member in members]
+        addresses = _addresses("{host}:{port}", workload)
+        yield {"folders": folders, "addresses": addresses, "round_s": self.round_s}, []
+
+
+class ZenohStack(Stack):
+    """Zenoh's Python binding."""
+
+    name = "zenoh"
+    title = "Zenoh"
+    module = "bench.stacks.zenoh_peers"
+    security = "mutual TLS"
+    published = "it is in the queues of the links, which block when they are full"
+    requirement = "eclipse-zenoh"
+
+    @contextmanager
+    def settings(
+        self, workload: Workload, folder: Path
+    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+        authority, certificate, key = _certificates(folder)
+        tls = {
+            "root_ca_certificate": authority,
+            "enable_mtls": True,
+            "listen_certificate": certificate,
+            "listen_private_key": key,
+            "connect_certificate": certificate,
+            "connect_private_key": key,
+        }
+        addresses = _addresses("tls/{host}:{port}", workload)
+        yield {"addresses": addresses, "tls": tls, "topics": workload.names}, []
+
+
+class NatsStack(Stack):
+    """The NATS server and its Python client."""
+
+    name = "nats"
+    title = "NATS"
+    module = "bench.stacks.nats_peers"
+    security = "mutual TLS"
+    published = "the client has buffered it, in bursts when the server has read it"
+    requirement = "nats-py"
+    server: Path = Path()
+
+    def install(self, environments: Path) -> None:
+        super().install(environments)
+        self.server = find_nats_server(environments / "nats-server")
+        self.versions["nats-server"] = version_of_server(self.server)
+
+    @contextmanager
+    def settings(
+        self, workload: Workload, folder: Path
+    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+        del workload
+        authority, certificate, key = _certificates(folder)
+        address = f"127.0.0.1:{free_ports(1)}"
+        told = folder / "nats.conf"
+        told.write_text(
+            f'listen: "{address}"\n'
+            f'tls {{ cert_file: "{certificate}", key_file: "{key}", ca_file: "{authority}", '
+            "verify: true }\n"
+        )
+        command = [str(self.server), "--config", str(told)]
+        with started_process(command, folder / "nats-server.log", os.environ) as server:
+            _wait_for_server(address, folder / "nats-server.log")
+            files = {"authority": authority, "certificate": certificate, "key": key}
+            yield {"server": f"tls://{address}", **files}, [server.pid]
+
+
+class Libp2pStack(Stack):
+    """py-libp2p with gossipsub."""
+
+    name = "libp2p"
+    title = "py-libp2p"
+    module = "bench.stacks.libp2p_peers"
+    security = "Noise, signed events"
+    published = "it is in the queues of the streams, which drop it when they are full"
+    requirement = "libp2p"
+
+    @contextmanager
+    def settings(
+        self, workload: Workload, folder: Path
+    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+        del folder
+        yield {"addresses": _addresses("/ip4/{host}/tcp/{port}", workload)}, []
+
+
+STACKS: tuple[type[Stack], ...] = (GossamerStack, ZenohStack, NatsStack, Libp2pStack)
+
+
+def _addresses(form: str, workload: Workload) -> list[str]:
+    """An address for each peer, of ports that nobody listens on."""
+    first = free_ports(workload.peers)
+    return [form.format(host="127.0.0.1", port=first + i) for i in range(workload.peers)]
+
+
+def _certificates(folder: Path) -> tuple[str, str, str]:
+    """Files of an authority, and of a certificate with its key that all share."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    files = [folder / name for name in ("authority.pem", "certificate.pem", "key.pem")]
+    authority.cert_pem.write_to_path(files[0])
+    for blob in issued.cert_chain_pems:
+        blob.write_to_path(files[1], append=True)
+    issued.private_key_pem.write_to_path(files[2])
+    return str(files[0]), str(files[1]), str(files[2])
+
+
+def _wait_for_server(address: str, log: Path) -> None:
+    host, port = address.split(":")
+    deadline = time.monotonic() + STARTING_S
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex((host, int(port))) == 0:
+                return
+        time.sleep(LOOK_S)
+    said = log.read_text(errors="replace").strip().split("\n")
+    raise LeftOut(f"the server did not listen within {STARTING_S:.0f} s ({said[-1]})")

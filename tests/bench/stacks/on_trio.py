@@ -1,0 +1,80 @@
+"""Processes of peers whose stack is made for trio."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+
+import trio
+
+from bench.stacks.application import Applications, Publication, answers_stream, by_peer, serve
+
+
+class TrioApplications(Applications):
+    """Applications in one loop of trio.
+
+    Attributes:
+        nursery: of everything that runs beside the requests.
+        opened: what `close` closes.
+    """
+
+    def __init__(self, nursery: trio.Nursery, opened: AsyncExitStack) -> None:
+        super().__init__()
+        self.nursery = nursery
+        self.opened = opened
+
+    @abstractmethod
+    async def send(self, peer: int, topic: str, payload: bytes) -> None:
+        """Publish an event; return once the stack has taken it."""
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        self.nursery.start_soon(work)
+
+    async def close(self) -> None:
+        await self.opened.aclose()
+
+    async def publish_steadily(self, publications: Sequence[Publication]) -> None:
+        async with trio.open_nursery() as nursery:
+            for one in publications:
+                await trio.sleep(max(0.0, one.due_at - time.time()))
+                nursery.start_soon(self._publish_one, one)
+
+    async def publish_at_once(self, publications: Sequence[Publication], window: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for share in by_peer(publications).values():
+                waiting = iter(share)
+                for _ in range(window):
+                    nursery.start_soon(self._publish_in_turn, waiting)
+
+    async def _publish_in_turn(self, waiting: Iterator[Publication]) -> None:
+        for one in waiting:
+            await self._publish_one(one)
+            await trio.lowlevel.checkpoint()
+
+    async def _publish_one(self, publication: Publication) -> None:
+        try:
+            await self.send(publication.peer, publication.topic, self.payload(publication))
+        except Exception as error:
+            self.refuse(error)
+        else:
+            self.published += 1
+
+
+def run(make: Callable[[trio.Nursery, AsyncExitStack], Applications]) -> None:
+    """Do what standard input asks for, until it ends."""
+    answers = answers_stream()
+
+    async def read_line() -> str:
+        return await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            await serve(make(nursery, AsyncExitStack()), read_line, answers)
+            nursery.cancel_scope.cancel()
+
+    gc.freeze()
+    trio.run(work)

@@ -1,0 +1,90 @@
+"""What all stacks are given to do: who subscribes to which topics, and what is published when."""
+
+from __future__ import annotations
+
+import math
+import random
+from string import ascii_uppercase
+from typing import TypeVar
+
+from attrs import field, frozen
+
+SEED = 1
+LETTERS = 4  # of a topic's name
+LEAST_BYTES = 32  # of an event, which begins with its number and a time
+
+T = TypeVar("T")
+
+
+def _told(default: T, words: str) -> T:
+    """A field with a default, and what it is."""
+    made: T = field(default=default, metadata={"help": f"{words}; {default}"})
+    return made
+
+
+@frozen
+class Workload:
+    """Peers and events; what the other fields are, their helps say.
+
+    Attributes:
+        names: of the topics.
+        subscribers: the peers that subscribe to each topic, drawn at random.
+    """
+
+    peers: int = _told(40, "peers")
+    processes: int = _told(8, "processes that they share evenly")
+    topics: int = _told(20, "topics")
+    matches: int = _told(10, "subscribers of each topic, so deliveries of each event")
+    rate: float = _told(200.0, "events a second of the steady stream")
+    seconds: float = _told(10.0, "its length; the burst has as many events")
+    rest: float = _told(20.0, "seconds before that in which nothing is published")
+    bytes_each: int = _told(250, "bytes of an event's payload")
+    window: int = _told(10, "events of a peer that may wait to be taken at a time, in the burst")
+    names: tuple[str, ...] = field(init=False)
+    subscribers: dict[str, tuple[int, ...]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._check()
+        draws = random.Random(SEED)
+        names: dict[str, None] = {}
+        while len(names) < self.topics:
+            names["".join(draws.choices(ascii_uppercase, k=LETTERS))] = None
+        drawn = {name: tuple(draws.sample(range(self.peers), self.matches)) for name in names}
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "subscribers", drawn)
+
+    def _check(self) -> None:
+        """Raises `ValueError` in a sentence on what cannot be."""
+        for name in ("processes", "topics", "matches", "rate", "seconds", "rest", "window"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is to be a number above 0, not {getattr(self, name)}")
+        if self.peers < 2:
+            raise ValueError(f"at least 2 peers are needed, not {self.peers}")
+        if self.processes > self.peers:
+            raise ValueError(f"{self.peers} peers do not fill {self.processes} processes")
+        if self.matches > self.peers:
+            raise ValueError(f"{self.peers} peers cannot make {self.matches} matches of an event")
+        if self.events < 1:
+            raise ValueError(f"{self.rate} events a second for {self.seconds} s are none")
+        if self.bytes_each < LEAST_BYTES:
+            raise ValueError(f"an event takes at least {LEAST_BYTES} bytes, not {self.bytes_each}")
+
+    @property
+    def events(self) -> int:
+        """How many are published steadily, and as many in the burst."""
+        return round(self.rate * self.seconds)
+
+    def shares(self) -> list[list[int]]:
+        """The peers of each process."""
+        return [
+            [peer for peer in range(self.peers) if peer * self.processes // self.peers == process]
+            for process in range(self.processes)
+        ]
+
+    def wanted(self, peer: int) -> list[str]:
+        """The topics to which a peer subscribes."""
+        return [name for name in self.names if peer in self.subscribers[name]]
+
+    def topic_of(self, number: int) -> str:
+        """The topic of an event: all in turn, each from another publisher the next time."""
+        return self.names[(number + number // self.peers) % self.topics]
