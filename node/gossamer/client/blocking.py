@@ -219,8 +219,7 @@ class BlockingClient:
     ) -> BlockingSubscription:
         """Events that match one of ``expressions``, each once, until it or the client is closed.
 
-        Args:
-            expressions, name, retained, group, ahead, ordered, last: as of `Client.subscribe`.
+        All arguments are as of `Client.subscribe`.
 
         Raises:
             RefusedByNodeError: the node does not take one of them, or the name is in use.
@@ -306,7 +305,8 @@ def connect(
     """Connect to the node in ``folder``, and again whenever it was away; needs no event loop.
 
     Args:
-        folder, patience_s: as of `gossamer.client.open_client`.
+        folder: as of `gossamer.client.open_client`.
+        patience_s: as there.
         on_change: as there; called in a thread of the client's.
 
     Raises:
