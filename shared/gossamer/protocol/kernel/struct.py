@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,8 +23,6 @@ WORD_BYTES = 8
 # Names of attributes that the compiler takes for a method of arrays, whatever has them.
 _TAKEN_BY_COMPILER = frozenset({"view"})
 _LARGEST = (1 << 63) - 1
-# Held while a block is made; structs that hold others make theirs as well.
-_making_block = threading.RLock()
 _READABLE = "a NumPy array, a number, a struct, or a tuple of such"
 
 
@@ -87,8 +84,8 @@ class Struct:
             themselves; on building a struct, a value is of a kind that compiled rules cannot read.
     """
 
-    _block: np.ndarray[Any, np.dtype[np.int64]] | None = None
-    _address: int = 0
+    # The block that compiled code reads, and its address; set once, by `block_address`.
+    _block: tuple[np.ndarray[Any, np.dtype[np.int64]], int] | None = None
     _compiled_type: Any = None
     _rows: Rows | None = None
     _tells_sizes: bool = False
@@ -149,7 +146,7 @@ class Struct:
         """
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._block, other._address = None, 0
+        other.__dict__.pop("_block", None)
         for name in self.__annotations__:
             value = getattr(self, name)
             if isinstance(value, Struct):
@@ -185,15 +182,13 @@ class Struct:
     def block_address(self) -> int:
         """Address of the block that compiled code reads; the block lives as long as the struct.
 
-        Any thread may ask. The address is written last: who sees one sees that of a block that
-        stays.
+        Threads that ask at once may each make one; they agree in one step on whose it is.
         """
-        if self._address == 0:
-            with _making_block:
-                if self._address == 0:
-                    self._block = np.array([word.value for word in self._words()], np.int64)
-                    self._address = int(self._block.ctypes.data)
-        return self._address
+        made = self._block
+        if made is None:
+            block = np.array([word.value for word in self._words()], np.int64)
+            made = self.__dict__.setdefault("_block", (block, int(block.ctypes.data)))
+        return made[1]
 
     def specialise_for_sizes(self) -> None:
         """Let rules be compiled for structs of exactly these sizes, those inside this one as well.
