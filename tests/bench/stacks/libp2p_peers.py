@@ -47,6 +47,9 @@ class Libp2pApplications(TrioApplications):
                 adaptive_gossip_enabled=False,
                 # It would drop what a neighbour brings of a topic beyond ten events a second.
                 spam_protection_enabled=False,
+                # It would keep what others publish for every peer that did not subscribe to it, and
+                # go through all of that for each event.
+                pending_messages_ttl=0.0,
             )
             topics = Pubsub(host, router)
             await self.opened.enter_async_context(host.run(listen_addrs=[address]))

@@ -55,13 +55,18 @@ class Program:
                 raise LeftOut(f"it did not {name} within {patience_s:.0f} s{self._last_words()}")
             data = os.read(self.process.stdout.fileno(), READ_BYTES)
             if not data:
-                raise LeftOut(f"a process ended when it was to {name}{self._last_words()}")
+                raise LeftOut(f"a process {self._end()} when it was to {name}{self._last_words()}")
             self._held += data
         line, _, self._held = self._held.partition(b"\n")
         done, result = json.loads(line)
         if not done:
             raise LeftOut(f"it could not {name}: {result}")
         return result
+
+    def _end(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            return f"ended with code {self.process.wait(ENDING_S)}"
+        return "closed its output"
 
     def _last_words(self) -> str:
         words = self.log.read_text(errors="replace").split("\n")
