@@ -195,8 +195,11 @@ class Group:
                 task_status.started()
                 nursery.start_soon(self._log.read)
                 nursery.start_soon(self._log.mark)
-                await self._live()
-        self._nursery = None
+                try:
+                    await self._live()
+                finally:
+                    # Others may ask until their connections end; nothing new begins here.
+                    self._nursery = None
 
     async def _fetch(self, key: int, event: int) -> KeptEvent | None:
         """An event that another peer of the group keeps; None where it does not answer."""

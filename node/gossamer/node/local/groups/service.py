@@ -64,7 +64,11 @@ class Groups:
                 if named is not None:
                     await self._restore(*named)
             task_status.started()
-            await self._prune()
+            try:
+                await self._prune()
+            finally:
+                # This node stops: what a leader gives it from now on goes to others at once.
+                self._groups.clear()
 
     async def join(
         self,
