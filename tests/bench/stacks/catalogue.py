@@ -93,8 +93,9 @@ class GossamerStack(Stack):
         del environments  # it is what this script itself runs in
         self.versions = {"gossamer": version("gossamer")}
         # As on every machine where a node has been busy before.
-        if machine_code.load() is None and not machine_code.make():
-            raise LeftOut("its rules for busy peers could not be compiled")
+        for part in machine_code.ARGUMENTS:
+            if machine_code.load(part) is None and not machine_code.make(part):
+                raise LeftOut("its rules for busy peers could not be compiled")
 
     @property
     def paths(self) -> list[str]:

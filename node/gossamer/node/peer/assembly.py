@@ -20,6 +20,8 @@ from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
 from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
+from gossamer.node.peer.batches.steps import LinkedStep
 from gossamer.node.peer.batches.tiers import Tiers
 from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.bootstrap import Bootstrap
@@ -191,7 +193,11 @@ class _Assembly:
             self._cut,
             self.messages,
         )
-        self.tiers = Tiers(dependencies.compiled, self.counters, self._take_in_batches)
+        self.tiers = Tiers(
+            dependencies.compiled,
+            self.counters,
+            {EVENTS: self._take_in_batches, STEPS: self._step_compiled},
+        )
         self.bootstrap = Bootstrap(
             self.runtime,
             self.address_book,
@@ -223,6 +229,9 @@ class _Assembly:
                 self.dependencies.limits.frame_bytes,
             )
         )
+
+    def _step_compiled(self, code: LinkedCode) -> None:
+        self.core.take_by(LinkedStep(self.core, code).take)
 
     def _held(self) -> set[int]:
         connected = (self.address_book.find(connection.identity.key) for connection in self.pool)

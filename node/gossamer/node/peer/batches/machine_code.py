@@ -1,7 +1,9 @@
-"""Where the machine code of the rules of batches comes from: the user's cache, or it is made anew.
+"""Where the machine code of a peer's rules comes from: the user's cache, or it is made anew.
 
-It is named by what it depends on: the sources of all rules, and the machine. Code that no longer
-fits is never found; what is damaged, or in a folder that others may write to, is not taken.
+It has two parts, as the first is made in a sixth of the time of the second: the way of events in
+batches, and `step`, which takes all other records. Each is named by what it depends on: the sources
+of all rules, and the machine. Code that no longer fits is never found; what is damaged, or in a
+folder that others may write to, is not taken.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import cbor2
@@ -25,46 +28,47 @@ import gossamer.protocol
 from gossamer.compiled.object_code import LinkedCode
 from gossamer.compiled.store import FolderStore, cache_root
 
-# Arguments of each rule, in the order of `exchange.LinkedRules`.
-ARGUMENTS: Final = {"scan": 6, "take": 5}
-# Making it takes ten seconds of a processor's time, and some time more where that is busy.
-MAKING_S: Final = 600.0
+EVENTS, STEPS = "events", "steps"
+# By part, the number of arguments of its rules (`exchange.LinkedRules`, `steps.LinkedStep`).
+ARGUMENTS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
+    {EVENTS: {"scan": 6, "take": 5}, STEPS: {"step": 3}}
+)
+# Making a part takes ten or sixty seconds of a processor's time, and more where that is busy.
+MAKING_S: Final = 3600.0
 LOWEST_PRIORITY: Final = 19
 # Others may not write here.
 OTHERS_WRITE: Final = 0o022
 
-Functions = dict[str, Callable[..., int]]
 
-
-def load() -> LinkedCode | None:
-    """The rules' machine code, linked into this process; None where there is none to be trusted."""
+def load(part: str) -> LinkedCode | None:
+    """A part's machine code, linked into this process; None where there is none to be trusted."""
     folder = code_folder()
     if folder is None or not is_ours(folder):
         return None
-    content = FolderStore(folder).load(code_name())
+    content = FolderStore(folder).load(code_name(part))
     if content is None:
         return None
     try:
         told = cbor2.loads(content)
-        return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS)
+        return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS[part])
     except (ValueError, KeyError, TypeError, cbor2.CBORDecodeError):
         return None
 
 
-def save(content: bytes, symbols: dict[str, str]) -> None:
+def save(part: str, content: bytes, symbols: dict[str, str]) -> None:
     """Keep machine code for processes to come; where it cannot be kept nothing happens."""
     folder = code_folder()
     if folder is not None:
         told = {"object": content, "symbols": symbols}
-        FolderStore(folder).save(code_name(), cbor2.dumps(told))
+        FolderStore(folder).save(code_name(part), cbor2.dumps(told))
 
 
-def make() -> bool:
-    """Make the machine code in a process of its own, at the lowest priority; return whether it is.
+def make(part: str) -> bool:
+    """Make a part in a process of its own, at the lowest priority; return whether it is there.
 
     The compiler would take this process 70 MB for good.
     """
-    command = [sys.executable, "-m", "gossamer.node.peer.batches.making"]
+    command = [sys.executable, "-m", "gossamer.node.peer.batches.making", part]
     try:
         done = subprocess.run(
             command,
@@ -99,13 +103,13 @@ def is_ours(folder: Path) -> bool:
 
 
 @cache
-def code_name() -> str:
-    """The name of code for these rules on this machine."""
+def code_name(part: str) -> str:
+    """The name of a part's code for these rules on this machine."""
     told = hashlib.sha256(f"{platform.machine()} {_processor()}".encode())
     for path in _sources():
         told.update(path.name.encode())
         told.update(path.read_bytes())
-    return f"events-{told.hexdigest()[:40]}"
+    return f"{part}-{told.hexdigest()[:40]}"
 
 
 def _sources() -> Iterator[Path]:

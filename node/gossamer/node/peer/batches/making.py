@@ -1,4 +1,4 @@
-"""Makes the machine code of the rules of batches: `python -m gossamer.node.peer.batches.making`.
+"""Makes a part of the machine code: `python -m gossamer.node.peer.batches.making PART`.
 
 A process of its own, which loads the compiler.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.peer.batches.buffers import make_batch
 from gossamer.node.peer.batches.machine_code import (
+    EVENTS,
     LOWEST_PRIORITY,
     code_folder,
     code_name,
@@ -22,37 +25,46 @@ from gossamer.node.peer.batches.machine_code import (
     save,
 )
 from gossamer.node.peer.batches.scanning import scan
+from gossamer.node.peer.batches.steps import make_step_buffers, take_one
 from gossamer.node.peer.batches.taking import take
-from gossamer.protocol.kernel.rules import teach_compiler
+from gossamer.protocol.kernel.rules import Rule, teach_compiler
 from gossamer.protocol.peer.state.state import make_state
+
+Entry = tuple[Rule, Sequence[Any]]
 
 
 def main() -> int:
-    """Make the code, unless another process has; return the exit code."""
+    """Make the part that is named, unless another process has; return the exit code."""
+    (part,) = sys.argv[1:]
     folder = code_folder()
     if folder is None:
         return 1
     if sys.platform != "win32":
         os.nice(LOWEST_PRIORITY)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with FolderStore(folder).making(code_name()):
-        if load() is None:
-            _make()
-    return 0 if load() is not None else 1
+    with FolderStore(folder).making(code_name(part)):
+        if load(part) is None:
+            _make(part)
+    return 0 if load(part) is not None else 1
 
 
-def _make() -> None:
+def _make(part: str) -> None:
     teach_compiler()
     from gossamer.protocol.kernel.native_code import native_code
 
+    made = native_code(_entries(part))
+    save(part, made.content, dict(made.symbols))
+
+
+def _entries(part: str) -> Mapping[str, Entry]:
+    """The rules of a part, and what each might be called with."""
     # Code serves all sizes: that of any peer.
     settings = Protocol().settings_for(1, Delivery())
     state = make_state(settings, 1, np.array([0], np.int64))
-    batch = make_batch(settings)
-    made = native_code(
-        {"scan": (scan, [batch, 0, 0, 0, 0, 0]), "take": (take, [state, batch, 0, 0, 0])}
-    )
-    save(made.content, dict(made.symbols))
+    if part == EVENTS:
+        batch = make_batch(settings)
+        return {"scan": (scan, [batch, 0, 0, 0, 0, 0]), "take": (take, [state, batch, 0, 0, 0])}
+    return {"step": (take_one, [state, make_step_buffers(settings), 0])}
 
 
 if __name__ == "__main__":

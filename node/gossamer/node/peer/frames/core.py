@@ -6,7 +6,7 @@ arrays. The peer knows itself as handle `SELF`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -43,6 +43,8 @@ from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
 Record = list[int]
+# What a step wrote, as words, and the cursors of its outbox.
+Written = tuple[memoryview, Sequence[int]]
 
 SELF: Final = 0
 
@@ -89,6 +91,7 @@ class Core:
         self._cursor = [0] * CURSORS
         self._out = Outbox(self._words, self._cursor)  # type: ignore[arg-type]
         self._step = rules.step.linked
+        self._take: Callable[[Record, int], Written] = self._take_interpreted
 
     @property
     def profile(self) -> tuple[int, ...]:
@@ -131,18 +134,27 @@ class Core:
         Raises:
             CapacityError: a step wrote more than any should; its last records are lost.
         """
-        words, cursor = self._words, self._cursor
-        cursor[:] = [0] * CURSORS
-        self._step(self._unboxed, SELF, self.now, record, 0, self._out)
+        out, cursor = self._take(record, self.now)
         if cursor[REFUSED]:
-            raise CapacityError("a peer's outbox", len(words))
+            raise CapacityError("a peer's outbox", len(out))
+        words = out[: cursor[TAIL]].tolist()
         written = []
         at = 0
-        while at < cursor[TAIL]:
+        while at < len(words):
             end = at + words[at + LENGTH]
-            written.append(words[at:end].tolist())
+            written.append(words[at:end])
             at = end
         return written
+
+    def take_by(self, take: Callable[[Record, int], Written]) -> None:
+        """Let another form of `step` take what comes: a record, and the time in rounds."""
+        self._take = take
+
+    def _take_interpreted(self, record: Record, now: int) -> Written:
+        cursor = self._cursor
+        cursor[:] = [0] * CURSORS
+        self._step(self._unboxed, SELF, now, record, 0, self._out)
+        return self._words, cursor
 
     def timer(self, kind: int) -> Record:
         """The record of a timer that fires."""
