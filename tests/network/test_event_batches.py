@@ -1,8 +1,9 @@
 """A peer that takes frames in batches does what one does that takes them one at a time.
 
 What a peer took in an overlay at work is taken again by peers that know nothing but that: one takes
-record after record, the others frames in batches, interpreted and compiled. All write the same,
-message for message, and are in the same state afterwards.
+record after record, interpreted, the others frames in batches, interpreted and compiled, and all
+other records by the compiled step. All write the same, message for message, and are in the same
+state afterwards.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pytest
 from gossamer.node.peer.batches.buffers import MOST_FRAMES, Batch
 from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules, Rules
 from gossamer.node.peer.batches.scanning import scan
+from gossamer.node.peer.batches.steps import BufferedStep, take_one
 from gossamer.node.peer.batches.taking import take
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import KINDS, event_frame, read_event_frame
@@ -58,6 +60,12 @@ class CompiledRules:
 
     def take(self, first: int, count: int, now: int) -> int:
         return int(take.compiled(self._state, self._batch, first, count, now))
+
+
+def step_compiled(core: Core) -> None:
+    """Let a peer take records as with machine code, by the rules of a compiler's process."""
+    step = BufferedStep(core, lambda buffers, now: take_one.compiled(core.state, buffers, now))
+    core.take_by(step.take)
 
 
 @attrs.define
@@ -177,6 +185,8 @@ async def test_frames_in_batches_are_taken_as_one_at_a_time(
     settings, key, taken = await overhear(tmp_path, seed)
     alone, together = Core(settings, key), Core(settings, key)
     exchange = Exchange(together, form)
+    if form is CompiledRules:
+        step_compiled(together)
     frames = batches = written = 0
     for own, now, records in by_source(taken):
         alone.now = together.now = now

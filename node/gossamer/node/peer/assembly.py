@@ -21,7 +21,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
 from gossamer.node.peer.batches.exchange import Exchange, LinkedRules
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
-from gossamer.node.peer.batches.steps import LinkedStep
+from gossamer.node.peer.batches.steps import linked_step
 from gossamer.node.peer.batches.tiers import Tiers
 from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.bootstrap import Bootstrap
@@ -231,7 +231,7 @@ class _Assembly:
         )
 
     def _step_compiled(self, code: LinkedCode) -> None:
-        self.core.take_by(LinkedStep(self.core, code).take)
+        self.core.take_by(linked_step(self.core, code).take)
 
     def _held(self) -> set[int]:
         connected = (self.address_book.find(connection.identity.key) for connection in self.pool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,25 +59,35 @@ def take_one(s: State, b: StepBuffers, now: int) -> int:
     return int(b.cursor[TAIL])
 
 
-class LinkedStep:
-    """`take_one` as machine code, for one peer.
+class BufferedStep:
+    """Takes the records of one peer by a form of `take_one`.
 
     Args:
         core: the peer.
-        code: has `step`; it is kept, as it frees what that is when it goes.
+        take_one: that form, with the buffers and the time in rounds.
     """
 
-    def __init__(self, core: Core, code: LinkedCode) -> None:
-        self._code = code
-        self._call = code.functions["step"]
-        buffers = self._buffers = make_step_buffers(core.settings)
-        self._state, self._address = core.state.block_address(), buffers.block_address()
-        self._record = buffers.record.data.cast("B")
-        self._out, self._cursor = buffers.out.data, buffers.cursor.data
+    def __init__(self, core: Core, take_one: Callable[[StepBuffers, int], object]) -> None:
+        self._take_one = take_one
+        self._buffers = make_step_buffers(core.settings)
+        self._record = self._buffers.record.data.cast("B")
+        self._out, self._cursor = self._buffers.out.data, self._buffers.cursor.data
 
     def take(self, record: Record, now: int) -> Written:
         """Take a record."""
         given = memoryview(array("q", record)).cast("B")
         self._record[: len(given)] = given
-        self._call(self._state, self._address, now)
+        self._take_one(self._buffers, now)
         return self._out, self._cursor
+
+
+def linked_step(core: Core, code: LinkedCode) -> BufferedStep:
+    """Takes records by machine code, which has `step`."""
+    call, state = code.functions["step"], core.state.block_address()
+
+    def take_one_linked(buffers: StepBuffers, now: int) -> int:
+        # The code is freed with what it came in.
+        assert code.functions
+        return call(state, buffers.block_address(), now)
+
+    return BufferedStep(core, take_one_linked)

@@ -13,7 +13,15 @@ from gossamer.compiled.store import FolderStore
 from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
-from gossamer.node.peer.batches.tiers import BUSY_RATE, LOOKS_S, Tiers
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
+from gossamer.node.peer.batches.tiers import (
+    BUSY_LOOKS,
+    BUSY_RATE,
+    BUSY_SHARE,
+    LOOKS,
+    LOOKS_S,
+    Tiers,
+)
 from support.transport_peers import on_jumping_clock
 
 
@@ -26,17 +34,17 @@ def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked for; there is no code until some is made."""
     asked: list[str] = []
 
-    def load() -> Code | None:
-        asked.append("load")
-        return Code() if "make" in asked else None
+    def load(part: str) -> Code | None:
+        asked.append(f"load {part}")
+        return Code() if f"make {part}" in asked else None
 
-    def make() -> bool:
-        asked.append("make")
+    def make(part: str) -> bool:
+        asked.append(f"make {part}")
         return True
 
-    async def at_once(work: Callable[[], object], **_: object) -> object:
+    async def at_once(work: Callable[[str], object], part: str, **_: object) -> object:
         # The clock that jumps does not wait for threads.
-        return work()
+        return work(part)
 
     monkeypatch.setattr(trio.to_thread, "run_sync", at_once)
     monkeypatch.setattr(machine_code, "load", load)
@@ -44,17 +52,29 @@ def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-async def ran_for(choice: str, seconds: float, rate: float) -> list[object]:
-    """What was taken into use by a peer that takes so many frames a second."""
-    counters, used = Counters(), list[object]()
-    tiers = Tiers(choice, counters, used.append)
+async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) -> list[str]:
+    """The parts that were taken into use by a peer.
+
+    Args:
+        choice: whether it may.
+        seconds: how long it runs.
+        rate: frames that it takes in a second.
+        share: of a processor's time that it takes after a second.
+    """
+    counters, used = Counters(), list[str]()
+
+    def used_s() -> float:
+        return share * max(0.0, trio.current_time() - LOOKS_S)
+
+    use = {part: lambda _, part=part: used.append(part) for part in (EVENTS, STEPS)}
+    tiers = Tiers(choice, counters, use, used_s)
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(tiers.run)
             while True:
                 await trio.sleep(LOOKS_S / 10)
                 counters.frames_received += round(rate * LOOKS_S / 10)
-    assert tiers.compiled == bool(used)
+    assert tiers.compiled == (EVENTS in used)
     return used
 
 
@@ -66,11 +86,21 @@ async def test_a_peer_at_rest_loads_nothing(supply: list[str]) -> None:
 
 @on_jumping_clock
 async def test_a_busy_peer_has_code_made_once_and_uses_it(supply: list[str]) -> None:
-    assert len(await ran_for(AUTO, 30, 2 * BUSY_RATE)) == 1
-    assert supply == ["load", "make", "load"]
+    assert await ran_for(AUTO, 30, 2 * BUSY_RATE) == [EVENTS, STEPS]
+    assert supply == [
+        f"{what} {part}" for part in (EVENTS, STEPS) for what in ("load", "make", "load")
+    ]
 
 
-@pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 1), (NEVER, 0)])
+@on_jumping_clock
+async def test_a_peer_that_works_much_is_busy_whatever_it_takes(supply: list[str]) -> None:
+    assert not await ran_for(AUTO, 30, 1, BUSY_SHARE / 2)
+    assert not await ran_for(AUTO, BUSY_LOOKS * LOOKS_S, 1, 2 * BUSY_SHARE)
+    assert not supply
+    assert await ran_for(AUTO, 2 * LOOKS * LOOKS_S, 1, 2 * BUSY_SHARE) == [EVENTS, STEPS]
+
+
+@pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 2), (NEVER, 0)])
 @on_jumping_clock
 async def test_who_says_so_has_it_always_or_never(
     supply: list[str], choice: str, used: int
@@ -88,7 +118,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keep(folder: Path, content: bytes) -> None:
-    FolderStore(folder).save(machine_code.code_name(), content)
+    FolderStore(folder).save(machine_code.code_name(EVENTS), content)
 
 
 def told(content: object) -> bytes:
@@ -101,7 +131,7 @@ def told(content: object) -> bytes:
 )
 def test_what_is_no_code_is_not_run(folder: Path, content: bytes) -> None:
     keep(folder, content)
-    assert machine_code.load() is None
+    assert machine_code.load(EVENTS) is None
 
 
 def test_code_that_others_may_write_is_not_run(
@@ -114,10 +144,10 @@ def test_code_that_others_may_write_is_not_run(
 
     monkeypatch.setattr(machine_code, "LinkedCode", link)
     keep(folder, told(b"code"))
-    machine_code.load()
+    machine_code.load(EVENTS)
     assert linked == [b"code"]
     folder.chmod(0o770)
-    assert machine_code.load() is None
+    assert machine_code.load(EVENTS) is None
     assert linked == [b"code"]
 
 
@@ -125,4 +155,4 @@ def test_code_that_is_damaged_is_not_run(folder: Path) -> None:
     keep(folder, told(b"code"))
     (path,) = folder.glob("*.code")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert machine_code.load() is None
+    assert machine_code.load(EVENTS) is None
