@@ -149,8 +149,11 @@ class Fleet:
     async def _ring_is_right(self, names: list[str]) -> bool:
         seen = {}
         for name in names:
-            async with self.client(name) as client:
-                snapshot = await client.snapshot()
+            try:
+                async with self.client(name) as client:
+                    snapshot = await client.snapshot()
+            except NodeError:
+                return False  # it was there, and does not answer for now
             seen[snapshot["key"]] = snapshot
         order = sorted(seen, key=lambda key: seen[key]["position"])
         following = zip(order, [*order[1:], order[0]], strict=True)
