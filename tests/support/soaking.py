@@ -25,7 +25,7 @@ PATIENCE_S = 180.0
 # Of one request; fewer than the peers have room for.
 FLOOD_EVENTS = 128
 # What a node says once it takes more memory for good.
-COMPILED = "events are taken by compiled rules"
+COMPILED = "compiled rules are used"
 # No flood goes on for longer, whatever the node does with it.
 FLOOD_S = 20.0
 
