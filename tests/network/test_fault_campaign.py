@@ -64,7 +64,7 @@ class Schedule:
     At most `REPLICAS` nodes crash in an episode, which is as many as the promise allows for.
     """
 
-    run: Campaign
+    run: Campaign[MemberNodes]
     seed: int
     story: list[str] = attrs.field(factory=list)
     version: int = 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 import attrs
 import trio
 
+from gossamer.client.address import LocalAddress
 from gossamer.client.errors import (
     NodeError,
     NoReplyError,
@@ -19,7 +22,6 @@ from gossamer.client.errors import (
 )
 from gossamer.client.results import LastMark, Payload, ReceivedEvent
 from gossamer.node.local.client import open_client
-from support.member_nodes import MemberNodes
 
 SYMBOLS = ["HPQ", "IBM", "SAP", "XYZ"]
 # Requests are the events from this price on.
@@ -32,6 +34,20 @@ REQUEST_S = 30.0
 # From when on what a worker has acknowledged is known to others, and after how long a peer that was
 # away or cut off counts as one of the group again.
 TOLD_S, REJOINED_S = 3.0, 30.0
+
+
+class Nodes(Protocol):
+    """Nodes that applications use, by their peers' keys."""
+
+    @property
+    def members(self) -> Collection[int]:
+        """Keys of all, those that are away included."""
+
+    def address(self, key: int) -> LocalAddress:
+        """Where the applications of a node find it."""
+
+
+NodesT = TypeVar("NodesT", bound=Nodes)
 
 
 @attrs.frozen
@@ -101,7 +117,7 @@ class Reader:
     got: list[ReceivedEvent] = attrs.field(factory=list)
     ids: set[str] = attrs.field(factory=set)
 
-    async def run(self, crowd: MemberNodes, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, crowd: Nodes, *, task_status: trio.TaskStatus[None]) -> None:
         """Take events, over restarts of the node."""
         opened = open_client(
             crowd.address(self.key),
@@ -151,7 +167,7 @@ class Asked:
 
 
 @attrs.define(eq=False)
-class Campaign:
+class Campaign(Generic[NodesT]):
     """Applications of a cluster, and what came of what they did.
 
     Attributes:
@@ -162,10 +178,11 @@ class Campaign:
         taken: by the key of a replier's peer, how often it got the request of each price.
         asked: the requests whose time is over.
         faults: what happened to peers.
+        request_s: how long a request waits for replies.
         stopping: whether nothing new is published.
     """
 
-    crowd: MemberNodes
+    crowd: NodesT
     draws: random.Random
     published: dict[str, Published] = attrs.field(factory=dict)
     unknown: int = 0
@@ -175,6 +192,7 @@ class Campaign:
     asked: list[Asked] = attrs.field(factory=list)
     faults: list[Fault] = attrs.field(factory=list)
     quit: int = 0
+    request_s: float = REQUEST_S
     stopping: bool = False
 
     # Applications
@@ -238,14 +256,15 @@ class Campaign:
     async def request(self, key: int) -> None:
         """Request until `stopping`, waiting for more replies than can come."""
         async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
-            for price in range(REQUESTS_FROM, 1000):
+            for number in itertools.count():
                 if self.stopping:
                     return
+                price = REQUESTS_FROM + number % 100
                 asked = Asked(price, trio.current_time())
                 try:
                     replies = await client.request(
                         {"price": price, "symbol": "IBM"},
-                        timeout_s=REQUEST_S,
+                        timeout_s=self.request_s,
                         replies=len(self.taken) + 1,
                     )
                     assert {one.payload.data for one in replies} == {str(float(price)).encode()}
@@ -293,7 +312,7 @@ class Campaign:
             and (
                 len(set(one.repliers)) < len(one.repliers)
                 or (
-                    self.is_quiet(self.crowd.members, one.began, one.began + REQUEST_S)
+                    self.is_quiet(self.crowd.members, one.began, one.began + self.request_s)
                     and sorted(one.repliers) != expected
                 )
             )

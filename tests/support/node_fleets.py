@@ -56,7 +56,7 @@ class Fleet:
         options = [
             part
             for name, value in settings.items()
-            for part in ("--set", f"{name.replace('__', '.')}={json.dumps(value)}")
+            for part in ("--set", f"{name.replace('__', '.')}={_as_option(value)}")
         ]
         return cls(shell, names, options)
 
@@ -80,6 +80,18 @@ class Fleet:
 
     def send(self, name: str, number: signal.Signals) -> None:
         self._processes[name].send_signal(number)
+
+    def pid(self, name: str) -> int | None:
+        """Id of a peer's process, None while it does not run."""
+        process = self._processes.get(name)
+        return None if process is None or process.poll() is not None else process.pid
+
+    def restart(self, name: str) -> None:
+        """End a peer in order, and start it again."""
+        process = self._processes.pop(name)
+        process.terminate()
+        process.wait(PATIENCE_S)
+        self.start(name)
 
     def limit_files(self, name: str, size: int) -> None:
         """Let no file of a peer grow beyond ``size`` bytes, as on a disk that is full."""
@@ -112,17 +124,19 @@ class Fleet:
         async with open_client(address_of(self.folder(name)), patience_s=0) as client:
             yield client
 
-    async def ready(self, names: Iterable[str] | None = None) -> float:
+    async def ready(
+        self, names: Iterable[str] | None = None, patience_s: float = PATIENCE_S
+    ) -> float:
         """Wait until the ring of these peers is right; return for how long it was."""
         chosen = list(self.names if names is None else names)
         began = trio.current_time()
-        with trio.move_on_after(PATIENCE_S) as scope:
+        with trio.move_on_after(patience_s) as scope:
             while not await self._ring_is_right(chosen):
                 self._check_running(chosen)
                 await trio.sleep(LOOK_S)
         if scope.cancelled_caught:
             logs = {name: (self.folder(name) / "log").read_text()[-1500:] for name in chosen}
-            raise AssertionError(f"the ring was not right after {PATIENCE_S} s: {logs}")
+            raise AssertionError(f"the ring was not right after {patience_s} s: {logs}")
         return trio.current_time() - began
 
     def _check_running(self, names: Iterable[str]) -> None:
@@ -135,12 +149,19 @@ class Fleet:
     async def _ring_is_right(self, names: list[str]) -> bool:
         seen = {}
         for name in names:
-            async with self.client(name) as client:
-                snapshot = await client.snapshot()
+            try:
+                async with self.client(name) as client:
+                    snapshot = await client.snapshot()
+            except NodeError:
+                return False  # it was there, and does not answer for now
             seen[snapshot["key"]] = snapshot
         order = sorted(seen, key=lambda key: seen[key]["position"])
         following = zip(order, [*order[1:], order[0]], strict=True)
         return all(after in _ring_links(seen[key]) for key, after in following if key != after)
+
+
+def _as_option(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -76,19 +77,38 @@ def test_the_site_shows_every_page_once() -> None:
     assert sorted(DOCS / page for page in re.findall(r"[\w/.-]+\.md", nav)) == PAGES
 
 
-def test_every_row_of_the_comparison_names_a_test_of_what_is_offered_here() -> None:
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in (DOCS / "comparison.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ") and not line.startswith("| |")
+def comparison() -> list[list[str]]:
+    """The rows of all tables of the comparison, as cells, without their heads."""
+    lines = (DOCS / "comparison.md").read_text(encoding="utf-8").splitlines()
+    tables = [
+        line
+        for line, rule in pairwise([*lines, ""])
+        if line.startswith("|") and not rule.startswith("|-") and not line.startswith("|-")
     ]
-    assert len(rows) >= 13
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in tables]
+
+
+def test_every_row_of_the_comparison_names_a_test_of_what_is_offered_here() -> None:
+    rows = [row for row in comparison() if len(row) > 3]
+    assert len(rows) >= 18
     for row in rows:
         assert len(row) == 6, f"{row[0]} has {len(row)} cells, expected 6"
+        assert all(row), f"{row[0]} has an empty cell"
         tests = re.findall(r"`(tests/[\w/]+\.py)`", row[-1])
         assert tests, f"{row[0]} names no test"
         for test in tests:
             assert (ROOT / test).is_file(), f"{row[0]} names {test}"
+            text = (ROOT / test).read_text(encoding="utf-8")
+            assert re.search(r"(?m)^(async )?def (test_|main\()", text), f"{test} tests nothing"
+
+
+def test_the_comparison_names_version_date_and_source_of_each_other_product() -> None:
+    products = {row[0]: row[1:] for row in comparison() if len(row) == 3}
+    assert list(products) == ["NATS", "Zenoh", "Serf", "Mosquitto"]
+    for product, (version, source) in products.items():
+        assert re.search(r"\d+\.\d+", version), f"{product} has no version"
+        assert re.search(r"https://\S+", source), f"{product} has no source"
+        assert re.search(r"\b20\d\d\b|\d+\.\d+\.\d+", source), f"{product} is of no date"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=named)

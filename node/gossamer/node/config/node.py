@@ -317,6 +317,8 @@ class Logging:
             keep a flood of bad frames from becoming a flood of lines.
         name: said in every line, for several nodes that log to one place; "" for none. `node run`
             of several folders gives each the name of its folder.
+        event_lines: an event is written so often in `repeat_s`, whatever its cause, and counted
+            beyond that; 200 are more than a cluster has to say of one thing in a minute.
     """
 
     SECTION: ClassVar = "logging"
@@ -324,6 +326,7 @@ class Logging:
     format: str = attrs.field(default="auto", validator=checks.one_of(LOG_FORMATS))
     repeat_s: float = attrs.field(default=60.0, validator=checks.seconds(0, 86400))
     name: str = attrs.field(default="", validator=checks.short_text(NAME_LENGTH))
+    event_lines: int = attrs.field(default=200, validator=checks.whole_number(1, 10**6))
 
 
 SECTIONS: Final[tuple[type[Any], ...]] = (

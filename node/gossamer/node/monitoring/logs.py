@@ -3,8 +3,9 @@
 Events are constant sentences in lower case; what varies is in the fields. Nothing secret is ever
 written: fields whose names say that they are secret, bytes, and text that looks like a private
 key or a join token are hidden, whoever logs them. A warning that repeats is written once in a
-while with the number of repetitions, so that a flooding peer cannot fill a disk. A full disk, in
-turn, costs log lines and never the process.
+while with the number of repetitions, and no event is written more often than so many times in that
+while, so that a flooding peer cannot fill a disk. A full disk, in turn, costs log lines and never
+the process.
 
 All of it goes through the standard library's logging, under the name ``gossamer``: an application
 with a peer of its own gets the logs where it has them.
@@ -35,6 +36,9 @@ MAX_DEPTH: Final = 3
 # Different warnings whose repetitions are counted at a time; the oldest is forgotten first.
 REPEATS_REMEMBERED: Final = 256
 MORE: Final = "more like this"
+# Lines of one event in the interval of repetitions: more than a cluster of some dozens of peers has
+# to say of each when it starts.
+EVENT_LINES: Final = 200
 
 # Names of fields that hold secrets. "key" does not: a peer's permanent key is public.
 _SECRET_NAME: Final = re.compile(
@@ -83,6 +87,7 @@ def configure_logs(
     format: str = "auto",
     repeat_s: float = 60.0,
     name: str = "",
+    event_lines: int = EVENT_LINES,
     *,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -94,6 +99,7 @@ def configure_logs(
         format: text, json, or auto for text on a terminal and JSON elsewhere.
         repeat_s: seconds in which a repeated warning is counted instead of written.
         name: of the node, said in every line; "" for none.
+        event_lines: how often an event is written in ``repeat_s``, whatever its level and fields.
         stream: standard error by default.
         clock: seconds, never going back; for ``repeat_s``.
 
@@ -102,56 +108,94 @@ def configure_logs(
     """
     stream = sys.stderr if stream is None else stream
     text = format == "text" or (format == "auto" and stream.isatty())
-    repetitions = Repetitions(repeat_s, clock)
+    repetitions = Repetitions(repeat_s, clock, event_lines)
     handler = _Handler(stream, as_text if text else as_json, repetitions, name)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     return repetitions
 
 
 class Repetitions:
-    """Lets a warning through once in a while and counts those in between.
+    """Lets a warning through once in a while, and any event so often, and counts the others.
 
-    Warnings are the same if event, cause and peer are.
+    Warnings are the same if event, cause and peer are. Events are counted by their names alone, as
+    causes may differ without end.
     """
 
-    def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, interval_s: float, clock: Callable[[], float], event_lines: int = EVENT_LINES
+    ) -> None:
         self._interval_s = interval_s
         self._clock = clock
+        self._event_lines = event_lines
         self._seen: OrderedDict[tuple[str, str, str], _Repeated] = OrderedDict()
+        # Names of events are those that are in the sources: a bounded number.
+        self._events: dict[str, _Lines] = {}
 
     def admit(self, event: Event) -> bool:
         """Whether ``event`` is to be written; it is told how many were left out before it."""
-        if event["level"] not in ("warning", "error") or event["event"] == MORE:
+        if event["event"] == MORE:
             return True
-        kind = (str(event["event"]), str(event.get("cause", "")), str(event.get("peer", "")))
         now = self._clock()
-        seen = self._seen.get(kind)
+        kind = (str(event["event"]), str(event.get("cause", "")), str(event.get("peer", "")))
+        repeats = event["level"] in ("warning", "error")
+        seen = self._seen.get(kind) if repeats else None
         if seen is not None and now - seen.written < self._interval_s:
             seen.left_out += 1
             return False
+        if not self._has_room(kind[0], now):
+            return False
         if seen is not None and seen.left_out:
             event["more_like_this"] = seen.left_out
-        self._seen[kind] = _Repeated(now)
-        if len(self._seen) > REPEATS_REMEMBERED:
-            self._tell(*self._seen.popitem(last=False))
+        if repeats:
+            self._seen[kind] = _Repeated(now)
+            if len(self._seen) > REPEATS_REMEMBERED:
+                self._tell(*self._seen.popitem(last=False))
+        return True
+
+    def _has_room(self, name: str, now: float) -> bool:
+        """Whether one more line of an event may be written; those that may not are counted."""
+        lines = self._events.get(name)
+        if lines is None or now - lines.began >= self._interval_s:
+            self._events[name] = _Lines(now)
+            if lines is not None:
+                self._tell((name, "", ""), lines)
+            return True
+        if lines.written >= self._event_lines:
+            lines.left_out += 1
+            return False
+        lines.written += 1
         return True
 
     def flush(self) -> None:
-        """Write how many of each warning were left out, and begin anew."""
-        told, self._seen = self._seen, OrderedDict()
-        for kind, seen in told.items():
+        """Write how many of each warning and event were left out, and forget those long ago."""
+        now = self._clock()
+        for kind, seen in list(self._seen.items()):
             self._tell(kind, seen)
+            if now - seen.written >= self._interval_s:
+                del self._seen[kind]
+        for name, lines in list(self._events.items()):
+            self._tell((name, "", ""), lines)
+            if now - lines.began >= self._interval_s:
+                del self._events[name]
 
-    def _tell(self, kind: tuple[str, str, str], seen: _Repeated) -> None:
-        if seen.left_out:
+    def _tell(self, kind: tuple[str, str, str], counted: _Repeated | _Lines) -> None:
+        if counted.left_out:
             named = zip(("cause", "peer"), kind[1:], strict=True)
             fields = {name: value for name, value in named if value}
-            log.warning(MORE, of=kind[0], count=seen.left_out, **fields)
+            log.warning(MORE, of=kind[0], count=counted.left_out, **fields)
+            counted.left_out = 0
 
 
 @attrs.define
 class _Repeated:
     written: float
+    left_out: int = 0
+
+
+@attrs.define
+class _Lines:
+    began: float
+    written: int = 1
     left_out: int = 0
 
 

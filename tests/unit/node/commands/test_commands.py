@@ -140,6 +140,22 @@ def test_check_finds_what_would_keep_the_node_from_starting(
     )
 
 
+def test_a_schema_of_which_peers_need_another_preset_is_told_before_they_run(
+    tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    tables = "".join(f"[attributes.a{number}]\ntype = 'string'\n" for number in range(16))
+    (tmp_path / "wide.toml").write_text(tables)
+    for arguments in ((), ("--peers", "2")):
+        folder = f"desk{len(arguments)}"
+        assert main(["node", "init", folder, "--schema", "wide.toml", *arguments]) == 0
+        assert '16 attributes: set protocol.preset = "resilient"' in capsys.readouterr().out
+    assert main(["node", "check", "desk0"]) == 2
+    assert "is 16, expected a whole number from 1 to 15" in capsys.readouterr().err
+    assert main(["node", "check", "desk0", "--set", "protocol.preset=resilient"]) == 0
+    assert main(["node", "init", "other"]) == 0
+    assert "resilient" not in capsys.readouterr().out.partition("events are made")[2]
+
+
 def test_without_a_membership_the_way_to_one_is_named(capsys: CaptureFixture) -> None:
     for command in ("doctor", "invite"):
         option = ("--folder", "nowhere") if command != "run" else ("nowhere",)

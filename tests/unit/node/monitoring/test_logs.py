@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,10 +160,75 @@ def test_warnings_of_other_peers_and_causes_are_others() -> None:
     assert len(logs.events()) == 4
 
 
-def test_information_is_never_left_out() -> None:
-    logs = Logs()
+def test_information_is_written_as_often_as_it_comes_up_to_the_limit() -> None:
+    logs = Logs(event_lines=5)
     for _ in range(5):
         logs.log.info("peer joined")
+    assert len(logs.events()) == 5
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error"])
+def test_an_event_whose_causes_never_repeat_is_cut_at_the_limit_and_counted(level: str) -> None:
+    """Without it a stranger whose every attempt is logged with another cause fills the disk."""
+    logs = Logs(repeat_s=60, event_lines=10)
+    for number in range(1000):
+        logs.now = number * 0.05
+        getattr(logs.log, level)("refused", cause=f"port {number}")
+    assert len(logs.events()) == 10
+    logs.log.info("something else")
+    logs.repetitions.flush()
+    *_, other, told = logs.events()
+    assert other["event"] == "something else"
+    assert (told["event"], told["of"], told["count"]) == (MORE, "refused", 990)
+
+
+def test_after_the_interval_an_event_is_written_again_and_what_was_left_out_is_told() -> None:
+    logs = Logs(repeat_s=60, event_lines=3)
+    for second in range(120):
+        logs.now = float(second)
+        logs.log.info("peer joined", peer=str(second))
+    written = [event["peer"] for event in logs.events() if event["event"] == "peer joined"]
+    told = [event["count"] for event in logs.events() if event["event"] == MORE]
+    assert (written, told) == (["0", "1", "2", "60", "61", "62"], [57])
+    logs.repetitions.flush()
+    assert logs.events()[-1]["count"] == 57
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_line_is_either_written_or_told_of_once(seed: int) -> None:
+    """Whatever mixture comes, against counts; no interval has more lines than it may."""
+    draws = random.Random(seed)
+    logs = Logs(repeat_s=60, event_lines=8)
+    sent = 0
+    for _ in range(3000):
+        logs.now += draws.expovariate(5)
+        say = draws.choice([logs.log.info, logs.log.warning])
+        say(draws.choice("ab"), cause=str(draws.randrange(6)), at=logs.now)
+        sent += 1
+        if draws.random() < 0.001:
+            logs.repetitions.flush()
+    logs.repetitions.flush()
+    events = logs.events()
+    written = [event for event in events if event["event"] != MORE]
+    told = sum(event.get("count", 0) + event.get("more_like_this", 0) for event in events)
+    assert len(written) + told == sent
+    for name in "ab":
+        times = [event["at"] for event in written if event["event"] == name]
+        within = [sum(at <= one < at + 60 for one in times) for at in times]
+        assert max(within) <= 2 * 8
+    for kind in {(event["event"], event["cause"]) for event in written}:
+        warned = [
+            event["at"]
+            for event in written
+            if event["level"] == "warning" and (event["event"], event["cause"]) == kind
+        ]
+        assert all(later - one >= 60 for one, later in itertools.pairwise(warned))
+
+
+def test_without_an_interval_nothing_is_left_out() -> None:
+    logs = Logs(repeat_s=0, event_lines=1)
+    for _ in range(5):
+        logs.log.warning("cut", cause="flood")
     assert len(logs.events()) == 5
 
 
@@ -177,7 +244,7 @@ def test_at_the_end_what_was_left_out_is_told() -> None:
 
 
 def test_the_memory_of_repetitions_is_bounded_and_loses_no_count() -> None:
-    logs = Logs()
+    logs = Logs(event_lines=1000)
     for peer in range(2 * REPEATS_REMEMBERED):
         for _ in range(3):
             logs.log.warning("cut", peer=str(peer))

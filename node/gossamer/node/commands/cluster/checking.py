@@ -73,7 +73,7 @@ def check(folder: Path | None, changes: Iterable[str] | None) -> None:
     """Check configuration, schema and membership without starting anything; print what holds.
 
     Raises:
-        NodeError: something would keep the node from starting.
+        NodeError, ConfigError: something would keep the node from starting.
     """
     loaded = load(folder, changes)
     config = loaded.config
@@ -81,6 +81,8 @@ def check(folder: Path | None, changes: Iterable[str] | None) -> None:
     console.print(config_table(loaded, Limits))
     schema = cluster_schema(config)
     names = ", ".join(f"{one.name} ({one.type_name})" for one in schema)
+    if config.node.role != BROKER:
+        config.settings(schema)
     said = [f"schema {schema_fingerprint(schema)}: {names}"]
     if not config.listen.plain_text:
         member = open_membership(config.identity.folder)

@@ -13,11 +13,12 @@ import trio
 from gossamer.node.commands.cluster.config_text import FirstConfig, write_config
 from gossamer.node.commands.folder import address_of, load
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, is_loopback, parse_address
-from gossamer.node.config.node import PRESETS, NodeConfig, nearest
+from gossamer.node.config.node import PRESETS, NodeConfig, Protocol, nearest
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
     ClusterInfo,
+    parse_schema,
     read_cluster_info,
     read_schema_file,
     write_cluster_info,
@@ -27,6 +28,7 @@ from gossamer.node.security.cluster import ClusterFolder, open_membership
 from gossamer.node.security.joining import commands as security
 from gossamer.node.security.joining.tokens import read_token
 from gossamer.node.transport.base.base import Address as HostAndPort
+from gossamer.protocol.kernel.errors import ConfigError
 
 # Where the peers of `init --peers` listen; beside the ports of a peer of the preset lan.
 FIRST_PORT: Final = 7720
@@ -60,8 +62,22 @@ def init(
     return [
         said,
         f"events are made of what {folder}/schema.toml describes",
+        *_what_peers_lack(cluster_info),
         f"now: gossamer node run {folder}",
     ]
+
+
+def _what_peers_lack(cluster_info: ClusterInfo) -> list[str]:
+    """What has to be set before peers can run with so many attributes; brokers need nothing."""
+    schema = parse_schema(cluster_info.schema, "schema.toml")
+    try:
+        NodeConfig().settings(schema)
+    except ConfigError as error:
+        return [
+            f'{len(schema)} attributes: set protocol.preset = "resilient" in node.toml of every'
+            f" peer, as {Protocol().preset} takes {error.expected}"
+        ]
+    return []
 
 
 def invite(folder: Path | None, addresses: Sequence[str], lifetime_s: float) -> str:
@@ -129,6 +145,7 @@ def _init_several(
     return [
         f"cluster {cluster!r} of {peers} peers made in {folder}, for this machine only",
         f"events are made of what {folder}/{names[0]}/schema.toml describes",
+        *_what_peers_lack(cluster_info),
         f"now: gossamer node run {folders}",
     ]
 

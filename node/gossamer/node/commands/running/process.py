@@ -149,4 +149,6 @@ class NodeProcess:
 
 def start_logs(logging: Logging) -> Repetitions:
     """Log as a configuration says, from now on."""
-    return configure_logs(logging.level, logging.format, logging.repeat_s, logging.name)
+    return configure_logs(
+        logging.level, logging.format, logging.repeat_s, logging.name, logging.event_lines
+    )

@@ -15,7 +15,7 @@ from gossamer.node.config.node import FAMILY_SECTIONS, SECTIONS, NodeConfig
 
 # By section, the settings that a running node takes up.
 LIVE: Final = {
-    "logging": ("level", "format", "repeat_s", "name"),
+    "logging": ("level", "format", "repeat_s", "name", "event_lines"),
     "local": (
         "clients",
         "subscriptions",

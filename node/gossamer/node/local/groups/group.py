@@ -409,7 +409,8 @@ class Group:
                     with trio.move_on_after(HEARTBEAT_S):
                         await self._wakes[key].wait()
         except (NoAnswerError, ValueError) as error:
-            log.info("a peer is of a group no more", group=self.name, peer=key, cause=str(error))
+            who = f"{key:016x}"
+            log.info("a peer is of a group no more", group=self.name, peer=who, cause=str(error))
             leader.remove(key)
             self._wakes.pop(key, None)
         self._wake()

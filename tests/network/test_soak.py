@@ -1,0 +1,264 @@
+"""Six nodes in everyday use for a while: nothing grows, nothing leaks, no log is flooded.
+
+Peers are killed, restarted and paused, the schema changes, clients and strangers ask too much,
+while applications of every kind publish, read, work in a group, request and reply.
+`GOSSAMER_SOAK_MINUTES` says for how long, `GOSSAMER_SOAK_SEED` what is drawn, `GOSSAMER_SOAK_FILE`
+where all samples are written, a line of JSON each. Rates are low: the nodes take a small part of a
+processor, and other tests run beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import psutil
+import pytest
+import trio
+
+from support.campaign import Campaign, Reader
+from support.node_fleets import Fleet
+from support.node_processes import Shell, free_ports
+from support.soak_clients import Browser, Printer, Program, last_values
+from support.soak_measures import more_descriptors, runs_of, too_often
+from support.soaking import PATIENCE_S, FleetNodes, Soak, Watch
+
+pytestmark = [pytest.mark.slow, pytest.mark.trio]
+
+MINUTES = float(os.environ.get("GOSSAMER_SOAK_MINUTES", "1"))
+SEED = int(os.environ.get("GOSSAMER_SOAK_SEED", "1"))
+SAMPLES_FILE = os.environ.get("GOSSAMER_SOAK_FILE", "")
+PEERS = 6
+IS_LONG = MINUTES >= 5
+# Until a process is judged: everything is loaded by then, and in a long soak its tables are full.
+WARM_UP_S = max(20.0, 20 * MINUTES)
+# Between two faults, and between two floods, about.
+GAP_S = 10.0 if IS_LONG else 3.0
+LOOK_S = 5.0 if IS_LONG else 1.5
+# Between two events of each peer, about.
+PAUSE_S = 3.0
+REPEAT_S, EVENT_LINES = 10.0, 50
+# The tables of events fill within the warm-up; as they are by default they do within hours. No peer
+# is away for longer than events are kept.
+MEMORY, RETENTION_S = 1024, 60.0
+# Connections that may be there more than before: one to each other peer, for links change.
+LINKS = PEERS - 1
+SETTINGS: dict[str, object] = {
+    "page__enabled": True,
+    "page__address": "127.0.0.1:0",
+    "delivery__event_memory": MEMORY,
+    "delivery__held_events": MEMORY,
+    "delivery__retention_s": RETENTION_S,
+    "logging__repeat_s": REPEAT_S,
+    "logging__event_lines": EVENT_LINES,
+    "protocol__round_s": 0.5,
+    # Loading compiled rules is one step of memory, which a minute cannot tell from growth.
+    "node__compiled": "auto" if IS_LONG else "never",
+}
+
+
+@attrs.define(eq=False)
+class Use:
+    """Everybody who uses the cluster.
+
+    Attributes:
+        run: the applications that the accounts are of.
+        program, printer, browser: others.
+    """
+
+    run: Campaign[FleetNodes]
+    program: Program
+    printer: Printer
+    browser: Browser
+
+    def missing(self) -> dict[str, set[str]]:
+        """What was acknowledged and has not come, by who should have it."""
+        due = set(self.run.published)
+        others = {"program": due - set(self.program.got), "printer": due - set(self.printer.got)}
+        lacking = self.run.missing(trio.current_time()) | others
+        return {name: events for name, events in lacking.items() if events}
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports(PEERS)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, port: int) -> Iterator[Fleet]:
+    made = Fleet.make(Shell(tmp_path, forks=False), PEERS, port, **SETTINGS)
+    made.start(*made.names)
+    yield made
+    made.stop()
+
+
+@asynccontextmanager
+async def in_use(fleet: Fleet) -> AsyncIterator[Use]:
+    """The cluster with applications of every kind."""
+    nodes = await FleetNodes.of(fleet)
+    run = Campaign(nodes, random.Random(SEED), request_s=5.0)
+    first, second, *others = nodes.members
+    run.readers = [
+        Reader(first),
+        Reader(second, ordered=True),
+        Reader(others[0], "ada"),
+        Reader(others[1], "eve", ordered=True),
+    ]
+    program = Program(fleet.folder(nodes.names[others[2]]))
+    use = Use(
+        run,
+        program,
+        Printer(fleet, nodes.names[others[3]]),
+        Browser(fleet, nodes.names[second], LOOK_S),
+    )
+    async with trio.open_nursery() as nursery:
+        for reader in run.readers:
+            await nursery.start(reader.run, nodes)
+        for key in (first, others[0], others[1]):
+            await nursery.start(run.work, key)
+        for key in (second, others[2]):
+            await nursery.start(run.reply, key)
+        nursery.start_soon(trio.to_thread.run_sync, program.run)
+        nursery.start_soon(use.browser.run)
+        use.printer.start()
+        try:
+            await subscribed(nodes, others[2], 2)  # a replier is there as well
+            await subscribed(nodes, others[3], 1)
+            async with trio.open_nursery() as publishers:
+                for key in nodes.members:
+                    publishers.start_soon(run.publish, key, PAUSE_S)
+                publishers.start_soon(run.request, first)
+                yield use
+                run.stopping = True
+        finally:
+            program.stop()
+            use.printer.stop()
+            nursery.cancel_scope.cancel()
+
+
+async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
+    """Wait until a node has the subscriptions of what runs in threads and processes, too."""
+    async with nodes.fleet.client(nodes.names[key]) as client:
+        with trio.fail_after(PATIENCE_S):
+            while (await client.status())["subscriptions"] < count:
+                await trio.sleep(0.2)
+
+
+async def test_a_cluster_that_is_used_for_long_stays_as_it_was(fleet: Fleet, port: int) -> None:
+    watch = Watch(fleet, LOOK_S)
+    await fleet.ready(patience_s=PATIENCE_S)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.run)
+        async with in_use(fleet) as use:
+            soak = Soak(use.run, port, GAP_S)
+            await trio.sleep(GAP_S)
+            before = {name: look.descriptors for name in fleet.names if (look := watch.look(name))}
+            until = trio.current_time() + 60 * MINUTES
+            async with trio.open_nursery() as events:
+                events.start_soon(soak.churn, until)
+                events.start_soon(soak.floods, until)
+            use.run.stopping = True
+            await soak.settled()
+            await fleet.ready(patience_s=PATIENCE_S)
+            leaked = await descriptors_are_back(watch, before)
+            with trio.move_on_after(PATIENCE_S):
+                while use.missing():
+                    await trio.sleep(0.2)
+            lost = use.missing()
+            symbols = {one.symbol for one in use.run.published.values() if one.is_last}
+            values = {
+                name: await last_values(use.run.crowd, key, symbols)
+                for key, name in use.run.crowd.names.items()
+            }
+        nursery.cancel_scope.cancel()
+    report(watch, soak, use)
+    assert lost == {}
+    assert leaked == {}
+    assert grown(watch) == {}
+    check_logs(fleet)
+    check_accounts(use, values)
+
+
+async def descriptors_are_back(
+    watch: Watch, before: Mapping[str, Mapping[str, int]]
+) -> dict[str, list[str]]:
+    """Wait until each peer has no more descriptors than before; by peer, of what it has more."""
+    with trio.move_on_after(PATIENCE_S):
+        while more_than(watch, before):
+            await trio.sleep(1)
+    return more_than(watch, before)
+
+
+def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
+    """By peer, of what it has more descriptors than before."""
+    looks = {name: watch.look(name) for name in before}
+    found = {
+        name: ["it does not run"]
+        if look is None
+        else more_descriptors(before[name], look.descriptors, LINKS)
+        for name, look in looks.items()
+    }
+    return {name: kinds for name, kinds in found.items() if kinds}
+
+
+def grown(watch: Watch) -> dict[str, str]:
+    """The processes whose memory is not flat."""
+    trends = watch.trends(WARM_UP_S)
+    return {
+        f"{name} ({pid})": str(one)
+        for (name, pid), one in trends.items()
+        if one is not None and not one.is_flat
+    }
+
+
+def check_logs(fleet: Fleet) -> None:
+    """No line more often than its limit, and nothing that nobody expected."""
+    for name in fleet.names:
+        runs, others = runs_of((fleet.folder(name) / "log").read_text())
+        assert others == [], f"{name} says what is no event"
+        for run in runs:
+            assert too_often(run, REPEAT_S, EVENT_LINES) == [], name
+            assert [one for one in run if "exception" in one] == [], name
+
+
+def check_accounts(use: Use, values: Mapping[str, Mapping[str, str]]) -> None:
+    """What was promised of order, repetition, requests and last values."""
+    run = use.run
+    for reader in run.readers:
+        assert reader.repeated() == [], f"{reader.name} got some twice"
+        if reader.ordered:
+            assert reader.out_of_order() == [], f"{reader.name} got some out of order"
+    assert len(set(use.program.got)) == len(use.program.got)
+    assert run.dealt_twice() == {}
+    assert all(len(set(one.repliers)) == len(one.repliers) for one in run.asked if one.repliers)
+    assert any(one.repliers for one in run.asked)
+    assert run.forged_names() == []
+    assert {name: run.outdated(dict(one)) for name, one in values.items()} == {
+        name: {} for name in values
+    }
+    assert use.browser.seen > 0
+
+
+def report(watch: Watch, soak: Soak, use: Use) -> None:
+    """The numbers, for people."""
+    print(f"seed {SEED}, {MINUTES:g} minutes; {use.run.summary()}; {json.dumps(soak.done)}")
+    if SAMPLES_FILE:
+        lines = [
+            json.dumps({"peer": name, "process": pid, **attrs.asdict(one)})
+            for (name, pid), samples in watch.samples.items()
+            for one in samples
+        ]
+        Path(SAMPLES_FILE).write_text("\n".join(lines) + "\n")
+    trends = watch.trends(WARM_UP_S)
+    for (name, pid), samples in watch.samples.items():
+        used, seen = samples[-1], trends[name, pid] or "too short a life for a trend"
+        print(f"{name} ({pid}): {used.private >> 10} KiB private; {seen}", end="; ")
+        print(f"descriptors {dict(used.descriptors)}", end="; ")
+        is_up = psutil.pid_exists(pid)
+        seconds = f"{sum(psutil.Process(pid).cpu_times()[:2]):.1f} s" if is_up else "unknown time"
+        print(f"{seconds} of a processor")

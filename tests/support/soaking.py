@@ -1,0 +1,290 @@
+"""A cluster of real nodes in everyday use, with drawn churn and floods, and a watch over them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+import attrs
+import trio
+
+from gossamer.client.address import LocalAddress
+from gossamer.client.errors import NodeError
+from gossamer.client.results import Fate
+from gossamer.node.commands.folder import address_of
+from gossamer.node.local.client import LocalClient, open_client
+from support.campaign import ALL, SYMBOLS, Campaign, Fault, Published
+from support.node_fleets import Fleet
+from support.soak_measures import Sample, Trend, sample_of, times_of, trend
+
+# Until what was acknowledged has come everywhere, and the ring is right again, beside other tests.
+PATIENCE_S = 180.0
+# Of one request; fewer than the peers have room for.
+FLOOD_EVENTS = 128
+# What a node says once it takes more memory for good.
+COMPILED = "compiled rules are used"
+# No flood goes on for longer, whatever the node does with it.
+FLOOD_S = 20.0
+
+
+@attrs.define(eq=False)
+class FleetNodes:
+    """Peers as processes, by their keys.
+
+    Attributes:
+        fleet: the processes.
+        names: of the peers, by key.
+    """
+
+    fleet: Fleet
+    names: dict[int, str] = attrs.field(factory=dict)
+
+    @classmethod
+    async def of(cls, fleet: Fleet) -> FleetNodes:
+        """The peers of a fleet, all of which run."""
+        found = cls(fleet)
+        for name in fleet.names:
+            async with fleet.client(name) as client:
+                found.names[int(client.peer, 16)] = name
+        return found
+
+    @property
+    def members(self) -> Collection[int]:
+        return self.names
+
+    def address(self, key: int) -> LocalAddress:
+        return address_of(self.fleet.folder(self.names[key]))
+
+
+@attrs.define(eq=False)
+class Watch:
+    """Looks at the processes every few seconds.
+
+    Attributes:
+        samples: of each process, by the peer's name and the process' id.
+    """
+
+    fleet: Fleet
+    every_s: float
+    samples: dict[tuple[str, int], list[Sample]] = attrs.field(factory=dict)
+
+    async def run(self) -> None:
+        """Take samples until cancelled."""
+        while True:
+            for name in self.fleet.names:
+                self.look(name)
+            await trio.sleep(self.every_s)
+
+    def look(self, name: str) -> Sample | None:
+        """Take a sample of a peer's process, None while it does not run."""
+        pid = self.fleet.pid(name)
+        found = None if pid is None else sample_of(pid, time.time())
+        if pid is not None and found is not None:
+            self.samples.setdefault((name, pid), []).append(found)
+        return found
+
+    def trends(self, warm_up_s: float) -> dict[tuple[str, int], Trend | None]:
+        """How the memory of each process went."""
+        logs = {name: (self.fleet.folder(name) / "log").read_text() for name in self.fleet.names}
+        steps = {name: times_of(COMPILED, log) for name, log in logs.items()}
+        return {
+            (name, pid): trend(samples, warm_up_s, steps[name])
+            for (name, pid), samples in self.samples.items()
+        }
+
+
+@attrs.define(eq=False)
+class Soak:
+    """What happens to the cluster, drawn: faults one after another, and floods beside them.
+
+    Attributes:
+        run: the applications, and the accounts of what they got.
+        port: where the first peer listens for others; the next has the next one.
+        gap_s: about how long nothing happens between two faults, and between two floods.
+        done: how often each kind of fault and flood came.
+    """
+
+    run: Campaign[FleetNodes]
+    port: int
+    gap_s: float
+    done: dict[str, int] = attrs.field(factory=dict)
+    _versions: int = 1
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.run.crowd.fleet
+
+    async def churn(self, until: float) -> None:
+        """Kill, restart and pause peers, and change the schema, until a time of trio's clock.
+
+        The first two peers are paused at most, so that their memory is watched all the time.
+        """
+        await self._go_on(until, [self.kill, self.restart, self.pause, self.change_schema])
+
+    async def floods(self, until: float) -> None:
+        """Let clients and strangers ask too much, until a time of trio's clock."""
+        await self._go_on(
+            until,
+            [
+                self.flood_events,
+                self.flood_subscriptions,
+                self.flood_connections,
+                self.speak_nonsense_locally,
+                self.speak_nonsense_remotely,
+                self.read_nothing,
+            ],
+        )
+
+    async def _go_on(self, until: float, kinds: list[Callable[[], Awaitable[None]]]) -> None:
+        draws = random.Random(self.run.draws.random())
+        while True:
+            for kind in draws.sample(kinds, len(kinds)):
+                await trio.sleep(draws.uniform(0.5, 1.5) * self.gap_s)
+                if trio.current_time() > until:
+                    return
+                await kind()
+                name = getattr(kind, "__name__", "")
+                self.done[name] = self.done.get(name, 0) + 1
+
+    # Faults
+
+    async def kill(self) -> None:
+        """A peer ends without a word, and comes back soon."""
+        key = self._draw_guest()
+        name = self.run.crowd.names[key]
+        with _fault(self.run, key):
+            self.fleet.kill(name)
+            await trio.sleep(self.run.draws.uniform(1, 6))
+            self.fleet.start(name)
+            await self.fleet.ready(patience_s=PATIENCE_S)
+        await self.settled()
+
+    async def restart(self) -> None:
+        """A peer stops in order and starts again."""
+        key = self._draw_guest()
+        with _fault(self.run, key):
+            await trio.to_thread.run_sync(self.fleet.restart, self.run.crowd.names[key])
+            await self.fleet.ready(patience_s=PATIENCE_S)
+        await self.settled()
+
+    async def pause(self) -> None:
+        """A peer stands still for a while, as a laptop that sleeps."""
+        key = self.run.draws.choice(list(self.run.crowd.names))
+        name = self.run.crowd.names[key]
+        with _fault(self.run, key):
+            self.fleet.send(name, signal.SIGSTOP)
+            await trio.sleep(self.run.draws.uniform(1, 6))
+            self.fleet.send(name, signal.SIGCONT)
+        await self.settled()
+
+    async def change_schema(self) -> None:
+        """One attribute more, or a wider domain, by the command that people use."""
+        self._versions += 1
+        arguments = (
+            ("add", f"extra{self._versions}", "boolean")
+            if self._versions % 4 == 2 and self._versions < 40
+            else ("widen", "price", f"maximum={100_000 + self._versions}")
+        )
+        folder = str(self.fleet.folder(self.fleet.names[0]))
+        command = ("node", "schema", *arguments, "--folder", folder)
+        await trio.to_thread.run_sync(self.fleet.shell.ok, *command)
+
+    def _draw_guest(self) -> int:
+        return self.run.draws.choice(list(self.run.crowd.names)[2:])
+
+    async def settled(self) -> None:
+        """Wait until all that was acknowledged by now has come everywhere."""
+        before = trio.current_time()
+        with trio.move_on_after(PATIENCE_S):
+            while self.run.missing(before):
+                await trio.sleep(0.2)
+        assert not self.run.missing(before), f"lost: {self.run.missing(before)}"
+
+    # Floods
+
+    async def flood_events(self) -> None:
+        """Many events at once; what is acknowledged has to come."""
+        draws = self.run.draws
+        prices = [draws.randrange(900) for _ in range(FLOOD_EVENTS)]
+        symbol = draws.choice(SYMBOLS)
+
+        async def flood(client: LocalClient) -> None:
+            outcomes = await client.publish_each(
+                [{"price": price, "symbol": symbol} for price in prices]
+            )
+            at = trio.current_time()
+            for price, outcome in zip(prices, outcomes, strict=True):
+                if outcome.fate == Fate.ACKNOWLEDGED:
+                    known = Published(price, symbol, client.peer, at, is_last=False)
+                    self.run.published[outcome.id] = known
+
+        await _once(self._draw_address(), flood)
+
+    async def flood_subscriptions(self) -> None:
+        """Subscribe to one thing after another until the node refuses."""
+
+        async def flood(client: LocalClient) -> None:
+            for number in range(100):
+                await client.subscribe(str(number), f"price > {number}")
+
+        await _once(self._draw_address(), flood)
+
+    async def flood_connections(self) -> None:
+        """Come and go."""
+
+        async def flood(client: LocalClient) -> None:
+            await client.status()
+
+        address = self._draw_address()
+        for _ in range(30):
+            await _once(address, flood)
+
+    async def speak_nonsense_locally(self) -> None:
+        """What no client says, at the socket for applications."""
+        path = self._draw_address().path
+        assert path is not None
+        await self._speak_nonsense(lambda: trio.open_unix_socket(path))
+
+    async def speak_nonsense_remotely(self) -> None:
+        """What no peer says, at the port for peers."""
+        number = self.run.draws.randrange(len(self.fleet.names))
+        await self._speak_nonsense(lambda: trio.open_tcp_stream("127.0.0.1", self.port + number))
+
+    async def _speak_nonsense(self, dial: Callable[[], Awaitable[trio.SocketStream]]) -> None:
+        with trio.move_on_after(FLOOD_S):
+            for _ in range(30):
+                with suppress(OSError, trio.BrokenResourceError):
+                    async with await dial() as stream:
+                        await stream.send_all(self.run.draws.randbytes(64))
+                        await stream.receive_some()
+
+    async def read_nothing(self) -> None:
+        """Subscribe to everything, and take none of it."""
+
+        async def flood(client: LocalClient) -> None:
+            await client.subscribe("all", ALL)
+            await trio.sleep(self.gap_s)
+
+        await _once(self._draw_address(), flood)
+
+    def _draw_address(self) -> LocalAddress:
+        return self.run.crowd.address(self.run.draws.choice(list(self.run.crowd.names)))
+
+
+@contextmanager
+def _fault(run: Campaign[FleetNodes], key: int) -> Iterator[None]:
+    """Note that something happens to a peer meanwhile."""
+    fault = Fault(key, trio.current_time())
+    run.faults.append(fault)
+    yield
+    fault.ended = trio.current_time()
+
+
+async def _once(address: LocalAddress, flood: Callable[[LocalClient], Awaitable[None]]) -> None:
+    """Let a client flood until it is done, refused, cut, or without its node."""
+    with suppress(NodeError), trio.move_on_after(FLOOD_S):
+        async with open_client(address, patience_s=0) as client:
+            await flood(client)
