@@ -19,8 +19,9 @@ from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
-from gossamer.node.errors import RefusedByPeer
+from gossamer.node.errors import RefusedByPeer, WorkApartError
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
@@ -308,7 +309,7 @@ class BrokerNode:
         given, writer = self._given, self._given.writer
         await writer.run(Store.bind, given.key, given.now())
         self.queue_id = await writer.run(_queue_id)
-        self._journal = StoredJournal(writer, given.family)
+        self._journal = StoredJournal(writer, given.family, given.apart)
         now = int(given.now() * MICROSECONDS)
         recalled = await recall(
             writer,
@@ -357,8 +358,12 @@ class BrokerNode:
     async def close(self) -> None:
         """Say goodbye, and store the broker, so that it is soon there again."""
         await self.pool.close()
-        if await self.engine.close():
+        if not await self.engine.close():
+            return
+        try:
             await self._journal.dump(self.engine.broker, self.engine.now)
+        except WorkApartError as error:
+            log.warning("the broker is not dumped, its log is told again", cause=str(error))
 
 
 def _queue_id(store: Store) -> str:

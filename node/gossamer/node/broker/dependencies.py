@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.engine.apart import Apart, in_a_process
 from gossamer.node.peer.membership.services import Present
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
@@ -26,6 +27,7 @@ class BrokerDependencies:
         family: of the broker, with its settings.
         new_index: makes an empty index of filters.
         large_index: the same for a broker that starts with many subscriptions.
+        apart: where work that takes long is done.
         neighbours: where to dial.
         queue: messages that may wait for the broker.
         retention_s: how long a client with a name may be away.
@@ -47,6 +49,7 @@ class BrokerDependencies:
     family: FamilyHost
     new_index: NewIndex
     large_index: NewIndex
+    apart: Apart = in_a_process
     neighbours: Sequence[Address]
     queue: int = 1024
     retention_s: float = 7200.0

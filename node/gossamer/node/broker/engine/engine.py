@@ -28,6 +28,8 @@ from gossamer.protocol.kernel.errors import ProtocolError
 # Messages between two commits, and between two turns of the event loop.
 BATCH: Final = 512
 TURN: Final = 32
+# Deliveries from which on no more messages share a commit, which would hold the event loop.
+DELIVERIES: Final = 1024
 # Between two attempts to write to a disk that takes nothing.
 RETRY_S: Final = 1.0
 # Between two looks at the queues of a broker that is congested.
@@ -197,7 +199,8 @@ class Engine:
         self._report_congestion()
         if self._inputs and not self._closing:
             await self._step()
-            await self._journal.dump_if_due(self.broker, self.now)
+            assert self._timers is not None
+            await self._journal.dump_if_due(self.broker, self.now, self._timers)
 
     async def close(self) -> bool:
         """Take nothing more; returns whether all that was taken is stored and carried out."""
@@ -219,7 +222,7 @@ class Engine:
         entries: list[Entry] = []
         deliveries: list[QueuedDelivery] = []
         batch: list[tuple[Input, list[Any]]] = []
-        while self._inputs and len(batch) < BATCH:
+        while self._inputs and len(batch) < BATCH and len(deliveries) < DELIVERIES:
             told = self._inputs.popleft()
             now, expected = self.now, self.broker.next_id
             effects = self.broker.handle(now, told.source, told.message)

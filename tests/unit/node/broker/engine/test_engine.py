@@ -50,9 +50,10 @@ class Recorder:
             raise StoreError("state.db", "is full")
         self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
 
-    async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
+    async def dump_if_due(self, broker: TreeBroker, now: int, nursery: trio.Nursery) -> None:
         assert broker.name == "B"
         assert now >= 0
+        assert nursery.child_tasks is not None
 
     def queued(self, effect: Deliver) -> QueuedDelivery | None:
         return QueuedDelivery(effect.client, b"")
