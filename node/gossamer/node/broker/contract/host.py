@@ -128,6 +128,20 @@ class FamilyHost(ABC):
             ConfigurationError: tables that were made with those cannot go on with these.
         """
 
+    def go_on(
+        self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
+    ) -> HostedBroker:
+        """The broker that was dumped with the settings of ``before``, from now on with these.
+
+        Args:
+            before: from the method of that name.
+            dump: of the broker.
+            new_index: makes an empty index of filters.
+            now: microseconds, its time.
+        """
+        del before, now
+        return self.load(dump, new_index)
+
     def restarted(self) -> object:
         """What the broker is told first."""
         return Restarted()

@@ -240,7 +240,7 @@ async def recall(
         for entry in (Entry.from_bytes(data, before) for data in log):
             broker.handle(entry.now, entry.source, entry.message)
             now = max(now, entry.now)
-        broker = family.load(broker.dump(), new_index)
+        broker = family.go_on(before, broker.dump(), new_index, now)
     except _NO_BROKER as error:
         raise StoreDamagedError(path, f"holds no broker ({error})") from None
     if broker.name != name:
