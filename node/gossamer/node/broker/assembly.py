@@ -330,6 +330,8 @@ class BrokerNode:
             congested_queue=given.family.congested_queue,
             room=given.queue,
             passing=given.family.passing,
+            left=given.family.left,
+            patience_s=given.full_wait_s,
         )
         self.engine.tell(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())

@@ -30,6 +30,7 @@ class BrokerDependencies:
         apart: where work that takes long is done.
         neighbours: where to dial.
         queue: messages that may wait for the broker.
+        full_wait_s: how long a client that publishes waits for room to keep that for others.
         retention_s: how long a client with a name may be away.
         limits: of the transport.
         make_transport: the transport that says this of the node, and admits by this.
@@ -52,6 +53,7 @@ class BrokerDependencies:
     apart: Apart = in_a_process
     neighbours: Sequence[Address]
     queue: int = 1024
+    full_wait_s: float = 30.0
     retention_s: float = 7200.0
     limits: Limits
     make_transport: Callable[[LocalPeer, Verify], Transport]

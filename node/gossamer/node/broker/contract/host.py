@@ -106,6 +106,11 @@ class FamilyHost(ABC):
         """The settings as plain data."""
         return asdict(self.of, filter=lambda field, _: field.init)
 
+    def left(self, broker: Any) -> int:
+        """Publications that a broker can still keep for others before it loses one."""
+        del broker
+        return NEVER
+
     def described(self) -> Mapping[str, str]:
         """How the broker is set, in a few words, for `gossamer node status`."""
         return {}

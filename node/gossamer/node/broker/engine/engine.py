@@ -104,6 +104,8 @@ class Engine:
         congested_queue: int,
         room: int,
         passing: tuple[type, ...] = (),
+        left: Callable[[Any], int] | None = None,
+        patience_s: float = 0.0,
     ) -> None:
         """An engine that has done nothing.
 
@@ -115,6 +117,9 @@ class Engine:
             congested_queue: messages above which the broker is congested.
             room: messages that may wait before those who bring more have to wait.
             passing: messages of these classes are not stored.
+            left: publications that the broker can still keep for others before it loses one.
+            patience_s: for how long a client's publication waits where there is no room for it, as
+                long as others keep making none.
         """
         self.broker = broker
         self.busy = False
@@ -124,6 +129,9 @@ class Engine:
         self._congested_queue = congested_queue
         self._room = room
         self._passing = passing
+        self._left = left
+        self._patience_s = patience_s
+        self._patient = True
         self._inputs: deque[Input] = deque()
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
@@ -168,6 +176,8 @@ class Engine:
         """
         asked = [Input(source, message, first, done=trio.Event()) for message in messages]
         for told in asked:
+            if isinstance(told.message, Publish) and self._left is not None:
+                await self._wait_until_kept()
             while len(self._inputs) >= self._room:
                 await self._freed.park()
             self._add(told)
@@ -178,6 +188,28 @@ class Engine:
             assert told.outcome is not None
             outcomes.append(told.outcome)
         return outcomes
+
+    async def _wait_until_kept(self) -> None:
+        """Wait until what is published can be kept for others, which slows its publisher down.
+
+        A neighbour that stays away does so once: after that there is room again, or what was kept
+        longest is lost, as the counters say.
+        """
+        full = self._is_full()
+        if not full or not self._patient:
+            self._patient = self._patient or not full
+            return
+        with trio.move_on_after(self._patience_s):
+            while self._is_full():
+                await self._freed.park()
+            return
+        if self._patient:
+            self._patient = False
+            log.warning("no room for publications, the oldest that are kept for others are lost")
+
+    def _is_full(self) -> bool:
+        assert self._left is not None
+        return self._left(self.broker) <= len(self._inputs)
 
     def _add(self, told: Input) -> None:
         self._inputs.append(told)

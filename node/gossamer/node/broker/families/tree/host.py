@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import trio
 from attrs import field, frozen
 
-from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
+from gossamer.node.broker.contract.host import NEVER, ClientFilters, Counted, FamilyHost
 from gossamer.node.broker.contract.tables import Label
 from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.families.tree.links import TreeNeighbours
@@ -64,6 +64,11 @@ class TreeHost(FamilyHost):
     @property
     def congested_queue(self) -> int:
         return self.of.congested_queue
+
+    def left(self, broker: TreeBroker) -> int:
+        most = self.of.retained_publications
+        kept = (len(link.retained) for link in broker.links())
+        return most - max(kept, default=0) if most else NEVER
 
     def described(self) -> Mapping[str, str]:
         return {"covering": self.of.covering}
