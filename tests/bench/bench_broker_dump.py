@@ -7,15 +7,15 @@ and every eighth takes one back; a dump begins whenever a node would begin one. 
 task of the event loop is timed. Printed are the longest, in milliseconds:
 
 - *snapshot*: making the process that dumps, while the tables stand still,
-- *dump*: any step while a dump is made, stored, and what it replaces is given up, and
-- *journal*: any step while messages are handled and stored, and nothing is dumped;
+- *dump*: taking its dump in, storing it in portions, and giving up what it replaces,
+- *journal*: handling messages and storing them while nothing is dumped, and *meanwhile*;
 
 as the clock has it, and by the processor time of its thread alone, which other processes do not add
 to; the longest search for garbage by the interpreter, which follows from what is allocated at any
 time, the longest processor time without it, and the median step by the clock. For how long messages
 waited for the broker is printed as well. ``--in-this-process`` makes dumps as nodes did before,
 without a process for them. Where ``--limit`` is given, in milliseconds, more processor time without
-the search for garbage, of a snapshot or while a dump is under way, ends in exit code 1.
+the search for garbage, of a snapshot or a dump, ends in exit code 1.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ OF_MESSAGES = 8
 WARM_UP = 500
 PUBLISHER, SUBSCRIBER = neighbour("P"), neighbour("S")
 ADVERTISED = Id("P", 1)
-SNAPSHOT, DUMP, JOURNAL = "snapshot", "dump", "journal"
+# Parts of the names of tasks that take a dump in, and that write.
+THOSE_WHO_DUMP = ("_go_on_with", "_serve")
+SNAPSHOT, DUMP, JOURNAL, MEANWHILE = "snapshot", "dump", "journal", "journal meanwhile"
 
 
 class Took:
@@ -119,19 +121,21 @@ class Steps(trio.abc.Instrument):
     def __init__(self) -> None:
         self.journal: StoredJournal
         self.took: dict[str, Took] = defaultdict(Took)
-        self._what = JOURNAL
+        self._dumping = False
         self._begun = now()
         self._collected = self._collecting = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         del task
         self._begun, self._collected = now(), 0.0
-        self._what = DUMP if self.journal.dumping else JOURNAL
+        self._dumping = self.journal.dumping
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        del task
-        # One that begins or ends a dump counts as one of it.
-        self._note(DUMP if self.journal.dumping else self._what, self._begun)
+        if not (self._dumping or self.journal.dumping):
+            what = JOURNAL
+        else:
+            what = DUMP if any(name in task.name for name in THOSE_WHO_DUMP) else MEANWHILE
+        self._note(what, self._begun)
 
     def timed(self, apart: Apart) -> Apart:
         """The same, with what it takes to begin noted."""
@@ -142,6 +146,10 @@ class Steps(trio.abc.Instrument):
                 return apart(work)
             finally:
                 self._note(SNAPSHOT, begun)
+                wall, processor = now()
+                # It counts once.
+                spent = wall - begun[0], processor - begun[1]
+                self._begun = self._begun[0] + spent[0], self._begun[1] + spent[1]
 
         return begin
 
@@ -242,7 +250,7 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[dic
             nursery.cancel_scope.cancel()
         trio.lowlevel.remove_instrument(steps)
     gc.callbacks.remove(steps.on_garbage)
-    found = [steps.took[what].row(what) for what in (SNAPSHOT, DUMP, JOURNAL)]
+    found = [steps.took[what].row(what) for what in (SNAPSHOT, DUMP, MEANWHILE, JOURNAL)]
     return [*found, waits.row("wait of a message")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,7 @@ import trio
 
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.broker.engine.apart import worked_out
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
 from gossamer.node.broker.engine.journal import StoredJournal, recall
 from gossamer.node.broker.links.dialling import Dialler
@@ -204,7 +205,7 @@ class BrokerNode:
             elif isinstance(effect, Withdrawn):
                 self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
             elif isinstance(effect, Compute):
-                self._nursery.start_soon(self._work_out, effect.work)
+                self._nursery.start_soon(self._work_out, effect)
             elif isinstance(effect, Refuse):
                 self.neighbours.refused(effect)
         outcome, published = told.outcome, None
@@ -213,9 +214,8 @@ class BrokerNode:
             published = outcome.id
         self._routes.note(told, effects, published)
 
-    async def _work_out(self, task: Callable[[], Any]) -> None:
-        found = await trio.to_thread.run_sync(task, abandon_on_cancel=True)
-        self.engine.tell(None, found)
+    async def _work_out(self, effect: Compute) -> None:
+        self.engine.tell(None, await worked_out(effect, self._given.apart))
 
     # What the transport asks and tells
 

@@ -12,23 +12,29 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import traceback
 import warnings
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Final, NoReturn, Protocol
 
 import trio
 
+from gossamer.compiled.store import keep_compiled_code
 from gossamer.node.errors import WorkApartError
 from gossamer.node.monitoring.logs import log
+from gossamer.protocol.brokers.core.effects import Compute
+from gossamer.protocol.kernel.rules import use_compiled
 
 Work = Callable[[], bytes]
-"""What is to be worked out; it neither waits for anything nor uses files, sockets or threads."""
+"""What is to be worked out; it waits for nobody, and uses no socket or thread."""
 
 # Bytes of what was worked out that are handed on at a time.
 PORTION: Final = 1 << 18
+# Between two attempts.
+AGAIN_S: Final = 10.0
 # What the other process says first.
 _DONE: Final = b"+"
 _FAILED: Final = b"-"
@@ -67,6 +73,26 @@ def in_a_process(work: Work) -> Begun:
 def in_this_process(work: Work) -> Begun:
     """Do work at once, which holds the loop for as long as it takes."""
     return _Done(work())
+
+
+async def worked_out(effect: Compute, apart: Apart) -> Any:
+    """What a broker wants to have worked out; tried again where the process for it is ended."""
+
+    def work() -> bytes:
+        if effect.pays_to_compile:
+            keep_compiled_code()
+        with use_compiled(effect.pays_to_compile):
+            return pickle.dumps(effect.work())
+
+    while True:
+        try:
+            async with aclosing(apart(work).portions()) as portions:
+                found = b"".join([portion async for portion in portions])
+            # From a copy of this very process, over a pipe that nobody else has.
+            return pickle.loads(found)
+        except WorkApartError as error:
+            log.warning("what a broker needs is not worked out yet", cause=str(error))
+            await trio.sleep(AGAIN_S)
 
 
 class _Done:

@@ -14,6 +14,7 @@ import trio
 from gossamer.node.broker.engine import apart
 from gossamer.node.broker.engine.apart import Begun, in_a_process, in_this_process
 from gossamer.node.errors import WorkApartError
+from gossamer.protocol.brokers.core.effects import Compute
 
 pytestmark = pytest.mark.trio
 
@@ -91,3 +92,36 @@ async def test_where_no_process_can_be_made_the_work_is_done_here(
     assert await worked_out(in_a_process(lambda: b"done")) == [b"done"]
     assert "no process can be made" in caplog.text
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+class Squares(Compute):
+    """Works out squares, and where."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def work(self) -> object:
+        return os.getpid(), {number: number**2 for number in range(self.most)}
+
+
+async def test_what_a_broker_wants_to_know_is_worked_out_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    there, squares = await apart.worked_out(Squares(3), in_a_process)
+    assert there != os.getpid()
+    assert squares == {0: 0, 1: 1, 2: 4}
+
+    def ends() -> bytes:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    begun: list[int] = []
+
+    def ended_once(work: apart.Work) -> Begun:
+        begun.append(len(begun))
+        return in_a_process(work if len(begun) > 1 else ends)
+
+    monkeypatch.setattr(apart, "AGAIN_S", 0.0)
+    assert (await apart.worked_out(Squares(2), ended_once))[1] == {0: 0, 1: 1}
+    assert begun == [0, 1]
+    assert "not worked out yet" in caplog.text
