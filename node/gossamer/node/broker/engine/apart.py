@@ -2,7 +2,7 @@
 
 The other process is a fork: it has all memory as it is at the instant at which it is begun, of
 which the system copies what either changes, and an interpreter of its own. So this one is held for
-as long as the system takes to make it, about 2 ms for 100 MB, however long the work takes. It needs
+as long as the system takes to make it, 2 to 5 ms for 100 MB, however long the work takes. It needs
 no more than this process: it works out bytes, writes them to a pipe, and ends. All else that it
 inherited it closes at once, so that no connection, port or lock outlives this process because of
 it.
