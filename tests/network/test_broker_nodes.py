@@ -13,7 +13,7 @@ import trio
 
 from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.broker.members import ENDING_S
-from gossamer.node.errors import ClientRequestError, ConfigurationError
+from gossamer.node.errors import ClientRequestError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
@@ -327,17 +327,6 @@ async def test_a_publication_outside_its_advertisement_is_returned(tmp_path: Pat
 
 
 @on_jumping_clock
-async def test_a_broker_with_tables_keeps_its_covering(tmp_path: Path) -> None:
-    async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
-        await brokers.stop(1)
-        brokers.settings = attrs.evolve(SETTINGS, covering="off")
-        with pytest.raises(ConfigurationError, match="covering is 'off', expected 'active'"):
-            async with brokers.opened(1):
-                pass
-        brokers.edges.clear()
-
-
-@on_jumping_clock
 async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, STAR) as brokers:
         exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
@@ -372,3 +361,33 @@ async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
                 f"broker {key(4)}": 1,
             },
         }
+
+
+@on_jumping_clock
+async def test_brokers_restarted_one_after_another_have_another_covering(tmp_path: Path) -> None:
+    async with memory_brokers(tmp_path, LINE) as brokers:
+        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        await exchange.advertise("quotes", OFFER)
+        await brokers.settle()
+        ada = await MemoryClient.attach(brokers.nodes[3], "ada")
+        for number in range(5):
+            await ada.subscribe(f"s{number}", f"price > {number}")
+        await brokers.settle()
+        assert brokers.nodes[2].engine.broker.sizes().sent == 1
+        brokers.settings = attrs.evolve(SETTINGS, covering="off")
+        published = set()
+        for number in (2, 3, 1):
+            published.add(await exchange.publish({"symbol": "IBM", "price": 3}))
+            await brokers.stop(number)
+            if number != 1:
+                published.add(await exchange.publish({"symbol": "IBM", "price": 9}))
+            await brokers.start(number)
+            await brokers.settle()
+        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        published.add(await exchange.publish({"symbol": "IBM", "price": 2}))
+        await brokers.settle()
+        assert brokers.nodes[2].engine.broker.sizes().sent == 5
+        ada = await MemoryClient.attach(brokers.nodes[3], "ada")
+        await ada.fetch()
+        assert (set(ada.got), ada.twice) == (published, [])
+        assert len(published) == 6

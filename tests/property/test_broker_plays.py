@@ -70,6 +70,19 @@ def test_seeded_plays_deliver_what_a_flat_matcher_does(covering: str, faults: bo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("covering", COVERINGS)
+def test_brokers_that_restart_may_have_another_covering(covering: str) -> None:
+    for seed in range(SEEDS // 4):
+        draw = random.Random(f"{covering} to others {seed}")
+        chosen = settings_for(draw, covering, faults=True)
+        size = draw.randrange(2, 8)
+        try:
+            Play(draw, chosen, size, faults=True, coverings=sorted(COVERINGS)).run(STEPS)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     draw=st.randoms(use_true_random=False),

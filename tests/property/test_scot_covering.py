@@ -118,6 +118,37 @@ def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
     assert steady == Counter({f"steady {i}": published for i in range(3) if published})
 
 
+@pytest.mark.parametrize("covering", [False, True])
+@settings(max_examples=30, deadline=None)
+@given(draw=DRAWS)
+def test_brokers_restarted_one_after_another_may_cover_or_not(
+    covering: bool, draw: random.Random
+) -> None:
+    overlay = ScotOverlay(
+        random_scot(draw), ScotSettings(covering=not covering), draw.randrange(1000)
+    )
+    for i in range(2):
+        overlay.subscribe(f"steady {i}", draw.choice(sorted(overlay.brokers)), "x >= 1 and x < 3")
+    held: Held = {}
+    for _ in range(8):
+        change(overlay, draw, held)
+    overlay.settle()
+    published = 0
+    for name in draw.sample(sorted(overlay.brokers), len(overlay.brokers)):
+        overlay.restart(name, ScotSettings(covering=covering))
+        change(overlay, draw, held)
+        overlay.settle()
+        overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
+        overlay.settle()
+        published += 1
+    got = Counter((one.client, one.id) for one in overlay.deliveries)
+    assert max(got.values()) == 1
+    steady = Counter(one.client for one in overlay.deliveries if one.client.startswith("steady"))
+    assert steady == Counter({f"steady {i}": published for i in range(2)})
+    hidden = [broker.dump()["covered"] for broker in overlay.brokers.values()]
+    assert covering or not any(hidden)
+
+
 @settings(max_examples=20, deadline=None)
 @given(draw=DRAWS)
 def test_when_all_is_taken_back_no_table_holds_anything(draw: random.Random) -> None:

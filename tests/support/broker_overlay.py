@@ -47,7 +47,7 @@ class Overlay:
         each: Mapping[str, TreeSettings] | None = None,
     ) -> None:
         self._settings = settings
-        self._each = each or {}
+        self._each = dict(each or {})
         self.new_index = new_index
         self.now = 0
         self.deliveries: list[tuple[str, Publication, tuple[str, ...]]] = []
@@ -146,14 +146,21 @@ class Overlay:
         self.tell(one, None, NeighbourUp(other))
         self.tell(other, None, NeighbourUp(one))
 
-    def restart(self, name: str) -> None:
-        """Kill a broker and load it from its dump; what is under way at its links is lost."""
+    def restart(self, name: str, settings: TreeSettings | None = None) -> None:
+        """Kill a broker and load it from its dump; what is under way at its links is lost.
+
+        With ``settings`` it goes on with those, and covers anew.
+        """
         ends = sorted(ends for ends in self._links if name == ends[0])
         for one, other in ends:
             self._links[one, other].clear()
             self._links[other, one].clear()
             self.tell(other, None, NeighbourDown(one))
+        if settings is not None:
+            self._each[name] = settings
         self.reload(name)
+        if settings is not None:
+            self.brokers[name].cover_anew(self.now)
         self._timers = [timer for timer in self._timers if timer[2] != name]
         self.tell(name, None, Restarted())
         for one, other in ends:

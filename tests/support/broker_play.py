@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.index import NewIndex
@@ -85,6 +86,7 @@ class Play:
     Attributes:
         size: number of brokers, 2 at least.
         faults: whether links break, brokers restart, and frames come twice.
+        coverings: of which a broker that restarts has any; none: it keeps the one it had.
         subscriptions, advertisements: what stands, by client and label.
         due: for each publication that may be under way, the subscriptions that have to get it.
         got: which clients have got which publications, after how many moves.
@@ -95,6 +97,7 @@ class Play:
     settings: TreeSettings
     size: int
     faults: bool = False
+    coverings: Sequence[str] = ()
     new_index: NewIndex = PlainIndex
     edges: list[tuple[str, str]] = field(init=False)
     overlay: Overlay = field(init=False)
@@ -286,7 +289,10 @@ class Play:
     def restart(self) -> None:
         name = self.any_broker()
         self.broken = [ends for ends in self.broken if name not in ends]
-        self.overlay.restart(name)
+        chosen = None
+        if self.coverings:
+            chosen = evolve(self.settings, covering=self.draw.choice(self.coverings))
+        self.overlay.restart(name, chosen)
 
     # The flat matcher.
 

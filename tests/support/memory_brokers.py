@@ -16,6 +16,7 @@ from gossamer.node.broker.assembly import BrokerNode, run_broker
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.broker.engine.apart import in_this_process
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.members import Member
 from gossamer.node.broker.session import event_of
@@ -179,6 +180,7 @@ class MemoryBrokers:
             family=self.family(number),
             new_index=SharedIndex,
             large_index=SharedIndex,
+            apart=in_this_process,
             neighbours=[address_of(other) for one, other in self.edges if one == number],
             limits=self.limits,
             make_transport=make,

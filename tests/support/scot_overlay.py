@@ -13,6 +13,7 @@ from gossamer.protocol.brokers.core.messages import (
     Attach,
     NeighbourDown,
     Publish,
+    Restarted,
     Subscribe,
     Unsubscribe,
 )
@@ -129,6 +130,21 @@ class ScotOverlay:
         for name, end in ((one, other), (other, one)):
             self._broken.discard((name, end))
             self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
+
+    def restart(self, name: str, settings: ScotSettings) -> None:
+        """Let a broker go on from its dump with another covering; nothing is under way."""
+        ends = [other for one, other in self._queues if one == name]
+        for other in ends:
+            self.break_link(name, other)
+        data, position = self.brokers[name].dump(), self.brokers[name].position
+        self.brokers[name] = ScotBroker.load(data, position, settings, new_index=PlainIndex)
+        self.brokers[name].uncover()
+        self.tell(name, None, Restarted())
+        for other in ends:
+            for one, end in ((name, other), (other, name)):
+                self._broken.discard((one, end))
+                label = self.brokers[end].position.label
+                self.tell(one, None, NeighbourUp(end, label, synchronise=True))
 
     def settle(self, at_most: int = MANY) -> None:
         """Deliver what is under way, one at a time from links that are drawn, until nothing is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -13,14 +13,16 @@ import trio
 
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
+from gossamer.node.broker.engine.apart import worked_out
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
 from gossamer.node.broker.engine.journal import StoredJournal, recall
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
-from gossamer.node.errors import RefusedByPeer
+from gossamer.node.errors import RefusedByPeer, WorkApartError
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
@@ -203,7 +205,7 @@ class BrokerNode:
             elif isinstance(effect, Withdrawn):
                 self._nursery.start_soon(self.members.withdraw, effect.client, effect.ids)
             elif isinstance(effect, Compute):
-                self._nursery.start_soon(self._work_out, effect.work)
+                self._nursery.start_soon(self._work_out, effect)
             elif isinstance(effect, Refuse):
                 self.neighbours.refused(effect)
         outcome, published = told.outcome, None
@@ -212,9 +214,8 @@ class BrokerNode:
             published = outcome.id
         self._routes.note(told, effects, published)
 
-    async def _work_out(self, task: Callable[[], Any]) -> None:
-        found = await trio.to_thread.run_sync(task, abandon_on_cancel=True)
-        self.engine.tell(None, found)
+    async def _work_out(self, effect: Compute) -> None:
+        self.engine.tell(None, await worked_out(effect, self._given.apart))
 
     # What the transport asks and tells
 
@@ -308,7 +309,7 @@ class BrokerNode:
         given, writer = self._given, self._given.writer
         await writer.run(Store.bind, given.key, given.now())
         self.queue_id = await writer.run(_queue_id)
-        self._journal = StoredJournal(writer, given.family)
+        self._journal = StoredJournal(writer, given.family, given.apart)
         now = int(given.now() * MICROSECONDS)
         recalled = await recall(
             writer,
@@ -329,6 +330,8 @@ class BrokerNode:
             congested_queue=given.family.congested_queue,
             room=given.queue,
             passing=given.family.passing,
+            left=given.family.left,
+            patience_s=given.full_wait_s,
         )
         self.engine.tell(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())
@@ -357,8 +360,12 @@ class BrokerNode:
     async def close(self) -> None:
         """Say goodbye, and store the broker, so that it is soon there again."""
         await self.pool.close()
-        if await self.engine.close():
+        if not await self.engine.close():
+            return
+        try:
             await self._journal.dump(self.engine.broker, self.engine.now)
+        except WorkApartError as error:
+            log.warning("the broker is not dumped, its log is told again", cause=str(error))
 
 
 def _queue_id(store: Store) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from gossamer.node.broker.contract.host import FamilyHost
+from gossamer.node.broker.engine.apart import Apart, in_a_process
 from gossamer.node.peer.membership.services import Present
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import StoreWriter
@@ -26,8 +27,10 @@ class BrokerDependencies:
         family: of the broker, with its settings.
         new_index: makes an empty index of filters.
         large_index: the same for a broker that starts with many subscriptions.
+        apart: where work that takes long is done.
         neighbours: where to dial.
         queue: messages that may wait for the broker.
+        full_wait_s: how long a client that publishes waits for room to keep that for others.
         retention_s: how long a client with a name may be away.
         limits: of the transport.
         make_transport: the transport that says this of the node, and admits by this.
@@ -47,8 +50,10 @@ class BrokerDependencies:
     family: FamilyHost
     new_index: NewIndex
     large_index: NewIndex
+    apart: Apart = in_a_process
     neighbours: Sequence[Address]
     queue: int = 1024
+    full_wait_s: float = 30.0
     retention_s: float = 7200.0
     limits: Limits
     make_transport: Callable[[LocalPeer, Verify], Transport]

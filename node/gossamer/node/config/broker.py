@@ -48,8 +48,7 @@ class BrokerSection:
             that name, if there is one.
         neighbours: brokers to connect to. It is enough that one end of a link names the other.
         covering: as of `protocol.brokers.tree.memory.settings`; incremental, the papers' made
-            against bursts; paced keeps queues shorter, and preserves nothing for nobody. A broker
-            that has tables keeps the covering with which they were made.
+            against bursts; paced keeps queues shorter, and preserves nothing for nobody.
         critical_rule: as of `protocol.brokers.tree.memory.settings`; "at_most" prunes a hop nearer
             to the subscriber, and less is sent on when a subscription goes.
         displaced: the same; "quenched" is what a broker examines again, which is many where
@@ -59,6 +58,8 @@ class BrokerSection:
             of the time for a subscription; "auto" does so where a broker starts with a thousand.
         retained_publications: for each neighbour, kept until it has them; 100,000 outlast an
             hour's absence at 25 a second, and take some 50 MB then.
+        full_wait_s: for how long a client that publishes waits where as many are kept for a
+            neighbour, before the oldest of these is lost; 0: it does not.
         congested_queue: messages above which unsubscriptions are held back; a guess.
         queue: messages that wait for the broker before those who bring more are slowed down.
         filters: subscriptions, and advertisements, of one client.
@@ -81,6 +82,7 @@ class BrokerSection:
     retained_publications: int = attrs.field(
         default=100_000, validator=checks.whole_number(1, 10**7)
     )
+    full_wait_s: float = attrs.field(default=30.0, validator=checks.seconds(0, 86_400))
     congested_queue: int = attrs.field(default=100, validator=checks.whole_number(0, 10**6))
     queue: int = attrs.field(default=1024, validator=checks.whole_number(1, 10**6))
     filters: int = attrs.field(default=10_000, validator=checks.whole_number(1, 10**6))

@@ -45,6 +45,7 @@ from gossamer.node.errors.runtime import (
     PeerRevoked,
     PeerStopped,
     SubscriptionInUse,
+    WorkApartError,
 )
 from gossamer.node.errors.security import (
     CertificateError,
@@ -154,4 +155,5 @@ __all__ = [
     "TransportBroken",
     "TransportClosed",
     "UnacknowledgedError",
+    "WorkApartError",
 ]

@@ -20,6 +20,10 @@ class EventTooLarge(NodeError, LocalProtocolError):
         super().__init__(f"an event of {size} bytes, expected at most {limit}")
 
 
+class WorkApartError(NodeError):
+    """Work that was begun in a process of its own came to nothing; it may be begun again."""
+
+
 class NoAnswerError(NodeError):
     """A peer did not answer a question; it may have taken it or not.
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from gossamer.node.store.database import Database
 
 # Rows of the log read at a time.
-_ROWS = 1000
+_ROWS: Final = 1000
+# What is given up at a time: rows of the log, and portions of dumps, which are many rows long.
+_GIVEN_UP: Final = 500
+_PORTIONS_GIVEN_UP: Final = 4
+# The dump in force.
+_NEWEST: Final = "(SELECT max(number) FROM broker_dumps WHERE whole)"
+_TAKEN_IN: Final = f"(SELECT log_position FROM broker_dumps WHERE number = {_NEWEST})"
 
 
 @frozen
@@ -34,25 +41,62 @@ class BrokerState:
         self._database = database
 
     def dump(self) -> bytes | None:
-        """What `replace_dump` last kept, or None."""
-        found = self._database.row("SELECT data FROM broker_dump")
-        return None if found is None else bytes(found[0])
+        """The newest dump that is whole, or None."""
+        rows = self._database.rows(
+            f"SELECT data FROM broker_dump_portions WHERE dump = {_NEWEST} ORDER BY position"
+        )
+        return b"".join(data for (data,) in rows) if rows else None
 
-    def replace_dump(self, data: bytes) -> None:
-        """Keep a dump in place of the last one and of the log, which it takes in."""
+    def begin_dump(self) -> int:
+        """Begin a dump of what the log led to until now; returns its number."""
         with self._database.transaction():
-            self._database.execute("INSERT OR REPLACE INTO broker_dump VALUES (1, ?)", (data,))
-            self._database.execute("DELETE FROM broker_log")
+            self._database.execute(
+                "INSERT INTO broker_dumps (log_position, whole) SELECT coalesce("
+                "(SELECT seq FROM sqlite_sequence WHERE name = 'broker_log'), 0), 0"
+            )
+            found = self._database.row("SELECT max(number) FROM broker_dumps")
+        assert found is not None
+        return int(found[0])
+
+    def add_to_dump(self, number: int, portion: bytes) -> None:
+        """Add the next part of a dump; it is in force once it is finished."""
+        self._database.execute(
+            "INSERT INTO broker_dump_portions (dump, data) VALUES (?, ?)", (number, portion)
+        )
+
+    def finish_dump(self, number: int) -> None:
+        """Let a dump take the place of the last one and of the log until it was begun."""
+        self._database.execute("UPDATE broker_dumps SET whole = 1 WHERE number = ?", (number,))
+
+    def give_up(self) -> bool:
+        """Forget some of what no dump needs any more; returns whether there may be more.
+
+        Not while a dump is written, of which it would forget the beginning.
+        """
+        with self._database.transaction():
+            entries = self._database.execute(
+                "DELETE FROM broker_log WHERE position IN (SELECT position FROM broker_log"
+                f" WHERE position <= {_TAKEN_IN} ORDER BY position LIMIT ?)",
+                (_GIVEN_UP,),
+            )
+            portions = self._database.execute(
+                "DELETE FROM broker_dump_portions WHERE position IN (SELECT position"
+                f" FROM broker_dump_portions WHERE dump <> {_NEWEST} LIMIT ?)",
+                (_PORTIONS_GIVEN_UP,),
+            )
+            self._database.execute(f"DELETE FROM broker_dumps WHERE number <> {_NEWEST}")
+        return entries == _GIVEN_UP or portions == _PORTIONS_GIVEN_UP
 
     def begin_anew(self) -> None:
         """Forget everything, as if the file were new."""
         with self._database.transaction():
-            for table in ("broker_dump", "broker_log", "broker_mail"):
+            for table in ("broker_dumps", "broker_dump_portions", "broker_log", "broker_mail"):
                 self._database.execute(f"DELETE FROM {table}")
 
     def log(self) -> Iterator[bytes]:
-        """The entries since the dump, in order."""
-        last = 0
+        """The entries since the dump was begun, in order."""
+        found = self._database.row(f"SELECT {_TAKEN_IN}")
+        last = 0 if found is None or found[0] is None else int(found[0])
         while True:
             rows = self._database.rows(
                 "SELECT position, entry FROM broker_log WHERE position > ?"
@@ -67,15 +111,17 @@ class BrokerState:
     def append(self, entries: Iterable[bytes]) -> None:
         """Add to the log."""
         with self._database.transaction():
-            for entry in entries:
-                self._database.execute("INSERT INTO broker_log (entry) VALUES (?)", (entry,))
+            self._database.execute_many(
+                "INSERT INTO broker_log (entry) VALUES (?)", ((entry,) for entry in entries)
+            )
 
     def enqueue(self, deliveries: Sequence[QueuedDelivery]) -> None:
         """Keep deliveries until their clients have them."""
         with self._database.transaction():
-            for delivery in deliveries:
-                row = (delivery.client, delivery.body)
-                self._database.execute("INSERT INTO broker_mail (client, body) VALUES (?, ?)", row)
+            self._database.execute_many(
+                "INSERT INTO broker_mail (client, body) VALUES (?, ?)",
+                ((one.client, one.body) for one in deliveries),
+            )
 
     def drop_oldest(self, client: str, number: int) -> int:
         """Drop so many of a client's deliveries; returns how many there were."""

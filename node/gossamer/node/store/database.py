@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -115,6 +115,11 @@ class Database:
         """Run a statement; return how many rows it changed."""
         with translated(self.path):
             return self._connection.execute(sql, parameters).rowcount
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of parameters."""
+        with translated(self.path):
+            self._connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """The rows that a query finds."""

@@ -79,4 +79,21 @@ _BROKER: Final = (
     "CREATE INDEX broker_mail_by_client ON broker_mail (client, position)",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _BROKER)
+# A dump is written in portions while messages go on, and takes the place of the one before it when
+# it is whole; of the log, it has what came until it was begun.
+_DUMPS_IN_PORTIONS: Final = (
+    """CREATE TABLE broker_dumps (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        log_position INTEGER NOT NULL,
+        whole INTEGER NOT NULL)""",
+    """CREATE TABLE broker_dump_portions (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        dump INTEGER NOT NULL,
+        data BLOB NOT NULL)""",
+    "CREATE INDEX broker_dump_portions_by_dump ON broker_dump_portions (dump, position)",
+    "INSERT INTO broker_dumps (number, log_position, whole) SELECT 1, 0, 1 FROM broker_dump",
+    "INSERT INTO broker_dump_portions (dump, data) SELECT 1, data FROM broker_dump",
+    "DROP TABLE broker_dump",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _BROKER, _DUMPS_IN_PORTIONS)

@@ -129,7 +129,7 @@ class Recorder:
     async def keep(self, entries: Sequence[Entry], _: Sequence[QueuedDelivery]) -> None:
         self.kept += [type(entry.message).__name__ for entry in entries]
 
-    async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
+    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
         """Keep nothing more."""
 
     def queued(self, effect: Deliver) -> QueuedDelivery | None:

@@ -20,7 +20,6 @@ from gossamer.node.commands.clients.event_text import event_of_arguments, event_
 from gossamer.node.errors import (
     BadFrame,
     ClientRequestError,
-    ConfigurationError,
     EventInputError,
     StoreDamagedError,
 )
@@ -29,7 +28,7 @@ from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.identifiers import Id, client
+from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
 from gossamer.protocol.brokers.core.messages import (
     Advertise,
@@ -40,7 +39,12 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import CODEC
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Subscription, Synchronise
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Advertisement,
+    Frame,
+    Subscription,
+    Synchronise,
+)
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
@@ -156,6 +160,10 @@ async def recalled(
     return found.broker
 
 
+def wider(number: int) -> filters.Filter:
+    return filters.parse(f"x > {10 - number}")
+
+
 async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: int) -> None:
     for number in range(first, first + count):
         wanted = filters.parse(f"price > {number}")
@@ -194,30 +202,50 @@ async def test_a_dump_is_due_when_the_log_is_long_for_the_tables(tmp_path: Path)
         await journal.dump(broker, 0)
         entry = Entry(1, client("ada"), Attach())
         await journal.keep([entry] * 499, [])
-        await journal.dump_if_due(broker, 2)
+        async with trio.open_nursery() as nursery:
+            await journal.dump_if_due(broker, 2, nursery)
         assert journal.since_dump == 499
         await journal.keep([entry], [])
-        await journal.dump_if_due(broker, 2)
-        assert journal.since_dump == 0
+        async with trio.open_nursery() as nursery:
+            await journal.dump_if_due(broker, 2, nursery)
+            await journal.keep([entry], [])
+        assert journal.since_dump == 1
 
 
 @pytest.mark.trio
-async def test_other_settings_apply_from_now_on_but_another_covering_does_not(
-    tmp_path: Path,
-) -> None:
+async def test_other_settings_apply_from_now_on_and_another_covering_too(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db") as writer:
         broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
         await journal.dump(broker, 0)
         more = TreeHost(TreeSettings(covering="active", retained_publications=20))
+        advertised = Advertisement(Id("B2", 1), filters.parse("present(x)"))
         assert (await recalled(writer, more)).dump() == broker.dump()
-        with pytest.raises(ConfigurationError, match=r"with which the tables in .* were made"):
-            await recalled(writer, TreeHost(TreeSettings(covering="off")))
+        told = [
+            Entry(1, None, NeighbourUp("B2")),
+            Entry(2, neighbour("B2"), Frame(1, 1, Synchronise((advertised,), ()))),
+            Entry(3, client("ada"), Attach()),
+            *(Entry(4, client("ada"), Subscribe(f"s{n}", wider(n))) for n in range(3)),
+        ]
+        for entry in told:
+            broker.handle(entry.now, entry.source, entry.message)
+        await journal.keep(told, [])
+        assert broker.sizes().sent == 1
+        for covering, sent in (("off", 3), ("lazy", 1), ("off", 3)):
+            other = TreeHost(TreeSettings(covering=covering))
+            assert (await recalled(writer, other)).sizes().sent == sent
+        changed = TreeHost(TreeSettings(covering="off"))
+        await StoredJournal(writer, changed).dump(await recalled(writer, changed), 5)
+        assert (await recalled(writer, changed)).sizes().sent == 3
+        assert (await recalled(writer)).sizes().sent == 1
 
 
 @pytest.mark.trio
 async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db") as writer:
-        await writer.run(lambda store: store.broker.replace_dump(b"\x80"))
+        number = await writer.run(lambda store: store.broker.begin_dump())
+        await writer.run(lambda store: store.broker.add_to_dump(number, b"\x80"))
+        assert (await recalled(writer)).name == "B1"
+        await writer.run(lambda store: store.broker.finish_dump(number))
         with pytest.raises(StoreDamagedError, match="holds no broker"):
             await recalled(writer)
         broker = TreeBroker("B9", SETTINGS.of)

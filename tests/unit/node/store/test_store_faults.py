@@ -46,10 +46,37 @@ def test_a_file_from_a_newer_version_is_refused_and_untouched(tmp_path: Path) ->
         connection.execute("INSERT INTO migrations (version) VALUES (?)", (len(MIGRATIONS) + 1,))
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="version 3, expected at most 2; upgrade") as caught:
+    with pytest.raises(StoreVersionError, match="version 4, expected at most 3; upgrade") as caught:
         Store(path)
-    assert (caught.value.found, caught.value.known) == (3, 2)
+    assert (caught.value.found, caught.value.known) == (4, 3)
     assert path.read_bytes() == before
+
+
+def test_a_broker_whose_dump_was_in_one_piece_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    with monkeypatch.context() as before:
+        before.setattr(database, "MIGRATIONS", MIGRATIONS[:2])
+        with Store(path) as store:
+            store.database.execute("INSERT INTO broker_dump VALUES (1, ?)", (b"the dump",))
+            store.database.execute("INSERT INTO broker_log (entry) VALUES (?)", (b"an entry",))
+    with Store(path) as store:
+        assert store.broker.dump() == b"the dump"
+        assert list(store.broker.log()) == [b"an entry"]
+        number = store.broker.begin_dump()
+        store.broker.append([b"another"])
+        store.broker.add_to_dump(number, b"a newer ")
+        assert store.broker.dump() == b"the dump"
+        store.broker.add_to_dump(number, b"dump")
+        store.broker.finish_dump(number)
+        while store.broker.give_up():
+            pass
+        assert store.broker.dump() == b"a newer dump"
+        assert list(store.broker.log()) == [b"another"]
+        store.broker.begin_anew()
+        assert store.broker.dump() is None
+        assert list(store.broker.log()) == []
 
 
 def test_an_older_file_is_brought_up_to_date(

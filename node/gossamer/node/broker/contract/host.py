@@ -106,6 +106,11 @@ class FamilyHost(ABC):
         """The settings as plain data."""
         return asdict(self.of, filter=lambda field, _: field.init)
 
+    def left(self, broker: Any) -> int:
+        """Publications that a broker can still keep for others before it loses one."""
+        del broker
+        return NEVER
+
     def described(self) -> Mapping[str, str]:
         """How the broker is set, in a few words, for `gossamer node status`."""
         return {}
@@ -127,6 +132,20 @@ class FamilyHost(ABC):
         Raises:
             ConfigurationError: tables that were made with those cannot go on with these.
         """
+
+    def go_on(
+        self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
+    ) -> HostedBroker:
+        """The broker that was dumped with the settings of ``before``, from now on with these.
+
+        Args:
+            before: from the method of that name.
+            dump: of the broker.
+            new_index: makes an empty index of filters.
+            now: microseconds, its time.
+        """
+        del before, now
+        return self.load(dump, new_index)
 
     def restarted(self) -> object:
         """What the broker is told first."""

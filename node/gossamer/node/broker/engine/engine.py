@@ -28,6 +28,8 @@ from gossamer.protocol.kernel.errors import ProtocolError
 # Messages between two commits, and between two turns of the event loop.
 BATCH: Final = 512
 TURN: Final = 32
+# Deliveries from which on no more messages share a commit, which would hold the event loop.
+DELIVERIES: Final = 1024
 # Between two attempts to write to a disk that takes nothing.
 RETRY_S: Final = 1.0
 # Between two looks at the queues of a broker that is congested.
@@ -102,6 +104,8 @@ class Engine:
         congested_queue: int,
         room: int,
         passing: tuple[type, ...] = (),
+        left: Callable[[Any], int] | None = None,
+        patience_s: float = 0.0,
     ) -> None:
         """An engine that has done nothing.
 
@@ -113,6 +117,9 @@ class Engine:
             congested_queue: messages above which the broker is congested.
             room: messages that may wait before those who bring more have to wait.
             passing: messages of these classes are not stored.
+            left: publications that the broker can still keep for others before it loses one.
+            patience_s: for how long a client's publication waits where there is no room for it, as
+                long as others keep making none.
         """
         self.broker = broker
         self.busy = False
@@ -122,6 +129,9 @@ class Engine:
         self._congested_queue = congested_queue
         self._room = room
         self._passing = passing
+        self._left = left
+        self._patience_s = patience_s
+        self._patient = True
         self._inputs: deque[Input] = deque()
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
@@ -166,6 +176,8 @@ class Engine:
         """
         asked = [Input(source, message, first, done=trio.Event()) for message in messages]
         for told in asked:
+            if isinstance(told.message, Publish) and self._left is not None:
+                await self._wait_until_kept()
             while len(self._inputs) >= self._room:
                 await self._freed.park()
             self._add(told)
@@ -176,6 +188,28 @@ class Engine:
             assert told.outcome is not None
             outcomes.append(told.outcome)
         return outcomes
+
+    async def _wait_until_kept(self) -> None:
+        """Wait until what is published can be kept for others, which slows its publisher down.
+
+        A neighbour that stays away does so once: after that there is room again, or what was kept
+        longest is lost, as the counters say.
+        """
+        full = self._is_full()
+        if not full or not self._patient:
+            self._patient = self._patient or not full
+            return
+        with trio.move_on_after(self._patience_s):
+            while self._is_full():
+                await self._freed.park()
+            return
+        if self._patient:
+            self._patient = False
+            log.warning("no room for publications, the oldest that are kept for others are lost")
+
+    def _is_full(self) -> bool:
+        assert self._left is not None
+        return self._left(self.broker) <= len(self._inputs)
 
     def _add(self, told: Input) -> None:
         self._inputs.append(told)
@@ -197,7 +231,8 @@ class Engine:
         self._report_congestion()
         if self._inputs and not self._closing:
             await self._step()
-            await self._journal.dump_if_due(self.broker, self.now)
+            assert self._timers is not None
+            await self._journal.dump_if_due(self.broker, self.now, self._timers)
 
     async def close(self) -> bool:
         """Take nothing more; returns whether all that was taken is stored and carried out."""
@@ -219,7 +254,7 @@ class Engine:
         entries: list[Entry] = []
         deliveries: list[QueuedDelivery] = []
         batch: list[tuple[Input, list[Any]]] = []
-        while self._inputs and len(batch) < BATCH:
+        while self._inputs and len(batch) < BATCH and len(deliveries) < DELIVERIES:
             told = self._inputs.popleft()
             now, expected = self.now, self.broker.next_id
             effects = self.broker.handle(now, told.source, told.message)

@@ -1,5 +1,9 @@
 """What a broker needs to go on after it was killed: a dump, and the messages since.
 
+A dump of a large broker takes seconds, in which messages go on: it is made `apart` of the broker as
+it is when it is begun, stored in portions, and holds once it is whole. Until then the dump before
+it holds, and all messages since that one are there as well.
+
 A loaded dump that is told the same messages again is what the broker was, bit for bit. What the
 broker did because of them is not done again: links are told everything when they come up, and what
 clients are to get was stored together with the messages.
@@ -8,13 +12,17 @@ clients are to get was stored together with the messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 import cbor2
+import trio
 from attrs import frozen
 
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
-from gossamer.node.errors import StoreDamagedError
+from gossamer.node.broker.engine.apart import Apart, Begun, in_a_process
+from gossamer.node.errors import StoreDamagedError, StoreError, WorkApartError
+from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter
@@ -29,6 +37,8 @@ LEAST_BETWEEN_DUMPS: Final = 500
 ENTRIES_PER_MESSAGE: Final = 4
 # Subscriptions from which a table is large.
 LARGE_TABLE: Final = 1000
+# Messages made ready for the disk between two turns of the event loop.
+TURN: Final = 32
 
 
 @frozen
@@ -70,9 +80,30 @@ class Journal(Protocol):
         """
         ...
 
-    async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
-        """Store the broker as it is, if enough has happened since the last time."""
+    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
+        """Begin to store the broker as it is, if enough has happened since the last time.
+
+        Args:
+            broker: all that it was told is stored; it may be told more on return.
+            now: microseconds, its time.
+            nursery: where the work goes on.
+        """
         ...
+
+
+@frozen
+class _UnderWay:
+    """A dump that was begun.
+
+    Attributes:
+        number: in the state file.
+        told: messages in the log that it takes in.
+        begun: what it is.
+    """
+
+    number: int
+    told: int
+    begun: Begun
 
 
 class StoredJournal:
@@ -80,16 +111,28 @@ class StoredJournal:
 
     Attributes:
         since_dump: messages in the log.
+        dumping: whether a dump is under way.
     """
 
-    def __init__(self, writer: StoreWriter, family: FamilyHost) -> None:
+    def __init__(
+        self, writer: StoreWriter, family: FamilyHost, apart: Apart = in_a_process
+    ) -> None:
+        """A journal of a broker of this family, whose dumps are made ``apart``."""
         self._writer = writer
         self._family = family
+        self._apart = apart
         self.since_dump = 0
+        # Of these, those that there were at the last try, which failed.
+        self._tried = 0
+        self.dumping = False
 
     async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
         """Store messages and deliveries in one transaction; returns once they are on the disk."""
-        data = [entry.to_bytes(self._family) for entry in entries]
+        data = []
+        for number, entry in enumerate(entries, 1):
+            data.append(entry.to_bytes(self._family))
+            if number % TURN == 0:
+                await trio.lowlevel.checkpoint()
 
         def store(store: Store) -> None:
             store.broker.append(data)
@@ -98,19 +141,62 @@ class StoredJournal:
         await self._writer.run(store)
         self.since_dump += len(data)
 
-    async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
-        """Store the broker, if the log has become long for its tables."""
+    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
+        """Begin to store the broker, if the log has become long for its tables.
+
+        One that fails is tried again when as much more has happened: the log has it all.
+        """
+        if self.dumping or self.since_dump - self._tried < LEAST_BETWEEN_DUMPS:
+            return
         tables = sum(size for size, _ in self._family.sizes(broker).values())
-        if self.since_dump >= max(LEAST_BETWEEN_DUMPS, tables // ENTRIES_PER_MESSAGE):
-            await self.dump(broker, now)
+        if self.since_dump - self._tried < tables // ENTRIES_PER_MESSAGE:
+            return
+        self._tried = self.since_dump
+        try:
+            nursery.start_soon(self._go_on_with, await self._begin(broker, now))
+        except (StoreError, WorkApartError) as error:
+            _log_failure(error)
 
     async def dump(self, broker: HostedBroker, now: int) -> None:
-        """Store the broker as it is, in place of all that was stored of it."""
-        data = cbor2.dumps(
-            {"now": now, "settings": self._family.settings(), "broker": broker.dump()}
-        )
-        await self._writer.run(lambda store: store.broker.replace_dump(data))
-        self.since_dump = 0
+        """Store the broker as it is, in place of all that was stored of it; return when that is.
+
+        Raises:
+            StoreError: it cannot be stored; what was stored before still holds, here and below.
+            WorkApartError: it could not be made.
+        """
+        await self._store(await self._begin(broker, now))
+
+    async def _begin(self, broker: HostedBroker, now: int) -> _UnderWay:
+        """Begin a dump of the broker as it is on return."""
+        number = await self._writer.run(lambda store: store.broker.begin_dump())
+        settings = self._family.settings()
+
+        def made() -> bytes:
+            return cbor2.dumps({"now": now, "settings": settings, "broker": broker.dump()})
+
+        under_way = _UnderWay(number, self.since_dump, self._apart(made))
+        self.dumping = True
+        return under_way
+
+    async def _go_on_with(self, dump: _UnderWay) -> None:
+        try:
+            await self._store(dump)
+        except (StoreError, WorkApartError) as error:
+            _log_failure(error)
+
+    async def _store(self, dump: _UnderWay) -> None:
+        writer = self._writer
+        try:
+            async with aclosing(dump.begun.portions()) as portions:
+                async for portion in portions:
+                    await writer.run(_add, dump.number, portion)
+            await writer.run(lambda store: store.broker.finish_dump(dump.number))
+            self.since_dump -= dump.told
+            self._tried = 0
+            while await writer.run(lambda store: store.broker.give_up()):
+                pass
+        finally:
+            self.dumping = False
 
 
 @frozen
@@ -154,7 +240,7 @@ async def recall(
         for entry in (Entry.from_bytes(data, before) for data in log):
             broker.handle(entry.now, entry.source, entry.message)
             now = max(now, entry.now)
-        broker = family.load(broker.dump(), new_index)
+        broker = family.go_on(before, broker.dump(), new_index, now)
     except _NO_BROKER as error:
         raise StoreDamagedError(path, f"holds no broker ({error})") from None
     if broker.name != name:
@@ -166,6 +252,14 @@ _NO_BROKER: Final = (
     *(DumpError, MalformedMessageError, ConfigError, cbor2.CBORDecodeError),
     *(KeyError, TypeError, ValueError),
 )
+
+
+def _add(store: Store, number: int, portion: bytes) -> None:
+    store.broker.add_to_dump(number, portion)
+
+
+def _log_failure(error: Exception) -> None:
+    log.warning("the broker cannot be dumped, its log grows meanwhile", cause=str(error))
 
 
 def _read(store: Store) -> tuple[bytes | None, list[bytes]]:

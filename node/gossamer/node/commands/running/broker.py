@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -48,6 +49,8 @@ class RunningBroker(NodeProcess):
         config = self._config
         state = await stack.enter_async_context(open_state(config))
         node = await stack.enter_async_context(open_broker(config, state))
+        # What it remembered stays, and searching it for garbage holds the loop for long.
+        gc.freeze()
         where = ", ".join(map(str, node.addresses))
         log.info("broker listens", broker=key_text(node.key), name=node.name, at=where)
         if config.page.enabled:

@@ -80,11 +80,19 @@ class SetTimer:
 
 
 class Compute(ABC):
-    """Work something out that takes long, outside a step, and hand the broker the result."""
+    """Work something out that takes long, outside a step, and hand the broker the result.
+
+    The result is the same whether rules run compiled or not, and can be pickled.
+    """
+
+    @property
+    def pays_to_compile(self) -> bool:
+        """Whether it takes so long that rules are better compiled for it."""
+        return False
 
     @abstractmethod
     def work(self) -> object:
-        """What the broker is handed; may run in a thread, as it reads nothing that changes."""
+        """What the broker is handed; runs in any process, as it reads nothing that changes."""
 
 
 @frozen

@@ -94,6 +94,11 @@ class GraphBroker(Broker[State, GraphOutbox]):
         """The subscriptions of all brokers."""
         return self._state.interests
 
+    @property
+    def parked(self) -> int:
+        """Publications that wait for a link."""
+        return len(self._state.parked)
+
     def sizes(self) -> TableSizes:
         """How large the tables are."""
         state = self._state

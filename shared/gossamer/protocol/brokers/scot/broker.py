@@ -83,6 +83,14 @@ class ScotBroker(Broker[State, ScotOutbox]):
         """
         return cls(name_in(data), position, settings, new_index=new_index)._recall(data)
 
+    def uncover(self) -> None:
+        """Go on with a table that was made with another `ScotSettings.covering`.
+
+        For a broker that was loaded, before any link works: what it kept back so far it makes known
+        to a neighbour when their link comes up, and what others cover it keeps back from then on.
+        """
+        self._state.covered.clear()
+
     @property
     def position(self) -> Position:
         """Where the broker is."""

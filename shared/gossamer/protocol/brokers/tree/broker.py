@@ -18,6 +18,7 @@ from gossamer.protocol.brokers.tree.memory.settings import TreeSettings
 from gossamer.protocol.brokers.tree.memory.state import State
 from gossamer.protocol.brokers.tree.memory.statistics import Statistics
 from gossamer.protocol.brokers.tree.memory.subscriptions import Entry
+from gossamer.protocol.brokers.tree.routing.covering import cover_anew
 from gossamer.protocol.kernel.errors import ConfigError
 
 _ROUTING = TreeRouting()
@@ -77,6 +78,22 @@ class TreeBroker(Broker[State, TreeOutbox]):
         for id_, row in state.statistics.rows():
             kept.record(id_, row)
         state.settings, state.statistics = settings, kept
+
+    def cover_anew(self, now: int) -> None:
+        """Go on with tables that were made by another covering; every link goes down.
+
+        For a broker that was loaded, before it is told `Restarted`. Its neighbours may have any
+        covering, and learn what is new when their links come up.
+
+        Args:
+            now: microseconds, never less than before.
+        """
+        state = self._state
+        out = TreeOutbox(state, now)
+        for link in state.links_in_order():
+            link.up = False
+            cover_anew(state, out, link)
+        out.close()
 
     @property
     def counters(self) -> Counters:

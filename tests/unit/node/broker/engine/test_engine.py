@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -26,6 +26,7 @@ from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
 ADA = client("ada")
+PATIENCE_S = 30.0
 
 
 @define(eq=False)
@@ -50,9 +51,10 @@ class Recorder:
             raise StoreError("state.db", "is full")
         self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
 
-    async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
+    async def dump_if_due(self, broker: TreeBroker, now: int, nursery: trio.Nursery) -> None:
         assert broker.name == "B"
         assert now >= 0
+        assert nursery.child_tasks is not None
 
     def queued(self, effect: Deliver) -> QueuedDelivery | None:
         return QueuedDelivery(effect.client, b"")
@@ -63,10 +65,19 @@ class Recorder:
 
 
 @asynccontextmanager
-async def engine_with(recorder: Recorder, room: int = 100) -> AsyncIterator[Engine]:
+async def engine_with(
+    recorder: Recorder, room: int = 100, left: Callable[[TreeBroker], int] | None = None
+) -> AsyncIterator[Engine]:
     """An engine that runs."""
     broker = TreeBroker("B", TreeSettings(), new_index=PlainIndex)
-    engine = Engine(broker, recorder, recorder, now=0, congested_queue=1000, room=room)
+    engine = Engine(
+        *(broker, recorder, recorder),
+        now=0,
+        congested_queue=1000,
+        room=room,
+        left=left,
+        patience_s=PATIENCE_S,
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
         yield engine
@@ -138,3 +149,48 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
         assert isinstance(outcomes[0].error, NotAttachedError)
         assert outcomes[1].error is None
         assert done == ["first"]
+
+
+@on_jumping_clock
+async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recorder, kept = Recorder(), [0]
+    recorder.gate.set()
+    async with (
+        engine_with(recorder, left=lambda _: 3 - kept[0]) as engine,
+        trio.open_nursery() as nursery,
+    ):
+        wanted = filters.parse("x > 1")
+        await engine.ask(ADA, [Attach(), Advertise("a", wanted)])
+        kept[0] = 3
+        begun = trio.current_time()
+        nursery.start_soon(engine.ask, ADA, [Publish({"x": 2})])
+        await trio.testing.wait_all_tasks_blocked()
+        # Nobody else waits, and whatever comes may have made room.
+        await engine.ask(ADA, [Subscribe("s", wanted)])
+        kept[0] = 2
+        await engine.ask(ADA, [Subscribe("t", wanted)])
+        await soon(lambda: recorder.happened[-1].startswith("Publish"))
+        assert trio.current_time() == begun
+        assert caplog.records == []
+
+
+@on_jumping_clock
+async def test_who_publishes_waits_once_for_one_who_stays_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recorder, kept = Recorder(), [0]
+    recorder.gate.set()
+    async with engine_with(recorder, left=lambda _: 3 - kept[0]) as engine:
+        await engine.ask(ADA, [Attach(), Advertise("a", filters.parse("x > 1"))])
+        kept[0] = 3
+        for _ in range(5):
+            await engine.ask(ADA, [Publish({"x": 2})])
+        assert trio.current_time() == PATIENCE_S
+        kept[0] = 0
+        await engine.ask(ADA, [Publish({"x": 2})])
+        kept[0] = 3
+        await engine.ask(ADA, [Publish({"x": 2})])
+        assert trio.current_time() == 2 * PATIENCE_S
+        assert len(caplog.records) == 2

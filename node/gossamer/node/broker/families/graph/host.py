@@ -61,6 +61,9 @@ class GraphHost(FamilyHost):
         "installed": ("", "Times that such trees were worth it."),
     }
 
+    def left(self, broker: GraphBroker) -> int:
+        return self.of.waiting - broker.parked
+
     def described(self) -> Mapping[str, str]:
         return {"overlay": "graph"}
 

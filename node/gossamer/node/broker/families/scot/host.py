@@ -83,12 +83,21 @@ class ScotHost(FamilyHost):
 
     def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
         before = ScotSettings(**settings)
-        for name in ("routing", "take_over", "covering"):
+        for name in ("routing", "take_over"):
             then, now = getattr(before, name), getattr(self.of, name)
             if then != now and (name != "routing" or BID in (then, now)):
                 expected = f"{then!r}, with which the tables in {path} were made"
                 raise ConfigurationError("", f"scot.{name}", now, expected)
         return ScotHost(self.position, before, self.overlay)
+
+    def go_on(
+        self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
+    ) -> ScotBroker:
+        del now
+        broker = self.load(dump, new_index)
+        if before.settings()["covering"] != self.of.covering:
+            broker.uncover()
+        return broker
 
     def load(self, dump: dict[str, Any], new_index: NewIndex) -> ScotBroker:
         return ScotBroker.load(dump, self.position, self.of, new_index=new_index)

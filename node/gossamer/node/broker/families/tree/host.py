@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Final
 import trio
 from attrs import field, frozen
 
-from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
+from gossamer.node.broker.contract.host import NEVER, ClientFilters, Counted, FamilyHost
 from gossamer.node.broker.contract.tables import Label
 from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.families.tree.links import TreeNeighbours
 from gossamer.node.broker.families.tree.settings import TREE
 from gossamer.node.broker.families.tree.tables import tables
 from gossamer.node.config.node import NodeConfig
-from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
@@ -66,6 +65,11 @@ class TreeHost(FamilyHost):
     def congested_queue(self) -> int:
         return self.of.congested_queue
 
+    def left(self, broker: TreeBroker) -> int:
+        most = self.of.retained_publications
+        kept = (len(link.retained) for link in broker.links())
+        return most - max(kept, default=0) if most else NEVER
+
     def described(self) -> Mapping[str, str]:
         return {"covering": self.of.covering}
 
@@ -76,11 +80,16 @@ class TreeHost(FamilyHost):
         return TreeBroker.load(dump, self.of, new_index=new_index)
 
     def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
-        before = TreeSettings(**settings)
-        if before.covering != self.of.covering:
-            expected = f"{before.covering!r}, with which the tables in {path} were made"
-            raise ConfigurationError("", "broker.covering", self.of.covering, expected)
-        return TreeHost(before)
+        del path
+        return TreeHost(TreeSettings(**settings))
+
+    def go_on(
+        self, before: FamilyHost, dump: dict[str, Any], new_index: NewIndex, now: int
+    ) -> TreeBroker:
+        broker = self.load(dump, new_index)
+        if before.settings()["covering"] != self.of.covering:
+            broker.cover_anew(now)
+        return broker
 
     def neighbours(self, nursery: trio.Nursery, engine: Callable[[], Engine]) -> TreeNeighbours:
         return TreeNeighbours(nursery, engine, self)

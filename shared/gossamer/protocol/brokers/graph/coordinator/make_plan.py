@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import frozen
 
 from gossamer.protocol.brokers.core.effects import Compute
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory.messages import Planned
 from gossamer.protocol.brokers.graph.memory.problem import Problem
+
+SOON_SOLVED: Final = 20_000
+"""Subscriptions times documents that interpreted rules plan for in about half a second."""
 
 
 @frozen
@@ -16,6 +21,11 @@ class MakePlan(Compute):
 
     number: int
     problem: Problem
+
+    @property
+    def pays_to_compile(self) -> bool:
+        """Whether the problem is one of those that take seconds."""
+        return len(self.problem.interests) * len(self.problem.documents) > SOON_SOLVED
 
     def work(self) -> Planned:
         """The trees."""

@@ -50,6 +50,19 @@ def offer_besides(
             _send(state, out, link, entry, triggered=True)
 
 
+def cover_anew(state: State, out: TreeOutbox, link: Link) -> None:
+    """Work out by the covering in use what is to stand on a link, which is down.
+
+    Nothing is kept for nobody any more. What stands there until the link is up is as it was, so
+    that what comes meanwhile comes as before; then `Synchronise` tells what is new before it takes
+    back what is not to stand any more.
+    """
+    link.sent.clear()
+    link.batch, link.window = None, 0
+    towards = [entry for entry in state.subscriptions if link.name in entry.towards]
+    offer(state, out, link, towards, triggered=False)
+
+
 def drop_aggregate(state: State, out: TreeOutbox, link: Link, id_: Id) -> None:
     """Take back what a link kept for nobody.
 

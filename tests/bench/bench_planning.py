@@ -1,0 +1,121 @@
+"""How long a graph broker's node waits for trees, and for how long that holds its event loop.
+
+Run it by hand: ``python tests/bench/bench_planning.py [--subscriptions 100 1000] [--out FILE]``. A
+random connected graph of brokers with three links each, subscriptions of one of a hundred topics at
+random brokers, and documents about one of them, are planned for by a strategy as the coordinator of
+a node has it done: in a copy of the process, by compiled rules where that pays. A first plan, which
+may have to compile rules, is not counted, but its time is printed. Printed are seconds until the
+trees are there, and the longest that a task which only wakes up every millisecond was late, in
+milliseconds, by the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import Any
+
+import trio
+
+from gossamer.node.broker.engine.apart import in_a_process, worked_out
+from gossamer.protocol.brokers.core.identifiers import Id
+from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
+from gossamer.protocol.brokers.graph.memory.messages import Planned, Version
+from gossamer.protocol.brokers.graph.memory.problem import Problem
+from gossamer.protocol.brokers.graph.memory.settings import MULT, STRATEGIES
+from gossamer.sim.bench.benchmarks import machine
+
+SEED = 1
+WAKE_S = 0.001
+TOPICS = 100
+
+
+def problem_of(brokers: int, subscriptions: int, documents: int, strategy: str) -> Problem:
+    """A problem drawn at random."""
+    draws = Random(SEED)
+    names = tuple(f"{number:016x}" for number in range(brokers))
+    links = {(draws.randrange(number), number) for number in range(1, brokers)}
+    while len(links) < 3 * brokers // 2:
+        one, other = sorted(draws.sample(range(brokers), 2))
+        links.add((one, other))
+    served = [draws.randrange(brokers) for _ in range(subscriptions)]
+    asked = [draws.randrange(TOPICS) for _ in range(subscriptions)]
+    published = [(draws.randrange(brokers), draws.randrange(TOPICS)) for _ in range(documents)]
+    found = [
+        (at, [number for number, about in enumerate(asked) if about == topic])
+        for at, topic in published
+    ]
+    return Problem(
+        version=Version(1, names[0], 1),
+        strategy=strategy,
+        brokers=names,
+        links=tuple((one, other, 1.0) for one, other in sorted(links)),
+        absent={},
+        interests=tuple((Id(names[at], number), at) for number, at in enumerate(served)),
+        documents=tuple((at, tuple(matching)) for at, matching in found),
+        present=None,
+    )
+
+
+async def measure(problem: Problem) -> dict[str, Any]:
+    """Have a problem solved while a task looks at the clock."""
+    late = 0.0
+
+    async def watch() -> None:
+        nonlocal late
+        while True:
+            begun = perf_counter()
+            await trio.sleep(WAKE_S)
+            late = max(late, perf_counter() - begun - WAKE_S)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        begun = perf_counter()
+        planned = await worked_out(MakePlan(1, problem), in_a_process)
+        took = perf_counter() - begun
+        nursery.cancel_scope.cancel()
+    assert isinstance(planned, Planned)
+    return {
+        "brokers": len(problem.brokers),
+        "subscriptions": len(problem.interests),
+        "documents": len(problem.documents),
+        "strategy": problem.strategy,
+        "trees": len(planned.plan.trees),
+        "seconds": took,
+        "late_ms": 1e3 * late,
+    }
+
+
+def main() -> int:
+    """Measure and print; returns 1 where trees took longer than the limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--brokers", type=int, default=50)
+    parser.add_argument("--subscriptions", type=int, nargs="+", default=(100, 1000))
+    parser.add_argument("--documents", type=int, default=300)
+    parser.add_argument("--strategy", choices=STRATEGIES, default=MULT)
+    parser.add_argument("--limit", type=float, help="seconds")
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    print(machine())
+    rows = []
+    for size in chosen.subscriptions:
+        problem = problem_of(chosen.brokers, size, chosen.documents, chosen.strategy)
+        first = trio.run(measure, problem)
+        rows.append({**trio.run(measure, problem), "first_s": first["seconds"]})
+        told = " ".join(
+            f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in rows[-1].items()
+        )
+        print(told, flush=True)
+    if chosen.out:
+        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    slowest = max(row["seconds"] for row in rows)
+    return int(chosen.limit is not None and slowest > chosen.limit)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Work in a process of its own sees this one's memory as it was, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from contextlib import aclosing
+
+import pytest
+import trio
+
+from gossamer.node.broker.engine import apart
+from gossamer.node.broker.engine.apart import Begun, in_a_process, in_this_process
+from gossamer.node.errors import WorkApartError
+from gossamer.protocol.brokers.core.effects import Compute
+
+pytestmark = pytest.mark.trio
+
+
+async def worked_out(begun: Begun) -> list[bytes]:
+    async with aclosing(begun.portions()) as portions:
+        return [portion async for portion in portions]
+
+
+@pytest.mark.parametrize("begin", [in_a_process, in_this_process])
+async def test_it_is_of_the_memory_as_it_was_when_it_was_begun(begin: apart.Apart) -> None:
+    memory = {"a": 1}
+    begun = begin(lambda: repr(memory).encode() * 100_000)
+    memory["a"] = 2
+    portions = await worked_out(begun)
+    assert b"".join(portions) == b"{'a': 1}" * 100_000
+    assert {len(portion) for portion in portions[:-1]} == {apart.PORTION}
+    assert await worked_out(begin(bytes)) == []
+
+
+async def test_work_that_fails_says_why() -> None:
+    def fails() -> bytes:
+        raise ValueError("no such table")
+
+    with pytest.raises(WorkApartError, match="ValueError: no such table"):
+        await worked_out(in_a_process(fails))
+
+
+async def test_work_that_is_ended_from_outside_is_not_taken_for_done() -> None:
+    def ends() -> bytes:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    with pytest.raises(WorkApartError, match="ended with -9, expected 0"):
+        await worked_out(in_a_process(ends))
+
+
+async def test_its_process_ends_with_those_who_want_it() -> None:
+    def endless() -> bytes:
+        time.sleep(3600)
+        return b""
+
+    begun = in_a_process(endless)
+    with trio.move_on_after(0.05):
+        await worked_out(begun)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(begun._process, os.WNOHANG)  # type: ignore[attr-defined]
+
+
+async def test_connections_end_though_its_process_goes_on() -> None:
+    here, there = socket.socketpair()
+
+    def endless() -> bytes:
+        time.sleep(3600)
+        return b""
+
+    begun = in_a_process(endless)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worked_out, begun)
+        here.close()
+        end = trio.SocketStream(trio.socket.from_stdlib_socket(there))
+        assert await end.receive_some(1) == b""
+        await end.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_where_no_process_can_be_made_the_work_is_done_here(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "fork", refused)
+    assert await worked_out(in_a_process(lambda: b"done")) == [b"done"]
+    assert "no process can be made" in caplog.text
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+class Squares(Compute):
+    """Works out squares, and where."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def work(self) -> object:
+        return os.getpid(), {number: number**2 for number in range(self.most)}
+
+
+async def test_what_a_broker_wants_to_know_is_worked_out_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    there, squares = await apart.worked_out(Squares(3), in_a_process)
+    assert there != os.getpid()
+    assert squares == {0: 0, 1: 1, 2: 4}
+
+    def ends() -> bytes:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    begun: list[int] = []
+
+    def ended_once(work: apart.Work) -> Begun:
+        begun.append(len(begun))
+        return in_a_process(work if len(begun) > 1 else ends)
+
+    monkeypatch.setattr(apart, "AGAIN_S", 0.0)
+    assert (await apart.worked_out(Squares(2), ended_once))[1] == {0: 0, 1: 1}
+    assert begun == [0, 1]
+    assert "not worked out yet" in caplog.text
