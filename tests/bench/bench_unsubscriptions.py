@@ -39,7 +39,7 @@ from gossamer.node.config.broker import COVERINGS
 from gossamer.node.errors import NodeError
 from gossamer.sim.bench.benchmarks import machine
 from support.burst_clients import CARRIED
-from support.burst_runs import ANYWHERE, FULL, PHASES, SMALL, Outcome, Plan, measure
+from support.burst_runs import FULL, PHASES, PLACEMENTS, SMALL, Outcome, Plan, measure
 
 AIM = 0.1  # the longest delay of incremental covering, over that of active covering
 
@@ -103,7 +103,7 @@ def describe(plan: Plan) -> str:
         f"{len(overlay.brokers)} brokers, {interests.roots * (1 + interests.degree):,} "
         f"subscriptions of which {interests.roots} are broad, each narrow one covered by "
         f"{interests.overlap}; "
-        f"{plan.taken_back} broad ones taken back (clients: {plan.roots_at}), "
+        f"{plan.taken_back} broad ones taken back (clients: {plan.placement}), "
         f"{plan.rate:g} publications a second, index {plan.index}"
     )
 
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--roots", type=int, help="broad subscriptions")
     parser.add_argument("--degree", type=int, help="narrow ones for each of them")
     parser.add_argument("--overlap", type=int, help="broad ones that cover a narrow one")
-    parser.add_argument("--roots-at", help="core broker behind which the clients of broad ones are")
+    parser.add_argument("--placement", choices=PLACEMENTS, help="where clients are")
     parser.add_argument("--taken-back", type=int, help="broad ones that the burst takes back")
     parser.add_argument("--history", type=int, help="publications before the burst")
     parser.add_argument("--rate", type=float, help="publications a second")
@@ -177,16 +177,13 @@ def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
     inner = {name: getattr(given, name) for name in ("roots", "degree", "overlap")}
     outer = {
         name: getattr(given, name)
-        for name in ("taken_back", "roots_at", "history", "rate", "index")
+        for name in ("taken_back", "placement", "history", "rate", "index")
     }
     interests = evolve(plan.interests, **{k: v for k, v in inner.items() if v is not None})
     plan = evolve(plan, interests=interests, **{k: v for k, v in outer.items() if v is not None})
     if plan.taken_back > plan.interests.roots:
         expected = f"at most the {plan.interests.roots} that are broad"
         parser.error(f"--taken-back is {plan.taken_back}, expected {expected}")
-    attached = [*plan.overlay.row[:-1], ANYWHERE]
-    if plan.roots_at not in attached:
-        parser.error(f"--roots-at is {plan.roots_at!r}, expected one of {', '.join(attached)}")
     return plan
 
 

@@ -39,7 +39,7 @@ def test_every_due_delivery_is_made_once_during_a_burst(covering: str, tmp_path:
     [
         (("--small", "--taken-back", "26"), "expected at most the 25 that are broad"),
         (("--runs", "0"), "--runs is 0, expected at least 1"),
-        (("--roots-at", "Z"), "--roots-at is 'Z', expected one of A, B, C, D, anywhere"),
+        (("--rate", "0"), "--rate is 0, expected more than 0 and at most 1000"),
         (("--continue",), "--continue needs --out"),
     ],
 )

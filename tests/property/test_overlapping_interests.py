@@ -23,9 +23,8 @@ def test_so_many_broad_ones_cover_each_narrow_one_and_no_other(made: Interests) 
     every = [(one, parse(one.expression)) for one in made.all()]
     for one, narrow in every:
         covering = [other.label for other, broad in every if other != one and covers(broad, narrow)]
-        root = int(one.label.split(".")[0])
-        last = min(root + made.overlap, made.roots)
-        expected = [] if one.is_root else [f"{number}.0" for number in range(root, last)]
+        roots = range(one.root, min(one.root + made.overlap, made.roots))
+        expected = [] if one.is_root else [f"{root}.0" for root in roots]
         assert covering == expected
 
 

@@ -18,7 +18,8 @@ from support.burst_ledger import Ledger, percentile
 from support.node_processes import Shell
 from support.overlapping_interests import Interest, Interests
 
-ANYWHERE = "anywhere"
+ANYWHERE, CLUSTERED = "anywhere", "clustered"
+PLACEMENTS = (ANYWHERE, CLUSTERED)
 SETUP_S = 1_800.0  # after which a run is given up whose subscriptions do not stand
 PHASES = ("before", "during", "after")
 
@@ -29,7 +30,8 @@ class Plan:
 
     Attributes:
         overlay, interests: who is where, and what is wanted.
-        roots_at: core broker behind which the clients of broad subscriptions are; ANYWHERE: none.
+        placement: where clients are: each subscription's at any host, or those of a broad one and
+            of its narrow ones at the hosts of one core broker.
         taken_back: broad subscriptions that the burst takes back.
         history: publications before, for statistics.
         rate: publications a second from then on.
@@ -40,7 +42,7 @@ class Plan:
 
     overlay: Overlay
     interests: Interests
-    roots_at: str = ANYWHERE
+    placement: str = ANYWHERE
     taken_back: int
     history: int
     rate: float
@@ -197,8 +199,14 @@ def placed(plan: Plan, seed: int) -> tuple[list[Interest], dict[str, str], list[
     draws = Random(f"places {seed}")
     wanted = plan.interests.all()
     hosts = plan.overlay.subscribers
-    near = [host for host in hosts if plan.roots_at in (ANYWHERE, plan.overlay.core_of(host))]
-    homes = {one.label: draws.choice(near if one.is_root else hosts) for one in wanted}
+    core = [draws.choice(plan.overlay.row[:-1]) for _ in range(plan.interests.roots)]
+    if plan.placement == ANYWHERE:
+        homes = {one.label: draws.choice(hosts) for one in wanted}
+    else:
+        beside = {
+            name: [host for host in hosts if plan.overlay.core_of(host) == name] for name in core
+        }
+        homes = {one.label: draws.choice(beside[core[one.root]]) for one in wanted}
     roots = draws.sample([one for one in wanted if one.is_root], plan.taken_back)
     draws.shuffle(wanted)
     return wanted, homes, roots

@@ -27,11 +27,13 @@ class Interest:
     Attributes:
         label: of it, unique.
         expression: what it asks for.
+        root: number of the root that it is, or is a child of.
         is_root: whether it covers others.
     """
 
     label: str
     expression: str
+    root: int
     is_root: bool
 
 
@@ -88,7 +90,7 @@ class Interests:
             x, y = (root + self.overlap - 1) * stair + child, (self.roots - root) * stair - child
         else:
             x, y = root * stair, (self.roots - 1 - root) * stair
-        return Interest(label_of(root, child), f"x >= {x} and y >= {y}", child == 0)
+        return Interest(label_of(root, child), f"x >= {x} and y >= {y}", root, child == 0)
 
 
 def label_of(root: int, child: int) -> str:
