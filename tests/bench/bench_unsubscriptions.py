@@ -73,6 +73,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
         line("processor time of brokers, s", lambda one: sum(one.processor_s.values())),
         line("memory of all brokers, MB", lambda one: one.resident_bytes / 1e6),
         line("subscribing took, s", lambda one: one.setup_s),
+        line("processor time of brokers until then, s", lambda one: one.setup_processor_s),
         line("load before", lambda one: one.load),
         ("runs", [len(runs) for runs in by_covering]),
     ]
@@ -85,9 +86,9 @@ def _about_subscriptions(messages: dict[str, int]) -> int:
 def print_table(outcomes: Sequence[Outcome]) -> None:
     """The medians, and the ratio that is aimed for."""
     coverings = dict.fromkeys(one.covering for one in outcomes)
-    print(f"{'':36}" + "".join(f"{name:>14}" for name in coverings))
+    print(f"{'':42}" + "".join(f"{name:>14}" for name in coverings))
     for name, values in rows(outcomes):
-        print(f"{name:36}" + "".join(f"{value:>14,.4g}" for value in values))
+        print(f"{name:42}" + "".join(f"{value:>14,.4g}" for value in values))
     longest = dict(zip(coverings, dict(rows(outcomes))["during: longest, ms"], strict=True))
     if longest.get("active"):
         for name, value in longest.items():

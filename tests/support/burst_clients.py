@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
+import anyio
 import trio
 from attrs import define, field, frozen
 
@@ -240,7 +241,10 @@ async def _take(
     async with open_client(tree.address(host), _name(host), patience_s=0) as client:
         task_status.started()
         for count in itertools.count(1):
-            event = await anext(client.events)
+            try:
+                event = await client.events.receive()
+            except anyio.EndOfStream:
+                raise RuntimeError(f"broker {host} left its client: {client.farewell}") from None
             number = int(event.values["number"])
             ledger.deliver(host, number, event.subscriptions, trio.current_time())
             if count % ACKNOWLEDGED == 0:
