@@ -12,7 +12,8 @@ The delay of a delivery is from when the publication was due by its publisher's 
 subscriber's client has it; only subscribers that stay count. A burst is over when no broker has
 anything more to send or to take because of it. Every due delivery has to be made once, and
 nothing else; otherwise the run ends with an error. Prints medians of the runs for each covering
-beside what is aimed for; ``--out`` writes every run, and ``--continue`` adds runs to such a file.
+beside what is aimed for; ``--publications-first`` sets `broker.publications_first`; ``--out``
+writes every run, and ``--continue`` adds runs to such a file.
 """
 
 from __future__ import annotations
@@ -100,12 +101,13 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
 def describe(plan: Plan) -> str:
     """A sentence about what is run."""
     interests, overlay = plan.interests, plan.overlay
+    order = "taken first" if plan.publications_first else "taken in their turn"
     return (
         f"{len(overlay.brokers)} brokers, {interests.roots * (1 + interests.degree):,} "
         f"subscriptions of which {interests.roots} are broad, each narrow one covered by "
         f"{interests.overlap}; "
         f"{plan.taken_back} broad ones taken back (clients: {plan.placement}), "
-        f"{plan.rate:g} publications a second, index {plan.index}"
+        f"{plan.rate:g} publications a second, {order}, index {plan.index}"
     )
 
 
@@ -124,6 +126,9 @@ def main() -> None:
     parser.add_argument("--taken-back", type=int, help="broad ones that the burst takes back")
     parser.add_argument("--history", type=int, help="publications before the burst")
     parser.add_argument("--rate", type=float, help="publications a second")
+    parser.add_argument(
+        "--publications-first", action="store_true", default=None, help="as the brokers' setting"
+    )
     parser.add_argument("--index", choices=("auto", "interpreted", "compiled"), help="of brokers")
     parser.add_argument("--out", type=Path, help="JSON file for all runs")
     parser.add_argument(
@@ -190,7 +195,10 @@ def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
     inner = {name: getattr(given, name) for name in ("roots", "degree", "overlap")}
     outer = {
         name: getattr(given, name)
-        for name in ("taken_back", "placement", "history", "rate", "index")
+        for name in (
+            *("taken_back", "placement", "history", "rate"),
+            *("publications_first", "index"),
+        )
     }
     interests = evolve(plan.interests, **{k: v for k, v in inner.items() if v is not None})
     plan = evolve(plan, interests=interests, **{k: v for k, v in outer.items() if v is not None})

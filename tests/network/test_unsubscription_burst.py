@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from attrs import evolve
 
 from bench.bench_unsubscriptions import rows
 from support.burst_clients import CONNECTIONS
@@ -27,9 +28,13 @@ BROKERS = len(SMALL.overlay.brokers)
 BENCH = [sys.executable, str(ROOT / "tests/bench/bench_unsubscriptions.py")]
 
 
-@pytest.mark.parametrize("covering", ["active", "incremental"])
-def test_every_due_delivery_is_made_once_during_a_burst(covering: str, tmp_path: Path) -> None:
-    outcome = measure(SMALL, covering, 1, tmp_path)
+@pytest.mark.parametrize(
+    ("covering", "first"), [("active", False), ("incremental", False), ("active", True)]
+)
+def test_every_due_delivery_is_made_once_during_a_burst(
+    covering: str, first: bool, tmp_path: Path
+) -> None:
+    outcome = measure(evolve(SMALL, publications_first=first), covering, 1, tmp_path)
     assert outcome.wrong == {}
     assert outcome.due > SMALL.history
     assert outcome.over_s is not None

@@ -37,6 +37,7 @@ class Plan:
         rate: publications a second from then on.
         before_s, after_s: seconds of these before and after the burst.
         patience_s: for a burst to be over.
+        publications_first: as `broker.publications_first` of all brokers.
         index: `broker.index` of all brokers; what is interpreted takes far longer to set up.
     """
 
@@ -49,6 +50,7 @@ class Plan:
     before_s: float
     after_s: float
     patience_s: float
+    publications_first: bool = False
     index: str = "auto"
 
 
@@ -126,7 +128,11 @@ class Outcome:
 
 def measure(plan: Plan, covering: str, seed: int, folder: Path) -> Outcome:
     """Run the burst once."""
-    settings = {"broker.covering": covering, "broker.index": plan.index}
+    settings = {
+        "broker.covering": covering,
+        "broker.index": plan.index,
+        "broker.publications_first": str(plan.publications_first).lower(),
+    }
     load = os.getloadavg()[0]
     with broker_tree(Shell(folder, forks=False), plan.overlay, settings) as tree:
         return trio.run(partial(_measure, plan, covering, seed, tree, load))

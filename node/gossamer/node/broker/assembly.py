@@ -13,7 +13,8 @@ import trio
 
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
+from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
+from gossamer.node.broker.engine.inputs import Input, no_message
 from gossamer.node.broker.engine.journal import StoredJournal, recall
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
@@ -329,6 +330,7 @@ class BrokerNode:
             congested_queue=given.family.congested_queue,
             room=given.queue,
             passing=given.family.passing,
+            goes_first=given.family.publishes if given.publications_first else no_message,
         )
         self.engine.tell(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())

@@ -28,6 +28,7 @@ class BrokerDependencies:
         large_index: the same for a broker that starts with many subscriptions.
         neighbours: where to dial.
         queue: messages that may wait for the broker.
+        publications_first: whether they go before what others sent earlier.
         retention_s: how long a client with a name may be away.
         limits: of the transport.
         make_transport: the transport that says this of the node, and admits by this.
@@ -49,6 +50,7 @@ class BrokerDependencies:
     large_index: NewIndex
     neighbours: Sequence[Address]
     queue: int = 1024
+    publications_first: bool = False
     retention_s: float = 7200.0
     limits: Limits
     make_transport: Callable[[LocalPeer, Verify], Transport]

@@ -89,6 +89,7 @@ def _dependencies(
         large_index=config.broker.large_index(),
         neighbours=[Address(host, port) for host, port in config.broker.endpoints],
         queue=config.broker.queue,
+        publications_first=config.broker.publications_first,
         retention_s=config.delivery.retention_s,
         limits=limits,
         make_transport=transport_of(member, limits),

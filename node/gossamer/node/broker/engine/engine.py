@@ -7,21 +7,20 @@ carried out after that, in order, by whoever it concerns (`EffectHandler`).
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import trio
-from attrs import define, frozen
 
 from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.engine.inputs import Input, Inputs, Outcome, no_message
 from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.core.messages import Congestion, Publish, TimerFired
 from gossamer.protocol.kernel.errors import ProtocolError
 
@@ -33,38 +32,6 @@ RETRY_S: Final = 1.0
 # Between two looks at the queues of a broker that is congested.
 LOOK_S: Final = 0.05
 MICROSECONDS: Final = 1_000_000
-
-
-@frozen
-class Outcome:
-    """What came of a client's message.
-
-    Attributes:
-        id: what a subscription, advertisement or publication is called in the overlay.
-        error: why it was refused, None if it was not.
-    """
-
-    id: Id
-    error: ProtocolError | None
-
-
-@define(eq=False)
-class Input:
-    """A message that waits for the broker.
-
-    Attributes:
-        source: who sent it, None for the host.
-        message: what came.
-        first: done before its effects are carried out, unless it was refused.
-        done: set once what came of it is known and stored, where somebody waits for that.
-        outcome: that.
-    """
-
-    source: Hop | None
-    message: Any
-    first: Callable[[], None] | None = None
-    done: trio.Event | None = None
-    outcome: Outcome | None = None
 
 
 class EffectHandler(Protocol):
@@ -102,6 +69,7 @@ class Engine:
         congested_queue: int,
         room: int,
         passing: tuple[type, ...] = (),
+        goes_first: Callable[[Any], bool] = no_message,
     ) -> None:
         """An engine that has done nothing.
 
@@ -111,8 +79,10 @@ class Engine:
             handler: carries effects out.
             now: microseconds from which the broker's time goes on.
             congested_queue: messages above which the broker is congested.
-            room: messages that may wait before those who bring more have to wait.
+            room: messages that may wait before those who bring more have to wait; for those that
+                go first there is as much room again.
             passing: messages of these classes are not stored.
+            goes_first: whether a message may go before what others sent earlier.
         """
         self.broker = broker
         self.busy = False
@@ -122,7 +92,7 @@ class Engine:
         self._congested_queue = congested_queue
         self._room = room
         self._passing = passing
-        self._inputs: deque[Input] = deque()
+        self._inputs = Inputs(goes_first)
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
@@ -149,9 +119,10 @@ class Engine:
 
     async def bring(self, source: Hop, message: Any) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
-        while len(self._inputs) >= self._room:
+        told = Input(source, message)
+        while self._inputs.leaves_no_room(told, self._room):
             await self._freed.park()
-        self._add(Input(source, message))
+        self._add(told)
         await trio.lowlevel.checkpoint()
 
     async def ask(
@@ -166,7 +137,7 @@ class Engine:
         """
         asked = [Input(source, message, first, done=trio.Event()) for message in messages]
         for told in asked:
-            while len(self._inputs) >= self._room:
+            while self._inputs.leaves_no_room(told, self._room):
                 await self._freed.park()
             self._add(told)
         outcomes = []
@@ -178,7 +149,7 @@ class Engine:
         return outcomes
 
     def _add(self, told: Input) -> None:
-        self._inputs.append(told)
+        self._inputs.add(told)
         self._work.set()
 
     async def run(self) -> None:
@@ -211,7 +182,7 @@ class Engine:
         queue = max(len(self._inputs), self._handler.backlog)
         if (queue > self._congested_queue) is not self._congested:
             self._congested = not self._congested
-            self._inputs.appendleft(Input(None, Congestion(queue)))
+            self._inputs.add_before_all(Input(None, Congestion(queue)))
 
     async def _step(self) -> None:
         """Take what waits; store it; carry out what follows."""
@@ -219,8 +190,9 @@ class Engine:
         entries: list[Entry] = []
         deliveries: list[QueuedDelivery] = []
         batch: list[tuple[Input, list[Any]]] = []
-        while self._inputs and len(batch) < BATCH:
-            told = self._inputs.popleft()
+        room = BATCH
+        while self._inputs and len(batch) < room:
+            told = self._inputs.pop()
             now, expected = self.now, self.broker.next_id
             effects = self.broker.handle(now, told.source, told.message)
             if not isinstance(told.message, self._passing):
@@ -228,6 +200,9 @@ class Engine:
             deliveries += self._queued(effects)
             told.outcome = Outcome(expected, _refusal(told, effects))
             batch.append((told, effects))
+            if self._inputs.goes_first(told.message):
+                # It is not to wait until all the others are stored.
+                room = min(BATCH, len(batch) + TURN)
             if len(batch) % TURN == 0:
                 await trio.lowlevel.checkpoint()
         if not self._inputs:

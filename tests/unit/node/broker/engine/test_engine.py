@@ -10,15 +10,18 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.engine.engine import TURN, Engine
+from gossamer.node.broker.engine.inputs import Input, no_message
 from gossamer.node.broker.engine.journal import Entry
+from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
-from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from support.plain_index import PlainIndex
@@ -50,7 +53,7 @@ class Recorder:
             raise StoreError("state.db", "is full")
         self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
 
-    async def dump_if_due(self, broker: TreeBroker, now: int) -> None:
+    async def dump_if_due(self, broker: HostedBroker, now: int) -> None:
         assert broker.name == "B"
         assert now >= 0
 
@@ -63,10 +66,21 @@ class Recorder:
 
 
 @asynccontextmanager
-async def engine_with(recorder: Recorder, room: int = 100) -> AsyncIterator[Engine]:
+async def engine_with(
+    recorder: Recorder, room: int = 100, *, publications_first: bool = False
+) -> AsyncIterator[Engine]:
     """An engine that runs."""
-    broker = TreeBroker("B", TreeSettings(), new_index=PlainIndex)
-    engine = Engine(broker, recorder, recorder, now=0, congested_queue=1000, room=room)
+    family = TreeHost(TreeSettings())
+    broker = family.new("B", 0, PlainIndex)
+    engine = Engine(
+        broker,
+        recorder,
+        recorder,
+        now=0,
+        congested_queue=1000,
+        room=room,
+        goes_first=family.publishes if publications_first else no_message,
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
         yield engine
@@ -138,3 +152,25 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
         assert isinstance(outcomes[0].error, NotAttachedError)
         assert outcomes[1].error is None
         assert done == ["first"]
+
+
+@on_jumping_clock
+async def test_publications_go_first_and_are_stored_with_few_others() -> None:
+    recorder = Recorder()
+    async with engine_with(recorder, publications_first=True) as engine:
+        engine.tell(ADA, Attach())
+        engine.tell(ADA, Advertise("a", filters.parse("x > 1")))
+        await soon(lambda: engine.busy)
+        for number in range(2 * TURN):
+            engine.tell(neighbour("C"), Frame(0, number, SynchroniseRequest()))
+        engine.tell(ADA, Publish({"x": 2}))
+        recorder.gate.set()
+        await soon(lambda: not engine.waiting and not engine.busy)
+        assert recorder.happened[:4] == [
+            "kept 2 and 0",
+            "Attach",
+            "Advertise",
+            f"kept {TURN + 1} and 0",
+        ]
+        assert recorder.happened[4] == "Publish"
+        assert sum(one.startswith("Frame") for one in recorder.happened) == 2 * TURN
