@@ -13,8 +13,7 @@ import trio
 
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
-from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
-from gossamer.node.broker.engine.inputs import Input, no_message
+from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
 from gossamer.node.broker.engine.journal import StoredJournal, recall
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
@@ -46,6 +45,7 @@ from gossamer.node.transport.base.base import (
 )
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Compute,

@@ -21,8 +21,7 @@ import trio
 from attrs import define, field
 
 from gossamer.node.broker.contract.host import ClientFilters
-from gossamer.node.broker.engine.engine import Engine
-from gossamer.node.broker.engine.inputs import Outcome
+from gossamer.node.broker.engine.engine import Engine, Outcome
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store

@@ -11,8 +11,7 @@ from attrs import define, field
 
 from gossamer.command.main import main
 from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.engine.engine import Engine
-from gossamer.node.broker.engine.inputs import Input
+from gossamer.node.broker.engine.engine import Engine, Input
 from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.node import family_of

@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import trio
+from attrs import define, frozen
 
 from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.engine.inputs import Input, Inputs, Outcome, no_message
 from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers.arrivals import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
-from gossamer.protocol.brokers.core.identifiers import Hop
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Congestion, Publish, TimerFired
 from gossamer.protocol.kernel.errors import ProtocolError
 
@@ -32,6 +33,38 @@ RETRY_S: Final = 1.0
 # Between two looks at the queues of a broker that is congested.
 LOOK_S: Final = 0.05
 MICROSECONDS: Final = 1_000_000
+
+
+@frozen
+class Outcome:
+    """What came of a client's message.
+
+    Attributes:
+        id: what a subscription, advertisement or publication is called in the overlay.
+        error: why it was refused, None if it was not.
+    """
+
+    id: Id
+    error: ProtocolError | None
+
+
+@define(eq=False)
+class Input:
+    """A message that waits for the broker.
+
+    Attributes:
+        source: who sent it, None for the host.
+        message: what came.
+        first: done before its effects are carried out, unless it was refused.
+        done: set once what came of it is known and stored, where somebody waits for that.
+        outcome: that.
+    """
+
+    source: Hop | None
+    message: Any
+    first: Callable[[], None] | None = None
+    done: trio.Event | None = None
+    outcome: Outcome | None = None
 
 
 class EffectHandler(Protocol):
@@ -92,7 +125,7 @@ class Engine:
         self._congested_queue = congested_queue
         self._room = room
         self._passing = passing
-        self._inputs = Inputs(goes_first)
+        self._inputs: Arrivals[Input] = Arrivals(goes_first)
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
@@ -120,8 +153,7 @@ class Engine:
     async def bring(self, source: Hop, message: Any) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
         told = Input(source, message)
-        while self._inputs.leaves_no_room(told, self._room):
-            await self._freed.park()
+        await self._wait_for_room(told)
         self._add(told)
         await trio.lowlevel.checkpoint()
 
@@ -137,8 +169,7 @@ class Engine:
         """
         asked = [Input(source, message, first, done=trio.Event()) for message in messages]
         for told in asked:
-            while self._inputs.leaves_no_room(told, self._room):
-                await self._freed.park()
+            await self._wait_for_room(told)
             self._add(told)
         outcomes = []
         for told in asked:
@@ -149,8 +180,12 @@ class Engine:
         return outcomes
 
     def _add(self, told: Input) -> None:
-        self._inputs.add(told)
+        self._inputs.add(told.source, told.message, told)
         self._work.set()
+
+    async def _wait_for_room(self, told: Input) -> None:
+        while self._inputs.waiting_where(told.source, told.message) >= self._room:
+            await self._freed.park()
 
     async def run(self) -> None:
         """Handle what comes, until closed or cancelled."""

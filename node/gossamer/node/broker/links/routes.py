@@ -16,7 +16,7 @@ import trio
 from attrs import define, field, frozen
 
 from gossamer.node.broker.contract.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
-from gossamer.node.broker.engine.inputs import Input
+from gossamer.node.broker.engine.engine import Input
 from gossamer.node.errors import RouteUnknownError
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.frames import encode_frame

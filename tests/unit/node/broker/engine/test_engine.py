@@ -11,12 +11,12 @@ import trio.testing
 from attrs import define, field
 
 from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.engine.engine import TURN, Engine
-from gossamer.node.broker.engine.inputs import Input, no_message
+from gossamer.node.broker.engine.engine import TURN, Engine, Input
 from gossamer.node.broker.engine.journal import Entry
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
