@@ -29,6 +29,8 @@ STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 EVERYTHING = "present(x) and present(y) and present(s) and present(number)"
 # Every covering is played by the protocol's own tests.
 COVERINGS = ("packed", "incremental")
+in_either_order = pytest.mark.parametrize("first", [False, True], ids=["in turn", "first"])
+"""Publications are taken in their turn, or before what others sent."""
 Fault = Callable[[MemoryBrokers, random.Random], Awaitable[None]]
 
 
@@ -100,13 +102,16 @@ class Market:
             assert not client.twice
 
 
+@in_either_order
 @pytest.mark.parametrize("covering", COVERINGS)
 @on_jumping_clock
-async def test_deliveries_equal_a_flat_matchers(tmp_path: Path, covering: str) -> None:
+async def test_deliveries_equal_a_flat_matchers(tmp_path: Path, covering: str, first: bool) -> None:
     seed = 11
     print(f"seed {seed}")
     settings = attrs.evolve(SETTINGS, covering=covering)
-    async with memory_brokers(tmp_path, STAR, settings=settings) as brokers:
+    async with memory_brokers(
+        tmp_path, STAR, settings=settings, publications_first=first
+    ) as brokers:
         market = Market(brokers, random.Random(seed))
         await market.open()
         for _ in range(4):
@@ -132,14 +137,15 @@ async def nothing_passes(brokers: MemoryBrokers, draw: random.Random) -> None:
     brokers.network.heal()
 
 
+@in_either_order
 @pytest.mark.parametrize("fault", [a_link_breaks, nothing_passes])
 @on_jumping_clock
 async def test_what_was_published_while_links_fail_arrives_once(
-    tmp_path: Path, fault: Fault
+    tmp_path: Path, fault: Fault, first: bool
 ) -> None:
     draw = random.Random(5)
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.02)))
-    async with memory_brokers(tmp_path, STAR, network) as brokers:
+    async with memory_brokers(tmp_path, STAR, network, publications_first=first) as brokers:
         market = Market(brokers, draw)
         await market.open()
         for _ in range(12):
@@ -154,13 +160,14 @@ async def test_what_was_published_while_links_fail_arrives_once(
         assert not any(gaps)
 
 
+@in_either_order
 @pytest.mark.parametrize("kill", [True, False])
 @on_jumping_clock
 async def test_nothing_that_was_acknowledged_is_lost_when_brokers_end(
-    tmp_path: Path, kill: bool
+    tmp_path: Path, kill: bool, first: bool
 ) -> None:
     draw = random.Random(7)
-    async with memory_brokers(tmp_path, LINE) as brokers:
+    async with memory_brokers(tmp_path, LINE, publications_first=first) as brokers:
         market = Market(brokers, draw)
         await market.open()
         for _ in range(12):

@@ -9,6 +9,7 @@ import pytest
 
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
@@ -28,7 +29,7 @@ SEEDS = (1, 2, 3)
 
 
 @cache
-def burst(covering: str, seed: int = 1) -> BurstResult:
+def burst(covering: str, seed: int = 1, *, first: bool = False) -> BurstResult:
     """The same burst under each covering, with the service times of active covering."""
     return run_burst(
         UnsubscriptionBurst(
@@ -36,6 +37,7 @@ def burst(covering: str, seed: int = 1) -> BurstResult:
             workload=CoveringWorkload(ROOTS, DEGREE),
             settings=TreeSettings(covering=covering),
             service=TABLE_II["active"],
+            links=Links(publications_first=first),
             unsubscriptions=UNSUBSCRIPTIONS,
             unsubscribe_every=SECOND // 20,
             sample_every=SECOND // 10,
@@ -92,6 +94,15 @@ def test_pacing_keeps_queues_short_and_leaves_the_tables_of_active_covering() ->
         assert paced.tables == active.tables, seed
         assert not paced.kept, seed
         assert sum(paced.triggered.values()) >= sum(active.triggered.values()), seed
+
+
+@pytest.mark.parametrize("covering", ["active", "incremental"])
+def test_publications_that_go_first_do_not_wait_for_the_burst(covering: str) -> None:
+    for seed in SEEDS:
+        in_turn, first = burst(covering, seed), burst(covering, seed, first=True)
+        assert first.deliveries[:, 1].max() <= in_turn.deliveries[:, 1].max(), seed
+        assert first.deliveries[:, 1].max() < burst("active", seed).deliveries[:, 1].max() / 5, seed
+        assert len(first.deliveries) == len(in_turn.deliveries), seed
 
 
 def test_tables_near_the_publishers_hold_roots_until_they_are_taken_back() -> None:

@@ -54,6 +54,7 @@ class MemoryBrokers:
         edges: which of them dials which.
         settings: of all of them.
         limits: of their transports.
+        publications_first: whether they take these before what others sent.
         nodes: those that run, by number, which is their key where they are no members.
         members: memberships of a real cluster, by number.
     """
@@ -64,6 +65,7 @@ class MemoryBrokers:
     edges: list[tuple[int, int]]
     settings: TreeSettings = SETTINGS
     limits: Limits = LIMITS
+    publications_first: bool = False
     nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
     members: dict[int, Membership] = attrs.field(factory=dict)
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
@@ -182,6 +184,7 @@ class MemoryBrokers:
             large_index=SharedIndex,
             apart=in_this_process,
             neighbours=[address_of(other) for one, other in self.edges if one == number],
+            publications_first=self.publications_first,
             limits=self.limits,
             make_transport=make,
             listen=[address_of(number)],

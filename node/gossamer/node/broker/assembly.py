@@ -47,6 +47,7 @@ from gossamer.node.transport.base.base import (
 )
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
+from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Compute,
@@ -332,6 +333,7 @@ class BrokerNode:
             passing=given.family.passing,
             left=given.family.left,
             patience_s=given.full_wait_s,
+            goes_first=given.family.publishes if given.publications_first else no_message,
         )
         self.engine.tell(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())

@@ -31,6 +31,7 @@ class BrokerDependencies:
         neighbours: where to dial.
         queue: messages that may wait for the broker.
         full_wait_s: how long a client that publishes waits for room to keep that for others.
+        publications_first: whether they go before what others sent earlier.
         retention_s: how long a client with a name may be away.
         limits: of the transport.
         make_transport: the transport that says this of the node, and admits by this.
@@ -54,6 +55,7 @@ class BrokerDependencies:
     neighbours: Sequence[Address]
     queue: int = 1024
     full_wait_s: float = 30.0
+    publications_first: bool = False
     retention_s: float = 7200.0
     limits: Limits
     make_transport: Callable[[LocalPeer, Verify], Transport]

@@ -90,6 +90,7 @@ def _dependencies(
         neighbours=[Address(host, port) for host, port in config.broker.endpoints],
         queue=config.broker.queue,
         full_wait_s=config.broker.full_wait_s,
+        publications_first=config.broker.publications_first,
         retention_s=config.delivery.retention_s,
         limits=limits,
         make_transport=transport_of(member, limits),

@@ -62,6 +62,9 @@ class BrokerSection:
             neighbour, before the oldest of these is lost; 0: it does not.
         congested_queue: messages above which unsubscriptions are held back; a guess.
         queue: messages that wait for the broker before those who bring more are slowed down.
+        publications_first: take publications before what came earlier from others, so that they do
+            not wait behind a burst of subscriptions; what one neighbour or client sent is taken in
+            its order all the same.
         filters: subscriptions, and advertisements, of one client.
         drop_unpaid: give up what is kept for nobody and costs more than it saves.
         statistics_window_s: for how long a publication counts when critical distances are looked
@@ -85,6 +88,7 @@ class BrokerSection:
     full_wait_s: float = attrs.field(default=30.0, validator=checks.seconds(0, 86_400))
     congested_queue: int = attrs.field(default=100, validator=checks.whole_number(0, 10**6))
     queue: int = attrs.field(default=1024, validator=checks.whole_number(1, 10**6))
+    publications_first: bool = attrs.field(default=False, validator=checks.yes_or_no)
     filters: int = attrs.field(default=10_000, validator=checks.whole_number(1, 10**6))
     drop_unpaid: bool = attrs.field(default=True, validator=checks.yes_or_no)
     statistics_window_s: float = attrs.field(default=600.0, validator=checks.seconds(1, 86_400))

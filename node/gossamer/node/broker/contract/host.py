@@ -16,7 +16,7 @@ from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.effects import Effect
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import NeighbourUp, Restarted
+from gossamer.protocol.brokers.core.messages import NeighbourUp, Publish, Restarted
 from gossamer.protocol.content.filters import Filter
 
 NEVER: Final = 1 << 62
@@ -169,6 +169,10 @@ class FamilyHost(ABC):
     @abstractmethod
     def carried(self, message: Any) -> Id | None:
         """The publication that a message between brokers carries, if it carries one."""
+
+    def publishes(self, message: Any) -> bool:
+        """Whether a message brings a publication, of a client or from another broker."""
+        return isinstance(message, Publish) or self.carried(message) is not None
 
     # What is told
 

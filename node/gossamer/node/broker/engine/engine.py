@@ -7,7 +7,6 @@ carried out after that, in order, by whoever it concerns (`EffectHandler`).
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
@@ -19,6 +18,7 @@ from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers.arrivals import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Awaits, Deliver, Refuse, SetTimer, Settled
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
@@ -106,6 +106,7 @@ class Engine:
         passing: tuple[type, ...] = (),
         left: Callable[[Any], int] | None = None,
         patience_s: float = 0.0,
+        goes_first: Callable[[Any], bool] = no_message,
     ) -> None:
         """An engine that has done nothing.
 
@@ -115,11 +116,13 @@ class Engine:
             handler: carries effects out.
             now: microseconds from which the broker's time goes on.
             congested_queue: messages above which the broker is congested.
-            room: messages that may wait before those who bring more have to wait.
+            room: messages that may wait before those who bring more have to wait; for those that
+                go first there is as much room again.
             passing: messages of these classes are not stored.
             left: publications that the broker can still keep for others before it loses one.
             patience_s: for how long a client's publication waits where there is no room for it, as
                 long as others keep making none.
+            goes_first: whether a message may go before what others sent earlier.
         """
         self.broker = broker
         self.busy = False
@@ -132,7 +135,7 @@ class Engine:
         self._left = left
         self._patience_s = patience_s
         self._patient = True
-        self._inputs: deque[Input] = deque()
+        self._inputs: Arrivals[Input] = Arrivals(goes_first)
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
@@ -159,9 +162,9 @@ class Engine:
 
     async def bring(self, source: Hop, message: Any) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
-        while len(self._inputs) >= self._room:
-            await self._freed.park()
-        self._add(Input(source, message))
+        told = Input(source, message)
+        await self._wait_for_room(told)
+        self._add(told)
         await trio.lowlevel.checkpoint()
 
     async def ask(
@@ -178,8 +181,7 @@ class Engine:
         for told in asked:
             if isinstance(told.message, Publish) and self._left is not None:
                 await self._wait_until_kept()
-            while len(self._inputs) >= self._room:
-                await self._freed.park()
+            await self._wait_for_room(told)
             self._add(told)
         outcomes = []
         for told in asked:
@@ -212,8 +214,12 @@ class Engine:
         return self._left(self.broker) <= len(self._inputs)
 
     def _add(self, told: Input) -> None:
-        self._inputs.append(told)
+        self._inputs.add(told.source, told.message, told)
         self._work.set()
+
+    async def _wait_for_room(self, told: Input) -> None:
+        while self._inputs.waiting_where(told.source, told.message) >= self._room:
+            await self._freed.park()
 
     async def run(self) -> None:
         """Handle what comes, until closed or cancelled."""
@@ -246,7 +252,7 @@ class Engine:
         queue = max(len(self._inputs), self._handler.backlog)
         if (queue > self._congested_queue) is not self._congested:
             self._congested = not self._congested
-            self._inputs.appendleft(Input(None, Congestion(queue)))
+            self._inputs.add_before_all(Input(None, Congestion(queue)))
 
     async def _step(self) -> None:
         """Take what waits; store it; carry out what follows."""
@@ -254,8 +260,9 @@ class Engine:
         entries: list[Entry] = []
         deliveries: list[QueuedDelivery] = []
         batch: list[tuple[Input, list[Any]]] = []
-        while self._inputs and len(batch) < BATCH and len(deliveries) < DELIVERIES:
-            told = self._inputs.popleft()
+        room = BATCH
+        while self._inputs and len(batch) < room and len(deliveries) < DELIVERIES:
+            told = self._inputs.pop()
             now, expected = self.now, self.broker.next_id
             effects = self.broker.handle(now, told.source, told.message)
             if not isinstance(told.message, self._passing):
@@ -263,6 +270,9 @@ class Engine:
             deliveries += self._queued(effects)
             told.outcome = Outcome(expected, _refusal(told, effects))
             batch.append((told, effects))
+            if self._inputs.goes_first(told.message):
+                # It is not to wait until all the others are stored.
+                room = min(BATCH, len(batch) + TURN)
             if len(batch) % TURN == 0:
                 await trio.lowlevel.checkpoint()
         if not self._inputs:

@@ -15,6 +15,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id
@@ -112,9 +113,19 @@ def _parsed(text: str) -> Filter:
     return found
 
 
-@lru_cache(4096)
+# For as long as the filters are there: a dump writes all that a broker has.
+_texts: Final[WeakKeyDictionary[Filter, str]] = WeakKeyDictionary()
+
+
 def plain_filter(wanted: Filter) -> str:
     """A filter as plain data; `ContentError` for one whose text nobody would read."""
+    text = _texts.get(wanted)
+    if text is None:
+        text = _texts[wanted] = _text_of(wanted)
+    return text
+
+
+def _text_of(wanted: Filter) -> str:
     count = len(wanted.comparisons())
     if count > MAX_WRITTEN_COMPARISONS:
         raise _too_large(count, "comparisons", MAX_WRITTEN_COMPARISONS)

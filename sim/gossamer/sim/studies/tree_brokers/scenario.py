@@ -73,6 +73,7 @@ class Overlay:
         gap_ms: between two messages on a link; 0: any number at once.
         queue: messages that an input queue holds, the rest is dropped; 0: no bound.
         congested: input queue from which a broker is told how congested it is; a guess.
+        publications_first: whether they are served before what others sent earlier.
     """
 
     section: ClassVar[str] = "overlay."
@@ -82,6 +83,7 @@ class Overlay:
     gap_ms: float = _milliseconds(0.0)
     queue: int = attrs.field(default=0, validator=whole(0, 1_000_000_000))
     congested: int = attrs.field(default=100, validator=whole(0, 1_000_000_000))
+    publications_first: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
 
     def build(self) -> BrokerOverlay:
         """The overlay."""
@@ -94,6 +96,7 @@ class Overlay:
             gap=round(1_000 * self.gap_ms),
             queue=self.queue,
             congested=self.congested,
+            publications_first=self.publications_first,
         )
 
 

@@ -10,15 +10,18 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.engine.engine import TURN, Engine, Input
 from gossamer.node.broker.engine.journal import Entry
+from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
-from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from support.plain_index import PlainIndex
@@ -51,7 +54,7 @@ class Recorder:
             raise StoreError("state.db", "is full")
         self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
 
-    async def dump_if_due(self, broker: TreeBroker, now: int, nursery: trio.Nursery) -> None:
+    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
         assert broker.name == "B"
         assert now >= 0
         assert nursery.child_tasks is not None
@@ -66,10 +69,15 @@ class Recorder:
 
 @asynccontextmanager
 async def engine_with(
-    recorder: Recorder, room: int = 100, left: Callable[[TreeBroker], int] | None = None
+    recorder: Recorder,
+    room: int = 100,
+    *,
+    left: Callable[[HostedBroker], int] | None = None,
+    publications_first: bool = False,
 ) -> AsyncIterator[Engine]:
     """An engine that runs."""
-    broker = TreeBroker("B", TreeSettings(), new_index=PlainIndex)
+    family = TreeHost(TreeSettings())
+    broker = family.new("B", 0, PlainIndex)
     engine = Engine(
         *(broker, recorder, recorder),
         now=0,
@@ -77,6 +85,7 @@ async def engine_with(
         room=room,
         left=left,
         patience_s=PATIENCE_S,
+        goes_first=family.publishes if publications_first else no_message,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
@@ -194,3 +203,25 @@ async def test_who_publishes_waits_once_for_one_who_stays_away(
         await engine.ask(ADA, [Publish({"x": 2})])
         assert trio.current_time() == 2 * PATIENCE_S
         assert len(caplog.records) == 2
+
+
+@on_jumping_clock
+async def test_publications_go_first_and_are_stored_with_few_others() -> None:
+    recorder = Recorder()
+    async with engine_with(recorder, publications_first=True) as engine:
+        engine.tell(ADA, Attach())
+        engine.tell(ADA, Advertise("a", filters.parse("x > 1")))
+        await soon(lambda: engine.busy)
+        for number in range(2 * TURN):
+            engine.tell(neighbour("C"), Frame(0, number, SynchroniseRequest()))
+        engine.tell(ADA, Publish({"x": 2}))
+        recorder.gate.set()
+        await soon(lambda: not engine.waiting and not engine.busy)
+        assert recorder.happened[:4] == [
+            "kept 2 and 0",
+            "Attach",
+            "Advertise",
+            f"kept {TURN + 1} and 0",
+        ]
+        assert recorder.happened[4] == "Publish"
+        assert sum(one.startswith("Frame") for one in recorder.happened) == 2 * TURN

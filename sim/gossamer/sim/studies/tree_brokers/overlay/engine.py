@@ -1,6 +1,7 @@
 """Brokers under a simulated clock: input queues, service times, links of finite capacity.
 
-Each broker serves its input queue one message at a time, first in first out. A message is handled
+Each broker serves its input queue one message at a time, first in first out, or publications first
+(`Links.publications_first`). A message is handled
 when its service begins and takes effect when it ends; timers and other words of the host cost
 nothing. Links keep the order of what they carry. Nothing is drawn at random, so that a run is fixed
 by what is scheduled.
@@ -10,18 +11,23 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import attrs
 import networkx as nx
 
+from gossamer.protocol.brokers.arrivals import Arrivals, no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
-from gossamer.protocol.brokers.core.messages import Congestion, NeighbourUp, TimerFired
+from gossamer.protocol.brokers.core.messages import (
+    Congestion,
+    NeighbourUp,
+    Publish,
+    TimerFired,
+)
 from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
+from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
 from gossamer.sim.studies.tree_brokers.overlay.service import ServiceTimes, Work
 
 # What happens at an instant, in the order in which what falls together is done.
@@ -65,12 +71,15 @@ class Links:
         queue: messages that a broker's input queue holds; those from neighbours that find it full
             are dropped and counted. 0: no bound.
         congested: input queue from which a broker is told how congested it is.
+        publications_first: whether brokers serve these before what others sent earlier, as nodes do
+            with `broker.publications_first` (beyond the papers).
     """
 
     latency: int = 1_000
     gap: int = 0
     queue: int = 0
     congested: int = 100
+    publications_first: bool = False
 
 
 @attrs.define(eq=False)
@@ -79,7 +88,7 @@ class _Station:
     doing."""
 
     broker: BrokerLike
-    waiting: deque[tuple[Hop | None, Message, int]] = attrs.field(factory=deque)
+    waiting: Arrivals[tuple[Hop, Message, int]]
     work: int = 0
     busy: bool = False
     told_congested: bool = False
@@ -114,7 +123,8 @@ class BrokerNetwork:
         self.links = links
         self.service = service
         self._observer = observer
-        self._stations: Final = {name: _Station(brokers[name]) for name in graph}
+        first = _is_published if links.publications_first else no_message
+        self._stations: Final = {name: _Station(brokers[name], Arrivals(first)) for name in graph}
         self._agenda: list[tuple[int, int, int, str, Any]] = []
         self._scheduled = 0
         self._free_at: dict[tuple[str, str], int] = {}
@@ -184,14 +194,14 @@ class BrokerNetwork:
             station.dropped += 1
             return
         work = self.service.expected(message)
-        station.waiting.append((source, message, work))
+        station.waiting.add(source, message, (source, message, work))
         station.work += work
         self._tell_congestion(broker, station)
         if not station.busy:
             self._serve(broker, station)
 
     def _serve(self, broker: str, station: _Station) -> None:
-        source, message, work = station.waiting.popleft()
+        source, message, work = station.waiting.pop()
         station.handled += 1
         station.work -= work
         examined = station.broker.counters.examined
@@ -254,3 +264,10 @@ class BrokerNetwork:
             self._free_at[source, target] = leaves + self.links.gap
         arrival = (neighbour(source), frame)
         self._schedule(leaves + self.links.latency, _ARRIVAL, target, arrival)
+
+
+def _is_published(message: Message) -> bool:
+    """Whether a message brings a publication, of a client or from another broker."""
+    return isinstance(message, Publish) or (
+        isinstance(message, Frame) and isinstance(message.message, Publication)
+    )

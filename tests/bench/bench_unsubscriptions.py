@@ -1,0 +1,237 @@
+"""A burst of unsubscriptions over broker nodes: how long publications take meanwhile.
+
+Run it by hand: ``python tests/bench/bench_unsubscriptions.py [--small] [--runs 3] [--out FILE]``.
+Fifteen brokers are processes of their own, with TLS over loopback and state files on the disk: a
+row of five as in the papers' controlled overlays, publishers behind its one end, and subscribers
+behind the other four. 20,000 subscriptions overlap: each narrow one is covered by several broad
+ones, as `support.overlapping_interests` has it; their clients are at random hosts. Publications
+build the statistics that pruning asks for, and then go on at a steady rate. 300 broad
+subscriptions, random ones, are then taken back as fast as the clients' connections allow.
+
+The delay of a delivery is from when the publication was due by its publisher's clock until the
+subscriber's client has it; only subscribers that stay count. A burst is over when no broker has
+anything more to send or to take because of it. Every due delivery has to be made once, and
+nothing else; otherwise the run ends with an error. Prints medians of the runs for each covering
+beside what is aimed for; ``--publications-first`` sets `broker.publications_first`; ``--out``
+writes every run, and ``--continue`` adds runs to such a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import trio
+from attrs import asdict, evolve
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gossamer.node.config.broker import COVERINGS
+from gossamer.node.errors import NodeError
+from gossamer.sim.bench.benchmarks import machine
+from support.burst_clients import CARRIED
+from support.burst_runs import FULL, PHASES, PLACEMENTS, SMALL, Outcome, Plan, measure
+
+AIM = 0.1  # the longest delay of incremental covering, over that of active covering
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
+    """What is printed: for each line its name, and the median of each covering's runs."""
+    coverings = list(dict.fromkeys(one.covering for one in outcomes))
+    by_covering = [[one for one in outcomes if one.covering == name] for name in coverings]
+
+    def line(name: str, values: Any) -> tuple[str, list[float]]:
+        return name, [median(values(one) for one in runs) for runs in by_covering]
+
+    delays = [
+        line(f"{phase}: {what}, ms", lambda one, p=phase, w=what: one.delays[p][w])
+        for phase in PHASES
+        for what in ("median", "99th", "longest")
+    ]
+    return [
+        *delays,
+        line("clients had their answers after, s", lambda one: one.asked_s),
+        line("burst over after, s", lambda one: float("inf") if one.over_s is None else one.over_s),
+        line("messages about subscriptions", lambda one: _about_subscriptions(one.messages)),
+        line("of these triggered", lambda one: one.triggered),
+        line("subscriptions examined again", lambda one: one.examined),
+        line("preserved", lambda one: one.preserved),
+        line("held back", lambda one: one.held),
+        line("publications between brokers", lambda one: one.messages.get("Publication", 0)),
+        line("longest queue seen, messages", lambda one: one.longest_queue),
+        line("entries of all tables before", lambda one: one.tables[0]),
+        line("entries of all tables after", lambda one: one.tables[1]),
+        line("processor time of brokers, s", lambda one: sum(one.processor_s.values())),
+        line("memory of all brokers, MB", lambda one: one.resident_bytes / 1e6),
+        line("subscribing took, s", lambda one: one.setup_s),
+        line("processor time of brokers until then, s", lambda one: one.setup_processor_s),
+        line("load before", lambda one: one.load),
+        ("runs", [len(runs) for runs in by_covering]),
+    ]
+
+
+def _about_subscriptions(messages: dict[str, int]) -> int:
+    return sum(messages.get(kind, 0) for kind in CARRIED)
+
+
+def print_table(outcomes: Sequence[Outcome]) -> None:
+    """The medians, and the ratio that is aimed for."""
+    coverings = dict.fromkeys(one.covering for one in outcomes)
+    print(f"{'':42}" + "".join(f"{name:>14}" for name in coverings))
+    for name, values in rows(outcomes):
+        print(f"{name:42}" + "".join(f"{value:>14,.4g}" for value in values))
+    longest = dict(zip(coverings, dict(rows(outcomes))["during: longest, ms"], strict=True))
+    if longest.get("active"):
+        for name, value in longest.items():
+            if name != "active":
+                aim = f"   (aim: at most {AIM})" if name == "incremental" else ""
+                print(f"longest delay, {name} over active: {value / longest['active']:.3f}{aim}")
+
+
+def describe(plan: Plan) -> str:
+    """A sentence about what is run."""
+    interests, overlay = plan.interests, plan.overlay
+    order = "taken first" if plan.publications_first else "taken in their turn"
+    return (
+        f"{len(overlay.brokers)} brokers, {interests.roots * (1 + interests.degree):,} "
+        f"subscriptions of which {interests.roots} are broad, each narrow one covered by "
+        f"{interests.overlap}; "
+        f"{plan.taken_back} broad ones taken back (clients: {plan.placement}), "
+        f"{plan.rate:g} publications a second, {order}, index {plan.index}"
+    )
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="five brokers, a few seconds")
+    parser.add_argument("--runs", type=int, default=3, help="of each covering; default 3")
+    parser.add_argument(
+        "--covering", nargs="+", choices=COVERINGS, default=["active", "incremental"]
+    )
+    parser.add_argument("--roots", type=int, help="broad subscriptions")
+    parser.add_argument("--degree", type=int, help="narrow ones for each of them")
+    parser.add_argument("--overlap", type=int, help="broad ones that cover a narrow one")
+    parser.add_argument("--placement", choices=PLACEMENTS, help="where clients are")
+    parser.add_argument("--taken-back", type=int, help="broad ones that the burst takes back")
+    parser.add_argument("--history", type=int, help="publications before the burst")
+    parser.add_argument("--rate", type=float, help="publications a second")
+    parser.add_argument(
+        "--publications-first", action="store_true", default=None, help="as the brokers' setting"
+    )
+    parser.add_argument("--index", choices=("auto", "interpreted", "compiled"), help="of brokers")
+    parser.add_argument("--out", type=Path, help="JSON file for all runs")
+    parser.add_argument(
+        "--continue", dest="go_on", action="store_true", help="add to the runs of --out"
+    )
+    given = parser.parse_args()
+    plan = _chosen(parser, given)
+    outcomes = _earlier(parser, given, plan)
+    print(machine(), describe(plan), sep="\n", flush=True)
+    signal.signal(signal.SIGTERM, _stop_once)
+    failed = ""
+    try:
+        _run(plan, given, outcomes)
+    except* KeyboardInterrupt:
+        failed = "stopped before it was done"
+    except* (NodeError, RuntimeError, trio.TooSlowError) as group:
+        # Brokers that were stopped with the bench leave their clients, which is no fault of theirs.
+        failed = failed or f"a run failed: {_first(group)!r}"
+    if outcomes:
+        print_table(outcomes)
+    wrong = sum((Counter(one.wrong) for one in outcomes), Counter[str]())
+    if wrong:
+        failed = failed or f"deliveries were wrong: {dict(wrong)}"
+    if failed:
+        sys.exit(failed)
+    print(f"all {sum(one.due for one in outcomes):,} due deliveries were made once, and no other")
+
+
+def _stop_once(*_: object) -> None:
+    """Stop as Ctrl-C does, which leaves no broker behind, however often it is asked for."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of a group that is no group itself."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _run(plan: Plan, given: argparse.Namespace, outcomes: list[Outcome]) -> None:
+    """Add the runs that are asked for, of all coverings by turns."""
+    done = Counter(one.covering for one in outcomes)
+    for run, covering in product(range(given.runs), given.covering):
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes.append(measure(plan, covering, done[covering] + run + 1, Path(folder)))
+        took = time.monotonic() - begun
+        print(f"{covering}: longest {outcomes[-1].longest_ms:,.0f} ms ({took:.0f} s)", flush=True)
+        if given.out:
+            _write(given.out, plan, outcomes)
+
+
+def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
+    plan = SMALL if given.small else FULL
+    for name in ("runs", "roots", "degree", "overlap", "taken_back"):
+        number = getattr(given, name)
+        if number is not None and number < 1:
+            parser.error(f"--{name.replace('_', '-')} is {number}, expected at least 1")
+    if given.rate is not None and not 0 < given.rate <= 1000:
+        parser.error(f"--rate is {given.rate:g}, expected more than 0 and at most 1000")
+    if given.history is not None and given.history < 0:
+        parser.error(f"--history is {given.history}, expected at least 0")
+    inner = {name: getattr(given, name) for name in ("roots", "degree", "overlap")}
+    outer = {
+        name: getattr(given, name)
+        for name in (
+            *("taken_back", "placement", "history", "rate"),
+            *("publications_first", "index"),
+        )
+    }
+    interests = evolve(plan.interests, **{k: v for k, v in inner.items() if v is not None})
+    plan = evolve(plan, interests=interests, **{k: v for k, v in outer.items() if v is not None})
+    if plan.taken_back > plan.interests.roots:
+        expected = f"at most the {plan.interests.roots} that are broad"
+        parser.error(f"--taken-back is {plan.taken_back}, expected {expected}")
+    return plan
+
+
+def _earlier(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, plan: Plan
+) -> list[Outcome]:
+    """The runs that the file has which is to be continued."""
+    if not given.go_on:
+        return []
+    if given.out is None:
+        parser.error("--continue needs --out, the file with the earlier runs")
+    if not given.out.exists():
+        return []
+    try:
+        written = json.loads(given.out.read_text(encoding="utf-8"))
+        found = [Outcome(**one) for one in written["runs"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f"--out {given.out} has no runs of this bench: {error}")
+    if written["plan"] != asdict(plan):
+        parser.error(f"--out {given.out} has runs with other settings, expected the same")
+    return found
+
+
+def _write(path: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+    told = {"machine": machine(), "plan": asdict(plan), "runs": [asdict(one) for one in outcomes]}
+    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

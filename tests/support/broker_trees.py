@@ -1,0 +1,195 @@
+"""Broker nodes that form any tree, every one a process of its own, TLS on, over loopback."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from string import ascii_uppercase
+
+import psutil
+import trio
+from attrs import define, field, frozen
+
+from gossamer.client.address import LocalAddress
+from gossamer.node.commands.folder import address_of
+from gossamer.node.errors import NodeError
+from gossamer.node.local.client import LocalClient, open_client
+from support.node_processes import PATIENCE_S, Shell, free_ports
+
+POLL_S = 0.1
+SETTINGS = {"discovery.multicast": "false"}
+
+
+@frozen
+class Overlay:
+    """The papers' controlled overlays without inner brokers.
+
+    A row of core brokers A, B, ..., with the publishers' brokers P1, P2, ... at the last one and
+    the subscribers' S1, S2, ... at the others.
+    """
+
+    core: int
+    subscriber_hosts: int
+    publisher_hosts: int
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The core brokers."""
+        return tuple(ascii_uppercase[: self.core])
+
+    @property
+    def subscribers(self) -> tuple[str, ...]:
+        """Brokers that subscribers attach to."""
+        return tuple(f"S{number + 1}" for number in range(self.subscriber_hosts))
+
+    @property
+    def publishers(self) -> tuple[str, ...]:
+        """Brokers that publishers attach to."""
+        return tuple(f"P{number + 1}" for number in range(self.publisher_hosts))
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.row, *self.subscribers, *self.publishers)
+
+    def core_of(self, host: str) -> str:
+        """The core broker beside a host."""
+        if host in self.publishers:
+            return self.row[-1]
+        attached = self.row[:-1]
+        return attached[self.subscribers.index(host) * len(attached) // self.subscriber_hosts]
+
+    def links(self) -> list[tuple[str, str]]:
+        """Who dials whom."""
+        hosts = (*self.subscribers, *self.publishers)
+        row = [(later, earlier) for earlier, later in pairwise(self.row)]
+        return row + [(host, self.core_of(host)) for host in hosts]
+
+
+@define(eq=False)
+class BrokerTree:
+    """Brokers of an overlay in the folder ``brokers``.
+
+    Attributes:
+        settings: of every broker, by name.
+        running: processes by broker.
+    """
+
+    shell: Shell
+    overlay: Overlay
+    settings: Mapping[str, str]
+    running: dict[str, subprocess.Popen[str]] = field(factory=dict)
+    _first_port: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        count = len(self.overlay.brokers)
+        self._first_port = free_ports(count)
+        self.shell.ok(
+            *("node", "init", "brokers", "--peers", str(count)),
+            *("--port", str(self._first_port)),
+        )
+
+    def address(self, name: str) -> LocalAddress:
+        """Where a broker's clients connect."""
+        return address_of(self.shell.folder / self._folder(name))
+
+    def launch(self) -> None:
+        """Begin to start all brokers."""
+        for name in self.overlay.brokers:
+            chosen = {**SETTINGS, **self.settings}
+            options = [f"--set={key}={value}" for key, value in chosen.items()]
+            for one, other in self.overlay.links():
+                if one == name:
+                    options += ["--neighbour", f"127.0.0.1:{self._first_port + self._place(other)}"]
+            with (self.shell.folder / f"{name}.log").open("w") as log:
+                self.running[name] = self.shell.start(
+                    *("node", "run", self._folder(name), "--role", "broker", *options),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                )
+
+    async def settle(self) -> None:
+        """Wait until all links are up at both ends.
+
+        Raises:
+            RuntimeError: a broker ended instead.
+            trio.TooSlowError: they were not in time.
+        """
+        with trio.fail_after(PATIENCE_S):
+            for name in self.overlay.brokers:
+                wanted = sum(name in link for link in self.overlay.links())
+                await self._until_open(name)
+                async with open_client(self.address(name), patience_s=0) as client:
+                    while sum(link["up"] for link in (await client.tables())["links"]) < wanted:
+                        await trio.sleep(POLL_S)
+
+    async def _until_open(self, name: str) -> None:
+        """Wait until a broker lets clients in."""
+        while True:
+            self.check(name)
+            with suppress(NodeError):
+                async with open_client(self.address(name), patience_s=0):
+                    return
+            await trio.sleep(POLL_S)
+
+    def check(self, name: str) -> None:
+        """Make sure that a broker runs; raises `RuntimeError`."""
+        code = self.running[name].poll()
+        if code is not None:
+            log = (self.shell.folder / f"{name}.log").read_text()
+            raise RuntimeError(f"broker {name} ended with exit code {code}: {log[-2000:]}")
+
+    def processor_s(self) -> dict[str, float]:
+        """Seconds of processor time that each broker has taken."""
+        found = {}
+        for name, process in self.running.items():
+            times = psutil.Process(process.pid).cpu_times()
+            found[name] = times.user + times.system
+        return found
+
+    def resident_bytes(self) -> int:
+        """Memory of all brokers; what they share counts for each."""
+        return sum(psutil.Process(one.pid).memory_info().rss for one in self.running.values())
+
+    def stop(self) -> None:
+        """End all processes, whatever they are doing."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.running.values():
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _folder(self, name: str) -> str:
+        return f"brokers/peer{self._place(name) + 1}"
+
+    def _place(self, name: str) -> int:
+        return self.overlay.brokers.index(name)
+
+
+@contextmanager
+def broker_tree(
+    shell: Shell, overlay: Overlay, settings: Mapping[str, str]
+) -> Iterator[BrokerTree]:
+    """Brokers that start; stopped at the end."""
+    tree = BrokerTree(shell, overlay, settings)
+    try:
+        tree.launch()
+        yield tree
+    finally:
+        tree.stop()
+
+
+async def read_numbers(client: LocalClient) -> dict[str, float]:
+    """A broker's own metrics, without what all their names begin with."""
+    prefix = "gossamer_broker_"
+    lines: Sequence[str] = (await client.metrics()).splitlines()
+    pairs = (line.removeprefix(prefix).rsplit(" ", 1) for line in lines if line.startswith(prefix))
+    return {name: float(number) for name, number in pairs}
