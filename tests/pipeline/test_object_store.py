@@ -200,6 +200,35 @@ def test_results_in_a_store_are_crunched_into_it(
     assert found["intervals.csv"] == (tmp_path / "c" / "intervals.csv").read_bytes()
 
 
+def test_results_in_a_store_grow_whole_or_not_at_all(
+    session: Any, store: ObjectStore, tmp_path: Path, folder: RemotePlace
+) -> None:
+    for seed in (1, 2, 3):
+        write_results(made_up_run(seed), tmp_path / "runs" / f"{seed}", pictures=False)
+    options: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+    runs = find_runs([tmp_path / "runs"])
+    crunch_results(session, runs, tmp_path / "c", **options)
+    options |= {"append": True}
+    crunch_results(session, runs[:1], folder, partition_by=("seed",), **options)
+    whole = contents(folder)
+    store.fail(method="PUT", contains="_append/", how="error", times=10_000)
+    with pytest.raises(PlaceError, match="cannot be used"):
+        crunch_results(session, runs[1:], folder, **options)
+    store.heal()
+    assert contents(folder) == whole
+    store.fail(method="PUT", contains="measures/seed", how="error", times=1)
+    crunch_results(session, runs[1:], folder, **options)
+    assert store.heal() == 1
+    found = contents(folder)
+    listed = json.loads(found.pop(MARKER))["files"]
+    assert listed == {name: len(found[name]) for name in sorted(found)}
+    assert {name.split("/")[1] for name in found if name.startswith("measures/")} == {
+        f"seed={seed}" for seed in (1, 2, 3)
+    }
+    for name in ("measures.csv", "intervals.csv", "comparisons.csv"):
+        assert found[name] == (tmp_path / "c" / name).read_bytes()
+
+
 def test_a_damaged_table_in_a_store_is_no_failure_of_it(
     tmp_path: Path, folder: RemotePlace
 ) -> None:
