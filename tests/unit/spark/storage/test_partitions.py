@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.storage.partitions import partition_folder, read_split, split_table
 
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "run": ["r1", "r1", "r2", "r2", "r3"],
     "system": ["a", "b/c", "a", "a", "b/c"],
     "value": [1.0, 2.0, 3.0, 4.0, 5.0],
@@ -42,7 +42,7 @@ def test_others_read_the_same_rows(tmp_path: Path, keys: tuple[str, ...]) -> Non
     kinds: dict[str, Any] = {"system": pa.string(), "nodes": pa.int32()}
     schema = pa.schema([(key, kinds[key]) for key in keys])
     read = ds.dataset(tmp_path / "t", partitioning=ds.HivePartitioning(schema)).to_table()
-    wanted = {**ROWS, "nodes": [NODES[str(run)] for run in ROWS["run"]]}
+    wanted = {**ROWS, "nodes": [NODES[run] for run in ROWS["run"]]}
     rows = read.select(["run", "system", "value"]).sort_by("value").to_pydict()
     assert rows == ROWS
     if "nodes" in keys:
