@@ -159,7 +159,8 @@ def crunch_results(
             from gossamer.spark.crunch.page import write_page
             from gossamer.spark.crunch.plots import write_plots
 
-            write_page(found, write_plots(found, here / "plots"), here / "report.html")
+            drawn, not_drawn = write_plots(found, here / "plots")
+            write_page(found, drawn, here / "report.html", not_drawn)
         if keys:
             for table in (f"{MEASURES}.parquet", CURVES_FILE):
                 split_table(here / table, keys, folders)
