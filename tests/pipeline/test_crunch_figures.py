@@ -50,7 +50,7 @@ from gossamer.spark.crunch.deliveries import (
     counted_percentile,
     published,
 )
-from gossamer.spark.crunch.small import summary_rows
+from gossamer.spark.crunch.tables import summary_rows
 from support.made_up_runs import made_up_system
 
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))

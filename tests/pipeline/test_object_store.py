@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import attrs
 import pytest
 
 from gossamer.sim.results.results import write_results
-from gossamer.sim.results.storage.place import PlaceError, place_of
+from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.plan import SweepPlan
 from gossamer.sim.row_tables.kinds import Wish
@@ -19,6 +20,7 @@ from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
 from gossamer.spark.storage.folders import MARKER
+from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
 from gossamer.spark.sweep.inputs import read_sweep_at
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.workload.writing import write_workload
@@ -140,9 +142,28 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
     run_sweep(session, plan, tmp_path / "out", SweepOptions(at_once=1))
     table = (tmp_path / "out" / "points.csv").read_bytes()
     assert (folder / "points.csv").read_bytes() == table
+    for made in (folder, LocalPlace(tmp_path / "out")):
+        told = read_lineage(made)
+        assert told["seeds"] == [1, 2]
+        assert set(told["versions"]) >= {"gossamer", "pyspark", "spark", "numpy", "python"}
+        assert [one["place"] for one in told["inputs"]] == [
+            "sweep.json",
+            *(f"runs/{point.name}" for point in plan.points),
+        ]
+        for one, point in zip(told["inputs"][1:], plan.points, strict=True):
+            content = (made / one["place"] / "summary.json").read_bytes()
+            assert one["sha256"] == hashlib.sha256(content).hexdigest()
+            assert one["seed"] == point.values["seed"]
+            assert one["versions"] == json.loads(content)["versions"]
     whole = contents(folder)
     first = plan.points[0].name
-    for name in (MARKER, "points.csv", "points.parquet", f"runs/{first}/summary.json"):
+    for name in (
+        MARKER,
+        LINEAGE_FILE,
+        "points.csv",
+        "points.parquet",
+        f"runs/{first}/summary.json",
+    ):
         (folder / name).delete()
     with pytest.raises(PlaceError, match="holds an unfinished sweep; go on with it by --resume"):
         run_sweep(session, plan, folder, SweepOptions())
@@ -198,6 +219,35 @@ def test_results_in_a_store_are_crunched_into_it(
     found = contents(folder / "c")
     assert {*found} == {*contents_here(tmp_path / "c"), MARKER}
     assert found["intervals.csv"] == (tmp_path / "c" / "intervals.csv").read_bytes()
+
+
+def test_results_in_a_store_grow_whole_or_not_at_all(
+    session: Any, store: ObjectStore, tmp_path: Path, folder: RemotePlace
+) -> None:
+    for seed in (1, 2, 3):
+        write_results(made_up_run(seed), tmp_path / "runs" / f"{seed}", pictures=False)
+    options: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+    runs = find_runs([tmp_path / "runs"])
+    crunch_results(session, runs, tmp_path / "c", **options)
+    options |= {"append": True}
+    crunch_results(session, runs[:1], folder, partition_by=("seed",), **options)
+    whole = contents(folder)
+    store.fail(method="PUT", contains="_append/", how="error", times=10_000)
+    with pytest.raises(PlaceError, match="cannot be used"):
+        crunch_results(session, runs[1:], folder, **options)
+    store.heal()
+    assert contents(folder) == whole
+    store.fail(method="PUT", contains="measures/seed", how="error", times=1)
+    crunch_results(session, runs[1:], folder, **options)
+    assert store.heal() == 1
+    found = contents(folder)
+    listed = json.loads(found.pop(MARKER))["files"]
+    assert listed == {name: len(found[name]) for name in sorted(found)}
+    assert {name.split("/")[1] for name in found if name.startswith("measures/")} == {
+        f"seed={seed}" for seed in (1, 2, 3)
+    }
+    for name in ("measures.csv", "intervals.csv", "comparisons.csv"):
+        assert found[name] == (tmp_path / "c" / name).read_bytes()
 
 
 def test_a_damaged_table_in_a_store_is_no_failure_of_it(

@@ -22,22 +22,23 @@ _READABLE: Final = 0o644
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path, *, replaces: bool = False) -> Iterator[None]:
     """Keep every other process from working on the result folder ``path``.
 
-    What a process that was killed left half-written beside it is removed.
+    What a process that was killed left half-written beside it is removed. With ``replaces`` there
+    may be results, which are to be replaced.
 
     Raises:
         ResultsError: another process is at work on it, or there are results in it already.
         OSError: its parent folder cannot be made or written to, or cannot lock files.
     """
-    check_destination(path)
+    check_destination(path, resumed=replaces)
     # Of the folder itself, whatever it is called in the course of the work.
     path = Path(path).absolute()
     file = path.with_name(f".{path.name}.lock")
     descriptor = _locked(file, path)
     try:
-        check_destination(path)  # whoever held it before may have finished
+        check_destination(path, resumed=replaces)  # whoever held it before may have finished
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
         for folder in unfinished_siblings(path):

@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from gossamer.sim.results.intervals import Condition, Interval, student
 from gossamer.sim.results.plot_style import (
@@ -31,6 +30,8 @@ from gossamer.sim.study.statistics import Floats
 _ROOM: Final = 60
 _STRONGEST: Final = 0.95
 _WEAKEST: Final = 0.25
+# The least distance of ticks, as a share of the axis.
+_TICKS_APART: Final = 0.07
 # Above 100 % there is nothing but ends of intervals.
 _WHOLE: Final = 1.05
 
@@ -88,9 +89,8 @@ def draw_measure(
     else:
         _draw_lines(axes, chosen, styles, axis)
         axes.set_xlabel(axis)
-        places = [dict(one.condition).get(axis) for one in chosen]
-        if all(place is None or isinstance(place, int) for place in places):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ticks = legible_ticks(dict(one.condition).get(axis) for one in chosen)
+        axes.set_xticks(ticks, [f"{tick:,.12g}" for tick in ticks])
         legend_below(figure, axes, note=note)
     axes.set_ylabel(label)
     from_zero(axes)
@@ -102,7 +102,33 @@ def draw_measure(
     return Plot(measure, label, caption, *save(figure, folder, measure))
 
 
+def legible_ticks(places: Iterable[float | None]) -> list[float]:
+    """Where there are measurements, of which those are left out that would touch another's label.
+
+    The least and the greatest are always there.
+    """
+    known = sorted({float(place) for place in places if place is not None})
+    room = _TICKS_APART * (known[-1] - known[0])
+    found = known[:1]
+    for place in known[1:-1]:
+        if place - found[-1] >= room and known[-1] - place >= room:
+            found.append(place)
+    return found + known[1:][-1:]
+
+
+def order_of(condition: Condition) -> list[tuple[str, float, str]]:
+    """By which conditions are sorted: numbers by size, texts by letters."""
+    return [
+        (name, float(value), "")
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else (name, math.inf, str(value))
+        for name, value in condition
+    ]
+
+
 def _draw_bars(axes: Axes, chosen: Sequence[Interval], styles: Mapping[str, SystemStyle]) -> None:
+    systems = list(styles)
+    chosen = sorted(chosen, key=lambda one: (order_of(one.condition), systems.index(one.system)))
     names = [shortened(_name(one)) for one in chosen]
     axes.bar(
         range(len(chosen)),
@@ -126,6 +152,11 @@ def _draw_lines(
     for one in chosen:
         rest = tuple(pair for pair in one.condition if pair[0] not in along)
         lines.setdefault((one.system, rest), []).append(one)
+    systems = list(styles)
+    lines = {
+        line: lines[line]
+        for line in sorted(lines, key=lambda line: (systems.index(line[0]), order_of(line[1])))
+    }
     flat: list[tuple[str, list[Interval]]] = []
     strengths = strengths_of([system for system, _ in lines])
     for place, ((system, rest), line) in enumerate(lines.items()):

@@ -77,7 +77,7 @@ def conditions(scenarios: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Condi
         scenarios: a system with its scenario each, see `condition_of`. What systems are set to
             counts only where it differs between runs of the same system.
     """
-    flat = [(system, dict(_flat("", scenario))) for system, scenario in scenarios]
+    flat = [(system, dict(flattened(scenario))) for system, scenario in scenarios]
     names = sorted(set().union(*(values for _, values in flat))) if flat else []
     values: dict[tuple[str, str], set[str]] = {}
     for system, known in flat:
@@ -112,6 +112,11 @@ def condition_of(scenario: Mapping[str, Any], system: str) -> dict[str, Any]:
             settings = one.get("settings")
             kept["settings"] = dict(settings) if isinstance(settings, Mapping) else {}
     return kept
+
+
+def flattened(scenario: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values of a scenario by dotted key; a list is a tuple."""
+    return _flat("", scenario)
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -5,17 +5,13 @@ Everything beyond the arguments is imported inside the commands, so that help ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import ExitStack
+from typing import Annotated
 
 import typer
 
 from gossamer.command.signals import exit_code_of, interruptible
-
-if TYPE_CHECKING:
-    from gossamer.sim.results.storage.place import Place
-    from gossamer.spark.session import SessionSettings
+from gossamer.spark.commands.sessions import session_for, session_settings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -118,7 +114,7 @@ def workload(
     from gossamer.spark.workload.writing import write_workload
 
     require_spark()
-    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     with ExitStack() as stack:
         file = None
@@ -132,7 +128,7 @@ def workload(
             settings=dict(map(parse_override, changes or [])),
         )
         make_workload(kind, wish)  # refused, if it is to be, before Spark starts
-        session = stack.enter_context(_session_for(place, settings))
+        session = stack.enter_context(session_for(place, settings))
         written = write_workload(session, kind, wish, place, partitions)
     print_workload(written)
     if not all(check.holds for check in written.checks):
@@ -162,6 +158,16 @@ def crunch(
             min=0, help="Deliveries up to which percentiles of delays are exact, not sketched."
         ),
     ] = 10_000_000,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Tables in folders by this key of scenarios, or by system or seed; repeatable.",
+        ),
+    ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="Add to the results in FOLDER, if there are any.")
+    ] = False,
     master: Master = None,
     memory: Memory = None,
     patience: Patience = 120.0,
@@ -171,10 +177,12 @@ def crunch(
     archives: Archives = None,
 ) -> None:
     """Make the results of one or thousands of runs into measures with intervals."""
+    from gossamer.sim.errors import ScenarioError
     from gossamer.sim.results.storage.place import place_of
     from gossamer.spark.commands.tables import print_crunched
     from gossamer.spark.crunch.crunching import crunch_results
     from gossamer.spark.crunch.folders import find_runs
+    from gossamer.spark.crunch.kept import check_is_appendable, folders_of, known
     from gossamer.spark.session import require_spark
 
     require_spark()
@@ -182,12 +190,25 @@ def crunch(
         from gossamer.spark.crunch.claims import check_names
 
         check_names(claims)
-    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+        if append:
+            raise ScenarioError(None, "--claim", ", ".join(claims), "no --append beside it")
+    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     runs = find_runs([place_of(one, settings.options) for one in results])
-    with _session_for(place, settings) as session:
+    if append:
+        check_is_appendable(place, runs, partition_by)
+    else:
+        folders_of(known(runs), partition_by or ())
+    with session_for(place, settings, is_new=not append) as session:
         found = crunch_results(
-            session, runs, place, plots=plots, exact_up_to=exact_up_to, claims=claims or ()
+            session,
+            runs,
+            place,
+            plots=plots,
+            exact_up_to=exact_up_to,
+            claims=claims or (),
+            partition_by=partition_by,
+            append=append,
         )
     print_crunched(found)
     if any(check.claim.verdict == "differs" for check in found.checked):
@@ -230,11 +251,11 @@ def sweep(
     from gossamer.spark.sweep.running import SweepOptions, run_sweep, what_is_kept_at
 
     require_spark()
-    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     plan = read_sweep_at(place_of(file, settings.options))
     try:
-        with _session_for(place, settings) as session:
+        with session_for(place, settings) as session:
             options = SweepOptions(
                 resume=resume, at_once=at_once, retries=retries, shares_memory=runs_here(session)
             )
@@ -290,7 +311,7 @@ def stream(
     from gossamer.spark.stream.windows import WindowSettings
 
     require_spark()
-    settings = _session(master, memory, patience, log_level, conf, py_files, archives)
+    settings = session_settings(master, memory, patience, log_level, conf, py_files, archives)
     place = place_of(out, settings.options)
     followed = StreamSettings(
         deliveries=place_of(deliveries, settings.options),
@@ -302,7 +323,7 @@ def stream(
     )
     followed.check()
     try:
-        with _session_for(place, settings, is_new=False) as session:
+        with session_for(place, settings, is_new=False) as session:
             windows = follow_stream(session, followed, place)
     except KeyboardInterrupt as interrupt:
         typer.echo(f"gossamer: ended; the same command goes on in {out}", err=True)
@@ -349,50 +370,3 @@ def lineage(
         typer.echo(json.dumps(told, indent=2))
     else:
         typer.echo("\n".join(lineage_lines(place.shown(), told)))
-
-
-@contextmanager
-def _session_for(out: Place, settings: SessionSettings, *, is_new: bool = True) -> Iterator[Any]:
-    """A session for work on a folder; what refuses a new one does so before Spark starts."""
-    from gossamer.spark.jobs import disk_errors, job_errors
-    from gossamer.spark.session import runs_here, slots, spark_session
-    from gossamer.spark.shipping.sending import send_files
-    from gossamer.spark.shipping.versions import require_same_versions
-    from gossamer.spark.storage.folders import check_is_free
-
-    with disk_errors(out):
-        if is_new:
-            check_is_free(out)
-        with spark_session(settings) as session:
-            with job_errors("sending files to executors"):
-                send_files(session, settings.py_files, settings.archives)
-            if not runs_here(session):
-                require_same_versions(session, slots(session))
-            yield session
-
-
-def _session(
-    master: str | None,
-    memory: str | None,
-    patience: float,
-    log_level: str,
-    conf: Sequence[str] | None,
-    py_files: Sequence[str] | None,
-    archives: Sequence[str] | None,
-) -> SessionSettings:
-    """What session the command line asks for."""
-    from gossamer.spark.options import log_level_of, memory_of, option_of
-    from gossamer.spark.session import SessionSettings
-    from gossamer.spark.shipping.sending import check_files
-
-    check_files("--py-files", py_files or ())
-    check_files("--archives", archives or ())
-    return SessionSettings(
-        master=master,
-        memory_bytes=memory_of(memory),
-        patience_s=patience,
-        log_level=log_level_of(log_level),
-        options=dict(map(option_of, conf or [])),
-        py_files=tuple(py_files or ()),
-        archives=tuple(archives or ()),
-    )

@@ -19,11 +19,11 @@ def lineage_lines(name: str, told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _made_by(told: Mapping[str, Any]) -> Iterator[str]:
-    command = told.get("command")
-    if command:
-        options = (f"{key}={value}" for key, value in command["options"].items())
-        yield f"command: {command['name']} {' '.join(options)}"
-    yield _versions(told["versions"])
+    yield from _command(told)
+    for one in reversed(told.get("earlier", [])):
+        yield "appended to what was made by"
+        for line in _command(one):
+            yield _INDENT + line
     seeds = told["seeds"]
     if seeds:
         more = f" and {len(seeds) - _SEEDS} more" if len(seeds) > _SEEDS else ""
@@ -39,6 +39,14 @@ def _made_by(told: Mapping[str, Any]) -> Iterator[str]:
     left = len(told["inputs"]) - _LISTED
     if left > 0:
         yield f"and from {left:,} more (--json lists all)"
+
+
+def _command(told: Mapping[str, Any]) -> Iterator[str]:
+    command = told.get("command")
+    if command:
+        options = (f"{key}={value}" for key, value in command["options"].items())
+        yield f"command: {command['name']} {' '.join(options)}"
+    yield _versions(told["versions"])
 
 
 def _versions(versions: Mapping[str, str]) -> str:

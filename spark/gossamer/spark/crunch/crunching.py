@@ -6,13 +6,17 @@ comparisons.parquet, .csv   pairs of systems: differences, intervals, effect siz
 curves.parquet              distributions (percentiles, Lorenz curves) and series of each system
 claims.json, checks.*       claims that were to be checked, checks with intervals
 crunch.json                 what was crunched, which figures are sketches, notes
+runs.json                   all runs, so that others can be added
 lineage.json                command, versions, and the runs with their own lineage
 plots/, report.html         the same for people
+
+With partitions, measures/ and curves/ are folders of Parquet files as Hive has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,9 +38,19 @@ from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, Plac
 from gossamer.sim.study.statistics import MEASURE
 from gossamer.spark.crunch.curves import CURVES_FILE, Curves, CurveWriter, Owner
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, SKETCH, as_table, delivery_rows
-from gossamer.spark.crunch.folders import Run, SystemTables, notes_on
-from gossamer.spark.crunch.small import rows_of, summary_rows
-from gossamer.spark.crunch.tables import OTHERS, WORKLOADS
+from gossamer.spark.crunch.folders import Run, SystemTables
+from gossamer.spark.crunch.kept import (
+    MEASURES,
+    Kept,
+    KnownRun,
+    chosen_keys,
+    folders_of,
+    known,
+    notes_on,
+    read_kept,
+    write_runs,
+)
+from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, rows_of, summary_rows
 from gossamer.spark.crunch.workloads import SAMPLE, SAMPLED_EVENTS, workload_rows
 from gossamer.spark.crunch.writing import write_tables
 from gossamer.spark.handover import Mark
@@ -44,7 +58,9 @@ from gossamer.spark.jobs import job_errors, watched
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import new_folder, sent_folder
 from gossamer.spark.storage.frames import unreadable
-from gossamer.spark.storage.lineage import input_of, lineage_of, write_lineage
+from gossamer.spark.storage.lineage import input_of, lineage_after, lineage_of, write_lineage
+from gossamer.spark.storage.partitions import split_table
+from gossamer.spark.storage.replacing import grown_folder
 
 if TYPE_CHECKING:
     from gossamer.spark.crunch.claims import CheckedClaim
@@ -90,39 +106,78 @@ def crunch_results(
     plots: bool = True,
     exact_up_to: int,
     claims: Sequence[str] = (),
+    partition_by: Sequence[str] | None = None,
+    append: bool = False,
 ) -> Crunched:
-    """Crunch runs into a new folder.
+    """Crunch runs into a new folder, or into one that has others already.
+
+    What comes of appending is what comes of crunching all runs at once.
 
     Args:
         session: of Spark. All its workers need to see the folders of the runs.
         runs: what `find_runs` found.
-        out: the new folder; on any error it is not made.
+        out: the folder; on any error it is as it was, or not made.
         plots: whether to draw.
         exact_up_to: deliveries up to which percentiles of delays are exact, see `deliveries`, and
             rows of workloads, see `workloads`.
-        claims: of the Vinifera paper that are checked, see `claims`.
+        claims: of the Vinifera paper that are checked, see `claims`; not of appended runs.
+        partition_by: keys by whose values tables are in folders, see `kept.folders_of`; None: by
+            those that they are by, or none.
+        append: whether ``out`` may hold crunched results, to which the runs are added.
 
     Raises:
-        ResultsError, PlaceError: ``out`` is taken, another process is at work on it, or a table is
-            damaged.
+        ResultsError, PlaceError: ``out`` is taken or cannot be appended to, another process is at
+            work on it, or a table is damaged.
         FolderUnseen: workers do not see a run's folder, or another one under its name.
-        ScenarioError: a claim is not known here, or no runs decide it.
+        ScenarioError: a claim is not known here, no runs decide it, or no run has a key.
         JobError: a job failed.
         OSError: the disk is full or not writable.
     """
     place = as_place(out)
-    with new_folder(place) as folder, sent_folder(folder) as here:
-        found = _found(session, runs, here, exact_up_to, claims)
+    with _folder(place, append) as (before, folder), sent_folder(folder) as here:
+        kept = Kept() if before is None else read_kept(before)
+        keys = chosen_keys(kept, partition_by)
+        fresh = kept.without_known(runs)
+        kept = kept.numbered(
+            1 + max((one.number for run in fresh for one in run.systems), default=-1)
+        )
+        everything = [*kept.runs, *known(fresh)]
+        folders = folders_of(everything, keys)
+        found = _found(session, kept, fresh, here, exact_up_to)
+        if len(fresh) < len(runs):
+            repeated = f"{len(runs) - len(fresh)} runs were there already: left out."
+            found = attrs.evolve(found, notes=[*found.notes, repeated])
+        if claims:
+            # Workers import this module as well, and have no use for the simulator.
+            from gossamer.spark.crunch.claims import check_claims
+
+            found = attrs.evolve(found, checked=check_claims(claims, runs, found.values))
         write_tables(found, here)
-        write_lineage(LocalPlace(here), _lineage(session, runs))
+        write_runs(everything, keys, here)
+        write_lineage(LocalPlace(here), lineage_after(before, _lineage(session, fresh)))
         if plots:
             from gossamer.spark.crunch.page import write_page
             from gossamer.spark.crunch.plots import write_plots
 
-            write_page(found, write_plots(found, here / "plots"), here / "report.html")
+            drawn, not_drawn = write_plots(found, here / "plots")
+            write_page(found, drawn, here / "report.html", not_drawn)
+        if keys:
+            for table in (f"{MEASURES}.parquet", CURVES_FILE):
+                split_table(here / table, keys, folders)
     return attrs.evolve(
         found, folder=place, curves=attrs.evolve(found.curves, file=place / CURVES_FILE)
     )
+
+
+@contextmanager
+def _folder(place: Place, append: bool) -> Iterator[tuple[Place | None, Place]]:
+    """What is there, if it may be, and the folder to write into."""
+    if append:
+        with grown_folder(place) as both:
+            yield both
+    else:
+        with new_folder(place) as folder:
+            yield None, folder
 
 
 def _lineage(session: Any, runs: Sequence[Run]) -> dict[str, Any]:
@@ -141,30 +196,29 @@ def _lineage(session: Any, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _found(
-    session: Any, runs: Sequence[Run], here: Path, exact_up_to: int, claims: Sequence[str]
+    session: Any, kept: Kept, fresh: Sequence[Run], here: Path, exact_up_to: int
 ) -> Crunched:
-    """What runs tell, curves written to a folder of this machine."""
-    systems = [system for run in runs for system in run.systems]
+    """What earlier and new runs tell, curves written to a folder of this machine."""
+    systems = [system for run in fresh for system in run.systems]
     with job_errors("crunching"), watched(session, "tables"):
         _require_seen(session, systems)
+    runs = [*kept.runs, *known(fresh)]
     owners, repeated = _without_repetitions(runs)
     exact = sum(system.deliveries for system in systems) <= exact_up_to
     values: list[Value] = []
+    for rows in kept.measures():
+        values += _values(rows, owners)
     with CurveWriter(here / CURVES_FILE, owners) as curves:
-        for begin in range(0, len(runs), _PORTION):
-            portion = runs[begin : begin + _PORTION]
+        for rows in kept.curves():
+            curves.write(rows)
+        for begin in range(0, len(fresh), _PORTION):
+            portion = fresh[begin : begin + _PORTION]
             rows = _rows(session, portion, exact_up_to, exact)
             is_measure = pc.equal(rows["part"], MEASURE)
             values += _values(rows.filter(is_measure), owners)
             curves.write(rows.filter(pc.invert(is_measure)))
     conditions = {(one.run, one.system): one.condition for one in owners.values()}
-    found = _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
-    if claims:
-        # Workers import this module as well, and have no use for the simulator.
-        from gossamer.spark.crunch.claims import check_claims
-
-        found = attrs.evolve(found, checked=check_claims(claims, runs, found.values))
-    return found
+    return _crunched(runs, values, Curves(LocalPlace(here / CURVES_FILE), conditions), repeated)
 
 
 def _rows(session: Any, runs: Sequence[Run], exact_up_to: int, exact: bool) -> pa.Table:
@@ -206,6 +260,8 @@ def _require_seen(session: Any, systems: Sequence[SystemTables]) -> None:
     Tasks that read tables look again, as more workers may come later; Spark's own do not.
     """
     marks = list(dict.fromkeys(one.mark for one in systems))
+    if not marks:
+        return
     step = -(-len(marks) // _LOOKED_AT)
     looker = _Looker(marks[:: max(step, 1)])
     tasks = slots(session)
@@ -277,7 +333,9 @@ def _values(rows: pa.Table, owners: Mapping[int, Owner]) -> Iterator[Value]:
                 )
 
 
-def _crunched(runs: Sequence[Run], values: list[Value], curves: Curves, repeated: int) -> Crunched:
+def _crunched(
+    runs: Sequence[KnownRun], values: list[Value], curves: Curves, repeated: int
+) -> Crunched:
     values.sort(key=lambda one: (one.run, one.system, one.measure))
     sketched, sampled = (
         sorted({one.measure for one in values if one.method == method})
@@ -301,19 +359,17 @@ def _crunched(runs: Sequence[Run], values: list[Value], curves: Curves, repeated
     )
 
 
-def _without_repetitions(runs: Sequence[Run]) -> tuple[dict[int, Owner], int]:
+def _without_repetitions(runs: Sequence[KnownRun]) -> tuple[dict[int, Owner], int]:
     """The systems by number, of those that are the same in all but the first left out."""
     systems = [(run, one) for run in runs for one in run.systems]
-    scenarios = [
-        (one.system, condition_of(run.summary["scenario"], one.system)) for run, one in systems
-    ]
+    scenarios = [(one.system, condition_of(run.scenario, one.system)) for run, one in systems]
     kept: dict[int, Owner] = {}
     shared: dict[str, Condition] = {}
     seen = set()
     for (run, one), condition in zip(systems, conditions(scenarios), strict=True):
-        seed = run.summary["seed"]
         text = repr(condition)
-        if (text, seed, one.system) not in seen:
-            seen.add((text, seed, one.system))
-            kept[one.number] = Owner(run.name, shared.setdefault(text, condition), seed, one.system)
+        if (text, run.seed, one.system) not in seen:
+            seen.add((text, run.seed, one.system))
+            shared_one = shared.setdefault(text, condition)
+            kept[one.number] = Owner(run.name, shared_one, run.seed, one.system)
     return kept, len(systems) - len(kept)

@@ -11,8 +11,13 @@ from gossamer.sim.results.results import SUMMARY_FILE, ResultsError, read_result
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.study.records import Expected
-from gossamer.spark.crunch.small import DELIVERIES
-from gossamer.spark.crunch.tables import OTHERS, WORKLOADS, check_file, expected_tables
+from gossamer.spark.crunch.tables import (
+    DELIVERIES,
+    OTHERS,
+    WORKLOADS,
+    check_file,
+    expected_tables,
+)
 from gossamer.spark.handover import Mark, mark_of
 from gossamer.spark.workload.reading import check_table, read_description
 
@@ -204,22 +209,3 @@ def _system(
         deliveries=deliveries,
         lacking=tuple(lacking),
     )
-
-
-def notes_on(runs: Sequence[Run]) -> list[str]:
-    """Sentences on what the tables of these runs do not tell."""
-    systems = [system for run in runs for system in run.systems]
-    notes = []
-    lacking: dict[str, int] = {}
-    for system in systems:
-        for column in system.lacking:
-            lacking[column] = lacking.get(column, 0) + 1
-    notes += [
-        f"{count} of {len(systems)} tables have no column {column}: "
-        "what hangs on it is left out for them."
-        for column, count in lacking.items()
-    ]
-    others = sum(system.kind == OTHERS for system in systems)
-    if others:
-        notes.append(f"The measures of {others} systems are those of their summaries alone.")
-    return notes

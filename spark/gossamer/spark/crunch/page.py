@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gossamer.sim.results.measures import measures_by_key
 from gossamer.sim.results.report import page_html, plots_html, table_html
+from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Plot
 from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched
@@ -19,12 +20,27 @@ from gossamer.spark.crunch.curves import condition_text
 _LISTED: Final = 400
 
 
-def write_page(found: Crunched, plots: Sequence[Plot], file: Path) -> None:
-    """Write the report of ``found`` to ``file``."""
+# Measures that no study has in its summary.
+_OWN: Final = (
+    Measure("load_gini", "Gini coefficient of load", "fine", "lower", "How uneven the load is."),
+    Measure(
+        "handled_gini",
+        "Gini coefficient of messages handled",
+        "fine",
+        "lower",
+        "How uneven the work of brokers is.",
+    ),
+)
+
+
+def write_page(
+    found: Crunched, plots: Sequence[Plot], file: Path, not_drawn: Sequence[str] = ()
+) -> None:
+    """Write the report of ``found`` to ``file``; ``not_drawn`` says what no plot shows."""
     seeds = {one.seed for one in found.values}
     systems = sorted({one.system for one in found.values})
     facts = f"{found.runs:,} runs of {', '.join(map(escape, systems))}; {len(seeds):,} seeds"
-    notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in (*found.notes, *not_drawn))
     parts = [
         f"<ul>{notes}</ul>" if notes else "",
         "<h2>Plots</h2>",
@@ -56,9 +72,14 @@ def _claim_section(checked: CheckedClaim) -> str:
     return f"<h2>{claim.id} {claim.verdict}</h2>{told}{_table(titles, rows)}"
 
 
+def known_measures() -> dict[str, Measure]:
+    """Measures that have names for people, by key."""
+    return {one.key: one for one in _OWN} | measures_by_key()
+
+
 def label_of(measure: str) -> str:
     """The name of a measure for people."""
-    known = measures_by_key().get(measure)
+    known = known_measures().get(measure)
     return known.label if known else measure.replace("_", " ")
 
 
@@ -66,7 +87,7 @@ def value_text(measure: str, value: float) -> str:
     """A value as people read it; a dash where there is none."""
     if math.isnan(value):
         return "-"
-    known = measures_by_key().get(measure)
+    known = known_measures().get(measure)
     if known:
         return known.format(value)
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

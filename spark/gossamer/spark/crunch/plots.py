@@ -6,24 +6,25 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gossamer.sim.results.interval_plots import (
     averaged,
     axis_of,
     decided_by,
     draw_measure,
+    order_of,
     short_condition,
     strengths_of,
 )
-from gossamer.sim.results.intervals import Condition, Interval
-from gossamer.sim.results.measures import measures_by_key
+from gossamer.sim.results.intervals import Condition
 from gossamer.sim.results.plot_style import (
     GREY,
     LONGEST_LABEL,
     SystemStyle,
-    draw_band,
     from_zero,
     legend_below,
     new_figure,
@@ -34,9 +35,10 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 from gossamer.sim.study.plot import Plot
-from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES
+from gossamer.sim.study.statistics import CDF, LORENZ, RANKS, SERIES, Floats
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curve
+from gossamer.spark.crunch.page import known_measures, label_of, value_text
 
 # Measures that are drawn, where there are any.
 _DRAWN: Final = (
@@ -53,6 +55,10 @@ _DRAWN: Final = (
 )
 # Curves in a plot beyond which only some are drawn: a plot of hundreds tells nothing.
 _MOST_CURVES: Final = 12
+# Curves beyond which intervals are left out: bands over bands hide the curves.
+_MOST_BANDS: Final = 4
+# Values that differ by less, relative to the greatest, are the same.
+_SAME: Final = 1e-9
 # By the beginnings of names that do not tell them.
 _UNITS: Final = {
     "delay": " (s)",
@@ -62,19 +68,27 @@ _UNITS: Final = {
     "width on attribute": " (share of its domain)",
 }
 _HOLDERS: Final = {"load": "nodes", "messages handled": "brokers"}
+_WORDS: Final = {CDF: "distribution", SERIES: "series"}
+_WHOLE: Final = frozenset({"path length", "tree length"})
 _SHARES: Final = frozenset({"load", "hit ratio", "traffic overhead", "ring correct"})
 
 
-def write_plots(found: Crunched, folder: Path) -> list[Plot]:
-    """Draw all that there is data for into a new folder."""
+def write_plots(found: Crunched, folder: Path) -> tuple[list[Plot], list[str]]:
+    """Draw all that there is data for into a new folder.
+
+    Returns:
+        The plots, and sentences on what is not drawn, as it is the same everywhere.
+    """
     folder.mkdir()
-    plots = []
+    plots, same = [], []
     styles = system_styles(sorted({one.system for one in found.values}))
-    known = measures_by_key()
+    known = known_measures()
     with plot_style():
         for measure in _DRAWN:
             chosen = [one for one in found.intervals if one.measure == measure]
-            if chosen:
+            if len(chosen) > 1 and is_constant(one.mean for one in chosen):
+                same.append(f"{label_of(measure)} {value_text(measure, chosen[0].mean)}")
+            elif chosen:
                 plots.append(draw_measure(measure, known.get(measure), chosen, styles, folder))
         for part, draw in (
             (RANKS, _draw_ranks),
@@ -82,11 +96,22 @@ def write_plots(found: Crunched, folder: Path) -> list[Plot]:
             (LORENZ, _draw_lorenz),
             (SERIES, _draw_series),
         ):
-            plots += [
-                draw(name, found.curves.of(part, name), styles, folder)
-                for name in found.curves.names(part)
-            ]
-    return plots
+            for name in found.curves.names(part):
+                curves = found.curves.of(part, name)
+                values = np.concatenate([one.points[:, 1] for one in curves])
+                if part in (CDF, SERIES) and is_constant(values.tolist()):
+                    same.append(f"{_WORDS[part]} of {name} {values[0]:,.4g}{_unit(name)}")
+                else:
+                    plots.append(draw(name, curves, styles, folder))
+    notes = [f"The same everywhere, and not drawn: {'; '.join(same)}."] if same else []
+    return plots, notes
+
+
+def is_constant(values: Iterable[float]) -> bool:
+    """Whether all values are the same, but for rounding."""
+    known = list(values)
+    least, greatest = min(known), max(known)
+    return greatest - least <= _SAME * max(abs(least), abs(greatest))
 
 
 def _unit(name: str) -> str:
@@ -113,22 +138,26 @@ def _draw_cdf(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
     figure, axes = _axes()
-    several = False
-    for curve, options in _some(curves, styles):
+    chosen = _some(curves, styles)
+    several = banded = False
+    for curve, options in chosen:
         alike = [one for one in curves if _place(one) == _place(curve)]
         shares, values, halves = averaged(alike)
         axes.plot(values, shares / 100, drawstyle="steps-pre", **options)
-        if len(alike) > 1:
-            several = True
-            ends = (values - halves, values + halves)
+        several |= len(alike) > 1
+        if len(alike) > 1 and len(chosen) <= _MOST_BANDS:
+            banded = True
+            ends = _possible(name, values - halves, values + halves)
             axes.fill_betweenx(shares / 100, *ends, color=options["color"], alpha=0.15, linewidth=0)
     axes.set_xlabel(name + _unit(name))
     axes.set_ylabel("share that does not exceed it")
     per_cent(axes.yaxis)
     if name in _SHARES:
         per_cent(axes.xaxis)
-    bands = "means over seeds of every per cent, with 95 % intervals (Student)"
-    caption = f"At whole per cents; {bands if several else 'one curve a run'}."
+    elif name in _WHOLE:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    means = "means over seeds of every per cent" + _intervals(banded)
+    caption = f"At whole per cents; {means if several else 'one curve a run'}."
     return _finished(figure, axes, folder, f"cdf-{name}", f"Distribution of {name}", caption)
 
 
@@ -155,8 +184,9 @@ def _draw_series(
     name: str, curves: Sequence[Curve], styles: dict[str, SystemStyle], folder: Path
 ) -> Plot:
     figure, axes = _axes()
-    several = False
-    for curve, options in _some(curves, styles):
+    chosen = _some(curves, styles)
+    several = banded = False
+    for curve, options in chosen:
         alike = [one for one in curves if _place(one) == _place(curve)]
         times = [one.points[:, 0].tolist() for one in alike]
         # Runs that were ended at different times have no mean.
@@ -164,16 +194,19 @@ def _draw_series(
             alike = [curve]
         seconds, values, halves = averaged(alike)
         axes.plot(seconds / 3600, values, **options)
-        if len(alike) > 1:
-            several = True
-            draw_band(axes, seconds / 3600, values, halves, options["color"])
+        several |= len(alike) > 1
+        if len(alike) > 1 and len(chosen) <= _MOST_BANDS:
+            banded = True
+            ends = _possible(name, values - halves, values + halves)
+            band = {"color": options["color"], "alpha": 0.18, "linewidth": 0}
+            axes.fill_between(seconds / 3600, *ends, **band)
     axes.set_xlabel("simulated time (hours)")
     axes.set_ylabel(name)
     from_zero(axes)
     if name in _SHARES:
         per_cent(axes.yaxis)
-    bands = "means over seeds, with 95 % intervals (Student)" if several else "one seed each"
-    caption = f"Means of groups of cycles where there are many; {bands}."
+    means = "means over seeds" + _intervals(banded) if several else "one seed each"
+    caption = f"Means of groups of cycles where there are many; {means}."
     title = name[0].upper() + name[1:]
     return _finished(figure, axes, folder, f"series-{name}", title, caption)
 
@@ -181,12 +214,25 @@ def _draw_series(
 Options = dict[str, Any]
 
 
+def _intervals(banded: bool) -> str:
+    return ", with 95 % intervals (Student)" if banded else ""
+
+
+def _possible(name: str, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The ends of intervals, within what values can be: none is negative, no share beyond 1."""
+    most = 1.0 if name in _SHARES else np.inf
+    return np.clip(low, 0, most), np.clip(high, 0, most)
+
+
 def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple[Curve, Options]]:
     """The first seed of each condition and system, as many as are legible, and how it is drawn."""
     first: dict[tuple[str, Condition], Curve] = {}
     for curve in sorted(curves, key=lambda one: one.seed):
         first.setdefault(_place(curve), curve)
-    found = list(first.values())
+    systems = list(styles)
+    found = sorted(
+        first.values(), key=lambda one: (systems.index(one.system), order_of(one.condition))
+    )
     step = max(1, len(found) / _MOST_CURVES)
     chosen = [found[int(place * step)] for place in range(min(len(found), _MOST_CURVES))]
     strengths = strengths_of([curve.system for curve in chosen])
@@ -198,7 +244,7 @@ def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple
                 "color": styles[curve.system].colour,
                 "linestyle": styles[curve.system].dashes,
                 "alpha": strength,
-                "label": shortened(_name(curve, dropped), 2 * LONGEST_LABEL),
+                "label": shortened(_name(curve, styles, dropped), 2 * LONGEST_LABEL),
             },
         )
         for curve, strength in zip(chosen, strengths, strict=True)
@@ -215,9 +261,9 @@ def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
     return decided_by(axis, conditions) - {axis} if axis else set()
 
 
-def _name(one: Interval | Curve, dropped: Iterable[str] = ()) -> str:
+def _name(one: Curve, styles: dict[str, SystemStyle], dropped: Iterable[str]) -> str:
     told = tuple(pair for pair in one.condition if pair[0] not in dropped)
-    return one.system + (f" ({short_condition(told)})" if told else "")
+    return styles[one.system].label + (f" ({short_condition(told)})" if told else "")
 
 
 def _axes() -> tuple[Figure, Axes]:

@@ -1,20 +1,27 @@
-"""The tables that are crunched: those that the study of a run expects, checked against that."""
+"""The tables of one system, which its study expects: checked against that, and what they tell.
+
+All but that of deliveries are small, so that a task reads them apart from all others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.sim.study.records import REAL, TEXT, Expected
-from gossamer.sim.study.registry import study_of_values
+from gossamer.sim.study.registry import study_of_kind, study_of_values
+from gossamer.sim.study.statistics import MEASURE, Row
 from gossamer.spark.storage.frames import opened_table, unreadable
 
 # Beside the kinds of studies: workloads, and kinds of which no tables are read.
 WORKLOADS, OTHERS = "workloads", "others"
+
+DELIVERIES: Final = "deliveries"
 
 
 def expected_tables(scenario: Mapping[str, Any]) -> tuple[str, Mapping[str, Expected]]:
@@ -62,3 +69,31 @@ def _fits(kind: pa.DataType, expected: str) -> bool:
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
     whole = pa.types.is_integer(kind)
     return bool(whole or (expected == REAL and pa.types.is_floating(kind)))
+
+
+def rows_of(kind: str, folder: Place) -> Iterator[Row]:
+    """All that is told by the tables of a system in a folder.
+
+    Args:
+        kind: of its study.
+        folder: of its tables.
+    """
+    study = study_of_kind(kind)
+    names = [name for name in study.tables if name != DELIVERIES]
+    yield from study.rows({name: _columns(folder / f"{name}.parquet") for name in names})
+
+
+def _columns(file: Place) -> dict[str, npt.NDArray[Any]]:
+    with opened_table(file) as opened:
+        table = opened.read()
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def summary_rows(measures: Mapping[str, Any]) -> Iterator[Row]:
+    """The numbers of a summary's entry, totals included."""
+    for name, value in measures.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield Row(MEASURE, name, 0.0, float(value))
+    for name, value in (measures.get("totals") or {}).items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield Row(MEASURE, f"total_{name}", 0.0, float(value))

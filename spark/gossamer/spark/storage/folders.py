@@ -54,15 +54,21 @@ def new_folder(out: Place) -> Iterator[Place]:
 @contextmanager
 def alone(out: RemotePlace) -> Iterator[None]:
     """Be the only one who works on a new folder of a store; on any error it is emptied."""
-    with claimed(out):
-        _make_empty(out)
-        try:
-            (out / WRITING).write_bytes(_ALL_OR_NOTHING)
-            yield
-        except BaseException:
-            with suppress(PlaceError):  # what went wrong first is told
-                clear(out)
-            raise
+    with claimed(out), all_or_nothing(out):
+        yield
+
+
+@contextmanager
+def all_or_nothing(out: RemotePlace) -> Iterator[None]:
+    """Work on a new folder of a store that is claimed; on any error it is emptied."""
+    _make_empty(out)
+    try:
+        (out / WRITING).write_bytes(_ALL_OR_NOTHING)
+        yield
+    except BaseException:
+        with suppress(PlaceError):  # what went wrong first is told
+            clear(out)
+        raise
 
 
 def _make_empty(out: RemotePlace) -> None:

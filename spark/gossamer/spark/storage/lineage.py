@@ -85,6 +85,25 @@ def input_of(place: Place, digest: str, **told: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def lineage_after(before: Place | None, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The lineage of a folder that has grown: seeds and inputs of all, earlier commands in order.
+
+    Args:
+        before: the folder as it was; None where it is new.
+        own: what has made it grow.
+    """
+    if before is None:
+        return dict(own)
+    told = read_lineage(before)
+    earlier = [*told.get("earlier", []), {name: told.get(name) for name in ("command", "versions")}]
+    return {
+        **own,
+        "seeds": sorted({*told["seeds"], *own["seeds"]}),
+        "inputs": [*told["inputs"], *own["inputs"]],
+        "earlier": earlier,
+    }
+
+
 def write_lineage(folder: Place, lineage: Mapping[str, Any]) -> None:
     """Write what made a folder into it."""
     (folder / LINEAGE_FILE).write_bytes(json.dumps(lineage, indent=2).encode() + b"\n")

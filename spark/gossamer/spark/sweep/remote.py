@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from gossamer.sim.results.results import SUMMARY_FILE
-from gossamer.sim.results.storage.place import Place, PlaceError
+from gossamer.sim.results.storage.place import LocalPlace, Place, PlaceError
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.folder import PLAN_FILE, RUNS, plan_text, point_rows, write_rows
 from gossamer.sim.results.sweeps.plan import Point, SweepPlan
@@ -23,6 +23,8 @@ from gossamer.sim.results.sweeps.store import RunPoint, SweepStore
 from gossamer.spark.handover import Uploads
 from gossamer.spark.storage.claims import CLAIMS, claimed
 from gossamer.spark.storage.folders import ALREADY, MARKER, WRITING, clear, commit, sent_folder
+from gossamer.spark.storage.lineage import write_lineage
+from gossamer.spark.sweep.lineage import with_points
 
 # Summaries that are read at a time.
 _READERS: Final = 16
@@ -35,10 +37,12 @@ class RemoteStore(SweepStore[Place]):
     Attributes:
         out: the new folder.
         send: runs a point, whose task sends its results.
+        lineage: of the command, without inputs.
     """
 
     out: RemotePlace
     send: Callable[[Point, Uploads], None]
+    lineage: Mapping[str, Any]
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -96,18 +100,19 @@ class RemoteStore(SweepStore[Place]):
         return self.out
 
     def complete(self, plan: SweepPlan) -> Place:
-        """Write the table of all points, and the marker."""
+        """Write the table of all points, what made them, and the marker."""
 
-        def summary(point: Point) -> Mapping[str, Any]:
-            content = (self.out / RUNS / point.name / SUMMARY_FILE).read_bytes()
-            return dict(json.loads(content))
+        def summary(point: Point) -> bytes:
+            return (self.out / RUNS / point.name / SUMMARY_FILE).read_bytes()
 
         with ThreadPoolExecutor(_READERS) as pool:
-            summaries = list(pool.map(summary, plan.points))
+            contents = list(pool.map(summary, plan.points))
         names = [point.name for point in plan.points]
+        summaries = dict(zip(names, contents, strict=True))
         with sent_folder(self.out) as here:
-            rows = point_rows(plan, dict(zip(names, summaries, strict=True)))
+            rows = point_rows(plan, {name: json.loads(one) for name, one in summaries.items()})
             write_rows(rows, here / "points")
+            write_lineage(LocalPlace(here), with_points(self.lineage, plan, summaries))
         commit(self.out)
         return self.out
 

@@ -9,10 +9,11 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from gossamer.sim.commands.progress import progress_bars
+from gossamer.sim.results.results import SUMMARY_FILE
 from gossamer.sim.results.storage.place import AnyPlace, LocalPlace, Place, PlaceError, as_place
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.sim.results.sweeps.folder import kept_sentence, what_is_kept
-from gossamer.sim.results.sweeps.plan import Point, SweepPlan
+from gossamer.sim.results.sweeps.folder import RUNS, kept_sentence, what_is_kept, write_points
+from gossamer.sim.results.sweeps.plan import SEED, Point, SweepPlan
 from gossamer.sim.results.sweeps.scheduling import PointRunner, SweepOutcome, run_points
 from gossamer.sim.results.sweeps.store import FolderStore, SweepStore
 from gossamer.spark.errors import WorkerLost
@@ -20,6 +21,8 @@ from gossamer.spark.handover import SharedFolder, Uploads
 from gossamer.spark.jobs import java_may_be_gone
 from gossamer.spark.session import slots
 from gossamer.spark.storage.folders import local_of
+from gossamer.spark.storage.lineage import lineage_of, write_lineage
+from gossamer.spark.sweep.lineage import with_points
 from gossamer.spark.sweep.remote import RemoteStore, finished_points
 from gossamer.spark.sweep.task import run_on, send_from
 
@@ -66,11 +69,22 @@ def run_sweep(
     """
     points = SparkPoints(session, options)
     place = as_place(out)
+    # Now, as the session may be lost when all points are there.
+    lineage = lineage_of(session, [point.values[SEED] for point in plan.points], [])
+
+    def finish(plan: SweepPlan, folder: Path) -> None:
+        write_points(plan, folder)
+        summaries = {
+            point.name: (folder / RUNS / point.name / SUMMARY_FILE).read_bytes()
+            for point in plan.points
+        }
+        write_lineage(LocalPlace(folder), with_points(lineage, plan, summaries))
+
     with progress_bars("points") as bars:
         if isinstance(place, RemotePlace):
-            store: SweepStore[Place] = RemoteStore(place, points.send_point)
+            store: SweepStore[Place] = RemoteStore(place, points.send_point, lineage)
             return run_points(plan, store, points, resume=options.resume, progress=bars)
-        folder = FolderStore(local_of(place))
+        folder = FolderStore(local_of(place), finish)
         found = run_points(plan, folder, points, resume=options.resume, progress=bars)
         return SweepOutcome(
             folder=LocalPlace(found.folder), points=found.points, ran=found.ran, failed=found.failed

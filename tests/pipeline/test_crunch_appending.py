@@ -1,0 +1,224 @@
+"""Runs that are added to crunched ones: what comes of it is what comes of all at once."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.results import ResultsError, write_results
+from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.spark.commands.cli import app
+from gossamer.spark.crunch.crunching import Crunched, crunch_results
+from gossamer.spark.crunch.folders import find_runs
+from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
+from gossamer.spark.storage.lineage import read_lineage
+from gossamer.spark.storage.replacing import grown_folder
+from support.made_up_runs import made_up_run
+from support.spark_processes import run_spark_command, sentences, start_spark_command, wait_for
+
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None,
+    reason="needs Spark: pip install 'gossamer[spark]'",
+)
+CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
+
+
+def write_runs(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Runs of two systems: two seeds of one size; another seed, and other sizes and systems."""
+    first = [(1, 40, "vinifera"), (2, 40, "vinifera")]
+    later = [(3, 40, "vinifera"), (1, 60, "vinifera"), (2, 60, "third")]
+    made = []
+    for seed, nodes, one in (*first, *later):
+        run = folder / f"{nodes}-{seed}"
+        record = made_up_run(seed, nodes=nodes, cycles=25, names=(one, "baseline"))
+        write_results(record, run, pictures=False)
+        made.append(run)
+    return made[: len(first)], made[len(first) :]
+
+
+def crunch(session: Any, runs: Sequence[Path], out: Path, **options: Any) -> Crunched:
+    """Crunch, without plots unless they are asked for."""
+    given = {"plots": False, "exact_up_to": 10**9, **options}
+    return crunch_results(session, find_runs(list(runs)), out, **given)
+
+
+def all_rows(folder: Path, name: str) -> pa.Table:
+    """A table in an order of its own, whole or in partitions; all as text, as NaN is not NaN."""
+    found = pq.read_table(folder / name if (folder / name).is_dir() else folder / f"{name}.parquet")
+    columns = ["run", "system", *(["part", "name", "x"] if name == "curves" else ["measure"])]
+    texts = {one: found[one].cast(pa.string()) for one in ("run", "system", "value")}
+    for one, column in texts.items():
+        found = found.set_column(found.column_names.index(one), one, column)
+    chosen = found.select([*columns, "value", "condition"])
+    return chosen.sort_by([(one, "ascending") for one in columns]).combine_chunks()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [None, ("nodes", "system")])
+def test_runs_added_are_as_runs_crunched_at_once(
+    session: Any, tmp_path: Path, keys: tuple[str, ...] | None
+) -> None:
+    first, later = write_runs(tmp_path / "runs")
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    crunch(session, first, out, partition_by=keys, append=True)
+    crunch(session, later, out, append=True, plots=True)
+    at_once = crunch(session, [*first, *later], whole)
+    for name in CSV:
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    for name in ("measures", "curves"):
+        assert all_rows(out, name).equals(all_rows(whole, name)), name
+    assert json.loads((out / "crunch.json").read_text())["runs"] == 5
+    assert at_once.runs == 5
+    told = read_lineage(LocalPlace(out))
+    assert [Path(one["place"]).name for one in told["inputs"]] == [
+        run.name for run in (*first, *later)
+    ]
+    assert told["seeds"] == [1, 2, 3]
+    assert len(told["earlier"]) == 1
+    shown = CliRunner().invoke(app, ["lineage", str(out)])
+    assert "appended to what was made by" in shown.output
+    if keys:
+        assert not (out / "measures.parquet").exists()
+        frame = session.read.parquet(f"file://{out}/measures")
+        assert frame.count() == len(pq.read_table(whole / "measures.parquet"))
+        small = frame.where("nodes = 40 and system = 'vinifera'")
+        assert small.select("seed").distinct().count() == 3
+        partitions = {path.name for path in (out / "measures" / "nodes=60").iterdir()}
+        assert partitions == {"system=baseline", "system=third", "system=vinifera"}
+
+    again = crunch(session, [first[0], later[0]], out, append=True)
+    assert "2 runs were there already: left out." in again.notes
+    for name in CSV:
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    for name in ("measures", "curves"):
+        assert all_rows(out, name).equals(all_rows(whole, name)), name
+
+
+@pytest.mark.slow
+@needs_spark
+def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
+    first, later = write_runs(tmp_path / "runs")
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    scratch.mkdir()
+    options = ("--partition-by", "nodes", "--append", "--no-plots", "--memory", "1g")
+
+    def command(runs: Sequence[Path]) -> tuple[str, ...]:
+        return ("crunch", *map(str, runs), "--out", str(out), *options)
+
+    done = run_spark_command(*command(first))
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    before = contents(out)
+    with start_spark_command(*command(later), TMPDIR=str(scratch)) as process:
+        wait_for(lambda: process.poll() is not None or any(tmp_path.glob(".out.*.tmp")))
+        assert process.poll() is None, process.communicate()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert contents(out) == before
+    done = run_spark_command(*command(later))
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    assert not list(tmp_path.glob(".*"))
+    assert {path.name for path in (out / "measures").iterdir()} == {"nodes=40", "nodes=60"}
+    assert len(json.loads((out / RUNS_FILE).read_text())["runs"]) == 5
+
+
+@needs_spark
+def test_a_second_append_gives_way_before_spark_starts(tmp_path: Path) -> None:
+    first, _ = write_runs(tmp_path / "runs")
+    out = tmp_path / "out"
+    with grown_folder(LocalPlace(out)):
+        words = ["crunch", str(first[0]), "--out", str(out), "--append"]
+        done = CliRunner().invoke(app, words)
+        (out.parent / f".{out.name}.lock").stat()
+    assert isinstance(done.exception, ResultsError)
+    sentence = f"is being worked on by process {os.getpid()}, expected to be alone with it"
+    assert sentence in str(done.exception)
+
+
+def kept_folder(folder: Path, **changes: object) -> Path:
+    """Crunched results of which only the list of runs is there."""
+    folder.mkdir()
+    told = {"format": 1, "partition_by": ["nodes"], "runs": []} | changes
+    (folder / RUNS_FILE).write_text(json.dumps(told))
+    return folder
+
+
+def other_things(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "mine").write_text("1")
+
+
+@pytest.mark.parametrize(
+    ("make", "asked", "sentence"),
+    [
+        (other_things, None, "cannot be appended to, expected crunched results with runs.json"),
+        (lambda out: kept_folder(out, format=2), None, "is of format 2, expected 1; crunch all"),
+        (lambda out: kept_folder(out, runs=[{}]), None, "is no list of crunched runs"),
+        (lambda out: kept_folder(out, runs=7), None, "is no list of crunched runs"),
+        (kept_folder, ["seed"], "is partitioned by nodes, expected the same --partition-by, none"),
+        (
+            lambda out: kept_folder(out, partition_by=[]),
+            ["seed"],
+            "is partitioned by nothing, expected the same --partition-by, none",
+        ),
+        (
+            lambda out: kept_folder(out, partition_by=["width"]),
+            None,
+            "'width', expected system, seed, or a key of the scenarios such as nodes",
+        ),
+    ],
+)
+def test_what_cannot_be_appended_to_is_refused_and_stays(
+    tmp_path: Path, make: Callable[[Path], object], asked: list[str] | None, sentence: str
+) -> None:
+    first, _ = write_runs(tmp_path / "runs")
+    make(tmp_path / "out")
+    before = contents(tmp_path)
+    with pytest.raises((PlaceError, ScenarioError)) as refused:
+        check_is_appendable(LocalPlace(tmp_path / "out"), find_runs(list(first)), asked)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_another_run_of_the_same_name_is_refused(session: Any, tmp_path: Path) -> None:
+    first, _ = write_runs(tmp_path / "runs")
+    out = tmp_path / "out"
+    crunch(session, first, out)
+    before = contents(out)
+    shutil.rmtree(first[0])
+    write_results(made_up_run(9, nodes=40, cycles=25), first[0], pictures=False)
+    with pytest.raises(
+        PlaceError, match=r"40-1 has changed since .* took it in, expected the same"
+    ):
+        crunch(session, first, out, append=True)
+    assert contents(out) == before
+    (out / "measures.parquet").unlink()
+    with pytest.raises(PlaceError, match=r"measures\.parquet does not exist, expected a table"):
+        crunch(session, first[1:], out, append=True)
+
+
+@needs_spark
+def test_claims_are_not_checked_of_appended_runs(tmp_path: Path) -> None:
+    words = ["crunch", "r", "--out", str(tmp_path / "c"), "--append", "--claim", "V3"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ScenarioError)
+    assert "no --append beside it" in str(done.exception)

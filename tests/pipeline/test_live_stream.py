@@ -1,0 +1,282 @@
+"""Six live peers followed by a job that is killed twice: every count is exact.
+
+``GOSSAMER_STREAM_EVENTS`` says how many events are published, in all, and ``GOSSAMER_STREAM_PART``
+how many of them at once: far more than by default overload peers that share two cores.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+import pytest
+import trio
+from attrs import define, field
+
+from gossamer.sim.results.storage.place import LocalPlace
+from gossamer.spark.stream.folder import DELIVERIES, batches_of, windows_of
+from support.node_fleets import Fleet
+from support.node_processes import Shell, end, free_ports, wait_for_line
+from support.spark_processes import kill_group, run_spark_command, start_spark_command, wait_for
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("pyspark") is None,
+        reason="needs Spark: pip install 'gossamer[spark]'",
+    ),
+]
+EVENTS: Final = int(os.environ.get("GOSSAMER_STREAM_EVENTS", "3000"))
+PEERS, SEED = 6, 1
+KILLS: Final = 2
+PORTIONS: Final = KILLS + 1
+PART: Final = int(os.environ.get("GOSSAMER_STREAM_PART", "1200"))
+DEAREST: Final = 600.0
+WINDOW_S: Final = 5
+PATIENCE_S: Final = 300 + EVENTS / 100
+# Above all thresholds, so that every subscriber gets it.
+PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
+
+
+def lines_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """All lines of finished files below a folder."""
+    for path in sorted(folder.glob("*/*.jsonl")):
+        for line in path.read_text().splitlines():
+            yield json.loads(line)
+
+
+@cache
+def ids_in(file: Path) -> frozenset[str]:
+    """The events of a finished file, which never changes."""
+    return frozenset(json.loads(line)["id"] for line in file.read_text().splitlines())
+
+
+def ids_of(folder: Path) -> dict[str, set[str]]:
+    """The events that each subscriber has got."""
+    found: dict[str, set[str]] = {}
+    for file in folder.glob("*/*.jsonl"):
+        found.setdefault(file.parent.name, set()).update(ids_in(file))
+    return found
+
+
+@define(eq=False)
+class Live:
+    """Six peers, each with a subscriber, and one more to everything.
+
+    Attributes:
+        folder: of all files.
+        prices: of the events that were published and acknowledged, by id.
+    """
+
+    folder: Path
+    shell: Shell
+    fleet: Fleet
+    prices: dict[str, float] = field(factory=dict)
+    draws: random.Random = field(factory=lambda: random.Random(SEED))
+
+    def threshold(self, subscriber: str) -> float:
+        """The least price that a subscriber wants."""
+        return 100.0 * (int(subscriber.removeprefix("peer")) - 1)
+
+    @contextmanager
+    def subscribers(self) -> Iterator[None]:
+        """Subscribers that write files; each finishes its last one at the end."""
+        words = [
+            (name, f"price >= {self.threshold(Path(name).name)}", "got", Path(name).name)
+            for name in self.fleet.names
+        ]
+        words.append((self.fleet.names[0], "price >= 0", "published", "record"))
+        with ExitStack() as stack:
+            for name, expression, into, called in words:
+                sub = ("sub", "--folder", name, expression, "--into", into, "--as", called)
+                process = self.shell.start(*sub, "--name", f"keep-{called}", "--rotate-s", "0.5")
+                stack.callback(interrupted, process)
+                wait_for_line(process, "subscribed")
+            yield
+
+    def settle(self) -> None:
+        """Publish at all peers until a round of events has come to all subscribers."""
+        rounds: list[set[str]] = []
+
+        def is_settled() -> bool:
+            text = json.dumps(PROBE) + "\n"
+            told = [
+                self.shell.ok("pub", "--folder", name, "--jsonl", "-", text=text)
+                for name in self.fleet.names
+            ]
+            rounds.append({line.split()[1] for one in told for line in one.splitlines()})
+            got = [*ids_of(self.folder / "got").values()]
+            got += ids_of(self.folder / "published").values()
+            return len(got) == PEERS + 1 and any(all(one <= ids for ids in got) for one in rounds)
+
+        wait_for(is_settled)
+
+    def publish(self, events: int) -> None:
+        """Publish so many events, a part once all of the one before have come."""
+        for begin in range(0, events, PART):
+            self._publish_at_once(min(PART, events - begin))
+            wait_for(self.has_all, PATIENCE_S)
+
+    def _publish_at_once(self, events: int) -> None:
+        """Publish events at all peers at the same time, as fast as these take them."""
+        running: list[tuple[subprocess.Popen[str], list[float], Path]] = []
+        for place, name in enumerate(self.fleet.names):
+            count = events // PEERS + (place < events % PEERS)
+            prices = [round(self.draws.uniform(0, DEAREST), 2) for _ in range(count)]
+            file, told = self.folder / f"{place}.jsonl", self.folder / f"{place}.told"
+            values = ({"symbol": "IBM", "price": price, "volume": 1} for price in prices)
+            file.write_text("".join(f"{json.dumps(one)}\n" for one in values))
+            with told.open("w") as out:
+                words = ("pub", "--folder", name, "--jsonl", str(file))
+                running.append((self.shell.start(*words, stdout=out), prices, told))
+        for process, prices, told in running:
+            _, errors = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, errors
+            acknowledged = [line.split() for line in told.read_text().splitlines()]
+            assert len(acknowledged) == len(prices)
+            for number, event in acknowledged:
+                self.prices[event] = prices[int(number) - 1]
+
+    def expected(self) -> dict[str, set[str]]:
+        """The events that each subscriber is to get, by what was published."""
+        names = [Path(name).name for name in self.fleet.names]
+        return {
+            name: {event for event, price in self.prices.items() if price >= self.threshold(name)}
+            for name in names
+        }
+
+    def has_all(self) -> bool:
+        """Whether all files have all events."""
+        wanted = self.expected()
+        lines = sum(len(ids_in(file)) for file in self.folder.glob("*/*/*.jsonl"))
+        if lines < len(self.prices) + sum(map(len, wanted.values())):
+            return False  # said without a look at each
+        got = ids_of(self.folder / "got")
+        recorded = ids_of(self.folder / "published").get("record", set())
+        return recorded >= self.prices.keys() and all(
+            got[name] >= ids for name, ids in wanted.items()
+        )
+
+
+def interrupted(process: subprocess.Popen[str]) -> None:
+    """End a command as Ctrl-C does."""
+    process.send_signal(signal.SIGINT)
+    end(process)
+
+
+@contextmanager
+def six_peers(folder: Path) -> Iterator[Live]:
+    """Six peers of one cluster, processes of this machine."""
+    shell = Shell(folder)
+    fleet = Fleet.make(shell, PEERS, free_ports(PEERS), discovery__multicast=False)
+    try:
+        fleet.start(*fleet.names)
+        trio.run(fleet.ready)
+        yield Live(folder, shell, fleet)
+    finally:
+        fleet.stop()
+
+
+def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
+    """Follow the stream until two batches are whole, and end the job at once."""
+
+    def batches() -> int:
+        return len(list(out.glob("windows/batch=*/_SUCCESS")))
+
+    enough = batches() + 2
+    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
+        wait_for(lambda: process.poll() is not None or batches() >= enough, PATIENCE_S)
+        assert process.poll() is None, process.communicate()
+        kill_group(process)
+
+
+def kept_lines(out: Path) -> Counter[tuple[str, str]]:
+    """How often each delivery is among the lines that were kept."""
+    files = [file for one in batches_of(LocalPlace(out), DELIVERIES).values() for file in one]
+    tables = [pq.read_table(file.source(), columns=["subscriber", "id"]) for file in files]
+    rows = ((table[name].to_pylist() for name in ("subscriber", "id")) for table in tables)
+    return Counter(pair for columns in rows for pair in zip(*columns, strict=True))
+
+
+def begin_of(line: Mapping[str, Any]) -> int:
+    """The beginning of the window of an event, in Unix seconds."""
+    return int(line["published_at"]) // WINDOW_S * WINDOW_S
+
+
+def windows_found(out: Path) -> dict[tuple[int, str], tuple[int, int]]:
+    """What windows say was due and delivered, by beginning and subscriber."""
+    table = windows_of(LocalPlace(out))
+    assert table is not None
+    return {
+        (round(row["begin"].timestamp()), row["subscriber"]): (row["due"], row["delivered"])
+        for row in table.to_pylist()
+    }
+
+
+def windows_wanted(live: Live) -> dict[tuple[int, str], tuple[int, int]]:
+    """The same by the files of subscribers, each event counted once."""
+    got, published = live.folder / "got", live.folder / "published"
+    delivered = {(begin_of(one), one["subscriber"], one["id"]) for one in lines_of(got)}
+    since = {
+        told["subscriber"]: told["since"]
+        for told in (json.loads(file.read_text()) for file in got.glob("*/subscription.json"))
+    }
+    due = {
+        (begin_of(one), name, one["id"])
+        for one in lines_of(published)
+        for name in since
+        if one["values"]["price"] >= live.threshold(name) and one["published_at"] >= since[name]
+    }
+    counts = [Counter(key[:2] for key in keys) for keys in (due, delivered)]
+    return {key: (counts[0][key], counts[1][key]) for key in counts[0] | counts[1]}
+
+
+def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path: Path) -> None:
+    got, published, out, scratch = (
+        tmp_path / name for name in ("got", "published", "out", "scratch")
+    )
+    scratch.mkdir()
+    folders = ("stream", str(got), "--published", str(published), "--out", str(out))
+    command = (*folders, "--window", str(WINDOW_S), "--late", "3600", "--memory", "1g")
+    with six_peers(tmp_path) as live:
+        with live.subscribers():
+            live.settle()
+            began = time.monotonic()
+            with ThreadPoolExecutor(1) as pool:
+                for portion in range(PORTIONS):
+                    events = EVENTS // PORTIONS + (portion < EVENTS % PORTIONS)
+                    published_all = pool.submit(live.publish, events)
+                    if portion < KILLS:
+                        follow_and_kill((*command, "--every", "0.2", "--files", "4"), out, scratch)
+                    published_all.result()
+            delivered_s = time.monotonic() - began
+        done = run_spark_command(*command, "--once", patience_s=PATIENCE_S)
+        assert done.returncode == 0, done.stderr
+
+        assert len(live.prices) == EVENTS
+        lines = list(lines_of(got))
+        probes = {line["id"] for line in lines if line["values"]["symbol"] == PROBE["symbol"]}
+        wanted = live.expected()
+        assert {name: ids - probes for name, ids in ids_of(got).items()} == wanted
+        assert ids_of(published)["record"] - probes == live.prices.keys()
+        assert kept_lines(out) == Counter((line["subscriber"], line["id"]) for line in lines)
+        assert windows_found(out) == windows_wanted(live)
+        told = f"{EVENTS:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"
+        print(
+            f"seed {SEED}: {told}, {len(lines) - len(kept_lines(out)):,} of them written twice; "
+            f"{len(batches_of(LocalPlace(out), DELIVERIES))} batches, killed {KILLS} times; "
+            f"published and delivered in {delivered_s:.0f} s, job included"
+        )
