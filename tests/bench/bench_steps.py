@@ -1,0 +1,169 @@
+"""What a peer's rules take of a gossip round, interpreted and as machine code.
+
+Run it by hand: ``python tests/bench/bench_steps.py [--peers 40] [--rounds 20] [--runs 3]``. Peers
+with the settings of nodes form an overlay on a network in memory, with five subscriptions each to
+ranges of three attributes of stock quotes. One of them, which wants nothing itself, is watched from
+its first record on. What it took is then taken again by two peers that know nothing but that, one
+interpreted and one by machine code; both have to write the same. Figures are milliseconds of
+processor time a round, for each kind of record, in rounds in which the overlay is at rest; medians
+of the runs. Sockets, TLS, frames and signatures are not in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import attrs
+import trio
+import trio.testing
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gossamer.compiled.object_code import LinkedCode
+from gossamer.node.config.delivery import Delivery
+from gossamer.node.config.node import Protocol
+from gossamer.node.discovery.sources import static_peers
+from gossamer.node.peer.batches import machine_code
+from gossamer.node.peer.batches.machine_code import STEPS
+from gossamer.node.peer.batches.steps import linked_step
+from gossamer.node.peer.dependencies import Dependencies
+from gossamer.node.peer.frames.core import Core, Record
+from gossamer.node.transport.base.base import Address
+from gossamer.protocol.kernel.records import KIND
+from gossamer.protocol.peer.record_table.records import TABLE
+from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.sim.bench.benchmarks import machine
+from support.memory_peers import MemoryPeers
+from support.memory_transport import Faults, MemoryNetwork
+from support.quotes import SCHEMA, make_quotes, make_wishes
+
+SEED = 1
+# Until the overlay is at rest.
+FORMING_ROUNDS = 60
+WISHES_EACH = 5
+NAMES = {kind.number: kind.name for kind in TABLE}
+EFFECTS = {kind.number for kind in TABLE if kind.sort is Sort.EFFECT}
+SETTINGS = Protocol().settings_for(len(SCHEMA), Delivery())
+# Keys have 62 bits, of which the highest eight are a peer's number here.
+PEER_BITS = 54
+
+Taken = list[tuple[int, Record]]
+
+
+def key_of(number: int) -> int:
+    return number << PEER_BITS | 1
+
+
+def address_of(key: int) -> Address:
+    return Address("memory", 1000 + (key >> PEER_BITS))
+
+
+class NodePeers(MemoryPeers):
+    """Peers with the settings of nodes, which look for the first one."""
+
+    def _dependencies(self, key: int, writer: Any) -> Dependencies:
+        contacts = [address_of(key_of(0))] if key != key_of(0) else []
+        return attrs.evolve(
+            super()._dependencies(key, writer),
+            settings=SETTINGS,
+            listen=[address_of(key)],
+            sources=lambda _: [static_peers(contacts)],
+        )
+
+
+async def overhear(count: int, rounds: int, folder: Path) -> tuple[int, int, Taken]:
+    """Key of a peer, the round from which on it was at rest, and all records that it took."""
+    wishes = make_wishes(WISHES_EACH * count, make_quotes(2000, SEED), SEED)
+    network = MemoryNetwork(SEED, Faults(latency_s=(0.0005, 0.001)))
+    async with trio.open_nursery() as nursery:
+        crowd = NodePeers(network, folder, nursery, schema=SCHEMA)
+        for number in range(count):
+            await crowd.add(key_of(number))
+        watched, *others = crowd.peers.values()
+        watched._core.restart()
+        taken: Taken = []
+        watched.observe(lambda record: _note(taken, watched._core.now, record))
+        for number, wish in enumerate(wishes):
+            others[number % len(others)].subscribe(wish.expression)
+        await trio.sleep(FORMING_ROUNDS * crowd.round_s)
+        at_rest = watched._core.now + 1
+        await trio.sleep(rounds * crowd.round_s)
+        nursery.cancel_scope.cancel()
+    return watched.key, at_rest, taken
+
+
+def name_of(record: Record) -> str:
+    """Of its kind; samplers declare theirs by themselves."""
+    return NAMES.get(record[KIND], f"SAMPLER {record[KIND]}")
+
+
+def _note(taken: Taken, now: int, record: Record) -> None:
+    if record[KIND] not in EFFECTS:
+        taken.append((now, list(record)))
+
+
+def timed(core: Core, taken: Taken, at_rest: int) -> tuple[dict[str, float], list[list[Record]]]:
+    """Seconds by kind of record from a round on, and what is written."""
+    used: dict[str, float] = defaultdict(float)
+    written = []
+    for core.now, record in taken:
+        given = list(record)
+        begun = process_time()
+        found = core.take(given)
+        if core.now >= at_rest:
+            used[name_of(record)] += process_time() - begun
+        written.append(found)
+    return used, written
+
+
+def compare(key: int, taken: Taken, at_rest: int, code: LinkedCode) -> list[dict[str, float]]:
+    """Milliseconds a round by kind, interpreted and as machine code."""
+    interpreted, linked = Core(SETTINGS, key), Core(SETTINGS, key)
+    linked.take_by(linked_step(linked, code).take)
+    found = [timed(core, taken, at_rest) for core in (interpreted, linked)]
+    if found[0][1] != found[1][1]:
+        sys.exit("the machine code wrote something else than the rules it was made of")
+    rounds = taken[-1][0] + 1 - at_rest
+    return [{kind: 1e3 * s / rounds for kind, s in used.items()} for used, _ in found]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", type=int, default=40, help="at most 255")
+    parser.add_argument("--rounds", type=int, default=20, help="that are measured")
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    if machine_code.load(STEPS) is None and not machine_code.make(STEPS):
+        sys.exit("the machine code could not be made")
+    code = machine_code.load(STEPS)
+    assert code is not None
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    with tempfile.TemporaryDirectory() as folder:
+        key, at_rest, taken = trio.run(
+            overhear, given.peers, given.rounds, Path(folder), clock=clock
+        )
+    runs = [compare(key, taken, at_rest, code) for _ in range(given.runs)]
+    rounds = taken[-1][0] + 1 - at_rest
+    times = Counter(name_of(record) for now, record in taken if now >= at_rest)
+    print(f"{machine()}; load {os.getloadavg()[0]:.1f}; {given.peers} peers, {rounds} rounds")
+    print(f"{'kind':20} {'a round':>8} {'interpreted, ms':>16} {'machine code, ms':>17}")
+    for kind in [*sorted(times, key=lambda kind: -runs[0][0][kind]), ""]:
+        each = [
+            statistics.median(run[form][kind] if kind else sum(run[form].values()) for run in runs)
+            for form in (0, 1)
+        ]
+        often = (times[kind] if kind else times.total()) / rounds
+        print(f"{kind or 'all':20} {often:8.1f} {each[0]:16.3f} {each[1]:17.3f}")
+
+
+if __name__ == "__main__":
+    main()
