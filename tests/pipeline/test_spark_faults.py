@@ -69,8 +69,9 @@ def test_temporary_files_need_room(disk: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 class Stopping:
-    """What a sweep asks of a session when it gives up."""
+    """What a sweep asks of a session when it begins and when it gives up."""
 
+    version = "4.0.0"
     sparkContext = None  # noqa: N815
 
     def interruptAll(self) -> None:  # noqa: N802

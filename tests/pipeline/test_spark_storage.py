@@ -190,8 +190,10 @@ def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signa
     work.mkdir()
     command = ("workload", "vinifera", "--out", str(work / "w"), "--memory", "1g")
     with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or java_of(process))
-        (java,) = java_of(process)
+        # For a moment while it becomes Java its command line is empty.
+        found: list[psutil.Process] = []
+        wait_for(lambda: process.poll() is not None or found.extend(java_of(process)) or found)
+        (java,) = found
         assert sentences(ended(process, number, group=True)) == ["gossamer: interrupted"]
         assert not java.is_running()
     assert below(work) == set()

@@ -206,13 +206,23 @@ def points(number: int, memory_bytes: int = 1) -> SweepPlan:
     return SweepPlan(name="made up", points=tuple(made))
 
 
+class Session:
+    """What a sweep asks of a session when it begins and when it gives up."""
+
+    version = "4.0.0"
+    sparkContext = None  # noqa: N815
+
+    def interruptAll(self) -> None:  # noqa: N802
+        """Spark's name."""
+
+
 def test_lost_workers_are_tried_again_and_failures_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
     options = SweepOptions(at_once=1, retries=2)
-    outcome = run_sweep(None, points(5), tmp_path / "out", options)
+    outcome = run_sweep(Session(), points(5), tmp_path / "out", options)
     assert worker.asked.count("p1") == 3
     assert worker.asked.count("p2") == 1
     assert worker.asked.count("p3") == 3
@@ -224,7 +234,7 @@ def test_lost_workers_are_tried_again_and_failures_told(
     assert str(outcome.folder) == str(tmp_path / "out.unfinished")
     worker.reasons.clear()
     worker.losses.clear()
-    again = run_sweep(None, points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True))
+    again = run_sweep(Session(), points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True))
     assert (again.ran, again.failed) == (2, {})
     assert {path.name for path in (tmp_path / "out" / "runs").iterdir()} == {
         f"p{i}" for i in range(5)
@@ -234,12 +244,6 @@ def test_lost_workers_are_tried_again_and_failures_told(
 def test_a_sweep_that_began_nothing_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Session:
-        sparkContext = None  # noqa: N815
-
-        def interruptAll(self) -> None:  # noqa: N802
-            """Spark's name."""
-
     worker = Worker({}, {"p0": OSError(28, "No space left on device")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
     with pytest.raises(OSError, match="No space left"):
