@@ -89,7 +89,12 @@ def plan(points: int) -> SweepPlan:
 
 def small_results(_session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
     """Results of a point: the summary alone."""
-    summary = {"systems": {"a": {"hit_ratio": 1.0}}, "result_hash": label, "seed": 1}
+    summary = {
+        "systems": {"a": {"hit_ratio": 1.0}},
+        "result_hash": label,
+        "seed": 1,
+        "versions": {},
+    }
     results = shared.own_folder()
     (results / "summary.json").write_text(json.dumps(summary))
     return results
