@@ -74,6 +74,8 @@ class PlainDriver:
         self._buckets: dict[int, list[Entry]] = {}
         self._due: list[int] = []
         self._now: deque[Entry] = deque()
+        # What arrives when all that is sent at this tick does, once there is any.
+        self._ahead: list[Entry] | None = None
         self._most = _MOST_AT_A_TICK + _MOST_A_NODE * conditions.nodes
         self._sent = [0] * conditions.nodes
         self._received = [0] * conditions.nodes
@@ -98,21 +100,18 @@ class PlainDriver:
         if not 0 <= to < len(self._life) or to.__class__ is float:
             most = len(self._life) - 1
             raise ValueError(f"a message to node {to!r}, expected a row from 0 to {most}")
-        if self._in_cycles:
+        if source != to and self._ahead is not None:
+            self._ahead.append((to, source, message))
+        elif self._in_cycles:
             self._now.append((to, source, message))
         elif source == to:
             self._push(self.tick, (to, source, message))
+        elif self._links.ticks is None:
+            self._send_over(source, to, message)
         else:
-            ticks = self._links.ticks
-            if ticks is None:
-                self._send_over(source, to, message)
-            else:
-                due = self.tick + ticks
-                bucket = self._buckets.get(due)
-                if bucket is None:
-                    self._push(due, (to, source, message))
-                else:
-                    bucket.append((to, source, message))
+            due = self.tick + self._links.ticks
+            self._push(due, (to, source, message))
+            self._ahead = self._buckets[due]
 
     def _send_over(self, source: int, to: int, message: Any) -> None:
         """Put a message on its way over links that are not all alike."""
@@ -140,18 +139,15 @@ class PlainDriver:
         if delay < 0:
             raise ValueError(f"a delay of {delay_s!r} s, expected one from 0 s")
         due = self.tick + (delay if delay > least else least)
-        bucket = self._buckets.get(due)
-        if bucket is None:
-            self._push(due, (me, -1 - self._life[me], message))
-        else:
-            bucket.append((me, -1 - self._life[me], message))
+        self._push(due, (me, -1 - self._life[me], message))
 
     def _push(self, due: int, entry: Entry) -> None:
-        if due in self._buckets:
-            self._buckets[due].append(entry)
-        else:
+        bucket = self._buckets.get(due)
+        if bucket is None:
             self._buckets[due] = [entry]
             heapq.heappush(self._due, due)
+        else:
+            bucket.append(entry)
 
     # The run.
 
@@ -198,7 +194,7 @@ class PlainDriver:
         more = conditions.nodes - self.conditions.nodes
         self.alive = np.concatenate([self.alive, np.zeros(more, np.bool_)])
         self.conditions, self._rates = conditions, conditions.rates.tolist() or None
-        self._links = PlainLinks(conditions).grown(self._links)
+        self._links, self._ahead = PlainLinks(conditions).grown(self._links), None
         for counts in (self._life, self._sent, self._received):
             counts.extend([0] * more)
         self._stack.grow(conditions)
@@ -218,8 +214,10 @@ class PlainDriver:
         bucket = self._buckets.get(self.tick)
         if bucket is None:
             return
+        self._ahead = None
         entries = iter(bucket)
-        alive, take = self.alive, self._take
+        # A memoryview reads one element in half the time that an array takes.
+        alive, take = memoryview(self.alive), self._take
         if self._by_sender:
             bucket.sort(key=rank_of)
         if self._links.comes_in:
@@ -231,6 +229,7 @@ class PlainDriver:
                 self._miss(to, sender, message)
         for entry in entries:
             raise self._endless(entry)
+        self._ahead = None
         del self._buckets[self.tick]
         heapq.heappop(self._due)
 
@@ -372,19 +371,14 @@ class PlainDriver:
             self._arm(me, fires.seconds * share, fires, 0)
 
     def _rearm(self, me: int, fires: Fires) -> None:
+        if fires.ticks is not None:
+            self._push(self.tick + fires.ticks, (me, -1 - self._life[me], fires))
+            return
         seconds, jitter = fires.seconds, fires.timer.jitter
         if jitter == 0 and self._rates is None and seconds >= 0:
             # The same delay again and again.
-            if fires.ticks is None:
-                fires.ticks = max(delay_ticks.interpreted(seconds, 1.0), 1)
-            due = self.tick + fires.ticks
-            bucket = self._buckets.get(due)
-            if bucket is not None:
-                bucket.append((me, -1 - self._life[me], fires))
-            else:
-                self._push(due, (me, -1 - self._life[me], fires))
-            return
-        if jitter > 0:
+            fires.ticks = max(delay_ticks.interpreted(seconds, 1.0), 1)
+        elif jitter > 0:
             seconds *= 1.0 + jitter * (2.0 * fires.nodes[me].draw_float() - 1.0)
         self._arm(me, seconds, fires, 1)
 
@@ -476,7 +470,7 @@ class PlainDriver:
             due: [(to, sender, x if i is None else self._fires[i]) for to, sender, i, x in bucket]
             for due, bucket in dynamic["waiting"].items()
         }
-        self._due = sorted(self._buckets)
+        self._due, self._ahead = sorted(self._buckets), None
         for path, arrays in dynamic["samplers"].items():
             self._samplers[path].restore(arrays)
         for kind, (count, size) in dynamic["kinds"].items():
