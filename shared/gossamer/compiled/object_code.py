@@ -23,11 +23,7 @@ Function = Callable[..., int]
 
 
 class LinkedCode:
-    """Functions of object code, callable as long as this lives.
-
-    Attributes:
-        functions: by name; each takes blocks' addresses and numbers, and returns a number.
-    """
+    """Functions of object code, callable as long as this or one of them lives."""
 
     def __init__(
         self, content: bytes, symbols: Mapping[str, str], arguments: Mapping[str, int]
@@ -40,12 +36,20 @@ class LinkedCode:
         if not _is_for_this_machine(content):
             raise ValueError("it is no object code for this machine")
         self._engine = _link(content)
-        self.functions: dict[str, Function] = {}
+        self._functions: dict[str, tuple[int, int]] = {}
         for name, symbol in symbols.items():
             address = self._engine.get_function_address(symbol)
             if not address:
                 raise ValueError(f"the object code has no function {name}")
-            self.functions[name] = _function(address, arguments[name])
+            self._functions[name] = address, arguments[name]
+
+    def function(self, name: str) -> Function:
+        """One of the functions, for one thread: it takes blocks' addresses and numbers.
+
+        What it returns, a number, goes through memory of its own.
+        """
+        address, arguments = self._functions[name]
+        return _function(self, address, arguments)
 
 
 def _is_for_this_machine(content: bytes) -> bool:
@@ -78,7 +82,7 @@ def _link(content: bytes) -> Any:
     return engine
 
 
-def _function(address: int, arguments: int) -> Function:
+def _function(code: LinkedCode, address: int, arguments: int) -> Function:
     result = ctypes.c_int64()
     unused = ctypes.c_void_p()
     out = ctypes.addressof(result)
@@ -91,5 +95,5 @@ def _function(address: int, arguments: int) -> Function:
         entry(out, failure, *given)
         return result.value
 
-    call.__dict__["keeps"] = (result, unused)
+    call.__dict__["keeps"] = (code, result, unused)
     return call

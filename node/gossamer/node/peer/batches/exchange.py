@@ -61,12 +61,11 @@ class LinkedRules:
     """Both rules as machine code.
 
     Args:
-        code: has `scan` and `take`; it is kept, as it frees what they are when it goes.
+        code: has `scan` and `take`.
     """
 
     def __init__(self, core: Core, batch: Batch, code: LinkedCode) -> None:
-        self._code = code
-        self._scan, self._take = code.functions["scan"], code.functions["take"]
+        self._scan, self._take = code.function("scan"), code.function("take")
         self._state, self._batch = core.state.block_address(), batch.block_address()
 
     def scan(self, begin: int, end: int, source: int, most: int, first: int) -> int:

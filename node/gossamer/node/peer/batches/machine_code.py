@@ -16,8 +16,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Final
+from weakref import WeakValueDictionary
 
 import cbor2
 
@@ -39,15 +41,34 @@ LOWEST_PRIORITY: Final = 19
 # Others may not write here.
 OTHERS_WRITE: Final = 0o022
 
+# By part and content, what is linked and in use: the peers of a process share it.
+_linked: Final[WeakValueDictionary[tuple[str, bytes], LinkedCode]] = WeakValueDictionary()
+_linking: Final = Lock()
+
 
 def load(part: str) -> LinkedCode | None:
-    """A part's machine code, linked into this process; None where there is none to be trusted."""
+    """A part's machine code, linked into this process; None where there is none to be trusted.
+
+    It is linked once, for all who use it. May be called by any thread.
+    """
     folder = code_folder()
     if folder is None or not is_ours(folder):
         return None
     content = FolderStore(folder).load(code_name(part))
     if content is None:
         return None
+    key = part, hashlib.sha256(content).digest()
+    with _linking:
+        found = _linked.get(key)
+        if found is None:
+            found = _link(part, content)
+            if found is not None:
+                _linked[key] = found
+    return found
+
+
+def _link(part: str, content: bytes) -> LinkedCode | None:
+    """What is kept of a part, linked; None of what is no such code."""
     try:
         told = cbor2.loads(content)
         return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS[part])

@@ -83,11 +83,9 @@ class BufferedStep:
 
 def linked_step(core: Core, code: LinkedCode) -> BufferedStep:
     """Takes records by machine code, which has `step`."""
-    call, state = code.functions["step"], core.state.block_address()
+    call, state = code.function("step"), core.state.block_address()
 
     def take_one_linked(buffers: StepBuffers, now: int) -> int:
-        # The code is freed with what it came in.
-        assert code.functions
         return call(state, buffers.block_address(), now)
 
     return BufferedStep(core, take_one_linked)

@@ -9,6 +9,7 @@ import cbor2
 import pytest
 import trio
 
+from gossamer.compiled.object_code import LinkedCode
 from gossamer.compiled.store import FolderStore
 from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.monitoring.metrics import Counters
@@ -149,6 +150,22 @@ def test_code_that_others_may_write_is_not_run(
     folder.chmod(0o770)
     assert machine_code.load(EVENTS) is None
     assert linked == [b"code"]
+
+
+def test_peers_of_one_process_share_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Linked(LinkedCode):
+        def __init__(self, content: bytes, *_: object) -> None:
+            self.content = content
+
+    monkeypatch.setattr(machine_code, "LinkedCode", Linked)
+    keep(folder, told(b"code"))
+    first = machine_code.load(EVENTS)
+    assert first is not None
+    assert machine_code.load(EVENTS) is first
+    keep(folder, told(b"other"))
+    other = machine_code.load(EVENTS)
+    assert isinstance(other, Linked)
+    assert other.content == b"other"
 
 
 def test_code_that_is_damaged_is_not_run(folder: Path) -> None:
