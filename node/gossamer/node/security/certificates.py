@@ -209,14 +209,15 @@ def check_time(peer: PeerCertificate, now: float) -> None:
         EarlyCertificateError: it is not valid yet.
         ExpiredCertificateError: it is valid no longer.
     """
+    if peer.not_before <= now < peer.not_after:
+        return
     owner = f"the certificate of peer {key_text(peer.key)}"
     clock = f"this machine's clock says {date_text(now)}"
     if now < peer.not_before:
         begin = date_text(peer.not_before)
         raise EarlyCertificateError(f"{owner} is not valid before {begin}, and {clock}")
-    if now >= peer.not_after:
-        end = date_text(peer.not_after)
-        raise ExpiredCertificateError(f"{owner} expired at {end}, and {clock}")
+    end = date_text(peer.not_after)
+    raise ExpiredCertificateError(f"{owner} expired at {end}, and {clock}")
 
 
 def der_of_pem(pem: bytes, path: object) -> bytes:

@@ -68,21 +68,23 @@ class RateLimits:
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self._left: dict[tuple[int, int], int] = {}
+        self._round = 0
+        # By sender and kind, what was left in the round in which the last came.
+        self._left: dict[tuple[int, int], tuple[int, int]] = {}
 
     def new_round(self) -> None:
         """Everybody has as much more, up to what may be saved."""
-        for (sender, kind), left in self._left.items():
-            most = PER_ROUND[kind]
-            self._left[sender, kind] = min(left + most, SAVED * most)
+        self._round += 1
 
     def allows(self, sender: int, kind: int) -> bool:
         """Whether to take one more record of that kind; one that is not taken is counted."""
         most = PER_ROUND.get(kind)
         if most is None:
             return True
-        left = self._left.get((sender, kind), most)
-        self._left[sender, kind] = max(0, left - 1)
+        left, then = self._left.get((sender, kind), (most, self._round))
+        if then < self._round:
+            left = min(left + most * (self._round - then), SAVED * most)
+        self._left[sender, kind] = max(0, left - 1), self._round
         if left > 0:
             return True
         self._counters.drop("flood")
