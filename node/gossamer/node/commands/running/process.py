@@ -12,6 +12,7 @@ import trio
 
 from gossamer.client.address import LocalAddress
 from gossamer.node.commands.running.reloading import Reloaded, compare
+from gossamer.node.commands.running.spare_memory import give_back_spare_memory
 from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals, has_terminal
 from gossamer.node.config.node import Logging, NodeConfig
 from gossamer.node.errors import NodeError
@@ -58,6 +59,7 @@ class NodeProcess:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self._watch_signals)
                 nursery.start_soon(self._flush_logs)
+                nursery.start_soon(give_back_spare_memory)
                 async with AsyncExitStack() as stack:
                     await self._work(stack, nursery)
                     self._stopping = trio.Event()
