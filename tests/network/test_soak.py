@@ -43,9 +43,10 @@ LOOK_S = 5.0 if IS_LONG else 1.5
 # Between two events of each peer, about.
 PAUSE_S = 3.0
 REPEAT_S, EVENT_LINES = 10.0, 50
-# The tables of events fill within the warm-up; as they are by default they do within hours. No peer
-# is away for longer than events are kept.
-MEMORY, RETENTION_S = 1024, 60.0
+# The tables of events, the largest of which has twice as many, fill within the warm-up of a long
+# soak; as they are by default they do within hours. No peer is away for longer than events are kept,
+# and a minute has fewer.
+MEMORY, RETENTION_S = 512, 60.0
 # Connections that may be there more than before: one to each other peer, for links change.
 LINKS = PEERS - 1
 SETTINGS: dict[str, object] = {
