@@ -14,7 +14,7 @@ import trio
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.local.client import ReceivedEvent, open_client
-from gossamer.node.local.ordered import PATIENCE_S, Ordered
+from gossamer.node.local.serving.ordered import PATIENCE_S, Ordered
 from gossamer.node.peer.peer import Event, Peer
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork

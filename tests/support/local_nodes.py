@@ -16,8 +16,8 @@ from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
-from gossamer.node.local.server import LocalServer, open_local_server
 from gossamer.node.local.services import LocalCounts, Services
+from gossamer.node.local.serving.server import LocalServer, open_local_server
 from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.store import StoreLimits
 from support.loopback_peer import LoopbackPeer

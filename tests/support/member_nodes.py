@@ -20,8 +20,8 @@ from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import History, open_history
-from gossamer.node.local.server import open_local_server
 from gossamer.node.local.services import Services
+from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.peer.peer import Peer
 from support.clusters import MadeCluster
 from support.local_nodes import no_cluster

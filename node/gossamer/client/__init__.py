@@ -5,6 +5,7 @@
 - `requests`: what replies to requests of others
 - `results`, `errors`: what they give and raise
 - `session`, `links`, `link`: one client over many connections, one after another, and each of these
+- `publisher`, `node_requests`: what a session publishes, and what it asks of the node itself
 - `frames`, `values`, `address`: the local socket's protocol, and where the socket is
 
 It is light to import: nothing of the protocol layer or of the node is, and what is offered here is

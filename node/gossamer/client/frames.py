@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import cbor2
 
-from gossamer.client.errors import RefusedByNodeError
+from gossamer.client.errors import RefusedByNodeError, UnusablePayloadError
+from gossamer.client.results import UNKNOWN_TYPE, LastMark, Payload, PayloadLike
 
 VERSION: Final = 2
 # Events of one `publish_many`: with all attributes each, their values are within `FRAME_ITEMS`.
@@ -87,3 +88,33 @@ class FrameReader:
     def __iter__(self) -> Iterator[Frame]:
         while (frame := self.next_frame()) is not None:
             yield frame
+
+
+def payload_fields(payload: PayloadLike | None) -> dict[str, object]:
+    """What a request says of a payload; the node refuses a content type that is none.
+
+    Raises:
+        UnusablePayloadError: it cannot travel.
+    """
+    if payload is None:
+        return {}
+    if not isinstance(payload.data, bytes):
+        raise UnusablePayloadError(f"of type {type(payload.data).__name__}")
+    if len(payload.data) > PAYLOAD_BYTES:
+        raise UnusablePayloadError(f"of {len(payload.data)} bytes")
+    return {"payload": payload.data, "content_type": payload.content_type}
+
+
+def last_fields(last: LastMark | None) -> dict[str, object]:
+    """What a request says of an event that is the last of a value."""
+    if last is None:
+        return {}
+    lasts = {"lasts": last.lasts_s} if last.lasts_s else {}
+    return {"last": last.attribute, "deleted": last.deleted, **lasts}
+
+
+def payload_of(frame: Frame) -> Payload | None:
+    """The payload that an event or a reply has."""
+    if "payload" not in frame:
+        return None
+    return Payload(frame["payload"], frame.get("content_type", UNKNOWN_TYPE))

@@ -10,38 +10,22 @@ What was being published then is reported (`PublicationUncertainError`) and not 
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.abc
 
 from gossamer.client.address import LocalAddress
-from gossamer.client.errors import (
-    NoReplyError,
-    RefusedByNodeError,
-    TransportBroken,
-    UnacknowledgedError,
-    UnusablePayloadError,
-    unwrapped,
-)
-from gossamer.client.frames import BROKER, NEW, PAYLOAD_BYTES, PEER, Frame
+from gossamer.client.errors import RefusedByNodeError, TransportBroken, unwrapped
+from gossamer.client.frames import NEW, PEER, Frame, payload_of
 from gossamer.client.link import Farewell, Introduction, Link, Resume
 from gossamer.client.links import Links
-from gossamer.client.results import (
-    UNKNOWN_TYPE,
-    LastMark,
-    Outcome,
-    Payload,
-    PayloadLike,
-    ReceivedEvent,
-    Reply,
-    outcome_of,
-)
+from gossamer.client.publisher import Publisher
+from gossamer.client.results import ReceivedEvent
 from gossamer.client.values import Values
 
 T = TypeVar("T")
@@ -53,22 +37,17 @@ EVENTS_AHEAD: Final = 1024
 # Events remembered by id, for nodes that lost their history and for clients without a name.
 REMEMBERED: Final = 4096
 
-# What a node that is about to stop answers to what it will not publish.
-_STOPPED: Final = "PeerStopped"
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
-class Session(Generic[ValuesT]):
+class Session(Publisher[ValuesT]):
     """A client of a node; `running` keeps it connected.
 
     Attributes:
+        role, values, alone: see `NodeRequests` and `Publisher`.
         peer: permanent key of the node's peer, as text.
-        role: what the node is, `PEER` or `BROKER` of `gossamer.client.frames`.
-        values: how the values of events travel.
         history: id of the node's history; "" for clients without a name.
         events: what the subscriptions bring, none of it twice; ends with the last connection.
-        alone: how many events were acknowledged so far while the node knew other nodes and reached
-            none, so that it alone holds them.
     """
 
     def __init__(
@@ -94,12 +73,10 @@ class Session(Generic[ValuesT]):
             on_change: told why the connection was lost, and `CONNECTED` once there is another and
                 the subscriptions are in force again; without it that is logged.
         """
-        self.peer, self.role, self.history = "", PEER, ""
-        self.values = values
-        self.alone = 0
+        super().__init__(Links(folder, find, who, self, patience_s, on_change), values)
+        self.peer, self.history = "", ""
         self._send, self.events = anyio.create_memory_object_stream[ReceivedEvent](0)
         self._take, self._taken = anyio.create_memory_object_stream[ReceivedEvent](EVENTS_AHEAD)
-        self._links = Links(folder, find, who, self, patience_s, on_change)
         self._resume = resume
         # What is asked for again over the next connection, by the names that the client gave.
         self._advertisements: dict[str, str] = {}
@@ -230,151 +207,6 @@ class Session(Generic[ValuesT]):
             if not self._links.reconnects:
                 raise
 
-    async def publish(
-        self,
-        values: Mapping[str, object],
-        *,
-        payload: PayloadLike | None = None,
-        last: LastMark | None = None,
-    ) -> str:
-        """Publish an event; return its id once it is acknowledged: others hold it.
-
-        At a peer it may carry a ``payload`` beside its values, and be the ``last`` of a value.
-
-        Raises:
-            UnacknowledgedError: nobody acknowledged it in time; it may reach all, some or none.
-            PublicationUncertainError: the connection ended before it was known; the same.
-            NodeError, ContentError: values or payload cannot travel, or do not fit; it was not
-                published.
-            RefusedByNodeError: the node does not publish it.
-        """
-        fields: dict[str, object] = {"values": self.values.to_wire(values)}
-        fields |= _payload_fields(payload) | _last_fields(last)
-        if last is not None:
-            self._check_peer("last values")
-        answer = await self._publish("publish", 1, **fields)
-        if answer["type"] == "unacknowledged":
-            raise UnacknowledgedError(answer["ids"], answer["published"], answer["reason"])
-        return str(answer["result"])
-
-    async def request(
-        self,
-        values: Mapping[str, object],
-        *,
-        payload: PayloadLike | None = None,
-        timeout_s: float,
-        replies: int,
-    ) -> list[Reply]:
-        """Publish a request; return the first ``replies`` to it, or those that came in time.
-
-        Raises:
-            NoReplyError: none came in time.
-            NodeError: as of `publish`; it is not known then whether anybody got the request.
-        """
-        self._check_peer("requests")
-        fields: dict[str, object] = {"values": self.values.to_wire(values)}
-        fields |= _payload_fields(payload) | {"timeout": timeout_s, "replies": replies}
-        answer = await self._publish("request", 1, **fields)
-        if answer["type"] == "unacknowledged":
-            raise UnacknowledgedError(answer["ids"], answer["published"], answer["reason"])
-        if not answer["replies"]:
-            raise NoReplyError(answer["result"], timeout_s)
-        return [
-            Reply(one["replier"], _payload_of(one) or Payload(b""), one["failed"])
-            for one in answer["replies"]
-        ]
-
-    async def reply(self, request: str, payload: PayloadLike, *, failed: bool = False) -> None:
-        """Reply to the request of that token; return once the requester's node has the reply.
-
-        Raises:
-            RefusedByNodeError: nobody waits for it any more, or that node cannot be reached.
-            TransportBroken: the connection ended before it was known whether it arrived.
-        """
-        self._check_peer("requests")
-        fields = _payload_fields(payload) | {"request": request, "failed": failed}
-        await self._links.ask(lambda link: link.request("reply", **fields), repeat=False)
-
-    async def publish_many(self, events: Sequence[Mapping[str, object]]) -> list[str]:
-        """Publish at most `frames.MAX_EVENTS` events; return their ids once all are acknowledged.
-
-        Raises:
-            UnacknowledgedError: some were not, in time.
-            PublicationUncertainError: the connection ended before it was known.
-            NodeError, ContentError: those of one cannot travel, or do not fit; none was published.
-            RefusedByNodeError: the node could not publish all of them; `publish_each` tells which.
-        """
-        outcomes = await self._publish_checked([self.values.to_wire(one) for one in events])
-        published = [one.id for one in outcomes if one.id]
-        for one in outcomes:
-            if isinstance(one.error, RefusedByNodeError):
-                count = f"({len(published)} of {len(outcomes)} published)"
-                raise RefusedByNodeError(one.error.cause, f"{one.error.reason} {count}")
-        unacknowledged = [one for one in outcomes if one.error is not None]
-        if unacknowledged:
-            ids = [one.id for one in unacknowledged]
-            raise UnacknowledgedError(ids, len(published), str(unacknowledged[0].error))
-        return published
-
-    async def publish_each(self, events: Sequence[Mapping[str, object]]) -> list[Outcome]:
-        """Publish what can be published of at most `frames.MAX_EVENTS` events.
-
-        Returns what became of each, in their order, once that is known of all.
-
-        Raises:
-            PublicationUncertainError: the connection ended before that.
-            RefusedByNodeError: the node refused the request as a whole; none was published.
-        """
-        outcomes: list[Outcome | None] = []
-        checked = []
-        for values in events:
-            try:
-                checked.append(self.values.to_wire(values))
-            except self.values.errors as error:
-                outcomes.append(Outcome("", error))
-            else:
-                outcomes.append(None)
-        sent = iter(await self._publish_checked(checked))
-        return [next(sent) if one is None else one for one in outcomes]
-
-    async def status(self) -> dict[str, Any]:
-        """What the node says of itself."""
-        return await self._json("status")
-
-    async def snapshot(self) -> dict[str, Any]:
-        """The overlay as the peer sees it; see `gossamer.node.page.snapshot`."""
-        return await self._json("snapshot")
-
-    async def members(self) -> dict[str, Any]:
-        """The members of the cluster that the node has met, and what happened to them."""
-        return await self._json("members")
-
-    async def cluster(self) -> dict[str, Any]:
-        """The members of the cluster, and what those of them say of themselves who answer now."""
-        return await self._json("cluster")
-
-    async def tables(self) -> dict[str, Any]:
-        """The tables of a broker; see `gossamer.node.broker.contract.tables`.
-
-        Raises:
-            RefusedByNodeError: the node is none.
-        """
-        self._check_role("tables")
-        return await self._json("tables")
-
-    async def trace(self, event: str) -> list[dict[str, Any]]:
-        """The brokers that a publication passed, as far as they remember it.
-
-        Raises:
-            RefusedByNodeError: the node is no broker, or does not remember it.
-        """
-        self._check_role("routes")
-        return list(json.loads((await self._request("trace", id=event))["result"]))
-
-    async def metrics(self) -> str:
-        """The metrics in Prometheus' text format."""
-        return str((await self._request("metrics"))["result"])
-
     @asynccontextmanager
     async def running(self: SessionT) -> AsyncIterator[SessionT]:
         """Stay connected; give the session once it is, and end it afterwards.
@@ -402,27 +234,7 @@ class Session(Generic[ValuesT]):
             with self._take:
                 await self._links.run(task_status=task_status)
 
-    async def reload(self) -> dict[str, Any]:
-        """Have the node read its configuration anew: `changed` is in force, `restart` is not.
-
-        Raises:
-            RefusedByNodeError: it cannot be used; the node goes on as before.
-        """
-        return await self._json("reload")
-
-    async def shutdown(self) -> None:
-        """Stop the node."""
-        await self._links.ask(lambda link: link.request("shutdown"), repeat=False)
-
     # Requests, over whichever connection there is
-
-    async def _json(self, kind: str) -> dict[str, Any]:
-        result: dict[str, Any] = json.loads((await self._request(kind))["result"])
-        return result
-
-    async def _request(self, kind: str, **fields: object) -> Frame:
-        """A request that does no harm when it is made twice."""
-        return await self._links.ask(lambda link: link.request(kind, **fields), repeat=True)
 
     async def _take_back(self, kind: str, key: str, kept: dict[str, T]) -> None:
         """End what the client calls ``key``; it may be gone already with an earlier connection."""
@@ -438,27 +250,6 @@ class Session(Generic[ValuesT]):
             kept.pop(key, None)
 
         await self._links.ask(ask, repeat=True)
-
-    async def _publish_checked(self, events: list[dict[str, object]]) -> list[Outcome]:
-        answer = await self._publish("publish_many", len(events), events=events)
-        if answer["type"] == "published":
-            return [Outcome(event) for event in answer["ids"]]
-        found = zip(answer["ids"], answer["causes"], answer["reasons"], strict=True)
-        return [outcome_of(*one) for one in found]
-
-    async def _publish(self, kind: str, count: int, **fields: object) -> Frame:
-        """A request that publishes, made again only where it is known that nothing came of it."""
-        while True:
-            try:
-                answer = await self._links.ask(
-                    lambda link: link.publish(kind, count, **fields), repeat=False
-                )
-                self.alone += answer.get("alone", 0)
-                return answer
-            except RefusedByNodeError as error:
-                if error.cause != _STOPPED or not self._links.reconnects:
-                    raise
-            await self._links.until_another(self._links.link)
 
     # What the connections ask of it
 
@@ -486,16 +277,6 @@ class Session(Generic[ValuesT]):
             self._resume = Resume(self.history, 0)
             self._handed_on = 0
 
-    def _check_role(self, what: str) -> None:
-        if self.role != BROKER:
-            reason = f"the node is a peer and has no {what}, expected a broker (node.role)"
-            raise RefusedByNodeError("role", reason)
-
-    def _check_peer(self, what: str) -> None:
-        if self.role == BROKER:
-            reason = f"the node is a broker and has no {what}, expected a peer (node.role)"
-            raise RefusedByNodeError("role", reason)
-
     async def take_event(self, frame: Frame) -> None:
         if self._is_known(frame["id"], frame["position"]):
             if frame["id"] in self._settled:
@@ -509,7 +290,7 @@ class Session(Generic[ValuesT]):
             tuple(frame["subscriptions"]),
             frame["position"],
             self.history,
-            _payload_of(frame),
+            payload_of(frame),
             frame.get("request", ""),
             frame.get("timeout", 0.0),
             frame.get("late", False),
@@ -536,28 +317,3 @@ class Session(Generic[ValuesT]):
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
         return False
-
-
-def _payload_fields(payload: PayloadLike | None) -> dict[str, object]:
-    """What a request says of a payload; the node refuses a content type that is none."""
-    if payload is None:
-        return {}
-    if not isinstance(payload.data, bytes):
-        raise UnusablePayloadError(f"of type {type(payload.data).__name__}")
-    if len(payload.data) > PAYLOAD_BYTES:
-        raise UnusablePayloadError(f"of {len(payload.data)} bytes")
-    return {"payload": payload.data, "content_type": payload.content_type}
-
-
-def _last_fields(last: LastMark | None) -> dict[str, object]:
-    """What a request says of an event that is the last of a value."""
-    if last is None:
-        return {}
-    lasts = {"lasts": last.lasts_s} if last.lasts_s else {}
-    return {"last": last.attribute, "deleted": last.deleted, **lasts}
-
-
-def _payload_of(frame: Frame) -> Payload | None:
-    if "payload" not in frame:
-        return None
-    return Payload(frame["payload"], frame.get("content_type", UNKNOWN_TYPE))

@@ -13,7 +13,7 @@ from gossamer.node.broker.session import BrokerServices, BrokerSession
 from gossamer.node.errors import ClientRequestError, PeerRefused
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.frames import BROKER, BROKER_FRAMES, admitted_end, schema_to_wire
-from gossamer.node.local.server import LocalService
+from gossamer.node.local.serving.server import LocalService
 from gossamer.node.transport.base.base import Cause
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.schema import Frame

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gossamer.command.paths import local_path
-from gossamer.node.cli.node import SETTINGS, FolderOption
+from gossamer.node.cli.options import SETTINGS, FolderOption
 
 advertise_app = typer.Typer(**SETTINGS)
 unsub_app = typer.Typer(**SETTINGS)

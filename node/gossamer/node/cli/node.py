@@ -1,60 +1,37 @@
-"""The subcommands `gossamer node`, `sub`, `pub` and `top`: they read arguments, and no more.
+"""The subcommands `gossamer node` and `top`: they read arguments, and no more.
 
 The work is done in `gossamer.node.commands`, imported inside the commands, so that each loads only
-what it needs.
+what it needs. Installations find `sub` and `pub` here as well.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from gossamer.command.paths import local_path
+from gossamer.node.cli.options import SETTINGS, Folder, FolderOption
+from gossamer.node.cli.publishing import pub_app
 from gossamer.node.cli.schema import app as schema_app
 from gossamer.node.cli.starting import EDGE, NEIGHBOUR, list_changes, run_options, run_peers
+from gossamer.node.cli.subscribing import sub_app
 from gossamer.node.config.families import family_names
 
-SETTINGS: Final[dict[str, Any]] = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-}
+__all__ = ["app", "pub_app", "sub_app", "top_app"]
 
 # Subcommands of `gossamer node` that other packages bring along.
 COMMAND_GROUP: Final = "gossamer.node.commands"
-# Exit code of `pub` where this peer alone holds what was published.
-HELD_ALONE: Final = 3
 
 app = typer.Typer(help="Run peers that find each other.", no_args_is_help=True, **SETTINGS)
 app.add_typer(schema_app, name="schema")
-sub_app = typer.Typer(**SETTINGS)
-pub_app = typer.Typer(**SETTINGS)
 top_app = typer.Typer(**SETTINGS)
 
 NewFolder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder to be made.", parser=local_path)
-]
-Folder = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[FOLDER]",
-        help="The peer's folder; the current one if none.",
-        parser=local_path,
-    ),
-]
-FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        "-f",
-        metavar="FOLDER",
-        help="The peer's folder; the current one if none.",
-        parser=local_path,
-    ),
 ]
 Changes = Annotated[
     list[str] | None,
@@ -341,195 +318,6 @@ def stop(folder: Folder = None) -> None:
     end(folder)
 
 
-@sub_app.command()
-def sub(
-    expressions: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EXPR...",
-            help="""Such as 'symbol == "IBM" and price > 80'; of several, one has to match.""",
-        ),
-    ] = None,
-    folder: FolderOption = None,
-    name: Annotated[
-        str | None,
-        typer.Option(help="The node keeps what is not printed under this name, and over restarts."),
-    ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
-    retained: Annotated[
-        bool, typer.Option("--retained", help="Begin a new name with what the node has kept.")
-    ] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Have the node forget the name, and end.")
-    ] = False,
-    label: Annotated[str, typer.Option(help="What the name calls this subscription.")] = "sub",
-    group: Annotated[
-        str | None,
-        typer.Option(help="Each event goes to one of all that print for this group, at any peer."),
-    ] = None,
-    ahead: Annotated[
-        int, typer.Option(min=1, max=256, help="Of a group: events taken before any is printed.")
-    ] = 1,
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Print the events of each publisher in its order.")
-    ] = False,
-    last: Annotated[
-        bool, typer.Option("--last", help="Begin with the last values (pub --retained-last).")
-    ] = False,
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            parser=local_path, help="Write files of JSON lines here, for 'gossamer spark stream'."
-        ),
-    ] = None,
-    subscriber: Annotated[
-        str | None, typer.Option("--as", help="Of --into: this subscriber (default: the peer).")
-    ] = None,
-    rotate_s: Annotated[
-        float, typer.Option(min=0.1, help="Of --into: seconds after which a file is finished.")
-    ] = 10.0,
-    rotate_events: Annotated[
-        int, typer.Option(min=1, help="Of --into: events after which a file is finished.")
-    ] = 100_000,
-) -> None:
-    """Print the events that match, one line of JSON each."""
-    from gossamer.client.client import one_of
-    from gossamer.node.commands.clients import subscribing
-    from gossamer.node.commands.signals import ended_as_by_interrupt
-
-    if group is not None and (name is not None or retained or ordered):
-        raise typer.BadParameter("expected no --name, --retained or --ordered with --group")
-    if last and (group is not None or name is not None or ordered):
-        raise typer.BadParameter("expected no --name, --group or --ordered with --last")
-    if forget and group is not None and expressions:
-        subscribing.leave_group(folder, group, one_of(expressions))
-        return
-    if forget:
-        if name is None or expressions:
-            raise typer.BadParameter(
-                "expected --name and no expression with --forget, or --group and its own"
-            )
-        subscribing.forget(folder, name)
-        return
-    if not expressions or not all(map(str.strip, expressions)):
-        raise typer.BadParameter("expected an expression, such as 'price > 80'")
-    wanted = subscribing.Wanted(
-        expression=one_of(expressions),
-        name=name,
-        count=count,
-        retained=retained,
-        label=label,
-        group=group,
-        ahead=ahead,
-        ordered=ordered,
-        last=last,
-    )
-    with ended_as_by_interrupt():
-        if into is None:
-            subscribing.subscribe(folder, wanted)
-            return
-        files = subscribing.Files(
-            folder=into, subscriber=subscriber, every_s=rotate_s, most=rotate_events
-        )
-        subscribing.subscribe_into(folder, wanted, files)
-
-
-@pub_app.command()
-def pub(
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ATTRIBUTE=VALUE]...", help="Such as symbol=IBM price=80.5."),
-    ] = None,
-    folder: FolderOption = None,
-    jsonl: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Publish every line of JSON; - is stdin.")
-    ] = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="WORKLOAD",
-            help="Publish the events of a workload of 'gossamer spark'.",
-            parser=local_path,
-        ),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="ATTRIBUTE[=COLUMN]",
-            help="With --from: what is published of a row (default: all).",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="At a broker: the client whose advertisements allow it.")
-    ] = None,
-    payload: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Bytes that the event carries; - is stdin.")
-    ] = None,
-    content_type: Annotated[
-        str, typer.Option(metavar="TYPE", help="What these are, such as image/png.")
-    ] = "application/octet-stream",
-    retained_last: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ATTRIBUTE", help="Keep it for newcomers as the last of its value of this."
-        ),
-    ] = None,
-    lasts: Annotated[
-        float | None,
-        typer.Option(min=0.001, max=1e9, help="Seconds for which it is kept; for good if none."),
-    ] = None,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Keep none of that value any more.")
-    ] = False,
-) -> None:
-    """Publish an event, every line of a file, or a workload, and wait until peers hold it.
-
-    Prints the id, of every line its number and id. Exit code 1 says that some were not
-    acknowledged, and may be lost; 2 that there were lines that are no events, and not published;
-    3 that all were acknowledged, but some by this peer alone: it knows others, and reaches none.
-    """
-    from gossamer.client.results import LastMark
-    from gossamer.node.commands.clients import publishing
-    from gossamer.node.commands.signals import ended_as_by_interrupt
-    from gossamer.node.errors import PublicationUncertainError, UnacknowledgedError
-
-    if (jsonl is not None) + (workload is not None) + bool(values) != 1:
-        raise typer.BadParameter("expected one of values such as price=80.5, --jsonl and --from")
-    if not values and (payload is not None or retained_last is not None):
-        raise typer.BadParameter(
-            "expected no --payload and no --retained-last with --jsonl or --from"
-        )
-    if retained_last is None and (lasts is not None or delete):
-        raise typer.BadParameter("expected --retained-last with --lasts and --delete")
-    if columns and workload is None:
-        raise typer.BadParameter("expected no --column without --from")
-    if not values:
-        with ended_as_by_interrupt():
-            if workload is not None:
-                code, alone = publishing.publish_table(folder, workload, columns or (), name)
-            else:
-                code, alone = publishing.publish_lines(folder, jsonl or "", name)
-        if alone:
-            left = _held_alone(alone)
-            raise left if code == 0 else typer.Exit(code)
-        raise typer.Exit(code)
-    try:
-        with ended_as_by_interrupt():
-            bytes_ = None if payload is None else publishing.read_payload(payload, content_type)
-            mark = None
-            if retained_last is not None:
-                mark = LastMark(retained_last, lasts or 0.0, delete)
-            id_, held_alone = publishing.publish_one(folder, values or (), name, bytes_, mark)
-        print(id_)
-        if held_alone:
-            raise _held_alone(1)
-    except (PublicationUncertainError, UnacknowledgedError) as error:
-        print(f"gossamer: {error}", file=sys.stderr)
-        raise typer.Exit(publishing.EXIT_UNACKNOWLEDGED) from None
-
-
 @top_app.command()
 def top(
     folder: Folder = None,
@@ -546,14 +334,6 @@ def top(
 
     with ended_as_by_interrupt():
         watch(folder, interval, once=once, as_json=json, cluster=cluster)
-
-
-def _held_alone(events: int) -> typer.Exit:
-    """Say that nobody else holds what was published."""
-    from gossamer.node.peer.membership.status import ALONE
-
-    print(f"gossamer: events acknowledged by this peer alone: {events}; {ALONE}", file=sys.stderr)
-    return typer.Exit(HELD_ALONE)
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.node.cli.node import SETTINGS, FolderOption
+from gossamer.node.cli.options import SETTINGS, FolderOption
 
 request_app = typer.Typer(**SETTINGS)
 reply_app = typer.Typer(**SETTINGS)

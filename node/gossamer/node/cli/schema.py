@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gossamer.command.paths import local_path
+from gossamer.node.cli.options import FolderOption
 
 app = typer.Typer(help="Show what events are made of, and change it where the cluster was made.")
 
-FolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        "-f",
-        metavar="FOLDER",
-        help="The peer's folder; the current one if none.",
-        parser=local_path,
-    ),
-]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the attribute.")]
 Fields = Annotated[
     list[str] | None,

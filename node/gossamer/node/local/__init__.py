@@ -6,7 +6,7 @@
 - `replies`: requests, and replies to them
 - `groups`: queue groups, of which one worker gets each event
 - `history`: events kept for clients that are away
-- `services`, `outlets`, `session`, `server`: the node's side
+- `services`, `requests`, `durable`: what the node's side is made of; `serving`: that side
 - `client`, `follower`: the application's side; a follower reconnects
 
 Frames are those of `gossamer.node.transport.base.frames`. A connection begins with `attach`; what

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
 
-from gossamer.node.discovery.sources import DiscoveredPeer
+from gossamer.node.discovery.sources import STATIC, DiscoveredPeer, Source, discover
 from gossamer.node.errors import PeerUnreachable, TransportBroken, TransportClosed
+from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.runtime import Runtime
@@ -100,6 +101,18 @@ class Bootstrap:
                 return
         self._changed.set()
 
+    def look_for(self, addresses: Sequence[tuple[str, int]]) -> None:
+        """There may be peers at these addresses."""
+        for address in addresses:
+            self.add(DiscoveredPeer(None, (address,), STATIC))
+
+    async def search(self, sources: Sequence[Source], own_key: int) -> None:
+        """Add whom ``sources`` find, but not this peer itself, until cancelled."""
+        async with discover(sources, _note_failed_source) as stream:
+            async for found in stream:
+                if found.key != own_key:
+                    self.add(found)
+
     async def run(self) -> None:
         """Join, and stay joined, until cancelled."""
         rounds: float = FIRST_ROUNDS
@@ -118,6 +131,17 @@ class Bootstrap:
                 between = FIRST_CALL_ROUNDS if self._out_of_sight(new=True) else CALL_ROUNDS
                 await trio.sleep(between * self._round_s * self._draws.uniform(0.5, 1.0))
                 await self._call_somebody_out_of_sight()
+
+    async def wait_until_settled(self) -> None:
+        """Wait for an acknowledgement, or until there is nobody to get one from."""
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for(event: trio.Event) -> None:
+                await event.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(wait_for, self._runtime.heard_back)
+            nursery.start_soon(wait_for, self.nobody_left)
 
     def on_greeting(self, key: int) -> None:
         """A connected peer has introduced itself, and can be joined through."""
@@ -190,3 +214,7 @@ class Bootstrap:
         if address in self._anonymous:
             self._anonymous[address] = key
         return key
+
+
+def _note_failed_source(name: str, error: Exception) -> None:
+    log.warning("a source of peers failed", source=name, cause=str(error))

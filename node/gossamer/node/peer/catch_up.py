@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.runtime import Runtime
 
 # Rounds until a peer that starts has its place and its subscriptions are known, and until parts of
@@ -57,6 +58,21 @@ class CatchUp:
     def was_stopped(self, seconds: float) -> None:
         """The peer did not run for so long."""
         self._catch_up(trio.current_time() - max(0.0, seconds), ROUNDS_TO_START)
+
+    def was_away(self, away_s: float, kept_s: float) -> None:
+        """The peer did not run for ``away_s``, infinite if nobody knows how long that was.
+
+        Events are asked for as far back as they are kept, for ``kept_s``.
+        """
+        if math.isinf(away_s):
+            log.warning("the clock was set back: events are asked for as far back as they are kept")
+        elif away_s > kept_s:
+            log.warning(
+                "away for longer than events are kept: older ones are missed",
+                away_s=f"{away_s:.0f}",
+                kept_s=f"{kept_s:.0f}",
+            )
+        self.was_stopped(min(away_s, kept_s))
 
     def was_paused(self, seconds: float) -> None:
         """The process, or its machine, was paused for so long."""

@@ -31,7 +31,7 @@ from gossamer.node.peer.frames.wire import (
     SCHEMA_FRAMES,
     Wire,
 )
-from gossamer.node.peer.gossip_timer import GossipTimer
+from gossamer.node.peer.load.gossip_timer import GossipTimer
 from gossamer.node.peer.load.inbox import Inbox
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.rate_limits import RateLimits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,9 +11,11 @@ import attrs
 import trio
 
 from gossamer.node.errors import SubscriptionInUse
+from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import Box
 from gossamer.node.peer.frames.events import Event
+from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.protocol.content.expressions.expression import Expression
 from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.schema import Schema
@@ -219,6 +221,17 @@ class Subscribers:
         if boxes not in covers:
             self._tell()
         return made
+
+    def recall(self, kept: Iterable[StoredSubscription]) -> None:
+        """Restore what applications with names wanted before this peer was started."""
+        for stored in kept:
+            try:
+                self.restore(stored.expression, stored.client)
+            except (ExpressionError, CapacityError) as error:
+                # The schema or the settings have changed since.
+                log.warning(
+                    "a kept subscription is of no use", name=stored.client, cause=str(error)
+                )
 
     def remove(self, expression: str, name: str) -> bool:
         """Want this no more for a named application; return whether it was wanted."""

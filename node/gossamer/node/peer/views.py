@@ -1,4 +1,4 @@
-"""What a peer shows of itself: the page's snapshot and the gauges of Prometheus."""
+"""What a peer shows of itself: the page's snapshot, Prometheus' gauges, its report to members."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.monitoring.cluster import SECTORS, Report
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core
+from gossamer.node.peer.frames.wire import MAX_TROUBLE, MAX_TROUBLES
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.status import Standing
@@ -23,6 +25,7 @@ from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
+from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
     FAILURES_FORGOTTEN,
@@ -35,6 +38,7 @@ from gossamer.protocol.peer.state.state import (
     REPEATED,
 )
 
+_SECTOR_BITS: Final = RING_BITS - (SECTORS.bit_length() - 1)
 _RING, _SMALL_WORLD, _FRIEND, _FINGER, _HOST, _GUEST, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
 # Seconds after which it is logged again that a table is too small.
@@ -295,3 +299,26 @@ class PeerViews:
             sent_per_s=self._rate(f"to {entry.key}", stats.frames_out),
             queued_bytes=connection.queued_bytes,
         )
+
+
+def report_of(views: PeerViews, core: Core) -> Report:
+    """The report of a peer as of now: what its page shows, without what it knows of others."""
+    return Report(
+        figures=views.figures(),
+        wanted=wanted_sectors(core),
+        troubles=[one[:MAX_TROUBLE] for one in views.standing.troubles()][:MAX_TROUBLES],
+    )
+
+
+def wanted_sectors(core: Core) -> list[int]:
+    """For each sector of the ring, how many subscriptions want events that lie there."""
+    found = [0] * SECTORS
+    for arcs in core.wanted_arcs():
+        sectors = {
+            sector
+            for low, high in arcs
+            for sector in range(low >> _SECTOR_BITS, (high >> _SECTOR_BITS) + 1)
+        }
+        for sector in sectors:
+            found[sector] += 1
+    return found

@@ -7,7 +7,8 @@ Read in this order; each needs only those before it:
 - `streams`: non-blocking byte streams, TLS, graceful close, several addresses dialled at once
 - `queues`: frames that wait to be written
 - `handshake`: the hello that both ends exchange before anything else
-- `connection`: one admitted peer over one byte stream; `tcp`: connections over TCP with TLS
+- `connection`: one admitted peer over one byte stream, `keep_alive`: whether it is still there
+- `tcp`: connections over TCP with TLS
 - `links`: at most one connection to each peer, dialled when there is need
 
 The caller brings TLS contexts, and decides through a callable who may come in.

@@ -27,12 +27,13 @@ from gossamer.node.transport.base.frames import (
 )
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
-from gossamer.node.transport.base.throttle import TokenBucket
+from gossamer.node.transport.base.throttle import FloodError, Throttle
+from gossamer.node.transport.keep_alive import KeepAlive
 from gossamer.node.transport.queues.connection_maintenance import ConnectionMaintenance
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.node.transport.queues.send_queue import SendQueue
 from gossamer.node.transport.queues.writer import ConnectionStats, Writer
-from gossamer.node.transport.streams.graceful_close import drain
+from gossamer.node.transport.streams.graceful_close import close_stream, drain
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 
 OnFrame = Callable[[Frame], Awaitable[None]]
@@ -49,8 +50,6 @@ TURN = 16
 RATED_BYTES = 1024
 # What may count towards the rate before it is looked at: it costs more than a small frame does.
 RATED_AT_ONCE = 256
-# This part of `ping_seconds` counts as all of it, as looks are not made to the moment.
-SOON = 0.95
 # Frames that are the connection's own.
 OWN_FRAMES = frozenset(CONTROL_FRAMES)
 
@@ -75,10 +74,6 @@ class _GoodbyeError(Exception):
         super().__init__()
         cause = Cause.read(frame["reason"])
         self.farewell = Farewell(cause, False, frame.get("detail", ""), frame.get("proof", b""))
-
-
-class _FloodError(Exception):
-    """The peer kept exceeding the rate; ends reading."""
 
 
 class Connection:
@@ -126,15 +121,9 @@ class Connection:
         )
         self._over = trio.Event()
         self._scope = trio.CancelScope()
-        self._bucket = TokenBucket(limits.frames_per_second, limits.frames_burst, now)
-        self._throttled_since: float | None = None
+        self._throttle = Throttle(limits, now)
+        self._keep_alive = KeepAlive(limits, now, self._put_control, self._cut)
         self._expelled = False
-        self._reading = False
-        self._heard = False
-        self._ping_number = 0
-        self._ping_sent_at: float | None = None
-        self._looked_at = now
-        self._silent_for = 0.0
 
     @property
     def identity(self) -> PeerIdentity:
@@ -264,19 +253,9 @@ class Connection:
             self._state = State.OVER
             self.stats.dropped += self._queue.unsent
             self._queue.drop()
-            await self._close_stream(orderly)
+            await close_stream(self.admitted.stream, orderly, self._limits.close_seconds)
             self._over.set()
         return self.farewell
-
-    async def _close_stream(self, orderly: bool) -> None:
-        """Close the stream whatever happens; one that was cut is not asked to say its goodbye."""
-        stream = self.admitted.stream
-        with trio.CancelScope(shield=True):
-            if orderly:
-                with trio.move_on_after(self._limits.close_seconds):
-                    await stream.aclose()
-            else:
-                await trio.aclose_forcefully(stream)
 
     # The queue
 
@@ -342,10 +321,8 @@ class Connection:
                 self._begin_end(goodbye.farewell, say_goodbye=False)
         except RemoteProtocolError as error:
             await self._cut_for_cause(Cause.BAD_FRAME, str(error))
-        except _FloodError:
-            rate, seconds = self._limits.frames_per_second, self._limits.flood_seconds
-            detail = f"more than {rate} frames a second for {seconds} s"
-            await self._cut_for_cause(Cause.FLOOD, detail)
+        except FloodError as error:
+            await self._cut_for_cause(Cause.FLOOD, str(error))
 
     async def _read(self, on_frame: OnFrame, on_bytes: OnBytes) -> None:
         reader = FrameReader(self._limits, own_forms=self._types.own_forms)
@@ -353,9 +330,9 @@ class Connection:
         while True:
             reader.feed(data)
             await self._take_frames(reader, on_frame, on_bytes)
-            self._reading = True
+            self._keep_alive.is_reading = True
             data = await self.admitted.stream.receive_some(CHUNK_BYTES)
-            self._reading = False
+            self._keep_alive.is_reading = False
             if not data:
                 return
 
@@ -382,7 +359,7 @@ class Connection:
                 size = reader.frame_size
                 stats.frames_in += 1
                 stats.bytes_in += size
-                self._heard = True
+                self._keep_alive.heard = True
                 weight += 1 + size // RATED_BYTES
                 if weight >= RATED_AT_ONCE:
                     await trio.sleep(self._pause_for(weight))
@@ -410,7 +387,7 @@ class Connection:
         reader.skip(size)
         self.stats.frames_in += frames
         self.stats.bytes_in += size
-        self._heard = True
+        self._keep_alive.heard = True
         return frames + size // RATED_BYTES
 
     def _take_own(self, frame: Frame) -> None:
@@ -419,9 +396,9 @@ class Connection:
         if kind == "ping":
             self._put_control(encode_frame("pong", number=frame["number"]))
         elif kind == "pong":
-            if frame["number"] == self._ping_number and self._ping_sent_at is not None:
-                self.stats.round_trip_s = trio.current_time() - self._ping_sent_at
-                self._ping_sent_at = None
+            took_s = self._keep_alive.take_pong(frame["number"])
+            if took_s is not None:
+                self.stats.round_trip_s = took_s
         elif kind == "goodbye":
             raise _GoodbyeError(frame)
         else:
@@ -429,37 +406,10 @@ class Connection:
 
     def _pause_for(self, weight: int) -> float:
         """Count frames towards the rate; return the seconds to wait before more are taken."""
-        now = trio.current_time()
-        pause = self._bucket.charge(weight, now)
-        if pause == 0.0:
-            self._throttled_since = None
-        elif self._throttled_since is None:
-            self._throttled_since = now
-        elif now - self._throttled_since > self._limits.flood_seconds:
-            raise _FloodError
+        pause = self._throttle.charge(weight, trio.current_time())
         self.stats.throttled += pause > 0.0
         return pause
 
-    # Silence
-
     def look_after(self, now: float) -> None:
-        """Ping a peer that has not been heard since the last time, and cut one that stays silent.
-
-        Nothing happens where less than `ping_seconds` have passed.
-        """
-        if now - self._looked_at < SOON * self._limits.ping_seconds:
-            return
-        # Silence is counted in our own ticks rather than by the clock: a process that was paused
-        # finds the clock advanced, and what the peer sent meanwhile still unread.
-        self._looked_at = now
-        heard, self._heard = self._heard, False
-        listened = self._reading and not heard
-        self._silent_for = self._silent_for + self._limits.ping_seconds if listened else 0.0
-        if self._silent_for >= self._limits.silence_seconds:
-            self._cut(Cause.SILENT, f"no whole frame came for {self._silent_for:g} s")
-        # Who is heard anyway is asked once, for the round-trip time.
-        if self._ping_sent_at is None and not (heard and self._ping_number):
-            number = self._ping_number + 1
-            if self._put_control(encode_frame("ping", number=number)):
-                self._ping_number = number
-                self._ping_sent_at = now
+        """Ping the peer or cut it if it is time for that; see `KeepAlive.look`."""
+        self._keep_alive.look(now)

@@ -13,7 +13,7 @@ from gossamer.node.errors import FrameTooLarge, MalformedCertificateError, PeerU
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
-from gossamer.node.peer.gossip_timer import SteadyTimer
+from gossamer.node.peer.load.gossip_timer import SteadyTimer
 from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.frames import FrameDecoder

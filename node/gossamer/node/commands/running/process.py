@@ -17,8 +17,8 @@ from gossamer.node.commands.signals import EXIT_INTERRUPTED, ending_signals, has
 from gossamer.node.config.node import Logging, NodeConfig
 from gossamer.node.errors import NodeError
 from gossamer.node.local.address import local_address
-from gossamer.node.local.server import LocalService
 from gossamer.node.local.services import LocalCounts
+from gossamer.node.local.serving.server import LocalService
 from gossamer.node.monitoring.logs import Repetitions, configure_logs, log
 from gossamer.node.security.cluster import open_membership
 from gossamer.protocol.kernel.errors import ProtocolError

@@ -22,8 +22,8 @@ from gossamer.node.local.address import locked
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.replies import Replies
-from gossamer.node.local.server import open_local_server
 from gossamer.node.local.services import Services
+from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import metrics_text
 from gossamer.node.page.server import serve_page

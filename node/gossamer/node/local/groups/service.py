@@ -12,8 +12,9 @@ from gossamer.node.errors import ClientRequestError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.durable import ENDING_S
 from gossamer.node.local.groups import wire
-from gossamer.node.local.groups.group import Group, Worker
+from gossamer.node.local.groups.group import Group
 from gossamer.node.local.groups.log import client_of, group_of
+from gossamer.node.local.groups.workers import Worker
 from gossamer.node.local.history import History
 from gossamer.node.local.peer_like import EventLike, PeerLike
 from gossamer.node.local.services import REFUSALS, check_refusal
@@ -104,9 +105,9 @@ class Groups:
         if group is None:
             raise ClientRequestError(f"this node is of no group {name!r} with that expression")
         with trio.move_on_after(ENDING_S):
-            while group.has_workers:
-                await group.left.wait()
-        if group.has_workers:
+            while group.workers:
+                await group.workers.left.wait()
+        if group.workers:
             raise ClientRequestError(f"group {name!r} has workers at this node, expected none")
         await self._close(group)
 
@@ -149,7 +150,7 @@ class Groups:
             await trio.sleep(PRUNE_S)
             limit = trio.current_time() - self._retention_s
             for group in list(self._groups.values()):
-                if not group.has_workers and group.idle_since < limit:
+                if not group.workers and group.workers.idle_since < limit:
                     await self._close(group)
 
     # What other peers ask

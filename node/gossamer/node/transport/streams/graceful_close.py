@@ -25,3 +25,13 @@ async def drain(stream: trio.abc.ReceiveStream) -> None:
             dropped += len(data)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return
+
+
+async def close_stream(stream: trio.abc.Stream, orderly: bool, patience_s: float) -> None:
+    """Close ``stream`` whatever happens; one that was cut is not asked to say its goodbye."""
+    with trio.CancelScope(shield=True):
+        if orderly:
+            with trio.move_on_after(patience_s):
+                await stream.aclose()
+        else:
+            await trio.aclose_forcefully(stream)

@@ -217,7 +217,7 @@ class PlainDriver:
         self._ahead = None
         entries = iter(bucket)
         # A memoryview reads one element in half the time that an array takes.
-        alive, take = memoryview(self.alive), self._take
+        alive, take = self.alive.data, self._take
         if self._by_sender:
             bucket.sort(key=rank_of)
         if self._links.comes_in:

@@ -2,145 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
 
-from gossamer.node.errors import BadFrame, ChangedEvent
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.errors import BadFrame
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.descriptor_authentication import (
     SIGNINGS_A_ROUND,
     PlainAuthentication,
-    SignedAuthentication,
 )
-from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import EventMemory
-from gossamer.node.peer.frames.wire import Wire, frame_types
-from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import Descriptor, DescriptorCache, sign_descriptor
-from gossamer.node.security.encoding import encode
-from gossamer.node.security.sealing import identifier
+from gossamer.node.peer.frames.wire import Wire
+from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
-from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     EVENT,
-    EVENT_ORIGIN,
     FIND_PLACE,
     HANDOVER,
-    RECALLED,
     TMAN_REQUEST,
 )
-from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
-from support.clusters import MadeCluster, made_cluster
-from support.tampering import read_frame
-
-SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
-CODEC = Codec(SETTINGS)
-TYPES = frame_types(CODEC)
-NOW = 1_000.0
-LOAD_STEP = 3
-
-
-@attrs.define(eq=False)
-class Side:
-    """One end of the wire: a peer with nothing around it."""
-
-    member: Membership
-    now: float
-    core: Core = attrs.field(init=False)
-    address_book: AddressBook = attrs.field(init=False)
-    counters: Counters = attrs.field(factory=Counters)
-    events: EventMemory = attrs.field(factory=lambda: EventMemory(8, 1 << 16))
-    descriptors: DescriptorCache = attrs.field(init=False)
-    authentication: SignedAuthentication = attrs.field(init=False)
-    wire: Wire = attrs.field(init=False)
-    signed: int = 0
-
-    def __attrs_post_init__(self) -> None:
-        self.core = Core(SETTINGS, self.key)
-        self.address_book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
-        self.descriptors = DescriptorCache(self.member.authority, self.member.revoked)
-        self.authentication = SignedAuthentication(
-            self.member.authority,
-            self.member.identity,
-            self.member.certificate,
-            self.descriptors,
-            self.address_book,
-            self.counters,
-            sequence=self._next,
-            now=lambda: self.now,
-            profile_words=CODEC.profile_words,
-            first_range=CODEC.first_range,
-            load_step=LOAD_STEP,
-        )
-        self.authentication.addresses = (Address("127.0.0.1", 4000),)
-        self.wire = Wire(CODEC, self.address_book, self.authentication, self.events)
-
-    def _next(self) -> int:
-        self.signed += 1
-        return self.signed
-
-    @property
-    def key(self) -> int:
-        return self.member.identity.key
-
-    def meet(self, other: Side) -> int:
-        """Learn the other's certificate, as in a handshake; return its handle here."""
-        self.descriptors.learn(other.member.certificate.der, other.key, self.now)
-        return self.address_book.handle_of(other.key)
-
-    def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
-        """Take a descriptor of the other, too; return its handle here."""
-        handle = self.meet(other)
-        entry = other.authentication.own(other.core.profile if profile is None else profile)
-        assert self.authentication.read(entry, set()) is not None
-        return handle
-
-    def descriptor(self, handle: int, age: int = 0, profile: tuple[int, ...] = ()) -> list[int]:
-        """The words of a descriptor, with this peer's own profile unless given."""
-        return [age << 32 | handle, *(profile or self.core.profile)]
-
-    def encode(self, kind: int, to: int, body: list[int]) -> Frame:
-        """The frame for a record, read back as any receiver reads it."""
-        record = [BODY + len(body), kind, to, SELF, *body]
-        frame = self.wire.encode(record, self.core.profile)
-        assert frame is not None
-        return read(frame)
-
-
-def read(frame: bytes) -> Frame:
-    decoded = read_frame(frame)
-    TYPES.check(decoded)
-    return decoded
+from support.clusters import made_cluster
+from support.wire_sides import CODEC, LOAD_STEP, NOW, SETTINGS, Side, change, made_sides, read
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
-
-
-@pytest.fixture
-def sides(cluster: MadeCluster) -> tuple[Side, Side, Side]:
+def sides(tmp_path: Path) -> Iterator[tuple[Side, Side, Side]]:
     """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
-    alice, bob, carol = (
-        Side(member, cluster.now)
-        for member in (cluster.first, cluster.admit("bob"), cluster.admit("carol"))
-    )
-    alice.meet(bob)
-    bob.meet(alice)
-    alice.hear(carol)
-    return alice, bob, carol
+    with made_cluster(tmp_path / "first") as cluster:
+        yield made_sides(cluster)
 
 
 def mentions(side: Side, record: Record) -> list[int]:
@@ -293,10 +190,6 @@ def test_entries_of_unknown_peers_are_left_out_of_a_handover(
     assert 12345 not in bob.address_book
 
 
-def change(frame: Frame, field: str, value: Any) -> Frame:
-    return {**frame, field: value}
-
-
 def test_frames_that_break_the_layout_cost_the_connection(sides: tuple[Side, Side, Side]) -> None:
     alice, bob, _ = sides
     frame = links_frame(alice)
@@ -313,113 +206,6 @@ def test_frames_that_break_the_layout_cost_the_connection(sides: tuple[Side, Sid
     ):
         with pytest.raises(RemoteProtocolError):
             bob.wire.decode(alice.key, broken)
-
-
-POINT = [5, 6]
-
-
-def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
-    """An event of ``publisher``."""
-    return encode([publisher.key, 1, 1, [7]]) + point_bytes(point)
-
-
-def event_body(event: int, mode: int = 2) -> list[int]:
-    return [event, 0, mode, 1, 1, -1, *POINT]
-
-
-def keep_event(side: Side, publisher: Side) -> int:
-    """Let one side remember an event of ``publisher``; its identifier."""
-    sealed = sealed_of(publisher)
-    side.events.keep(identifier(sealed), sealed)
-    return identifier(sealed)
-
-
-def test_an_event_is_encoded_once_for_all_who_get_it(sides: tuple[Side, Side, Side]) -> None:
-    alice, bob, _ = sides
-    event = keep_event(alice, alice)
-    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(event)], ())
-    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event)], ())
-    assert first is second
-    assert first is not None
-    record = bob.wire.decode(alice.key, read(first)).record
-    assert record is not None
-    assert record[BODY:] == event_body(event)
-    assert bob.events.find(event) == sealed_of(alice)
-    other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event, mode=1)], ())
-    assert other != first
-
-
-def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side, Side]) -> None:
-    alice, bob, _ = sides
-    record = [BODY + 7, EVENT, 1, SELF, *event_body(identifier(sealed_of(alice)))]
-    assert alice.wire.encode(record, ()) is None
-    keep_event(alice, alice)
-    frame = read(alice.wire.encode(record, ()) or b"")
-    del frame["event"]
-    with pytest.raises(BadFrame, match="event"):
-        bob.wire.decode(alice.key, frame)
-
-
-def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -> None:
-    alice, bob, _ = sides
-    event = keep_event(alice, alice)
-    body = event_body(event)
-    body[1] = 2
-    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
-    with pytest.raises(MalformedRecordError, match="attribute"):
-        bob.wire.decode(alice.key, frame)
-    assert bob.events.find(event) is None
-
-
-def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
-    sides: tuple[Side, Side, Side],
-) -> None:
-    """A handle of the sender's means somebody else to the receiver, or nobody at all."""
-    alice, bob, carol = sides
-    event = keep_event(alice, bob)
-    bob.authentication.own(bob.core.profile)
-    body = event_body(event)
-    body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
-    bob.authentication.own(bob.core.profile)
-    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
-    assert record[BODY + EVENT_ORIGIN] == SELF
-    assert bob.wire.decode(alice.key, frame | {"peers": [carol_key(carol)]}).record == [
-        *record[: BODY + EVENT_ORIGIN],
-        -1,
-        *record[BODY + EVENT_ORIGIN + 1 :],
-    ]
-    with pytest.raises(BadFrame, match="a place in a list of 0 peers"):
-        bob.wire.decode(alice.key, frame | {"peers": []})
-
-
-def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> None:
-    """Its entry comes with every copy of its events; from the next round on it is judged anew."""
-    alice, bob, carol = sides
-    bob.meet(carol)
-    event = keep_event(alice, carol)
-    body = event_body(event)
-    body[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
-    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
-
-    def publisher() -> int:
-        record = bob.wire.decode(alice.key, frame).record
-        assert record is not None
-        return record[BODY + EVENT_ORIGIN]
-
-    known = publisher()
-    assert bob.address_book.key_of(known) == carol.key
-    judged = bob.descriptors.counts.total()
-    assert [publisher(), publisher()] == [known, known]
-    assert bob.descriptors.counts.total() == judged
-    bob.wire.new_round()
-    assert publisher() == known
-    assert bob.descriptors.counts.total() == judged + 1
-
-
-def carol_key(carol: Side) -> bytes:
-    return carol.key.to_bytes(8, "big")
 
 
 def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]) -> None:
@@ -493,119 +279,3 @@ def test_without_certificates_profiles_and_addresses_are_believed_as_they_come()
     record = two.decode(100, broken).record
     assert record is not None
     assert len(record) == BODY + 1 + CODEC.profile_words
-
-
-def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side]) -> None:
-    """As who it is, not as a handle; passed on by others too."""
-    alice, bob, carol = sides
-    event = keep_event(alice, alice)
-    words = event_body(event)
-    words[EVENT_ORIGIN] = SELF
-    alice.core.take(alice.core.timer(1))
-    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
-    assert len(frame["peers"]) == 1
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
-    assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
-    assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
-    carol.meet(bob)
-    carol.meet(alice)
-    passed_on = bob.encode(EVENT, bob.address_book.handle_of(carol.key), record[BODY:])
-    record = carol.wire.decode(bob.key, passed_on).record
-    assert record is not None
-    assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
-
-
-def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
-    sides: tuple[Side, Side, Side],
-) -> None:
-    alice, bob, carol = sides
-    event = keep_event(alice, carol)
-    words = event_body(event)
-    words[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
-    decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
-    assert decoded.missing == {carol.key}
-    assert decoded.record is not None
-    assert decoded.record[BODY + EVENT_ORIGIN] == -1
-
-
-def test_a_publisher_that_is_no_place_in_the_list_is_refused(
-    sides: tuple[Side, Side, Side],
-) -> None:
-    alice, bob, _ = sides
-    event = keep_event(alice, alice)
-    words = event_body(event)
-    frame = alice.encode(EVENT, 1, words)
-    words[EVENT_ORIGIN] = 3
-    frame["words"] = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
-    with pytest.raises(BadFrame, match="a peer is 3"):
-        bob.wire.decode(alice.key, frame)
-
-
-def test_a_recalled_event_brings_its_values(sides: tuple[Side, Side, Side]) -> None:
-    alice, bob, _ = sides
-    event = keep_event(alice, alice)
-    decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(event)))
-    assert decoded.record is not None
-    assert decoded.record[KIND] == RECALLED
-    assert bob.events.find(event) == sealed_of(alice)
-
-
-def words_of(body: Sequence[int]) -> bytes:
-    return b"".join(word.to_bytes(8, "little", signed=True) for word in body)
-
-
-@pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
-def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
-    sides: tuple[Side, Side, Side], how: str
-) -> None:
-    """Nothing of it is remembered, and the event itself is taken afterwards."""
-    alice, bob, _ = sides
-    event = keep_event(alice, alice)
-    good = alice.encode(EVENT, 1, event_body(event))
-    changed = {
-        "identifier": {"words": words_of(event_body(event + 1))},
-        "content": {"event": good["event"][:-1] + b"\x08"},
-        "point": {"words": words_of([*event_body(event)[:-1], 7])},
-        "longer": {"event": good["event"] + b"\x00"},
-        "shorter": {"event": good["event"][:-1]},
-    }[how]
-    for known in (False, True):
-        with pytest.raises(ChangedEvent, match=f"event is {event + (how == 'identifier'):016x}"):
-            bob.wire.decode(alice.key, good | changed)
-        assert len(bob.events) == known
-        assert bob.wire.decode(alice.key, good).record is not None
-        assert bob.events.find(event) == sealed_of(alice)
-
-
-def test_no_event_is_acknowledged_to_another_than_its_publisher(
-    sides: tuple[Side, Side, Side],
-) -> None:
-    alice, bob, _ = sides
-    event = keep_event(alice, bob)
-    alice.core.take(alice.core.timer(1))
-    body = event_body(event)
-    body[EVENT_ORIGIN] = SELF
-    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), body)
-    with pytest.raises(ChangedEvent, match=f"publisher is {alice.key:016x}.*{bob.key:016x}"):
-        bob.wire.decode(alice.key, frame)
-    assert bob.events.find(event) is None
-
-
-def test_of_two_events_with_one_identifier_the_first_counts(
-    sides: tuple[Side, Side, Side], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
-    alice, bob, carol = sides
-    told: list[tuple[int, bytes, bytes, int]] = []
-    bob.wire.on_two_contents = lambda *what: told.append(what)
-    monkeypatch.setattr("gossamer.node.peer.frames.wire.identifier", lambda _: 9)
-    first, second = sealed_of(alice), encode([alice.key, 2, 1, [7]]) + point_bytes(POINT)
-    for side, sealed in ((alice, first), (carol, second)):
-        side.meet(bob)
-        bob.meet(side)
-        side.events.keep(9, sealed)
-        record = bob.wire.decode(side.key, side.encode(EVENT, 1, event_body(9))).record
-        assert (record is None) == (side is carol)
-    assert told == [(9, first, second, carol.key)]
-    assert bob.events.find(9) == first

@@ -3,77 +3,35 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import trio
-from attrs import define, field
 
-from gossamer.node.errors import (
-    BadFrame,
-    ClientRequestError,
-    NotAcknowledged,
-)
-from gossamer.node.local.durable import (
-    Active,
-    DurableClient,
-    DurableClients,
-    check_room,
-)
-from gossamer.node.local.frames import (
-    LAST,
-    NEW,
-    RETAINED,
-    event_frame,
-    id_text,
-    payload_fields,
-    payload_of,
-    values_from_wire,
-)
+from gossamer.node.errors import BadFrame, ClientRequestError
+from gossamer.node.local.durable import Active, DurableClient, DurableClients, check_room
+from gossamer.node.local.frames import LAST, NEW, RETAINED, event_frame
 from gossamer.node.local.history import KeptEvent
-from gossamer.node.local.kept_in_order import KeptInOrder, begin_of
-from gossamer.node.local.ordered import Ordered
 from gossamer.node.local.peer_like import EventLike
-from gossamer.node.local.replies import Reply
-from gossamer.node.local.requests import GONE, Requests, held_alone
-from gossamer.node.local.services import (
-    REFUSALS,
-    JoinedLike,
-    Services,
-    check_refusal,
-    feed,
-)
+from gossamer.node.local.requests import GONE
+from gossamer.node.local.services import JoinedLike, Services, feed
+from gossamer.node.local.serving.kept_in_order import KeptInOrder, begin_of
+from gossamer.node.local.serving.ordered import Ordered
+from gossamer.node.local.serving.publishing import PublishingRequests
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.transport.base.base import Cause, Farewell
-from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.expressions.expression import Expression
 from gossamer.protocol.content.expressions.language import parse_expression
-from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
-from gossamer.protocol.content.values import Value
 from gossamer.protocol.patterns.last_values import MOST_VALUES
 
 # Events remembered of a client without a name, so that none comes twice by two subscriptions.
 REMEMBERED: Final = 1024
 
 
-@define(eq=False)
-class _Batch:
-    """Events of one request that are being published."""
-
-    number: int
-    ids: list[str]
-    left: int
-    single: bool
-    payload: Payload | None = None
-    errors: dict[int, Exception] = field(factory=dict)
-    alone: int = 0
-
-
-class Session(Requests):
+class Session(PublishingRequests):
     """Serves one client; `run` does it."""
 
     def __init__(
@@ -86,7 +44,6 @@ class Session(Requests):
         ordered: bool = False,
     ) -> None:
         super().__init__(connection, services)
-        self._services: Services = services
         self._clients = clients
         self._durable = durable
         self._active: dict[str, Active] = {}
@@ -99,8 +56,6 @@ class Session(Requests):
         self._newest: dict[bytes, tuple[float, int]] | None = None  # of last values, by key
         self._unacknowledged: OrderedDict[int, int] = OrderedDict()
         self._room = trio.Event()
-        self._publishing = trio.Semaphore(services.limits.publishing)
-        self._slow = trio.Semaphore(services.limits.publishing)  # requests, and replies to them
         self._handlers |= {
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
@@ -149,57 +104,6 @@ class Session(Requests):
             await self._take_slow(frame)
         else:
             await self._take_request(frame)
-
-    # Requests and replies: these take time, which others of the client do not wait for
-
-    async def _take_slow(self, frame: Frame) -> None:
-        handle = self._request if frame["type"] == "request" else self._reply_to
-        self._services.counts.requests += 1
-        await self._slow.acquire()
-        self._nursery.start_soon(self._answer_slowly, frame["number"], partial(handle, frame))
-
-    async def _answer_slowly(self, number: int, handle: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await handle()
-        except REFUSALS as error:
-            await self._refuse(number, error)
-        finally:
-            self._slow.release()
-
-    async def _request(self, frame: Frame) -> None:
-        number = frame["number"]
-
-        async def hand_on(reply: Reply) -> None:
-            fields = {"replier": id_text(reply.replier), "failed": reply.failed}
-            fields |= payload_fields(reply.payload)
-            await self._reply(encode_frame("replied", number=number, **fields))
-
-        payload, values = payload_of(frame), self._check(frame["values"], 1)
-        result = await self._services.replies.request(
-            values,
-            payload,
-            wanted=frame["replies"],
-            patience_s=float(frame["timeout"]),
-            hand_on=hand_on,
-            application=self,
-        )
-        if not (result.came or result.acknowledged) and result.error is not None:
-            self._services.counts.unacknowledged += 1
-            ids, reason = [id_text(result.event)], str(result.error)
-            await self._reply(
-                encode_frame("unacknowledged", number=number, ids=ids, published=1, reason=reason)
-            )
-            return
-        alone = held_alone(result.acknowledged and self._services.standing.alone)
-        await self._reply(
-            encode_frame("done", number=number, result=id_text(result.event), **alone)
-        )
-
-    async def _reply_to(self, frame: Frame) -> None:
-        payload = payload_of(frame) or Payload(b"", UNKNOWN_TYPE)
-        failed = frame.get("failed", False)
-        await self._services.replies.reply(frame["request"], payload, failed=failed)
-        await self._reply(encode_frame("done", number=frame["number"]))
 
     # Subscriptions
 
@@ -391,75 +295,6 @@ class Session(Requests):
     def _make_room(self) -> None:
         self._room.set()
         self._room = trio.Event()
-
-    # Publishing
-
-    async def _publish(
-        self, number: int, events: list[Any], *, single: bool, payload: Payload | None = None
-    ) -> None:
-        """Publish ``events``, none of them unless the values of all are in order."""
-        try:
-            checked = [self._check(values, place) for place, values in enumerate(events, 1)]
-        except REFUSALS as error:
-            await self._refuse(number, error)
-            return
-        batch = _Batch(number, [""] * len(checked), len(checked), single, payload)
-        for place, values in enumerate(checked):
-            await self._publishing.acquire()
-            reserved = self._services.peer.reserve()
-            self._nursery.start_soon(self._publish_one, batch, place, values, reserved)
-        if not checked:
-            await self._finish(batch)
-
-    def _check(self, values: dict[str, Any], place: int) -> dict[str, Value]:
-        try:
-            return values_from_wire(self._services.schema, values)
-        except BadFrame as error:
-            raise ClientRequestError(f"event {place}: {error}") from None
-
-    async def _publish_one(
-        self, batch: _Batch, place: int, values: Mapping[str, Value], reserved: int
-    ) -> None:
-        try:
-            event = await self._services.peer.publish(
-                values, payload=batch.payload, application=self, reserved=reserved
-            )
-            batch.ids[place] = id_text(event)
-            batch.alone += self._services.standing.alone
-        except NotAcknowledged as error:
-            batch.ids[place] = id_text(error.event)
-            batch.errors[place] = error
-            self._services.counts.unacknowledged += 1
-        except REFUSALS as error:
-            check_refusal(error)
-            batch.errors[place] = error
-        finally:
-            self._publishing.release()
-        batch.left -= 1
-        if batch.left == 0:
-            await self._finish(batch)
-
-    async def _finish(self, batch: _Batch) -> None:
-        """Answer for a batch of which everything has been tried."""
-        if not batch.single:
-            await self._tell_outcomes(batch.number, batch.ids, batch.errors, batch.alone)
-            return
-        (event_id,) = batch.ids
-        error = batch.errors.get(0)
-        if error is None:
-            more = held_alone(batch.alone)
-            await self._reply(encode_frame("done", number=batch.number, result=event_id, **more))
-        elif event_id:
-            regret = encode_frame(
-                "unacknowledged",
-                number=batch.number,
-                ids=[event_id],
-                published=1,
-                reason=str(error),
-            )
-            await self._reply(regret)
-        else:
-            await self._refuse(batch.number, error)
 
 
 def _event_number(event_id: str) -> int:

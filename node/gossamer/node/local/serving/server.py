@@ -16,7 +16,7 @@ from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
 from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
 from gossamer.node.local.services import NodeServices, Services, transport_limits
-from gossamer.node.local.session import Session
+from gossamer.node.local.serving.session import Session
 from gossamer.node.monitoring.logs import log
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.doors import Doors, warn_of_crowd

@@ -11,9 +11,9 @@ import trio
 from gossamer.node.local.durable import DurableClient
 from gossamer.node.local.frames import event_frame
 from gossamer.node.local.history import KeptEvent
-from gossamer.node.local.ordered import ROOM, ROUNDS_TO_START, Ordered
 from gossamer.node.local.requests import GONE
 from gossamer.node.local.services import Services
+from gossamer.node.local.serving.ordered import ROOM, ROUNDS_TO_START, Ordered
 from gossamer.node.transport.connection import Connection
 
 

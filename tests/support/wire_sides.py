@@ -1,0 +1,120 @@
+"""Peers with certificates that turn records to frames, and nothing around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.address_book import AddressBook
+from gossamer.node.peer.frames.core import SELF, Core
+from gossamer.node.peer.frames.descriptor_authentication import SignedAuthentication
+from gossamer.node.peer.frames.events import EventMemory
+from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.descriptors import DescriptorCache
+from gossamer.node.transport.base.base import Address
+from gossamer.node.transport.base.schema import Frame
+from gossamer.protocol.kernel.records import BODY
+from gossamer.protocol.peer.codec import Codec
+from gossamer.protocol.peer.settings import config
+from support.clusters import MadeCluster
+from support.tampering import read_frame
+
+SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
+CODEC = Codec(SETTINGS)
+TYPES = frame_types(CODEC)
+NOW = 1_000.0
+LOAD_STEP = 3
+
+
+@attrs.define(eq=False)
+class Side:
+    """One end of the wire: a peer with nothing around it."""
+
+    member: Membership
+    now: float
+    core: Core = attrs.field(init=False)
+    address_book: AddressBook = attrs.field(init=False)
+    counters: Counters = attrs.field(factory=Counters)
+    events: EventMemory = attrs.field(factory=lambda: EventMemory(8, 1 << 16))
+    descriptors: DescriptorCache = attrs.field(init=False)
+    authentication: SignedAuthentication = attrs.field(init=False)
+    wire: Wire = attrs.field(init=False)
+    signed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.core = Core(SETTINGS, self.key)
+        self.address_book = AddressBook(self.key, 64, lambda: (), lambda: NOW)
+        self.descriptors = DescriptorCache(self.member.authority, self.member.revoked)
+        self.authentication = SignedAuthentication(
+            self.member.authority,
+            self.member.identity,
+            self.member.certificate,
+            self.descriptors,
+            self.address_book,
+            self.counters,
+            sequence=self._next,
+            now=lambda: self.now,
+            profile_words=CODEC.profile_words,
+            first_range=CODEC.first_range,
+            load_step=LOAD_STEP,
+        )
+        self.authentication.addresses = (Address("127.0.0.1", 4000),)
+        self.wire = Wire(CODEC, self.address_book, self.authentication, self.events)
+
+    def _next(self) -> int:
+        self.signed += 1
+        return self.signed
+
+    @property
+    def key(self) -> int:
+        return self.member.identity.key
+
+    def meet(self, other: Side) -> int:
+        """Learn the other's certificate, as in a handshake; return its handle here."""
+        self.descriptors.learn(other.member.certificate.der, other.key, self.now)
+        return self.address_book.handle_of(other.key)
+
+    def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
+        """Take a descriptor of the other, too; return its handle here."""
+        handle = self.meet(other)
+        entry = other.authentication.own(other.core.profile if profile is None else profile)
+        assert self.authentication.read(entry, set()) is not None
+        return handle
+
+    def descriptor(self, handle: int, age: int = 0, profile: tuple[int, ...] = ()) -> list[int]:
+        """The words of a descriptor, with this peer's own profile unless given."""
+        return [age << 32 | handle, *(profile or self.core.profile)]
+
+    def encode(self, kind: int, to: int, body: list[int]) -> Frame:
+        """The frame for a record, read back as any receiver reads it."""
+        record = [BODY + len(body), kind, to, SELF, *body]
+        frame = self.wire.encode(record, self.core.profile)
+        assert frame is not None
+        return read(frame)
+
+
+def read(frame: bytes) -> Frame:
+    """A frame as any receiver reads it."""
+    decoded = read_frame(frame)
+    TYPES.check(decoded)
+    return decoded
+
+
+def change(frame: Frame, field: str, value: Any) -> Frame:
+    """A frame with another value of one field."""
+    return {**frame, field: value}
+
+
+def made_sides(cluster: MadeCluster) -> tuple[Side, Side, Side]:
+    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
+    alice, bob, carol = (
+        Side(member, cluster.now)
+        for member in (cluster.first, cluster.admit("bob"), cluster.admit("carol"))
+    )
+    alice.meet(bob)
+    bob.meet(alice)
+    alice.hear(carol)
+    return alice, bob, carol

@@ -1,0 +1,248 @@
+"""Records of events to frames and back, and what is found out of events that were changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gossamer.node.errors import BadFrame, ChangedEvent
+from gossamer.node.peer.frames.core import SELF
+from gossamer.node.peer.frames.event_authentication import point_bytes
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.sealing import identifier
+from gossamer.protocol.kernel.errors import MalformedRecordError
+from gossamer.protocol.kernel.records import BODY, KIND
+from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ORIGIN, RECALLED
+from support.clusters import made_cluster
+from support.wire_sides import Side, made_sides, read
+
+POINT = [5, 6]
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[tuple[Side, Side, Side]]:
+    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
+    with made_cluster(tmp_path / "first") as cluster:
+        yield made_sides(cluster)
+
+
+def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
+    """An event of ``publisher``."""
+    return encode([publisher.key, 1, 1, [7]]) + point_bytes(point)
+
+
+def event_body(event: int, mode: int = 2) -> list[int]:
+    return [event, 0, mode, 1, 1, -1, *POINT]
+
+
+def keep_event(side: Side, publisher: Side) -> int:
+    """Let one side remember an event of ``publisher``; its identifier."""
+    sealed = sealed_of(publisher)
+    side.events.keep(identifier(sealed), sealed)
+    return identifier(sealed)
+
+
+def test_an_event_is_encoded_once_for_all_who_get_it(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(event)], ())
+    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event)], ())
+    assert first is second
+    assert first is not None
+    record = bob.wire.decode(alice.key, read(first)).record
+    assert record is not None
+    assert record[BODY:] == event_body(event)
+    assert bob.events.find(event) == sealed_of(alice)
+    other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event, mode=1)], ())
+    assert other != first
+
+
+def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    record = [BODY + 7, EVENT, 1, SELF, *event_body(identifier(sealed_of(alice)))]
+    assert alice.wire.encode(record, ()) is None
+    keep_event(alice, alice)
+    frame = read(alice.wire.encode(record, ()) or b"")
+    del frame["event"]
+    with pytest.raises(BadFrame, match="event"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    body = event_body(event)
+    body[1] = 2
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+    with pytest.raises(MalformedRecordError, match="attribute"):
+        bob.wire.decode(alice.key, frame)
+    assert bob.events.find(event) is None
+
+
+def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    """A handle of the sender's means somebody else to the receiver, or nobody at all."""
+    alice, bob, carol = sides
+    event = keep_event(alice, bob)
+    bob.authentication.own(bob.core.profile)
+    body = event_body(event)
+    body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
+    bob.authentication.own(bob.core.profile)
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert record[BODY + EVENT_ORIGIN] == SELF
+    assert bob.wire.decode(alice.key, frame | {"peers": [carol_key(carol)]}).record == [
+        *record[: BODY + EVENT_ORIGIN],
+        -1,
+        *record[BODY + EVENT_ORIGIN + 1 :],
+    ]
+    with pytest.raises(BadFrame, match="a place in a list of 0 peers"):
+        bob.wire.decode(alice.key, frame | {"peers": []})
+
+
+def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> None:
+    """Its entry comes with every copy of its events; from the next round on it is judged anew."""
+    alice, bob, carol = sides
+    bob.meet(carol)
+    event = keep_event(alice, carol)
+    body = event_body(event)
+    body[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
+    frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
+
+    def publisher() -> int:
+        record = bob.wire.decode(alice.key, frame).record
+        assert record is not None
+        return record[BODY + EVENT_ORIGIN]
+
+    known = publisher()
+    assert bob.address_book.key_of(known) == carol.key
+    judged = bob.descriptors.counts.total()
+    assert [publisher(), publisher()] == [known, known]
+    assert bob.descriptors.counts.total() == judged
+    bob.wire.new_round()
+    assert publisher() == known
+    assert bob.descriptors.counts.total() == judged + 1
+
+
+def carol_key(carol: Side) -> bytes:
+    return carol.key.to_bytes(8, "big")
+
+
+def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side]) -> None:
+    """As who it is, not as a handle; passed on by others too."""
+    alice, bob, carol = sides
+    event = keep_event(alice, alice)
+    words = event_body(event)
+    words[EVENT_ORIGIN] = SELF
+    alice.core.take(alice.core.timer(1))
+    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
+    assert len(frame["peers"]) == 1
+    record = bob.wire.decode(alice.key, frame).record
+    assert record is not None
+    assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
+    carol.meet(bob)
+    carol.meet(alice)
+    passed_on = bob.encode(EVENT, bob.address_book.handle_of(carol.key), record[BODY:])
+    record = carol.wire.decode(bob.key, passed_on).record
+    assert record is not None
+    assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+
+
+def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, carol = sides
+    event = keep_event(alice, carol)
+    words = event_body(event)
+    words[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
+    decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
+    assert decoded.missing == {carol.key}
+    assert decoded.record is not None
+    assert decoded.record[BODY + EVENT_ORIGIN] == -1
+
+
+def test_a_publisher_that_is_no_place_in_the_list_is_refused(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    words = event_body(event)
+    frame = alice.encode(EVENT, 1, words)
+    words[EVENT_ORIGIN] = 3
+    frame["words"] = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
+    with pytest.raises(BadFrame, match="a peer is 3"):
+        bob.wire.decode(alice.key, frame)
+
+
+def test_a_recalled_event_brings_its_values(sides: tuple[Side, Side, Side]) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(event)))
+    assert decoded.record is not None
+    assert decoded.record[KIND] == RECALLED
+    assert bob.events.find(event) == sealed_of(alice)
+
+
+def words_of(body: Sequence[int]) -> bytes:
+    return b"".join(word.to_bytes(8, "little", signed=True) for word in body)
+
+
+@pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
+def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
+    sides: tuple[Side, Side, Side], how: str
+) -> None:
+    """Nothing of it is remembered, and the event itself is taken afterwards."""
+    alice, bob, _ = sides
+    event = keep_event(alice, alice)
+    good = alice.encode(EVENT, 1, event_body(event))
+    changed = {
+        "identifier": {"words": words_of(event_body(event + 1))},
+        "content": {"event": good["event"][:-1] + b"\x08"},
+        "point": {"words": words_of([*event_body(event)[:-1], 7])},
+        "longer": {"event": good["event"] + b"\x00"},
+        "shorter": {"event": good["event"][:-1]},
+    }[how]
+    for known in (False, True):
+        with pytest.raises(ChangedEvent, match=f"event is {event + (how == 'identifier'):016x}"):
+            bob.wire.decode(alice.key, good | changed)
+        assert len(bob.events) == known
+        assert bob.wire.decode(alice.key, good).record is not None
+        assert bob.events.find(event) == sealed_of(alice)
+
+
+def test_no_event_is_acknowledged_to_another_than_its_publisher(
+    sides: tuple[Side, Side, Side],
+) -> None:
+    alice, bob, _ = sides
+    event = keep_event(alice, bob)
+    alice.core.take(alice.core.timer(1))
+    body = event_body(event)
+    body[EVENT_ORIGIN] = SELF
+    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), body)
+    with pytest.raises(ChangedEvent, match=f"publisher is {alice.key:016x}.*{bob.key:016x}"):
+        bob.wire.decode(alice.key, frame)
+    assert bob.events.find(event) is None
+
+
+def test_of_two_events_with_one_identifier_the_first_counts(
+    sides: tuple[Side, Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
+    alice, bob, carol = sides
+    told: list[tuple[int, bytes, bytes, int]] = []
+    bob.wire.on_two_contents = lambda *what: told.append(what)
+    monkeypatch.setattr("gossamer.node.peer.frames.wire.identifier", lambda _: 9)
+    first, second = sealed_of(alice), encode([alice.key, 2, 1, [7]]) + point_bytes(POINT)
+    for side, sealed in ((alice, first), (carol, second)):
+        side.meet(bob)
+        bob.meet(side)
+        side.events.keep(9, sealed)
+        record = bob.wire.decode(side.key, side.encode(EVENT, 1, event_body(9))).record
+        assert (record is None) == (side is carol)
+    assert told == [(9, first, second, carol.key)]
+    assert bob.events.find(9) == first

@@ -1,0 +1,127 @@
+"""Pings of one connection, and peers that are silent.
+
+The streams are trio's in-memory ones, the clock jumps, so that minutes take no time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from gossamer.node.transport.base.base import Cause, Farewell
+from gossamer.node.transport.base.frames import encode_frame
+from support.connection_ends import LIMITS, HeldUp, Wire, both, served
+from support.transport_peers import Served, message, on_jumping_clock
+
+
+@on_jumping_clock
+async def test_pings_measure_the_round_trip() -> None:
+    async with served(ping_seconds=5) as (ours, wire):
+        frame = await wire.next()
+        assert frame == {"type": "ping", "number": 1}
+        await trio.sleep(0.25)
+        await wire.send(encode_frame("pong", number=1))
+        assert (await wire.next()) == {"type": "ping", "number": 2}
+        assert ours.connection.stats.round_trip_s == pytest.approx(0.25)
+        await wire.send(encode_frame("pong", number=77))
+        await wait_all_tasks_blocked()
+        assert ours.connection.stats.round_trip_s == pytest.approx(0.25), "it was not asked for"
+
+
+@on_jumping_clock
+async def test_who_is_heard_anyway_is_asked_only_once() -> None:
+    async with served(ping_seconds=5) as (ours, wire):
+        asked: list[object] = []
+
+        async def answer() -> None:
+            while frame := await wire.next():
+                asked.append(frame["number"])
+                await wire.send(encode_frame("pong", number=frame["number"]))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            for _ in range(100):
+                await wire.send(message())
+                await trio.sleep(1)
+            assert asked == [1]
+            await trio.sleep(100)
+            nursery.cancel_scope.cancel()
+        assert len(asked) >= 10, "every other time while nothing else comes"
+        assert ours.connection.is_open
+
+
+@on_jumping_clock
+async def test_a_ping_is_answered() -> None:
+    async with served() as (_, wire):
+        await wire.send(encode_frame("ping", number=42))
+        assert (await wire.next()) == {"type": "pong", "number": 42}
+
+
+@on_jumping_clock
+async def test_two_connections_keep_each_other_alive() -> None:
+    async with both() as (ours, theirs):
+        await trio.sleep(600)
+        assert ours.connection.is_open
+        assert theirs.connection.is_open
+        assert ours.connection.last_used_at == ours.connection.opened_at, "pings are no use"
+
+
+@on_jumping_clock
+async def test_a_silent_peer_is_cut() -> None:
+    async with served(ping_seconds=5, silence_seconds=20) as (ours, _):
+        farewell = await ours.end()
+    assert trio.current_time() == pytest.approx(20)
+    assert farewell == Farewell(Cause.SILENT, True, "no whole frame came for 20 s")
+
+
+@on_jumping_clock
+async def test_a_frame_that_drips_in_counts_as_silence() -> None:
+    async with served(ping_seconds=5, silence_seconds=20) as (ours, wire):
+        frame = message(bytes(900))
+
+        async def drip() -> None:
+            for at in range(len(frame)):
+                await wire.stream.send_all(frame[at : at + 1])
+                await trio.sleep(1)
+
+        with pytest.raises(trio.BrokenResourceError):
+            await drip()
+        assert (await ours.end()).cause is Cause.SILENT
+        assert 20 <= trio.current_time() <= 26
+
+
+@on_jumping_clock
+async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
+    near, far = memory_stream_pair()
+    ours = Served(near, LIMITS)
+
+    async def slow(frame: dict[str, Any]) -> None:
+        await trio.sleep(100)
+        ours.frames.append(frame)
+        ours.changed()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.connection.run, slow)
+        await Wire(far).send(message(number=1), message(number=2))
+        await ours.until(lambda: len(ours.frames) == 2, 300)
+        assert ours.connection.is_open
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_a_peer_that_pings_without_reading_costs_no_memory() -> None:
+    near, far = memory_stream_pair()
+    stream = HeldUp()
+    stapled = trio.StapledStream(stream, near.receive_stream)
+    ours = Served(stapled, LIMITS)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.run)
+        for _ in range(100):
+            await Wire(far).send(*[encode_frame("ping", number=1)] * 100)
+            await wait_all_tasks_blocked()
+        assert ours.connection.stats.frames_in == 10_000
+        assert ours.connection.queue_high_water <= LIMITS.queue_bytes
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,172 @@
+"""`gossamer sim`: how runs stop and go on, and are kept from each other."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from gossamer.sim.commands.progress import stops_between_rounds
+from gossamer.sim.results.results import whole_folder
+from support.installed_command import MadeUpSimulation, content_of, unchanged
+from support.other_processes import another_at_work
+from support.sim_commands import sim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_before_a_checkpoint_leaves_nothing(
+    work: Path,
+    simulation: MadeUpSimulation,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+    code: int,
+) -> None:
+    """Before, SIGTERM and SIGHUP ended the process at once, with its folder half-written."""
+    simulation.meanwhile = lambda: signal.raise_signal(number)
+    assert sim("run s.toml --out o") == code
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == "gossamer: interrupted; there was no checkpoint yet, nothing is kept"
+    assert set(content_of(work)) == {"s.toml", "t.avt"}
+
+
+@pytest.mark.usefixtures("work")
+def test_ctrl_c_tells_how_to_resume_and_that_finishes_the_run(
+    simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulation.leaves_checkpoint = True
+    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
+    assert sim("run s.toml --seed 7 --no-plots") == 130
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "the checkpoint in results/small-7.unfinished is kept" in told
+    command = re.search(r"go on with it by 'gossamer sim (.*)'$", told)
+    assert command is not None
+    assert os.listdir("results") == ["small-7.unfinished"]
+
+    simulation.meanwhile = lambda: None
+    assert sim(command[1] + " --no-plots") == 0
+    (first, text, fresh), (second, kept, resumed) = simulation.calls
+    assert (first, text) == (second, kept)
+    assert (fresh, resumed) == (False, True)
+    assert os.listdir("results") == ["small-7"]
+
+
+def interrupt(simulation: MadeUpSimulation, line: str) -> None:
+    """Leave an unfinished run behind."""
+    simulation.leaves_checkpoint = True
+    simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
+    assert sim(line) == 130
+    simulation.meanwhile = lambda: None
+
+
+@pytest.mark.usefixtures("work")
+def test_resume_finds_the_only_unfinished_run_by_itself(simulation: MadeUpSimulation) -> None:
+    assert sim("run s.toml --no-plots") == 0
+    interrupt(simulation, "run s.toml")
+    assert sim("run s.toml --no-plots --resume") == 0
+    assert set(os.listdir("results")) == {"small-5", "small-5-2"}
+
+
+@pytest.mark.usefixtures("work")
+def test_resume_after_a_kill_before_any_checkpoint_starts_over(
+    simulation: MadeUpSimulation,
+) -> None:
+    interrupt(simulation, "run s.toml --out o")
+    for file in Path("o.unfinished/checkpoint").iterdir():
+        file.unlink()
+    assert sim("run s.toml --no-plots --out o --resume") == 0
+    assert os.path.isfile("o/summary.json")
+    assert not os.path.exists("o.unfinished")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "line", "words"),
+    [
+        ([], "--resume", "results/small-5.unfinished does not exist"),
+        ([], "--resume --out o", "o.unfinished does not exist"),
+        (["run s.toml"] * 2, "--resume", "expected --out with results/small-5, results/small-5-2"),
+        (["run s.toml --out o"], "--resume --out o --nodes 60", "the scenario is another one"),
+        (["run s.toml --out o"], "--out o", "o.unfinished holds an unfinished run; go on with it"),
+    ],
+)
+def test_what_cannot_be_resumed_or_begun_says_why(
+    work: Path,
+    simulation: MadeUpSimulation,
+    capsys: pytest.CaptureFixture[str],
+    prepare: list[str],
+    line: str,
+    words: str,
+) -> None:
+    for earlier in prepare:
+        interrupt(simulation, earlier)
+    done = len(simulation.calls)
+    capsys.readouterr()
+    with unchanged(work):
+        assert sim(f"run s.toml {line}") == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
+    assert len(simulation.calls) == done
+
+
+def test_a_signal_is_told_by_commands_that_keep_nothing(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before, SIGTERM left the folder half-written, and Ctrl-C was not told."""
+
+    def half_written(out: Path, **_: object) -> None:
+        with whole_folder(out, replace=False):
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("gossamer.sim.figures.FIGURES", {"vinifera": half_written})
+    with unchanged(work):
+        assert sim("figures vinifera --out o") == 143
+    assert capsys.readouterr().err == "gossamer: interrupted\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
+def test_a_run_beside_a_live_one_is_refused(
+    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    """Before, what was resumed beside the run that went on used its checkpoints as well."""
+    interrupt(simulation, "run s.toml --out o")
+    done = len(simulation.calls)
+    capsys.readouterr()
+    with another_at_work(work / "o") as process, unchanged(work):
+        assert sim(line) == 2
+    told = capsys.readouterr().err
+    assert f"is being worked on by process {process.pid}, expected to be alone with it" in told
+    assert told.count("\n") == 1
+    assert len(simulation.calls) == done
+    assert sim("run s.toml --out o --resume --no-plots") == 0
+    assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
+
+
+@pytest.mark.slow
+def test_figures_and_benchmarks_beside_others_are_refused(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with another_at_work(work / "o") as process, unchanged(work):
+        for line in ("figures vinifera --out o", "bench --out o"):
+            assert sim(line) == 2
+            assert f"is being worked on by process {process.pid}" in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_interrupts_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    reports: list[int] = []
+    with stops_between_rounds(lambda _system, done, _total: reports.append(done)) as report:
+        report("v", 1, 3)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            report("v", 2, 3)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert reports == [1, 2]
+    assert signal.getsignal(signal.SIGINT) is before
