@@ -44,8 +44,8 @@ LOOK_S = 5.0 if IS_LONG else 1.5
 PAUSE_S = 3.0
 REPEAT_S, EVENT_LINES = 10.0, 50
 # The tables of events, the largest of which has twice as many, fill within the warm-up of a long
-# soak; as they are by default they do within hours. No peer is away for longer than events are kept,
-# and a minute has fewer.
+# soak; as they are by default they do within hours. No peer is away for longer than events are
+# kept, and a minute has fewer.
 MEMORY, RETENTION_S = 512, 60.0
 # Connections that may be there more than before: one to each other peer, for links change.
 LINKS = PEERS - 1
