@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,27 @@ def test_a_url_names_a_place(url: str, key: str, shown: str) -> None:
     assert (place.key(), str(place)) == (key, shown)
     assert str(place / "x/y") == f"{shown}/x/y"
     assert str((place / "x").beside("y")) == f"{shown}/y"
+
+
+def test_a_folder_can_be_listed_while_its_files_get_other_names(tmp_path: Path) -> None:
+    listed: list[str] = []
+
+    def list_often() -> None:
+        for _ in range(60):
+            listed.extend(names(LocalPlace(tmp_path)))
+
+    for number in range(50):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "lasting").touch()
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(list_often)
+        while not listing.done():
+            for number in range(50):
+                part = tmp_path / f"{number}" / ".one.part"
+                part.touch()
+                part.rename(part.with_name("one.jsonl")).unlink()
+        listing.result()
+    assert Counter(listed)["7/lasting"] == 60
 
 
 def test_a_file_url_is_a_path(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,16 @@ class LocalPlace(Place):
         return os.fspath(self.path)
 
     def files(self) -> list[Listed]:
-        """All files below a folder."""
-        found = [path for path in self.path.rglob("*") if path.is_file()]
-        names = [(path.relative_to(self.path).as_posix(), path.stat().st_size) for path in found]
-        return [Listed(*one) for one in sorted(names)]
+        """All files below a folder, but for those that get another name or go while it is read."""
+        found = []
+        for folder, _, names in os.walk(self.path, onerror=_raise_unless_gone):
+            for path in (Path(folder, name) for name in names):
+                with suppress(FileNotFoundError):
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        name = path.relative_to(self.path).as_posix()
+                        found.append(Listed(name, status.st_size))
+        return sorted(found, key=lambda one: one.name)
 
     @contextmanager
     def fetched(self) -> Iterator[Path]:
@@ -156,6 +163,12 @@ class LocalPlace(Place):
     def shown(self) -> str:
         """The path as it was given."""
         return str(self.path)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    """A folder that is there and cannot be read is not taken for an empty one."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 AnyPlace = Place | Path
