@@ -134,11 +134,12 @@ class EventBatches:
         here: dict[int, bytes] = {}
         for i, (sender, row) in enumerate(zip(senders, rows, strict=True)):
             handle = -1
-            if are_asked and 0 <= row.mode < TREE and row.kind == EVENT:
+            is_named = row.values_at > row.name_at
+            if are_asked and is_named and 0 <= row.mode < TREE and row.kind == EVENT:
                 flow = Flow(sender, self._publisher(row), NEW_COSTS)
                 if not self._overloads.may_pass_on(flow):
                     break
-            if row.values_at > row.name_at:
+            if is_named:
                 entry = self._exchange.incoming(row.name_at, row.values_at)
                 try:
                     handle, missing = self._wire.publisher_named(sender, entry)

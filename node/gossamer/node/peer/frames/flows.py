@@ -35,13 +35,19 @@ NEW_COSTS: Final = 4
 
 
 def is_new(frame: Frame) -> bool:
-    """Whether an event is on its way to its rendezvous node.
+    """Whether an event is on its way to its rendezvous node, and its publisher waits for an answer.
 
     Nobody has been promised anything of it yet: its publisher sends it again if it is not taken.
+    One that names no publisher may be promised: whoever took it as its rendezvous node hands it on
+    to the peer that turns out to be that, once (`arc_return`).
     """
-    place = EVENT_MODE * WORD_BYTES
-    mode = int.from_bytes(frame["words"][place : place + WORD_BYTES], "little", signed=True)
-    return frame["kind"] == EVENT and mode < TREE
+    mode, origin = (_word(frame, place) for place in (EVENT_MODE, EVENT_ORIGIN))
+    return frame["kind"] == EVENT and mode < TREE and origin >= 0
+
+
+def _word(frame: Frame, place: int) -> int:
+    at = place * WORD_BYTES
+    return int.from_bytes(frame["words"][at : at + WORD_BYTES], "little", signed=True)
 
 
 def flow_of_frame(sender: int, frame: Frame) -> Flow:

@@ -22,15 +22,17 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
-from gossamer.protocol.peer.record_table.records import EVENT, GREEDY, TREE
+from gossamer.protocol.peer.record_table.records import EVENT, FINAL, GREEDY, TREE
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300
 
 
-def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES) -> Frame:
-    """An event of a publisher."""
-    words = b"".join(word.to_bytes(WORD_BYTES, "little") for word in (5, 0, mode, 1, 0, 0))
+def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES, origin: int = 0) -> Frame:
+    """An event of a publisher, who waits for an answer where ``origin`` is not -1."""
+    words = b"".join(
+        word.to_bytes(WORD_BYTES, "little", signed=True) for word in (5, 0, mode, 1, 0, origin)
+    )
     event = encode([publisher, 0, ["x" * filler]])
     return {"type": "record", "kind": EVENT, "words": words, "peers": [], "event": event}
 
@@ -79,6 +81,11 @@ def test_what_is_on_its_way_to_its_rendezvous_node_is_new() -> None:
     assert not is_new(frame(HONEST, TREE))
     assert not is_new(frame(HONEST, TREE + 3))
     assert is_new({"kind": EVENT, "words": b""})
+
+
+def test_what_another_rendezvous_node_hands_on_is_not_new() -> None:
+    assert not is_new(frame(HONEST, GREEDY, origin=-1))
+    assert not is_new(frame(HONEST, FINAL, origin=-1))
 
 
 @pytest.mark.trio
@@ -146,8 +153,9 @@ async def test_new_events_of_whom_too_much_waits_are_not_taken(
 
 
 @pytest.mark.trio
+@pytest.mark.parametrize("promised", [frame(FLOODER, TREE), frame(FLOODER, GREEDY, origin=-1)])
 async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
-    autojump_clock: trio.testing.MockClock,
+    promised: Frame, autojump_clock: trio.testing.MockClock
 ) -> None:
     del autojump_clock
     desk = Desk()
@@ -156,7 +164,7 @@ async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
 
         async def bring() -> None:
             for _ in range(count):
-                await desk.take(RELAY, frame(FLOODER, TREE))
+                await desk.take(RELAY, promised)
 
         nursery.start_soon(bring)
         await trio.testing.wait_all_tasks_blocked()
