@@ -109,8 +109,14 @@ class History:
         return self._grown
 
     async def append(self, event: EventLike) -> None:
-        """Have ``event`` kept soon; waits while too many wait for the disk."""
-        await self._send.send(event)
+        """Have ``event`` kept soon; waits while too many wait for the disk, and only then.
+
+        To let others have their turn once an event would be too slow where turns are long.
+        """
+        try:
+            self._send.send_nowait(event)
+        except trio.WouldBlock:
+            await self._send.send(event)
 
     async def subscribe(self, subscription: StoredSubscription, *, from_start: bool) -> None:
         """Keep a client's subscription; returns once it is on the disk.

@@ -27,8 +27,10 @@ from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 # Events noted as delivered in one write.
 BATCH: Final = 256
 DEFAULT_ROOM: Final = 4096
-# Events that an application is given in one turn of the event loop.
+# Events that an application is given in one turn of the event loop, at least; where more wait, such
+# a share of them: a turn is long when a peer is busy, and so many more come in it.
 TURN: Final = 16
+SHARE: Final = 8
 
 # Notes that an application gets events; says which it has not got before.
 Mark = Callable[[str, Sequence[Event]], Awaitable[Sequence[Event]]]
@@ -43,8 +45,8 @@ class Subscription:
             async for event in events:
                 ...
 
-    Events wait here until they are taken. Where more than ``room`` wait, the oldest is dropped
-    and counted: a slow application loses events, and holds up nobody else.
+    Events wait here until they are taken. Where more than ``room`` wait, the oldest is dropped,
+    counted and logged: a slow application loses events, and holds up nobody else.
 
     Attributes:
         expression: its text.
@@ -75,7 +77,8 @@ class Subscription:
         self._ready: deque[Event] = deque()
         self._news = trio.Event()
         self._closed = True
-        self._taken = 0
+        self._left_of_turn = 0
+        self._lost = 0
 
     @property
     def is_open(self) -> bool:
@@ -98,6 +101,9 @@ class Subscription:
             return True
         self._waiting.popleft()
         self.dropped += 1
+        if self._lost == 0:
+            log.warning("an application is too slow: it loses events", **self._named())
+        self._lost += 1
         return False
 
     def close(self) -> None:
@@ -131,11 +137,12 @@ class Subscription:
 
     async def __anext__(self) -> Event:
         # Others have their turn once in so many events: it costs as much as an event does.
-        self._taken += 1
-        if self._taken % TURN:
+        if self._left_of_turn:
             await trio.lowlevel.checkpoint_if_cancelled()
+            self._left_of_turn -= 1
         else:
             await trio.lowlevel.checkpoint()
+            self._left_of_turn = max(TURN, len(self) // SHARE) - 1
         while not self._ready:
             if not self._waiting:
                 if self._closed:
@@ -146,10 +153,18 @@ class Subscription:
             await self._make_ready()
         return self._ready.popleft()
 
+    def _named(self) -> dict[str, str]:
+        """Whose it is, for people."""
+        named = {"name": self.name} if self.name else {}
+        return {**named, "subscription": self.expression}
+
     async def _make_ready(self) -> None:
         """Note a batch of what waits as delivered, and keep what was not delivered before."""
         size = min(len(self._waiting), BATCH)
         batch = [self._waiting.popleft() for _ in range(size)]
+        if self._lost and not self._waiting:
+            log.warning("an application has caught up", **self._named(), lost=self._lost)
+            self._lost = 0
         if self._mark is None:
             self._ready.extend(batch)
             return

@@ -15,6 +15,7 @@ from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.peer.space.hashing import uniform_hashes
+from support.turns import turns_of_others
 
 SCHEMA = Schema([FloatAttribute("price", 0, 1000)])
 
@@ -184,24 +185,41 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
 
 
 @pytest.mark.trio
-async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn() -> None:
+async def test_who_loses_events_is_logged_when_it_begins_and_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = Desk()
+    stream = desk.subscribers.add("price >= 0", room=3)
+    desk.deliver(*range(10))
+    for _ in range(3):
+        await stream.__anext__()
+    said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
+    assert said == [
+        ("an application is too slow: it loses events", {"subscription": "price >= 0"}),
+        ("an application has caught up", {"subscription": "price >= 0", "lost": 7}),
+    ]
+
+
+async def turns_while_taking(events: int) -> int:
+    """How often others have their turn while so many events, all of which wait, are taken."""
     desk = Desk()
     stream = desk.subscribers.add("price >= 0")
-    desk.deliver(*range(8 * TURN))
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
-        for _ in range(8 * TURN):
+    desk.deliver(*range(events))
+    async with turns_of_others() as turns:
+        for _ in range(events):
             await stream.__anext__()
-        nursery.cancel_scope.cancel()
-    assert turns >= 4
+    return turns()
+
+
+@pytest.mark.trio
+async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn() -> None:
+    assert await turns_while_taking(8 * TURN) >= 4
+
+
+@pytest.mark.trio
+async def test_the_more_events_wait_the_more_are_taken_in_a_turn() -> None:
+    """Where a turn is long hundreds of events come in each: 16 a turn would never catch up."""
+    assert 4 <= await turns_while_taking(1000) <= 40
 
 
 @pytest.mark.trio
