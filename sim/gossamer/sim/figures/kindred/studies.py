@@ -168,11 +168,13 @@ def _churn_points(plan: Plan, data: Data) -> Iterator[Point]:
 def _real_points(plan: Plan, real: Churn) -> Iterator[Point]:
     """The whole month; the same faster and backwards; and failures that nobody is told of."""
     seed = plan.seeds[0]
+    fast, back = attrs.evolve(real, time_scale=0.25), attrs.evolve(real, backwards=True)
     for kind in KINDS if plan.month else ():
         for system in (KINDRED, BASELINE):
             yield _churn_point(MONTH, system, kind, seed, real)
-        fast, back = attrs.evolve(real, time_scale=0.25), attrs.evolve(real, backwards=True)
         yield _churn_point(FAST, KINDRED, kind, seed, fast)
+    # Crowds leave at once then, which hits one seed harder than another.
+    for kind, seed in kinds_and_seeds(plan) if plan.month else ():
         yield _churn_point(BACKWARDS, KINDRED, kind, seed, back)
     if plan.silence is not None:
         begin, end = plan.silence
