@@ -160,6 +160,21 @@ async def test_a_subscription_that_is_taken_back_leaves_nothing(
         assert await stored(one) == []
 
 
+@on_jumping_clock
+async def test_one_subscription_of_a_label_takes_the_place_of_another(tmp_path: Path) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        await one.ada.subscribe("mine", "price > 50")
+        await one.ask("mine", f"{IBM} & {HPQ}", 10)
+        assert one.subscriptions == {1: 2, 2: 2, 3: 2}
+        await one.ask("mine", f"{IBM} & {HPQ}", 20)
+        (row,) = await stored(one)
+        assert (row.within_s, one.subscriptions[1]) == (20, 2)
+        before = row.mark
+        await one.ask("mine", f"{IBM} & {HPQ}", 20)
+        (row,) = await stored(one)
+        assert row.mark == before
+
+
 @pytest.mark.parametrize("how", [MemoryBrokers.stop, MemoryBrokers.crash])
 @on_jumping_clock
 async def test_a_named_client_has_its_matches_and_subscription_over_restarts(

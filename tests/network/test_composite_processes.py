@@ -11,9 +11,11 @@ from typing import Any
 
 import anyio
 import pytest
+import trio
 
 from gossamer.client import RefusedByNodeError, connect, open_client
 from gossamer.command.main import main
+from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client as open_local_client
 from support.broker_processes import BrokerProcesses, broker_processes
 from support.installed_command import install
@@ -159,6 +161,24 @@ def test_programs_that_wait_do_so_too(brokers: BrokerProcesses) -> None:
 
 
 # What people get wrong is said in a sentence, with exit code 2. The commands run in this process.
+
+
+def test_a_plain_subscription_takes_the_place_of_one_of_its_label(
+    brokers: BrokerProcesses,
+) -> None:
+    async def use() -> None:
+        address = address_of(brokers.shell.folder / brokers.folder(3))
+        async with open_local_client(address) as client:
+            await client.subscribe("mine", PAIR, within=300)
+            assert len((await client.tables())["composites"]) == 1
+            await client.subscribe("mine", "price > 50")
+            told = await client.tables()
+            assert (told["composites"], told["sizes"]["subscriptions"]) == ([], 1)
+            await client.unsubscribe("mine")
+            with pytest.raises(RefusedByNodeError, match="no subscription labelled 'mine'"):
+                await client.unsubscribe("mine")
+
+    trio.run(use)
 
 
 @pytest.fixture

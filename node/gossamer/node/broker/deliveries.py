@@ -23,7 +23,7 @@ _MATCH: Final = "match"
 _MATCH_ID_BYTES: Final = 12
 
 
-@frozen
+@frozen(eq=False)
 class Arrival:
     """A publication that came for a composite subscription.
 
