@@ -143,7 +143,7 @@ def test_a_state_file_of_a_newer_version(folder: Path, capsys: CaptureFixture, s
     assert main(["node", "run", str(folder), *more, "--set", "page.enabled=false"]) == 2
     *_, last = capsys.readouterr().err.splitlines()
     told = sentence(last)
-    assert f"{state} has state of version 4, expected at most 3" in told
+    assert f"{state} has state of version 5, expected at most 4" in told
     assert told.endswith("; upgrade gossamer")
 
 

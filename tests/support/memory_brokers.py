@@ -15,11 +15,11 @@ import trio
 from gossamer.node.broker.assembly import BrokerNode, run_broker
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.tables import id_text
+from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.dependencies import BrokerDependencies
 from gossamer.node.broker.engine.apart import in_this_process
 from gossamer.node.broker.families.tree.host import TreeHost
-from gossamer.node.broker.members import Member
-from gossamer.node.broker.session import event_of
+from gossamer.node.broker.member import Member
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
@@ -30,6 +30,7 @@ from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters.composite import parse_composite
 from support.memory_peers import at_once
 from support.memory_transport import MemoryNetwork
 from support.waiting import eventually
@@ -227,12 +228,15 @@ class MemoryClient:
         got: publications, by id, with the labels; those of a client with a name are read from the
             disk by `fetch`.
         twice: ids that came again.
+        matches: of composite subscriptions, in the order in which they came: the label, and the
+            ids of the publications.
     """
 
     node: BrokerNode
     member: Member
     got: dict[str, tuple[dict[str, Any], list[str]]] = attrs.field(factory=dict)
     twice: list[str] = attrs.field(factory=list)
+    matches: list[tuple[str, list[str]]] = attrs.field(factory=list)
 
     @classmethod
     async def attach(cls, node: BrokerNode, name: str | None) -> MemoryClient:
@@ -244,8 +248,16 @@ class MemoryClient:
     async def subscribe(self, label: str, text: str) -> None:
         await self.node.members.subscribe(self.member, label, filters.parse(text))
 
+    async def subscribe_composite(
+        self, label: str, text: str, within_s: float, most: int = 100
+    ) -> None:
+        await self.node.composites.subscribe(
+            self.member, label, text, parse_composite(text), within_s, most
+        )
+
     async def unsubscribe(self, label: str) -> None:
-        await self.node.members.unsubscribe(self.member, label)
+        if not await self.node.composites.unsubscribe(self.member, label):
+            await self.node.members.unsubscribe(self.member, label)
 
     async def advertise(self, label: str, text: str) -> None:
         await self.node.members.advertise(self.member, label, filters.parse(text))
@@ -273,4 +285,8 @@ class MemoryClient:
         assert frame is not None
         if frame["id"] in self.got:
             self.twice.append(frame["id"])
+        if frame["type"] == "match":
+            (label,) = frame["subscriptions"]
+            self.matches.append((label, [one["id"] for one in frame["events"]]))
+            return
         self.got[frame["id"]] = frame["values"], sorted(frame["subscriptions"])

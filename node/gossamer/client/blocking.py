@@ -216,6 +216,7 @@ class BlockingClient:
         ahead: int = 1,
         ordered: bool = False,
         last: bool = False,
+        within: float | None = None,
     ) -> BlockingSubscription:
         """Events that match one of ``expressions``, each once, until it or the client is closed.
 
@@ -233,6 +234,7 @@ class BlockingClient:
             ahead=ahead,
             ordered=ordered,
             last=last,
+            within=within,
         )
         stack = ExitStack()
         subscription = stack.enter_context(self._portal.wrap_async_context_manager(opened))

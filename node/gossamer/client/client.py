@@ -152,6 +152,7 @@ class Client:
         ahead: int = 1,
         ordered: bool = False,
         last: bool = False,
+        within: float | None = None,
     ) -> AsyncIterator[Subscription]:
         """Events that match one of ``expressions``, each once, for as long as the context is open.
 
@@ -166,14 +167,20 @@ class Client:
             ordered: have the events of each publisher in the order in which it published them; one
                 that comes after a later one all the same is `ReceivedEvent.late`.
             last: begin with the last values that match; without a name, group or order.
+            within: at a broker: ``expressions`` are composite subscriptions, such as
+                ``'{symbol == "IBM"} -> {symbol == "HPQ"}'``, and publications match together that
+                come within so many seconds; they are `ReceivedEvent.match`.
 
         Raises:
             RefusedByNodeError: the node does not take one of them, or the name is in use.
             NodeError: as of `open_client`.
         """
         if group is not None:
-            if name is not None or retained or ordered or last:
-                reason = "a worker of a group has no name of its own, no order and no last values"
+            if name is not None or retained or ordered or last or within is not None:
+                reason = (
+                    "a worker of a group has no name of its own, no order, no last values and no"
+                    " composite subscriptions"
+                )
                 raise RefusedByNodeError("group", reason)
             async with self._session(None).running() as session:
                 await session.join("1", one_of(expressions), group, ahead)
@@ -182,7 +189,7 @@ class Client:
         start = LAST if last else RETAINED if retained else NEW
         async with self._session(name, ordered=ordered).running() as session:
             for number, expression in enumerate(expressions, 1):
-                await session.subscribe(str(number), expression, start)
+                await session.subscribe(str(number), expression, start, within)
             if name is not None:
                 await _end_earlier(session, len(expressions))
             yield Subscription(session, by_id=ordered and name is not None)

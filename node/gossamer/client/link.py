@@ -31,6 +31,7 @@ BAD_FRAME, BUSY, LOST, SHUTDOWN = "bad frame", "busy", "lost", "shutdown"
 
 _CHUNK: Final = 1 << 16
 _QUEUED_FRAMES: Final = 64
+_EVENTS: Final = ("event", "match")
 _ANSWERS: Final = ("done", "published", "outcomes", "unacknowledged", "refused")
 _BROKEN: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
@@ -226,7 +227,7 @@ class Link:
 
     async def _take(self, frame: Frame, take_event: Callable[[Frame], Awaitable[None]]) -> None:
         kind = frame["type"]
-        if kind == "event":
+        if kind in _EVENTS:
             await take_event(frame)
         elif kind in _ANSWERS:
             request = self._requests.get(frame["number"])

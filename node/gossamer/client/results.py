@@ -91,6 +91,8 @@ class ReceivedEvent:
         last: the attribute of whose value it is the last event, "" if of none.
         deleted: whether it says that there is no last value any more.
         late: of a subscription in order, whether a later event of the same publisher came before.
+        match: of a composite subscription, the publications that match together, one for each part
+            of the alternative; `values` is empty then, and `publisher` too.
     """
 
     id: str
@@ -106,6 +108,7 @@ class ReceivedEvent:
     late: bool = False
     last: str = ""
     deleted: bool = False
+    match: tuple[ReceivedEvent, ...] = ()
 
 
 class Fate(enum.StrEnum):

@@ -140,7 +140,9 @@ class Session(Publisher[ValuesT]):
             if not self._links.reconnects:
                 raise
 
-    async def subscribe(self, key: str, expression: str, start: str = NEW) -> None:
+    async def subscribe(
+        self, key: str, expression: str, start: str = NEW, within: float | None = None
+    ) -> None:
         """Ask for events that match; those of an earlier subscription ``key`` stop.
 
         Args:
@@ -148,11 +150,16 @@ class Session(Publisher[ValuesT]):
             expression: what is to match.
             start: `frames.NEW`, or `frames.RETAINED` for a client whose name is new to the node,
                 to begin with what the node has kept for other clients.
+            within: of a composite subscription, which begins with a brace: seconds in which
+                publications have to come to match together; only at a broker.
 
         Raises:
             RefusedByNodeError: the node does not take it.
         """
         fields: dict[str, object] = {"expression": expression, "start": start}
+        if within is not None:
+            self._check_role("composite subscriptions")
+            fields["within"] = float(within)
         await self._request("subscribe", id=key, **fields)
         self._subscriptions[key] = fields
 
@@ -282,7 +289,36 @@ class Session(Publisher[ValuesT]):
             if frame["id"] in self._settled:
                 await self._send_settled(frame["id"])
             return
-        event = ReceivedEvent(
+        event = self._match_of(frame) if frame["type"] == "match" else self._event_of(frame)
+        with suppress(*_GONE):  # the application takes no events any more
+            await self._take.send(event)
+
+    def _match_of(self, frame: Frame) -> ReceivedEvent:
+        labels = tuple(frame["subscriptions"])
+        events = tuple(
+            ReceivedEvent(
+                one["id"],
+                self.values.from_wire(one["values"]),
+                one["publisher"],
+                one["published_at"],
+                labels,
+                0,
+            )
+            for one in frame["events"]
+        )
+        return ReceivedEvent(
+            frame["id"],
+            {},
+            "",
+            frame["published_at"],
+            labels,
+            frame["position"],
+            self.history,
+            match=events,
+        )
+
+    def _event_of(self, frame: Frame) -> ReceivedEvent:
+        return ReceivedEvent(
             frame["id"],
             self.values.from_wire(frame["values"]),
             frame["publisher"],
@@ -297,8 +333,6 @@ class Session(Publisher[ValuesT]):
             frame.get("last", ""),
             frame.get("deleted", False),
         )
-        with suppress(*_GONE):  # the application takes no events any more
-            await self._take.send(event)
 
     async def _hand_on(self) -> None:
         """Give events to the application, those of a new connection once all is in force again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,11 +10,14 @@ from typing import Any, Final
 import attrs
 import trio
 
+from gossamer.node.broker.composites import Composites
+from gossamer.node.broker.contract.matches import ForComposites, Match
+from gossamer.node.broker.contract.tables import ROWS
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.dependencies import BrokerDependencies
 from gossamer.node.broker.engine.apart import worked_out
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine, Input
-from gossamer.node.broker.engine.journal import StoredJournal, recall
+from gossamer.node.broker.engine.journal import StoredJournal, queue_id, recall
 from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
@@ -66,7 +68,6 @@ GOODBYE_S: Final = 1.5
 # A broker that lost its state begins a new life, which has to be later than all earlier ones: it is
 # numbered by the seconds since 2020.
 FIRST_INCARNATION: Final = 1_577_836_800
-QUEUE_ID: Final = "broker queue"
 
 
 class BrokerNode:
@@ -77,7 +78,7 @@ class BrokerNode:
         addresses: where others reach it.
         queue_id: id of the file in which clients' deliveries are kept.
         engine: the broker and what waits for it.
-        members: its clients.
+        members, composites: its clients, and their composite subscriptions.
         neighbours: its neighbours.
         pool: its connections.
         standing: whether it belongs to its cluster and reaches others.
@@ -98,6 +99,7 @@ class BrokerNode:
         self.members = Members(
             given.writer, self._engine, given.retention_s, keeps=given.family.keeps_deliveries
         )
+        self.composites = Composites(self.members, given.writer, self._engine, trio.current_time)
         self.neighbours: Neighbours = given.family.neighbours(nursery, self._engine) or Neighbours(
             nursery, self._engine, given.family
         )
@@ -167,7 +169,8 @@ class BrokerNode:
 
     def tables(self) -> dict[str, Any]:
         """The broker's tables as plain values."""
-        return self.family.tables(self.engine.broker, self.label)
+        told = self.family.tables(self.engine.broker, self.label)
+        return {**told, "composites": self.composites.rows()[:ROWS]}
 
     async def trace(self, id_: Id) -> list[Passage]:
         """The route of a publication; raises `RouteUnknownError`."""
@@ -182,7 +185,7 @@ class BrokerNode:
 
     # What the engine wants done
 
-    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery."""
         return self.members.queued(effect, self._given.now())
 
@@ -195,9 +198,11 @@ class BrokerNode:
         """Do what follows from a message."""
         self.neighbours.send(effects)
         for effect in effects:
-            if isinstance(effect, Deliver):
+            if isinstance(effect, Deliver | Match):
                 self.counters.events_delivered += 1
                 self.members.delivered(effect, self._given.now())
+            elif isinstance(effect, ForComposites):
+                self.members.matched(effect)
             elif isinstance(effect, Adopted):
                 self.members.adopt(effect)
             elif isinstance(effect, Dismissed):
@@ -309,7 +314,7 @@ class BrokerNode:
         """Recall the broker, listen, and start everything."""
         given, writer = self._given, self._given.writer
         await writer.run(Store.bind, given.key, given.now())
-        self.queue_id = await writer.run(_queue_id)
+        self.queue_id = await writer.run(queue_id)
         self._journal = StoredJournal(writer, given.family, given.apart)
         now = int(given.now() * MICROSECONDS)
         recalled = await recall(
@@ -334,11 +339,13 @@ class BrokerNode:
             left=given.family.left,
             patience_s=given.full_wait_s,
             goes_first=given.family.publishes if given.publications_first else no_message,
+            matched=lambda effects: self.composites.matched(effects, given.now()),
         )
         self.engine.tell(None, given.family.restarted())
         deliveries = await writer.run(lambda store: store.broker.waiting())
         for name in self.members.restore(given.family.clients(recalled.broker), deliveries):
             self.engine.tell(client(name), Detach())
+        await self.composites.restore()
         self._nursery.start_soon(self.engine.run)
         self._nursery.start_soon(self.members.run)
         self._nursery.start_soon(self.neighbours.run)
@@ -368,14 +375,6 @@ class BrokerNode:
             await self._journal.dump(self.engine.broker, self.engine.now)
         except WorkApartError as error:
             log.warning("the broker is not dumped, its log is told again", cause=str(error))
-
-
-def _queue_id(store: Store) -> str:
-    kept = store.get_meta(QUEUE_ID)
-    if kept is None:
-        kept = secrets.token_hex(8).encode()
-        store.set_meta(QUEUE_ID, kept)
-    return kept.decode()
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.plain import MAX_NAME, plain_filter, plain_values, read_values
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, Publication, exact_publication
+from gossamer.protocol.content.filters.composite import Composite, is_composite, parse_composite
 from gossamer.protocol.content.schema import Schema
 
 
@@ -36,6 +37,10 @@ class Content:
         plain_filter(found)
         return found
 
+    def composite(self, text: str) -> Composite:
+        """The composite subscription that a client wrote; raises `ExpressionError`."""
+        return parse_composite(text, self.schema)
+
     def publication(self, data: Mapping[str, Any]) -> Publication:
         """The publication that travelled from a client as plain data.
 
@@ -56,4 +61,24 @@ def check_label(label: str) -> None:
     """Refuse what is no label; raises `ClientRequestError`."""
     if not 0 < len(label) <= MAX_NAME or not label.isprintable():
         reason = f"a label has 1 to {MAX_NAME} printable characters, expected other than {label!r}"
+        raise ClientRequestError(reason)
+
+
+def check_window(text: str, within_s: float | None) -> None:
+    """Refuse a composite subscription without a window, and a window without that.
+
+    Args:
+        text: of a subscription; a composite one begins with a brace.
+        within_s: seconds, None for no window.
+
+    Raises:
+        ClientRequestError: it has only one of the two.
+    """
+    if is_composite(text) and within_s is None:
+        reason = "a composite subscription ('{...}') needs a window in seconds, as of --within 10"
+        raise ClientRequestError(reason)
+    if within_s is not None and not is_composite(text):
+        reason = (
+            "only a composite subscription has a window (--within), such as '{a > 1} & {b > 1}'"
+        )
         raise ClientRequestError(reason)

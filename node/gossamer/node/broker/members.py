@@ -13,15 +13,16 @@ present  -- `forget` ------------------------------>  unknown
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-import cbor2
 import trio
-from attrs import define, field
 
 from gossamer.node.broker.contract.host import ClientFilters
+from gossamer.node.broker.contract.matches import ForComposites, Match
+from gossamer.node.broker.deliveries import delivery_bytes, id_of
 from gossamer.node.broker.engine.engine import Engine, Outcome
+from gossamer.node.broker.member import Member, Taker
 from gossamer.node.errors import ClientRequestError, StoreError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.store import Store
@@ -39,7 +40,6 @@ from gossamer.protocol.brokers.core.messages import (
     Unadvertise,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.core.plain import plain_values
 from gossamer.protocol.content.filters import Filter
 
 # Deliveries kept for one client; the oldest make room.
@@ -48,56 +48,6 @@ MOST_DELIVERIES: Final = 100_000
 ENDING_S: Final = 1.0
 # How often clients are looked for that have been away for too long.
 PRUNE_S: Final = 60.0
-
-
-class Taker(Protocol):
-    """Where the deliveries of a client without a name go."""
-
-    def offer(self, delivery: bytes) -> None:
-        """Take what is in a delivery, or lose it."""
-        ...
-
-
-@define(eq=False)
-class Member:
-    """A client.
-
-    Attributes:
-        name: at the broker.
-        present: whether it is connected.
-        ended: set when its connection ends.
-        asides: connections that ask for it besides.
-        absent_since: trio's time when its connection ended, or when the node started.
-        subscriptions, advertisements: what it asks for and announces, by its labels.
-        deliveries: that wait for it on the disk.
-        grown: set when there are more.
-        taker: takes deliveries at once, for a client without a name.
-        home: where the broker is that it is a client of, while that is dead.
-        dismiss: tells its connection, if there is one, why it is no client any more.
-    """
-
-    name: str
-    absent_since: float
-    present: bool = False
-    ended: trio.Event = field(factory=trio.Event)
-    asides: int = 0
-    subscriptions: dict[str, Filter] = field(factory=dict)
-    advertisements: dict[str, Filter] = field(factory=dict)
-    deliveries: int = 0
-    grown: trio.Event = field(factory=trio.Event)
-    taker: Taker | None = None
-    home: str = ""
-    dismiss: Callable[[str], None] = lambda _: None
-
-    def forget(self) -> None:
-        """It asks for nothing and announces nothing any more."""
-        self.subscriptions.clear()
-        self.advertisements.clear()
-
-    @property
-    def nameless(self) -> bool:
-        """Whether nothing is kept for it."""
-        return self.name.startswith(NAMELESS)
 
 
 class Members:
@@ -127,6 +77,13 @@ class Members:
 
     def __len__(self) -> int:
         return len(self._members)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members.values())
+
+    def get(self, name: str) -> Member | None:
+        """The client of that name."""
+        return self._members.get(name)
 
     @property
     def deliveries(self) -> int:
@@ -241,7 +198,7 @@ class Members:
     async def forget(self, member: Member) -> None:
         """Take back all that a client asked for, and keep nothing for it."""
         await self.ask(member, Detach(), member.forget)
-        await self._writer.run(lambda store: store.broker.acknowledge(member.name, _ALL))
+        await self._writer.run(lambda store: store.broker.forget(member.name))
         member.deliveries = 0
         if member.present or member.asides:
             await self.ask(member, Attach())
@@ -267,14 +224,14 @@ class Members:
 
     # Deliveries
 
-    def queued(self, effect: Deliver, now: float) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match, now: float) -> QueuedDelivery | None:
         """What is to be stored of a delivery, None for a client without a name."""
         member = self._members.get(effect.client)
         if member is None or member.nameless:
             return None
         return QueuedDelivery(effect.client, delivery_bytes(effect, now))
 
-    def delivered(self, effect: Deliver, now: float) -> None:
+    def delivered(self, effect: Deliver | Match, now: float) -> None:
         """A delivery is stored, where anything is to be stored of it."""
         member = self._members.get(effect.client)
         if member is None:
@@ -284,6 +241,11 @@ class Members:
         elif not member.nameless:
             member.deliveries += 1
             member.grown.set()
+
+    def matched(self, effect: ForComposites) -> None:
+        """A publication that a client does not get itself has gone through its matcher."""
+        if self._keeps:
+            self._engine().tell(client(effect.client), ClientAcknowledge((effect.id,)))
 
     async def read(self, member: Member, after: int, most: int) -> list[QueuedDelivery]:
         """The next deliveries of a client after a position."""
@@ -301,7 +263,7 @@ class Members:
         await self._writer.write(drop)
 
     def _tell_taken(self, member: Member, deliveries: Iterable[QueuedDelivery]) -> None:
-        ids = tuple(Id(*_id_of(one)) for one in deliveries)
+        ids = tuple(id_ for one in deliveries if (id_ := id_of(one)) is not None)
         if ids:
             self._engine().tell(client(member.name), ClientAcknowledge(ids))
 
@@ -324,12 +286,12 @@ class Members:
 
     async def withdraw(self, client_name: str, ids: Iterable[Id] | None) -> None:
         """Another broker gave these to a client, or all that waits for it here if None."""
-        wanted = None if ids is None else {tuple(id_) for id_ in ids}
+        wanted = None if ids is None else set(ids)
 
         def discard(store: Store) -> int:
             deliveries = store.broker.queued(client_name, 0, MOST_DELIVERIES)
             return store.broker.discard(
-                one.position for one in deliveries if wanted is None or _id_of(one) in wanted
+                one.position for one in deliveries if wanted is None or id_of(one) in wanted
             )
 
         number = await self._writer.run(discard)
@@ -367,30 +329,9 @@ def _check_name(name: str) -> None:
         raise ClientRequestError(f"{reason}, not {name!r}")
 
 
-def _id_of(delivery: QueuedDelivery) -> tuple[str, int]:
-    broker, number = cbor2.loads(delivery.body)[0]
-    return broker, number
-
-
 def _hold(held: dict[str, Filter], label: str, one: Filter) -> None:
     held[label] = one
 
 
 def _let_go(held: dict[str, Filter], label: str) -> None:
     held.pop(label, None)
-
-
-_ALL: Final = (1 << 63) - 1
-
-
-def delivery_bytes(effect: Deliver, now: float) -> bytes:
-    """What a client gets of a delivery.
-
-    Args:
-        effect: the delivery.
-        now: Unix seconds.
-    """
-    publication = effect.publication
-    return cbor2.dumps(
-        [list(publication.id), plain_values(publication.values), now, list(effect.labels)]
-    )

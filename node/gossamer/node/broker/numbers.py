@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import trio
 from attrs import frozen
 
 from gossamer.client.frames import BROKER
 from gossamer.node.broker.assembly import BrokerNode
+from gossamer.node.broker.composites import Composites
 from gossamer.node.broker.contract.host import FamilyHost, HostedBroker
 from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.monitoring.cluster import cluster_view
@@ -29,12 +31,14 @@ class BrokerNumbers:
         broker: the broker.
         waiting: messages that wait for it.
         backlog: frames in the longest queue to a neighbour.
+        composites: composite subscriptions of its clients.
     """
 
     family: FamilyHost
     broker: HostedBroker
     waiting: int
     backlog: int
+    composites: Composites
 
     def collect(self) -> Iterable[Family]:
         """The families of metrics, as prometheus_client asks for them."""
@@ -47,10 +51,22 @@ class BrokerNumbers:
             for key, number in value.items() if label else [("", value)]:
                 family.add_metric([str(key)] if label else [], number)
             yield family
+        lost = CounterMetricFamily(
+            "gossamer_broker_composites_lost",
+            "Of composite subscriptions: publications dropped that waited, searches for matches"
+            " that were cut short, and matches too long to send.",
+            labels=["cause"],
+        )
+        for cause, number in attrs.asdict(self.composites.losses).items():
+            lost.add_metric([cause], number)
+        yield lost
         sizes = self.family.sizes(self.broker)
         gauges = {f"table_{name}": found for name, found in sizes.items()}
         gauges["input_queue"] = (self.waiting, "Messages that wait for the broker.")
         gauges["output_queue"] = (self.backlog, "Frames in the longest queue to a neighbour.")
+        gauges["composites"] = (len(self.composites), "Composite subscriptions of clients.")
+        waiting = "Publications that wait to match together with others, for each filter."
+        gauges["composites_waiting"] = (self.composites.waiting, waiting)
         for name, (number, text) in gauges.items():
             yield GaugeMetricFamily(f"gossamer_broker_{name}", text, value=number)
 
@@ -58,7 +74,9 @@ class BrokerNumbers:
 def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
     """All metrics of a broker in Prometheus' text format, those of every node included."""
     engine = node.engine
-    numbers = BrokerNumbers(node.family, engine.broker, engine.waiting, node.backlog)
+    numbers = BrokerNumbers(
+        node.family, engine.broker, engine.waiting, node.backlog, node.composites
+    )
     return exposed(node.counters, gauges, node.version, numbers)
 
 

@@ -9,14 +9,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import cbor2
 import trio
 from attrs import frozen
 
-from gossamer.node.broker.content import Content, check_label
+from gossamer.node.broker.client_composites import PART
+from gossamer.node.broker.composites import Composites
+from gossamer.node.broker.content import Content, check_label, check_window
 from gossamer.node.broker.contract.tables import id_text
+from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.links.routes import Passage
-from gossamer.node.broker.members import Member, Members
+from gossamer.node.broker.member import Member
+from gossamer.node.broker.members import Members
 from gossamer.node.errors import BadFrame, ClientRequestError
 from gossamer.node.local.frames import NEW
 from gossamer.node.local.requests import GONE, Requests
@@ -29,6 +32,7 @@ from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.content.filters import Filter, Publication
+from gossamer.protocol.content.filters.composite import is_composite
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.kernel.errors import CapacityError
 
@@ -42,6 +46,7 @@ class BrokerServices(NodeServices):
 
     Attributes:
         members: the clients.
+        composites: their composite subscriptions.
         content: what filters and publications may be about.
         tables: what `tables` tells, as plain values.
         trace: the route of a publication.
@@ -49,6 +54,7 @@ class BrokerServices(NodeServices):
     """
 
     members: Members
+    composites: Composites
     content: Content
     tables: Callable[[], dict[str, Any]]
     trace: Callable[[Id], Awaitable[list[Passage]]]
@@ -97,16 +103,35 @@ class BrokerSession(Requests):
     # What a client asks for and announces
 
     async def _subscribe(self, frame: Frame) -> None:
-        self._check_label(self._member.subscriptions, frame["id"])
+        label, text = frame["id"], frame["expression"]
         if "group" in frame:
             await self._no_groups(frame)
         if frame.get("start", NEW) != NEW:
             raise ClientRequestError("a broker keeps nothing for those who come later")
-        wanted = self._services.content.filter(frame["expression"])
-        await self._services.members.subscribe(self._member, frame["id"], wanted)
+        if "within" in frame or is_composite(text):
+            await self._subscribe_composite(label, text, frame.get("within"))
+            return
+        wanted = self._services.content.filter(text)
+        if label not in self._member.composites.held:
+            self._check_label(self._member.subscriptions, label)
+        await self._services.composites.unsubscribe(self._member, label)
+        await self._services.members.subscribe(self._member, label, wanted)
+
+    async def _subscribe_composite(self, label: str, text: str, within_s: float | None) -> None:
+        _check_no_part(label)
+        check_window(text, within_s)
+        assert within_s is not None
+        composite = self._services.content.composite(text)
+        limit = self._services.filters
+        await self._services.composites.subscribe(
+            self._member, label, text, composite, float(within_s), limit
+        )
 
     async def _unsubscribe(self, frame: Frame) -> None:
-        await self._services.members.unsubscribe(self._member, frame["id"])
+        label = frame["id"]
+        _check_no_part(label)
+        if not await self._services.composites.unsubscribe(self._member, label):
+            await self._services.members.unsubscribe(self._member, label)
 
     async def _advertise(self, frame: Frame) -> None:
         self._check_label(self._member.advertisements, frame["id"])
@@ -117,7 +142,7 @@ class BrokerSession(Requests):
         await self._services.members.unadvertise(self._member, frame["id"])
 
     def _check_label(self, held: Mapping[str, Filter], label: str) -> None:
-        check_label(label)
+        _check_no_part(label)
         limit = self._services.filters
         if len(held) >= limit and label not in held:
             raise CapacityError("filters of a client", limit, "see broker.filters")
@@ -212,18 +237,10 @@ class BrokerSession(Requests):
         self._room.set()
 
 
-def event_of(delivery: bytes, position: int) -> bytes:
-    """A delivery as the frame that its client gets."""
-    (broker, number), values, at, labels = cbor2.loads(delivery)
-    return encode_frame(
-        "event",
-        position=position,
-        id=id_text(Id(broker, number)),
-        values=values,
-        publisher=broker,
-        published_at=at,
-        subscriptions=labels,
-    )
+def _check_no_part(label: str) -> None:
+    check_label(label)
+    if label.startswith(PART):
+        raise ClientRequestError(f"a label does not begin with {PART!r}, expected another one")
 
 
 def read_id(text: str) -> Id:

@@ -48,6 +48,14 @@ def sub(
     last: Annotated[
         bool, typer.Option("--last", help="Begin with the last values (pub --retained-last).")
     ] = False,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=86_400,
+            help="At a broker: seconds in which events match a composite '{...} & {...}' together.",
+        ),
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
@@ -64,10 +72,11 @@ def sub(
         int, typer.Option(min=1, help="Of --into: events after which a file is finished.")
     ] = 100_000,
 ) -> None:
-    """Print the events that match, one line of JSON each."""
+    """Print the events that match, or that match together, one line of JSON each."""
     from gossamer.client.client import one_of
     from gossamer.node.commands.clients import subscribing
     from gossamer.node.commands.signals import ended_as_by_interrupt
+    from gossamer.protocol.content.filters.composite import is_composite
 
     if group is not None and (name is not None or retained or ordered):
         raise typer.BadParameter("expected no --name, --retained or --ordered with --group")
@@ -85,6 +94,14 @@ def sub(
         return
     if not expressions or not all(map(str.strip, expressions)):
         raise typer.BadParameter("expected an expression, such as 'price > 80'")
+    if within is not None and (len(expressions) > 1 or not is_composite(expressions[0])):
+        raise typer.BadParameter("expected one expression in braces with --within: '{...} & {...}'")
+    if within is None and any(map(is_composite, expressions)):
+        raise typer.BadParameter("expected --within SECONDS with an expression in braces")
+    if within is not None and (retained or group is not None or ordered or last or into):
+        raise typer.BadParameter(
+            "expected no --retained, --group, --ordered, --last or --into with --within"
+        )
     wanted = subscribing.Wanted(
         expression=one_of(expressions),
         name=name,
@@ -95,6 +112,7 @@ def sub(
         ahead=ahead,
         ordered=ordered,
         last=last,
+        within=within,
     )
     with ended_as_by_interrupt():
         if into is None:

@@ -47,6 +47,7 @@ async def follow(
     name: str | None = None,
     start: str = NEW,
     on_change: Callable[[str], None] = lambda _: None,
+    within: float | None = None,
 ) -> AsyncIterator[Follower]:
     """Events that match, over as many connections as it takes.
 
@@ -56,6 +57,7 @@ async def follow(
         name: under which the node keeps what this client has not acknowledged.
         start: see `LocalClient.subscribe`.
         on_change: told `CONNECTED`, or why the connection was lost.
+        within: see `LocalClient.subscribe`.
 
     Raises:
         NodeError: as of `open_client` and `LocalClient.subscribe`, on the first connection; later
@@ -63,6 +65,6 @@ async def follow(
     """
     async with open_client(address, name, patience_s=math.inf, on_change=on_change) as client:
         for key, expression in expressions.items():
-            await client.subscribe(key, expression, start)
+            await client.subscribe(key, expression, start, within)
         on_change(CONNECTED)
         yield Follower(client)

@@ -98,8 +98,9 @@ _PAYLOAD: Final[Mapping[str, Field]] = {
     "content_type": Optional(Text(MAX_CONTENT_TYPE)),
 }
 
-# Seconds for which a last value is kept.
+# Seconds for which a last value is kept, and in which publications match together.
 _PATIENCE_LAST: Final = Number(0.001, 1e9)
+_WITHIN: Final = Number(0.001, 86_400.0)
 # Seconds for which a request may wait for replies.
 _PATIENCE: Final = Number(0.001, 86_400.0)
 
@@ -130,6 +131,7 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "start": Optional(Text(8)),
             "group": Optional(_ID),
             "window": Optional(Integer(1, MAX_EVENTS)),
+            "within": Optional(_WITHIN),
         },
         "unsubscribe": {"number": _NUMBER, "id": _ID},
         "publish": {"number": _NUMBER, "values": _VALUES, **_LAST, **_PAYLOAD},
@@ -208,6 +210,14 @@ LOCAL_TYPES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
             "last": Optional(Text(256)),
             "deleted": Optional(Flag()),
             **_PAYLOAD,
+        },
+        "match": {
+            "position": _POSITION,
+            "id": _EVENT_ID,
+            "published_at": Number(),
+            "subscriptions": ListOf(_ID, 1),
+            "alternative": Integer(0),
+            "events": ListOf(MapOf(AnyOf(Number(), Text(64), _ANY_VALUES), 4), 256),
         },
         "replied": {
             "number": _NUMBER,

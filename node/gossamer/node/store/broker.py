@@ -14,6 +14,10 @@ _ROWS: Final = 1000
 # What is given up at a time: rows of the log, and portions of dumps, which are many rows long.
 _GIVEN_UP: Final = 500
 _PORTIONS_GIVEN_UP: Final = 4
+_TABLES: Final = (
+    *("broker_dumps", "broker_dump_portions", "broker_log", "broker_mail"),
+    "broker_composites",
+)
 # The dump in force.
 _NEWEST: Final = "(SELECT max(number) FROM broker_dumps WHERE whole)"
 _TAKEN_IN: Final = f"(SELECT log_position FROM broker_dumps WHERE number = {_NEWEST})"
@@ -32,6 +36,25 @@ class QueuedDelivery:
     client: str
     body: bytes
     position: int = 0
+
+
+@frozen
+class StoredComposite:
+    """A composite subscription of a client.
+
+    Attributes:
+        client: name of the client.
+        label: what the client calls it.
+        mark: tells its parts from those of others.
+        text: as the client wrote it.
+        within_s: seconds in which publications have to come to match together.
+    """
+
+    client: str
+    label: str
+    mark: str
+    text: str
+    within_s: float
 
 
 class BrokerState:
@@ -90,7 +113,7 @@ class BrokerState:
     def begin_anew(self) -> None:
         """Forget everything, as if the file were new."""
         with self._database.transaction():
-            for table in ("broker_dumps", "broker_dump_portions", "broker_log", "broker_mail"):
+            for table in _TABLES:
                 self._database.execute(f"DELETE FROM {table}")
 
     def log(self) -> Iterator[bytes]:
@@ -158,6 +181,33 @@ class BrokerState:
             return self._database.execute(
                 "DELETE FROM broker_mail WHERE client = ? AND position <= ?", (client, position)
             )
+
+    def forget(self, client: str) -> None:
+        """Keep nothing of a client any more, neither deliveries nor composite subscriptions."""
+        with self._database.transaction():
+            for table in ("broker_mail", "broker_composites"):
+                self._database.execute(f"DELETE FROM {table} WHERE client = ?", (client,))
+
+    def keep_composite(self, one: StoredComposite) -> None:
+        """Keep a composite subscription in place of an earlier one of that label."""
+        self._database.execute(
+            "INSERT OR REPLACE INTO broker_composites VALUES (?, ?, ?, ?, ?)",
+            (one.client, one.label, one.mark, one.text, one.within_s),
+        )
+
+    def drop_composite(self, client: str, label: str) -> None:
+        """Keep a composite subscription no longer."""
+        self._database.execute(
+            "DELETE FROM broker_composites WHERE client = ? AND label = ?", (client, label)
+        )
+
+    def composites(self) -> list[StoredComposite]:
+        """All composite subscriptions, by client and label."""
+        rows = self._database.rows(
+            "SELECT client, label, mark, text, within_s FROM broker_composites"
+            " ORDER BY client, label"
+        )
+        return [StoredComposite(*row) for row in rows]
 
     def discard(self, positions: Iterable[int]) -> int:
         """Drop deliveries by their positions; returns how many there were."""

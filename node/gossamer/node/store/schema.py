@@ -96,4 +96,19 @@ _DUMPS_IN_PORTIONS: Final = (
     "DROP TABLE broker_dump",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_FIRST, _BROKER, _DUMPS_IN_PORTIONS)
+_COMPOSITES: Final = (
+    """CREATE TABLE broker_composites (
+        client TEXT NOT NULL,
+        label TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        text TEXT NOT NULL,
+        within_s REAL NOT NULL,
+        PRIMARY KEY (client, label)) WITHOUT ROWID""",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    _FIRST,
+    _BROKER,
+    _DUMPS_IN_PORTIONS,
+    _COMPOSITES,
+)

@@ -131,7 +131,7 @@ def test_check_finds_what_would_keep_the_node_from_starting(
     for command in ("check", "run"):
         capsys.readouterr()
         assert main(["node", command, "desk"]) == 2
-        assert "has state of version 4, expected at most 3" in capsys.readouterr().err
+        assert "has state of version 5, expected at most 4" in capsys.readouterr().err
     (folder / "schema.toml").write_text("[attributes.a]\ntype = 'string'\n")
     assert "describes schema" in refused(capsys, "node", "run", "desk")
     (folder / "node.toml").write_text("[delivery]\nretain = 3\n")
@@ -243,7 +243,7 @@ def test_revoking_says_who_is_shut_out(capsys: CaptureFixture) -> None:
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
     path = tmp_path / "odd name?.db"
     Store(path).close()
-    assert read_version(path) == 3
+    assert read_version(path) == 4
     (tmp_path / "text.db").write_text("nothing of the kind")
     with pytest.raises(StoreDamagedError):
         read_version(tmp_path / "text.db")

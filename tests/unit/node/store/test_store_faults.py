@@ -46,9 +46,9 @@ def test_a_file_from_a_newer_version_is_refused_and_untouched(tmp_path: Path) ->
         connection.execute("INSERT INTO migrations (version) VALUES (?)", (len(MIGRATIONS) + 1,))
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="version 4, expected at most 3; upgrade") as caught:
+    with pytest.raises(StoreVersionError, match="version 5, expected at most 4; upgrade") as caught:
         Store(path)
-    assert (caught.value.found, caught.value.known) == (4, 3)
+    assert (caught.value.found, caught.value.known) == (5, 4)
     assert path.read_bytes() == before
 
 

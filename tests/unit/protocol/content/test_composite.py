@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gossamer.protocol.content.attributes import FloatAttribute
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters.composite import (
     MAX_ALTERNATIVES,
@@ -21,6 +22,7 @@ from gossamer.protocol.content.filters.composite import (
     parse_composite,
 )
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ExpressionError
 
 JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
@@ -37,6 +39,15 @@ JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
         ("{$X == price and price > 5}", "{price > 5 and price == $X}"),
         ("{`odd}name` == $X}", "{`odd}name` == $X}"),
         (JOIN, JOIN),
+        ("{a == 1}followed  by{b == 2}", "{a == 1} -> {b == 2}"),
+        ("{a == 1}->{{b == 2}->{c == 3}}", "{a == 1} -> {b == 2} -> {c == 3}"),
+        ("{a == 1} & {b == 2} -> {c == 3}", "{a == 1} & {b == 2} -> {c == 3}"),
+        ("{a == 1} & {{b == 2} -> {c == 3}}", "{a == 1} & {{b == 2} -> {c == 3}}"),
+        (
+            "{a == 1} -> {{b == 2} || {c == 3}}",
+            "{a == 1} -> {b == 2} || {a == 1} -> {c == 3}",
+        ),
+        ("{[a,=,1]} -> {[b,=,2]} & {[c,=,3]}", "{{a == 1} -> {b == 2}} & {c == 3}"),
     ],
 )
 def test_forms(text: str, canonical: str) -> None:
@@ -81,6 +92,7 @@ def test_forms_of_padres(text: str, padres: str) -> None:
         ('{class == "a" and x >= -inf and x == $X and x == $Y}', "'x' is several variables"),
         ('{class == "a" and s >= "" and s == $X} & {x > 1}', "of one class only"),
         ("{class == $X}", "of one class only"),
+        ('{class == "a"} -> {class == "b"}', "PADRES has no order of publications"),
         ('{class == "a" and s == "}"}', "PADRES takes braces in strings for those of composite"),
     ],
 )
@@ -88,6 +100,31 @@ def test_what_padres_cannot_say_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ContentError) as caught:
         composite_padres(parse_composite(text))
     assert reason in str(caught.value)
+
+
+def test_orders_that_no_text_says_are_refused() -> None:
+    parts = parse_composite("{a == 1} & {b == 1} & {c == 1} & {d == 1}").alternatives
+    composite = Composite(parts, (frozenset({(0, 2), (1, 2), (1, 3)}),))
+    with pytest.raises(ContentError, match="cannot be said by '&' and '->'"):
+        composite_text(composite)
+
+
+def test_a_schema_is_held_against_every_part() -> None:
+    schema = Schema((FloatAttribute("price", 0, 100),))
+    assert parse_composite("{price > 5} -> {price == $X}", schema)
+    with pytest.raises(ExpressionError, match="'size'") as caught:
+        parse_composite("{price > 5} -> {size == 3}", schema)
+    assert caught.value.column == 17
+
+
+def test_what_follows_comes_later() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{a == $X} -> {b == $X}"), window=10)
+    assert matcher.step(0, {"b": 1}, "early") == []
+    assert matcher.step(0, {"a": 1, "b": 1}, "both") == []
+    assert names(matcher.step(0, {"b": 1}, "late")) == [("both", "late")]
+    assert matcher.step(0, {"a": 1}, "again") == []
+    assert matcher.step(11, {"b": 1}, "too late") == []
 
 
 def test_long_composites_are_refused() -> None:
@@ -104,8 +141,8 @@ def test_long_composites_are_refused() -> None:
     [
         ("", 1, "expected '{'"),
         ("{a == 1", 8, "expected '}'"),
-        ("{{a == 1}", 10, "expected '&', '||' or '}'"),
-        ("{a == 1} {b == 1}", 10, "expected '&', '||' or the end, found '{'"),
+        ("{{a == 1}", 10, "expected '&', '->', '||' or '}'"),
+        ("{a == 1} {b == 1}", 10, "expected '&', '->', '||' or the end, found '{'"),
         ("{a == 1} & ", 12, "expected '{'"),
         ("{a == 1} & {b = 2}", 15, "expected a comparison"),
         ("{a == 1} & {[b,~,2]}", 16, "unknown operator '~'"),
@@ -244,6 +281,9 @@ TEXTS = (
     "{a == $X and b == $Y} & {b == $X} & {c == $Y}",
     "{a > 0} & {{b > 0} || {c > 0}}",
     "{a == 1} & {a == 1}",
+    "{a == $X} -> {b == $X}",
+    "{a >= 1} & {b == $X} -> {c == $X} & {a < 2}",
+    "{{a == 1} -> {b > 0}} & {c > 0} || {a > 0} -> {a > 0} -> {a > 0}",
 )
 
 
@@ -254,7 +294,7 @@ def test_matches_are_those_of_all_combinations() -> None:
         matcher = CompositeMatcher()
         held: dict[int, tuple[Composite, int]] = {}
         published: list[tuple[int, dict[str, Any]]] = []
-        for text in rng.sample(TEXTS, 3):
+        for text in rng.sample(TEXTS, 4):
             composite, window = parse_composite(text), rng.randint(1, 8)
             held[matcher.add(composite, window)] = composite, window
         now = 0
@@ -289,7 +329,9 @@ def combinations(
         found += [
             CompositeMatch(composite_id, number, chosen)
             for chosen in itertools.product(recent, repeat=len(parts))
-            if last in chosen and agree(parts, [published[n][1] for n in chosen])
+            if last in chosen
+            and all(chosen[one] < chosen[other] for one, other in composite.orders[number])
+            and agree(parts, [published[n][1] for n in chosen])
         ]
     return found
 

@@ -14,6 +14,7 @@ import trio
 from attrs import define, frozen
 
 from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.engine.journal import Entry, Journal
 from gossamer.node.errors import StoreError
 from gossamer.node.monitoring.logs import log
@@ -69,10 +70,14 @@ class Input:
     outcome: Outcome | None = None
 
 
+def _as_they_are(effects: list[Any]) -> list[Any]:
+    return effects
+
+
 class EffectHandler(Protocol):
     """Carry out what a broker wants to happen."""
 
-    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         """What is to be stored for the client of a delivery; None for one that keeps nothing."""
         ...
 
@@ -107,6 +112,7 @@ class Engine:
         left: Callable[[Any], int] | None = None,
         patience_s: float = 0.0,
         goes_first: Callable[[Any], bool] = no_message,
+        matched: Callable[[list[Any]], list[Any]] = _as_they_are,
     ) -> None:
         """An engine that has done nothing.
 
@@ -123,6 +129,8 @@ class Engine:
             patience_s: for how long a client's publication waits where there is no room for it, as
                 long as others keep making none.
             goes_first: whether a message may go before what others sent earlier.
+            matched: puts matches of composite subscriptions in place of what was delivered for
+                them.
         """
         self.broker = broker
         self.busy = False
@@ -136,6 +144,7 @@ class Engine:
         self._patience_s = patience_s
         self._patient = True
         self._inputs: Arrivals[Input] = Arrivals(goes_first)
+        self._matched = matched
         self._work = trio.Event()
         self._freed = trio.lowlevel.ParkingLot()
         self._congested = False
@@ -183,6 +192,21 @@ class Engine:
                 await self._wait_until_kept()
             await self._wait_for_room(told)
             self._add(told)
+        return await self._outcomes(asked)
+
+    async def ask_at_once(
+        self, source: Hop, messages: Sequence[tuple[Any, Callable[[], None]]]
+    ) -> list[Outcome]:
+        """The same for messages that belong together, each with what is done if it is not refused.
+
+        All of them are handed over, even if nobody waits any more.
+        """
+        asked = [Input(source, message, first, done=trio.Event()) for message, first in messages]
+        for told in asked:
+            self._add(told)
+        return await self._outcomes(asked)
+
+    async def _outcomes(self, asked: Sequence[Input]) -> list[Outcome]:
         outcomes = []
         for told in asked:
             assert told.done is not None
@@ -264,7 +288,7 @@ class Engine:
         while self._inputs and len(batch) < room and len(deliveries) < DELIVERIES:
             told = self._inputs.pop()
             now, expected = self.now, self.broker.next_id
-            effects = self.broker.handle(now, told.source, told.message)
+            effects = self._matched(self.broker.handle(now, told.source, told.message))
             if not isinstance(told.message, self._passing):
                 entries.append(Entry(now, told.source, told.message))
             deliveries += self._queued(effects)
@@ -284,7 +308,7 @@ class Engine:
         self.busy = False
 
     def _queued(self, effects: list[Any]) -> list[QueuedDelivery]:
-        made = (self._handler.queued(one) for one in effects if isinstance(one, Deliver))
+        made = (self._handler.queued(one) for one in effects if isinstance(one, Deliver | Match))
         return [one for one in made if one is not None]
 
     async def _store(self, entries: list[Entry], deliveries: list[QueuedDelivery]) -> None:

@@ -11,6 +11,7 @@ clients are to get was stored together with the messages.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final, Protocol
@@ -39,6 +40,7 @@ ENTRIES_PER_MESSAGE: Final = 4
 LARGE_TABLE: Final = 1000
 # Messages made ready for the disk between two turns of the event loop.
 TURN: Final = 32
+QUEUE_ID: Final = "broker queue"
 
 
 @frozen
@@ -252,6 +254,15 @@ _NO_BROKER: Final = (
     *(DumpError, MalformedMessageError, ConfigError, cbor2.CBORDecodeError),
     *(KeyError, TypeError, ValueError),
 )
+
+
+def queue_id(store: Store) -> str:
+    """The id of the file in which deliveries are kept, made when it is first asked for."""
+    kept = store.get_meta(QUEUE_ID)
+    if kept is None:
+        kept = secrets.token_hex(8).encode()
+        store.set_meta(QUEUE_ID, kept)
+    return kept.decode()
 
 
 def _add(store: Store, number: int, portion: bytes) -> None:

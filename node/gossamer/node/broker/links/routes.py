@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
+from gossamer.node.broker.contract.matches import ForComposites
 from gossamer.node.broker.contract.wire import MAX_HOPS, MAX_ROUTE, MAX_WAYS
 from gossamer.node.broker.engine.engine import Input
 from gossamer.node.errors import RouteUnknownError
@@ -102,7 +103,7 @@ class Routes:
         return None if told.source.is_client else self._carried(told.message)
 
     def _way_of(self, effect: Any) -> Hop | None:
-        if isinstance(effect, Deliver):
+        if isinstance(effect, Deliver | ForComposites):
             return client(effect.client)
         if isinstance(effect, Send) and self._carried(effect.message) is not None:
             return neighbour(effect.neighbour)

@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from gossamer.node.broker.assembly import QUEUE_ID
+from gossamer.node.broker.engine.journal import QUEUE_ID
 from gossamer.node.commands.backup.archive import Manifest, read_archive
 from gossamer.node.commands.folder import load
 from gossamer.node.commands.running.only_one import runs_here

@@ -100,13 +100,14 @@ def _no_constant(text: str) -> object:
 
 
 def line_of_event(event: ReceivedEvent, more: Mapping[str, object] = MappingProxyType({})) -> str:
-    """An event as a line of JSON, with more fields at its end."""
+    """An event, or a match of several, as a line of JSON, with more fields at its end."""
+    if event.match:
+        matched = [_fields_of(one) for one in event.match]
+        fields = {"id": event.id, "published_at": event.published_at, "match": matched}
+        return json.dumps({**fields, **more}, ensure_ascii=False)
     return json.dumps(
         {
-            "id": event.id,
-            "published_at": event.published_at,
-            "publisher": event.publisher,
-            "values": {name: _plain(value) for name, value in event.values.items()},
+            **_fields_of(event),
             **_payload_fields(event.payload),
             **({"late": True} if event.late else {}),
             **({"last": event.last} if event.last else {}),
@@ -115,6 +116,15 @@ def line_of_event(event: ReceivedEvent, more: Mapping[str, object] = MappingProx
         },
         ensure_ascii=False,
     )
+
+
+def _fields_of(event: ReceivedEvent) -> dict[str, object]:
+    return {
+        "id": event.id,
+        "published_at": event.published_at,
+        "publisher": event.publisher,
+        "values": {name: _plain(value) for name, value in event.values.items()},
+    }
 
 
 def write_text(out: TextIO | TextIOBase, text: str) -> bool:

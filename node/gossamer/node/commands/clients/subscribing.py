@@ -39,6 +39,7 @@ class Wanted:
         ahead: events of the group that come before earlier ones are printed.
         ordered: whether the events of each publisher are printed in its order.
         last: whether it begins with the last values.
+        within: of a composite subscription, seconds in which events match together.
     """
 
     expression: str
@@ -50,6 +51,7 @@ class Wanted:
     ahead: int = 1
     ordered: bool = False
     last: bool = False
+    within: float | None = None
 
 
 class Taken(Protocol):
@@ -192,7 +194,7 @@ async def taken(
             yield SettledEvents(client)
         return
     expressions = {wanted.label: wanted.expression}
-    async with follow(address, expressions, wanted.name, start, tell) as events:
+    async with follow(address, expressions, wanted.name, start, tell, wanted.within) as events:
         yield events
 
 

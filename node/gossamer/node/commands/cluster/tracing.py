@@ -46,6 +46,12 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
 
 def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     """The tables of a broker with their titles."""
+    composites = told.get("composites", [])
+    title = "composite subscriptions of clients, whose parts are among the subscriptions"
+    return _tables_of_family(told) + ([_table(title, composites)] if composites else [])
+
+
+def _tables_of_family(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     if "coordinator" in told:
         return _tables_of_graph(told)
     sizes = told["sizes"]

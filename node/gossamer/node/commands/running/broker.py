@@ -78,6 +78,7 @@ class RunningBroker(NodeProcess):
     async def _open_socket(self, node: BrokerNode, stack: AsyncExitStack) -> None:
         services = BrokerServices(
             members=node.members,
+            composites=node.composites,
             content=self._content,
             tables=node.tables,
             trace=node.trace,
@@ -131,6 +132,7 @@ class RunningBroker(NodeProcess):
             "connections": len(node.pool),
             **{name: size for name, (size, _) in sizes.items() if name in _TOLD},
             "clients": self._clients,
+            "composites": len(node.composites),
             "deliveries": node.members.deliveries,
             "troubles": list(node.standing.troubles()),
             "local": self._counts.to_json(),

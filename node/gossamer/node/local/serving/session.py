@@ -114,6 +114,8 @@ class Session(PublishingRequests):
             raise ClientRequestError(f"start is {start!r}, expected {expected}")
         if start == LAST and (self._durable is not None or self._wants_order):
             raise ClientRequestError("last values come to clients without a name or order")
+        if "within" in frame:
+            raise ClientRequestError("this node is a peer and has no composite subscriptions")
         active = self._active if self._durable is None else self._durable.active
         check_room(active, key, self._services.limits.subscriptions)
         if "group" in frame:

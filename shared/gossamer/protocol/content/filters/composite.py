@@ -2,11 +2,11 @@
 
     {{{[class,eq,'stock'],[price,=,$I$X]}&{[class,eq,'order'],[limit,=,$I$X]}}||{[class,eq,'halt']}}
 
-Each part in braces is a filter in either language, and braces group. `&` binds tighter than `||`,
-except where the first part is in PADRES' language: then neither does, and what is on the left is
-joined first, as in PADRES. A variable such as `$X` stands for one value, whichever it is,
-throughout an alternative. What is written for PADRES has braces around every pair, and reads alike
-either way.
+Each part in braces is a filter in either language, and braces group. `&` binds tightest, then `->`
+("followed by": all on its left came before all on its right), then `||`, except where the first
+part is in PADRES' language: then none does, and what is on the left is joined first, as in PADRES,
+which has no `->`. A variable such as `$X` stands for one value, whichever it is, throughout an
+alternative. What is written for PADRES has braces around every pair, and reads alike either way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from gossamer.protocol.content import tokens
 from gossamer.protocol.content.errors import ContentError
@@ -26,6 +26,7 @@ from gossamer.protocol.content.filters.filter import Filter
 from gossamer.protocol.content.filters.names import name_text
 from gossamer.protocol.content.grammar import Placed
 from gossamer.protocol.content.operators import Operator
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.tokens import TokenKind, tokenize
 from gossamer.protocol.kernel.errors import ExpressionError
 
@@ -42,9 +43,15 @@ MAX_TEXT: Final = 64 * tokens.MAX_TEXT
 """Longest text in characters."""
 
 _IN_PADRES: Final = re.compile(r"[\s{]*\[")
+_FOLLOWED_BY: Final = re.compile(r"->|followed\s+by\b")
 
 Binding = tuple[str, str]
 """An attribute and the variable that its value is."""
+
+Order = frozenset[tuple[int, int]]
+"""Pairs of parts of an alternative, by their places: the first came before the second."""
+
+UNORDERED: Final[Order] = frozenset()
 
 
 @frozen
@@ -59,31 +66,55 @@ class Part:
 class Composite:
     """Alternatives, each a tuple of parts that some publications match within the window.
 
-    One publication may serve several parts.
+    One publication may serve several parts, unless one of them is to come before the other.
+
+    Attributes:
+        alternatives: their parts.
+        orders: of each alternative, which of its parts come before which.
     """
 
     alternatives: tuple[tuple[Part, ...], ...]
+    orders: tuple[Order, ...] = field()
+
+    @orders.default
+    def _unordered(self) -> tuple[Order, ...]:
+        return (UNORDERED,) * len(self.alternatives)
 
 
-def parse_composite(text: str) -> Composite:
+def is_composite(text: str) -> bool:
+    """Whether a text is meant as a composite subscription: it begins with a brace."""
+    return text.lstrip().startswith("{")
+
+
+def parse_composite(text: str, schema: Schema | None = None) -> Composite:
     """The composite subscription that a text describes.
 
-    Raises `ExpressionError`, whose column points at the fault.
+    With a schema, names and types are checked as well. Raises `ExpressionError`, whose column
+    points at the fault.
     """
-    return Composite(_Reader(text).whole())
+    found = _Reader(text, schema).whole()
+    return Composite(tuple(one.parts for one in found), tuple(one.order for one in found))
 
 
 def composite_text(composite: Composite) -> str:
-    """The text of a composite subscription in gossamer's language; parses back to an equal one."""
-    joined = (" & ".join(map(_part_text, parts)) for parts in composite.alternatives)
+    """The text of a composite subscription in gossamer's language; parses back to an equal one.
+
+    Raises `ContentError` for an order that `&` and `->` cannot say.
+    """
+    joined = (
+        _ordered_text(list(map(_part_text, parts)), 0, order)
+        for parts, order in zip(composite.alternatives, composite.orders, strict=True)
+    )
     return _readable(" || ".join(joined))
 
 
 def composite_padres(composite: Composite) -> str:
     """The text of a composite subscription that PADRES takes; parses back to an equal one.
 
-    Raises `ContentError` for what PADRES cannot say (see `padres_writing`).
+    Raises `ContentError` for what PADRES cannot say (see `padres_writing`), such as an order.
     """
+    if any(composite.orders):
+        raise ContentError("", "PADRES has no order of publications ('->')")
     alternatives = [_chain("&", list(map(_part_padres, parts))) for parts in composite.alternatives]
     whole = _chain("||", alternatives)
     is_part = len(alternatives) == len(composite.alternatives[0]) == 1
@@ -93,6 +124,40 @@ def composite_padres(composite: Composite) -> str:
 def _chain(operator: str, terms: Sequence[str]) -> str:
     """Terms in braces joined from left to right, each pair within braces of its own."""
     return functools.reduce(lambda left, right: f"{{{left}{operator}{right}}}", terms)
+
+
+def _ordered_text(texts: Sequence[str], first: int, order: Order, *, joined: bool = False) -> str:
+    """The text of parts in a row, the first of which has the place ``first``.
+
+    Args:
+        texts: of the parts.
+        first: the place.
+        order: of all parts of the alternative.
+        joined: whether it stands beside a `&`, which binds tighter than `->`.
+    """
+    if len(texts) == 1:
+        return texts[0]
+    places = range(first, first + len(texts))
+    within = [(one, other) for one, other in order if one in places and other in places]
+
+    def pieces(cuts: Sequence[int], *, joined: bool) -> list[str]:
+        ends = itertools.pairwise([first, *cuts, places.stop])
+        return [
+            _ordered_text(texts[one - first : end - first], one, order, joined=joined)
+            for one, end in ends
+        ]
+
+    crossing = {cut: sum(one < cut <= other for one, other in within) for cut in places[1:]}
+    free = [cut for cut, number in crossing.items() if not number]
+    if free:
+        return " & ".join(pieces(free, joined=True))
+    full = [
+        cut for cut, number in crossing.items() if number == (cut - first) * (places.stop - cut)
+    ]
+    if not full:
+        raise ContentError("", "this order of publications cannot be said by '&' and '->'")
+    text = " -> ".join(pieces(full, joined=False))
+    return "{" + text + "}" if joined else text
 
 
 def _readable(text: str) -> str:
@@ -124,16 +189,28 @@ def _beside_bindings(part: Part) -> Filter | None:
     return Filter.from_constraints(asked) if asked else None
 
 
+@frozen
+class _Alternative:
+    """Parts, and which of them come before which."""
+
+    parts: tuple[Part, ...]
+    order: Order = UNORDERED
+
+
+_Found = tuple[_Alternative, ...]
+
+
 @define
 class _Reader:
     """Recursive descent over the braces of a text; `place` is the next character."""
 
     text: str
+    schema: Schema | None = None
     place: int = 0
     depth: int = 0
     in_padres: bool = False
 
-    def whole(self) -> tuple[tuple[Part, ...], ...]:
+    def whole(self) -> _Found:
         if len(self.text) > MAX_TEXT:
             reason = f"the text has {len(self.text)} characters, more than the {MAX_TEXT} allowed"
             raise ExpressionError(self.text[:40] + "...", 1, reason)
@@ -143,36 +220,58 @@ class _Reader:
             self._take(";")
         self._skip_space()
         if self.place < len(self.text):
-            raise self._error(f"expected '&', '||' or the end, found {self.text[self.place]!r}")
+            found = self.text[self.place]
+            raise self._error(f"expected '&', '->', '||' or the end, found {found!r}")
         return alternatives
 
-    def _alternatives(self) -> tuple[tuple[Part, ...], ...]:
-        found = self._joined_by_and(self._braces())
+    def _alternatives(self) -> _Found:
+        if self.in_padres:
+            return self._left_first()
+        found = self._sequence()
         while self._take("||"):
-            right = self._braces()
-            if self.in_padres:
-                found = self._joined_by_and(self._bounded(found + right))
+            found = self._bounded(found + self._sequence())
+        return found
+
+    def _left_first(self) -> _Found:
+        found = self._braces()
+        while True:
+            if self._take("&"):
+                found = self._joined(found, self._braces())
+            elif self._take_followed():
+                found = self._joined(found, self._braces(), is_followed=True)
+            elif self._take("||"):
+                found = self._bounded(found + self._braces())
             else:
-                found = self._bounded(found + self._joined_by_and(right))
+                return found
+
+    def _sequence(self) -> _Found:
+        found = self._conjunction()
+        while self._take_followed():
+            found = self._joined(found, self._conjunction(), is_followed=True)
         return found
 
-    def _joined_by_and(self, found: tuple[tuple[Part, ...], ...]) -> tuple[tuple[Part, ...], ...]:
-        """What was read, and all that follows it with `&` before."""
+    def _conjunction(self) -> _Found:
+        found = self._braces()
         while self._take("&"):
-            right = self._braces()
-            found = self._bounded(
-                tuple(one + other for one, other in itertools.product(found, right))
-            )
+            found = self._joined(found, self._braces())
         return found
 
-    def _bounded(self, found: tuple[tuple[Part, ...], ...]) -> tuple[tuple[Part, ...], ...]:
+    def _joined(self, left: _Found, right: _Found, *, is_followed: bool = False) -> _Found:
+        """Each on the left with each on the right; where that follows, in this order."""
+        if len(left) * len(right) > MAX_ALTERNATIVES:
+            raise self._error(f"more than {MAX_ALTERNATIVES} alternatives")
+        return self._bounded(
+            tuple(_both(one, other, is_followed) for one, other in itertools.product(left, right))
+        )
+
+    def _bounded(self, found: _Found) -> _Found:
         if len(found) > MAX_ALTERNATIVES:
             raise self._error(f"more than {MAX_ALTERNATIVES} alternatives")
-        if max(map(len, found)) > MAX_PARTS:
+        if max(len(one.parts) for one in found) > MAX_PARTS:
             raise self._error(f"more than {MAX_PARTS} parts in an alternative")
         return found
 
-    def _braces(self) -> tuple[tuple[Part, ...], ...]:
+    def _braces(self) -> _Found:
         if not self._take("{"):
             raise self._error("expected '{'")
         self.depth += 1
@@ -181,9 +280,9 @@ class _Reader:
         if self._starts_with("{"):
             found = self._alternatives()
             if not self._take("}"):
-                raise self._error("expected '&', '||' or '}'")
+                raise self._error("expected '&', '->', '||' or '}'")
         else:
-            found = ((self._part(),),)
+            found = (_Alternative((self._part(),)),)
         self.depth -= 1
         self._skip_space()
         return found
@@ -202,7 +301,7 @@ class _Reader:
 
     def _part_of(self, text: str, offset: int) -> Part:
         try:
-            return part_of(text)
+            return part_of(text, self.schema)
         except ExpressionError as error:
             column = error.column + offset
             raise ExpressionError(self.text, column, error.reason) from error
@@ -216,6 +315,12 @@ class _Reader:
             self.place = begin
             raise self._error("this string has no closing quote")
         self.place += 1
+
+    def _take_followed(self) -> bool:
+        self._skip_space()
+        found = _FOLLOWED_BY.match(self.text, self.place)
+        self.place = self.place if found is None else found.end()
+        return found is not None
 
     def _take(self, mark: str) -> bool:
         found = self._starts_with(mark)
@@ -234,14 +339,23 @@ class _Reader:
         return ExpressionError(self.text, self.place + 1, reason)
 
 
-def part_of(text: str) -> Part:
+def _both(left: _Alternative, right: _Alternative, is_followed: bool) -> _Alternative:
+    """The parts of two alternatives, those of the right one later if that follows."""
+    before, count = len(left.parts), len(right.parts)
+    order = left.order | {(one + before, other + before) for one, other in right.order}
+    if is_followed:
+        order |= {(one, other + before) for one in range(before) for other in range(count)}
+    return _Alternative(left.parts + right.parts, order)
+
+
+def part_of(text: str, schema: Schema | None = None) -> Part:
     """The part that a text without its braces describes, in either language."""
     if text.lstrip().startswith("["):
         placed = padres.PadresReader(text).predicates()
     else:
         placed = language.FilterParser(text, tokenize(text)).conjunction()
     bindings = tuple(_binding(text, one) for one in placed if _is_bound(one))
-    return Part(language.filter_of(text, list(map(_unbound, placed)), None), bindings)
+    return Part(language.filter_of(text, list(map(_unbound, placed)), schema), bindings)
 
 
 def _is_bound(placed: Placed) -> bool:

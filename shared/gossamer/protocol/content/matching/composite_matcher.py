@@ -5,7 +5,7 @@ belong to; only publications are kept, not their combinations (as in a Rete, For
 its memories between joins). A new one is not brought to every part that it matches: the values that
 variables require lead from it to the few publications that may go together with it (`plans`), and
 only with those are parts compared. There is no clock here: time is what the caller says, in any
-unit.
+unit. What came before what is told by the order of publications, not by their times.
 """
 
 from __future__ import annotations
@@ -158,12 +158,13 @@ class CompositeMatcher:
 
     def _enter(self, composite: Composite, composite_id: int, number: int) -> Iterator[Place]:
         """The parts of an alternative, with their filters in the index."""
-        parts = composite.alternatives[number]
+        parts, order = composite.alternatives[number], composite.orders[number]
         filter_ids = [self._index.add(part.filter).id for part in parts]
         for at, part in enumerate(parts):
-            here, steps = plan(parts, filter_ids, at)
+            here, steps = plan(parts, filter_ids, at, order)
             since, filter_id = self._published, filter_ids[at]
-            yield Place(composite_id, number, at, since, part, filter_id, here, steps)
+            completes = all(one != at for one, _ in order)
+            yield Place(composite_id, number, at, since, part, filter_id, completes, here, steps)
 
     def _values(self, publication: Mapping[str, object]) -> dict[str, Value]:
         """The values that variables may stand for, each with its kind."""
@@ -194,16 +195,16 @@ class CompositeMatcher:
         At parts before it may serve as well, at those behind only older ones: so every combination
         comes up once.
         """
-        bound = agreed(place.part, new.values, {})
+        bound = agreed(place.part, new.values, {}) if place.completes else None
         if bound is None:
             return
-        names: list[object] = [None] * (len(place.steps) + 1)
-        names[place.at] = new.name
-        for _ in self._joins(window, place, new, 0, bound, names):
+        chosen = [new] * (len(place.steps) + 1)
+        for _ in self._joins(window, place, new, 0, bound, chosen):
             if len(found) == self._most_matches:
                 self.cut_short += 1
                 return
-            found.append(CompositeMatch(place.composite, place.alternative, tuple(names)))
+            names = tuple([one.name for one in chosen])
+            found.append(CompositeMatch(place.composite, place.alternative, names))
 
     def _joins(
         self,
@@ -212,22 +213,24 @@ class CompositeMatcher:
         new: Waiting,
         done: int,
         bound: Bound,
-        names: list[object],
+        chosen: list[Waiting],
     ) -> Iterator[None]:
-        """Every choice for the steps that are not done, written to `names`."""
+        """Every choice for the steps that are not done, written to `chosen`."""
         if done == len(place.steps):
             yield None
             return
         step = place.steps[done]
+        since = max([place.since, *[chosen[one].number + 1 for one in step.after]])
         before = new.number + 1 if step.at < place.at else new.number
+        before = min([before, *[chosen[one].number for one in step.before]])
         shared = tuple([bound[variable] for variable in step.shared])
         for other in window.candidates(step, shared):
-            if not (place.since <= other.number < before and step.filter_id in other.matched):
+            if not (since <= other.number < before and step.filter_id in other.matched):
                 continue
             further = agreed(step.part, other.values, bound)
             if further is not None:
-                names[step.at] = other.name
-                yield from self._joins(window, place, new, done + 1, further, names)
+                chosen[step.at] = other
+                yield from self._joins(window, place, new, done + 1, further, chosen)
 
     def _keep(self, now: float, window: Window, new: Waiting) -> None:
         while self._queue and self.waiting + new.parts > self._most_waiting:

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import define, frozen
 
-from gossamer.protocol.content.filters.composite import Part
+from gossamer.protocol.content.filters.composite import UNORDERED, Order, Part
 
 Value = tuple[Any, Any]
 """An exact value and its kind."""
@@ -29,6 +29,8 @@ class Step:
         filter_id: of its filter, in the index.
         shared: variables that have a value by then.
         attributes: of the part, whose values these are.
+        after: parts with a publication by then that came before the one for this part.
+        before: such parts that came after it.
     """
 
     at: int
@@ -36,6 +38,8 @@ class Step:
     filter_id: int
     shared: tuple[str, ...]
     attributes: tuple[str, ...]
+    after: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
 
 
 @define(eq=False)
@@ -47,6 +51,7 @@ class Place:
         since: the first publication that counts.
         part: what it asks for.
         filter_id: of its filter, in the index.
+        completes: whether it may be the last to come.
         here: attributes of this part that have the values shared with the first step.
         steps: to find all other parts.
     """
@@ -57,6 +62,7 @@ class Place:
     since: int
     part: Part
     filter_id: int
+    completes: bool
     here: tuple[str, ...]
     steps: tuple[Step, ...]
 
@@ -67,19 +73,24 @@ class Place:
 
 
 def plan(
-    parts: Sequence[Part], filter_ids: Sequence[int], at: int
+    parts: Sequence[Part], filter_ids: Sequence[int], at: int, order: Order = UNORDERED
 ) -> tuple[tuple[str, ...], tuple[Step, ...]]:
     """`Place.here` and `Place.steps` for one of the parts."""
     attributes = [{variable: name for name, variable in reversed(part.bindings)} for part in parts]
     bound = set(attributes[at])
     left = [other for other in range(len(parts)) if other != at]
     steps = []
+    chosen = [at]
     while left:
         following = max(left, key=lambda other: len(bound & attributes[other].keys()))
         left.remove(following)
         shared = tuple(sorted(bound & attributes[following].keys()))
         there = tuple(attributes[following][variable] for variable in shared)
-        steps.append(Step(following, parts[following], filter_ids[following], shared, there))
+        after = tuple(one for one in chosen if (one, following) in order)
+        before = tuple(one for one in chosen if (following, one) in order)
+        filter_id = filter_ids[following]
+        steps.append(Step(following, parts[following], filter_id, shared, there, after, before))
+        chosen.append(following)
         bound |= attributes[following].keys()
     here = tuple(attributes[at][variable] for variable in steps[0].shared) if steps else ()
     return here, tuple(steps)

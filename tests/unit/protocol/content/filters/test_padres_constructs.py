@@ -190,7 +190,7 @@ def test_bad_publications_are_refused_with_their_place(text: str, column: int, r
 @pytest.mark.parametrize(
     ("text", "column", "reason"),
     [
-        ("{[class,eq,a]}|{[class,eq,b]}", 15, "expected '&', '||' or the end, found '|'"),
+        ("{[class,eq,a]}|{[class,eq,b]}", 15, "expected '&', '->', '||' or the end, found '|'"),
         ("{[class,eq,a]}&", 16, "expected '{'"),
         ("{{[class,eq,a]}&{[class,eq,'b]}}", 28, "this string has no closing quote"),
         ("{[class,eq,a],[x,<,$I$X]}", 20, "a variable is bound by equality"),

@@ -1,0 +1,316 @@
+"""Composite subscriptions at nodes that are brokers, on a network in memory and a clock that jumps:
+matches at the broker of the subscriber, what they survive, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from attrs import frozen
+
+from gossamer.node.broker.client_composites import PART, CompositeSubscription
+from gossamer.node.broker.members import Members
+from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text
+from gossamer.node.store.broker import StoredComposite
+from gossamer.protocol.content import filters
+from gossamer.protocol.kernel.errors import CapacityError
+from support.memory_brokers import MemoryBrokers, MemoryClient, memory_brokers
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+LINE = [(1, 2), (3, 2)]
+OFFER = "present(symbol) and price >= 0"
+IBM, HPQ = '{symbol == "IBM"}', '{symbol == "HPQ"}'
+PAIR = '{symbol == "IBM" and price == $X} & {symbol == "HPQ" and price == $X}'
+
+
+@frozen
+class Overlay:
+    """Three brokers in a row: an exchange at the first, a subscriber at the third."""
+
+    brokers: MemoryBrokers
+    exchange: MemoryClient
+    ada: MemoryClient
+
+    async def publish(self, symbol: str, price: float = 1) -> str:
+        """Publish; returns the id once all that follows is done."""
+        found = await self.exchange.publish({"symbol": symbol, "price": price})
+        await self.brokers.settle()
+        return found
+
+    async def ask(self, label: str, text: str, within_s: float, **more: Any) -> None:
+        """Put a composite subscription of the subscriber in force everywhere."""
+        await self.ada.subscribe_composite(label, text, within_s, **more)
+        await self.brokers.settle()
+
+    @property
+    def subscriptions(self) -> Mapping[int, int]:
+        """What the tables of the brokers hold."""
+        nodes = self.brokers.nodes
+        return {number: nodes[number].engine.broker.sizes().subscriptions for number in nodes}
+
+
+@asynccontextmanager
+async def overlay(folder: Path, name: str | None = None) -> AsyncIterator[Overlay]:
+    """The overlay, in which the exchange has advertised what it publishes."""
+    async with memory_brokers(folder, LINE) as brokers:
+        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        await exchange.advertise("quotes", OFFER)
+        await brokers.settle()
+        ada = await MemoryClient.attach(brokers.nodes[3], name)
+        yield Overlay(brokers, exchange, ada)
+
+
+@on_jumping_clock
+async def test_publications_that_match_together_come_as_one_delivery(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        await one.ask("pair", PAIR, 10)
+        ibm = await one.publish("IBM", 80)
+        await one.publish("IBM", 81)
+        assert one.ada.matches == []
+        hpq = await one.publish("HPQ", 80)
+        assert one.ada.matches == [("pair", [ibm, hpq])]
+        assert one.ada.got == {}
+
+
+@on_jumping_clock
+async def test_either_of_two_will_do_where_they_are_alternatives(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        await one.ask("any", f"{IBM} || {HPQ} & {{price > 5}}", 10)
+        ibm = await one.publish("IBM", 1)
+        hpq = await one.publish("HPQ", 6)
+        assert one.ada.matches == [("any", [ibm]), ("any", [hpq, hpq])]
+
+
+@on_jumping_clock
+async def test_what_is_to_follow_comes_later(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        await one.ask("then", f"{IBM} followed by {HPQ}", 10)
+        await one.publish("HPQ")
+        ibm = await one.publish("IBM")
+        hpq = await one.publish("HPQ")
+        assert one.ada.matches == [("then", [ibm, hpq])]
+
+
+@on_jumping_clock
+async def test_what_comes_after_the_window_matches_nothing_before_it(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        await one.ask("pair", f"{IBM} & {HPQ}", 10)
+        await one.publish("IBM")
+        await trio.sleep(30)
+        hpq = await one.publish("HPQ")
+        assert one.ada.matches == []
+        ibm = await one.publish("IBM")
+        assert one.ada.matches == [("pair", [ibm, hpq])]
+
+
+@on_jumping_clock
+async def test_ordinary_subscriptions_get_their_publications_besides(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        await one.ask("pair", f"{IBM} & {HPQ}", 10)
+        await one.ada.subscribe("dear", "price > 50")
+        await one.brokers.settle()
+        ibm = await one.publish("IBM", 80)
+        hpq = await one.publish("HPQ", 20)
+        assert one.ada.got == {ibm: ({"symbol": "IBM", "price": 80}, ["dear"])}
+        assert one.ada.matches == [("pair", [ibm, hpq])]
+
+
+@on_jumping_clock
+async def test_equal_filters_are_subscribed_to_once_and_limited(tmp_path: Path) -> None:
+    async with overlay(tmp_path) as one:
+        text = f"{IBM} & {HPQ} || {IBM} -> {{price > 5}}"
+        with pytest.raises(CapacityError, match="filters of a client"):
+            await one.ask("many", text, 10, most=2)
+        assert one.subscriptions == {1: 0, 2: 0, 3: 0}
+        await one.ask("many", text, 10, most=3)
+        assert one.subscriptions == {1: 3, 2: 3, 3: 3}
+        (told,) = one.brokers.nodes[3].tables()["composites"]
+        assert {**told, "client": ""} == {
+            "client": "",
+            "label": "many",
+            "composite": text,
+            "within": 10,
+            "filters": 3,
+        }
+
+
+@pytest.mark.parametrize("name", [None, "ada"])
+@on_jumping_clock
+async def test_a_subscription_that_is_taken_back_leaves_nothing(
+    tmp_path: Path, name: str | None
+) -> None:
+    async with overlay(tmp_path, name) as one:
+        await one.ask("pair", PAIR, 10)
+        await one.ask("pair", f"{IBM} & {HPQ} & {{price > 0}}", 10)
+        assert one.subscriptions == {1: 3, 2: 3, 3: 3}
+        await one.ada.unsubscribe("pair")
+        await one.brokers.settle()
+        assert one.subscriptions == {1: 0, 2: 0, 3: 0}
+        assert one.brokers.nodes[3].tables()["composites"] == []
+        await one.publish("IBM")
+        await one.publish("HPQ")
+        await one.ada.fetch()
+        assert one.ada.matches == []
+        assert await stored(one) == []
+
+
+@on_jumping_clock
+async def test_one_subscription_of_a_label_takes_the_place_of_another(tmp_path: Path) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        await one.ada.subscribe("mine", "price > 50")
+        await one.ask("mine", f"{IBM} & {HPQ}", 10)
+        assert one.subscriptions == {1: 2, 2: 2, 3: 2}
+        await one.ask("mine", f"{IBM} & {HPQ}", 20)
+        (row,) = await stored(one)
+        assert (row.within_s, one.subscriptions[1]) == (20, 2)
+        before = row.mark
+        await one.ask("mine", f"{IBM} & {HPQ}", 20)
+        (row,) = await stored(one)
+        assert row.mark == before
+
+
+@pytest.mark.parametrize("how", [MemoryBrokers.stop, MemoryBrokers.crash])
+@on_jumping_clock
+async def test_a_named_client_has_its_matches_and_subscription_over_restarts(
+    tmp_path: Path, how: Any
+) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        brokers = one.brokers
+        await one.ask("pair", f"{IBM} & {HPQ}", 100)
+        first = [await one.publish("IBM"), await one.publish("HPQ")]
+        waits = await one.publish("IBM", 5)
+        await how(brokers, 3)
+        await brokers.start(3)
+        await brokers.settle()
+        ada = await MemoryClient.attach(brokers.nodes[3], "ada")
+        await ada.fetch()
+        assert ada.matches == [("pair", first), ("pair", [waits, first[1]])]
+        # What waited is forgotten, what the client asked for is not.
+        hpq = await one.publish("HPQ", 7)
+        ibm = await one.publish("IBM", 7)
+        await ada.fetch()
+        assert ada.matches[2:] == [("pair", [ibm, hpq])]
+        assert one.subscriptions == {1: 2, 2: 2, 3: 2}
+        assert ada.twice == []
+
+
+@on_jumping_clock
+async def test_what_was_half_told_or_half_taken_back_is_put_right_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        await one.ask("kept", PAIR, 10)
+        node = one.brokers.nodes[3]
+        (part, *_) = [label for label in one.ada.member.subscriptions if label.startswith(PART)]
+        await node.members.unsubscribe(one.ada.member, part)
+        await node.members.subscribe(one.ada.member, f"{PART}old 0", filters.parse("price > 1"))
+        rows = [
+            StoredComposite("ada", "unreadable", "m", "{price >}", 1.0),
+            StoredComposite("gone", "pair", "m", PAIR, 1.0),
+        ]
+        for row in rows:
+            await node._given.writer.run(lambda store, row=row: store.broker.keep_composite(row))
+        await one.brokers.crash(3)
+        await one.brokers.start(3)
+        await one.brokers.settle()
+        assert one.subscriptions == {1: 2, 2: 2, 3: 2}
+        assert [row.label for row in await stored(one)] == ["kept"]
+        ada = await MemoryClient.attach(one.brokers.nodes[3], "ada")
+        ids = [await one.publish("IBM", 3), await one.publish("HPQ", 3)]
+        await ada.fetch()
+        assert (ada.matches, ada.got) == ([("kept", ids)], {})
+
+
+@on_jumping_clock
+async def test_a_client_that_is_forgotten_has_nothing_left(tmp_path: Path) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        await one.ask("pair", f"{IBM} & {HPQ}", 10)
+        await one.publish("IBM")
+        await one.publish("HPQ")
+        members: Members = one.brokers.nodes[3].members
+        assert members.deliveries == 1
+        await members.forget(one.ada.member)
+        await one.brokers.settle()
+        assert one.subscriptions == {1: 0, 2: 0, 3: 0}
+        assert (members.deliveries, await stored(one)) == (0, [])
+
+
+@on_jumping_clock
+async def test_a_client_that_stays_away_is_forgotten_with_all_of_it(tmp_path: Path) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        node = one.brokers.nodes[3]
+        node.members._retention_s = 200.0
+        await one.ask("pair", f"{IBM} & {HPQ}", 10)
+        node.members.leave(one.ada.member)
+        await trio.sleep(400)
+        await one.brokers.settle()
+        assert one.subscriptions == {1: 0, 2: 0, 3: 0}
+        assert (len(node.composites), await stored(one)) == (0, [])
+
+
+@on_jumping_clock
+async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(tmp_path: Path) -> None:
+    async with overlay(tmp_path, "ada") as one:
+        node = one.brokers.nodes[3]
+        counts = set()
+        for turns in range(12):
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(one.ada.subscribe_composite, "pair", PAIR, 1.0 + turns)
+                    for _ in range(turns):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+            await one.brokers.settle()
+            counts.add(len(node.composites))
+            held: list[CompositeSubscription] = list(one.ada.member.composites.held.values())
+            wanted = {label for composite in held for label in composite.parts}
+            assert one.ada.member.subscriptions.keys() == wanted
+            assert one.subscriptions[3] == len(wanted)
+            assert [row.mark for row in await stored(one)] == [composite.mark for composite in held]
+        assert counts == {0, 1}
+        assert len(node.composites) == 1
+
+
+@on_jumping_clock
+async def test_what_a_client_misses_is_bounded_counted_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gossamer.node.broker.client_composites.MOST_WAITING", 3)
+    monkeypatch.setattr("gossamer.node.broker.client_composites.MOST_MATCHES", 2)
+    async with overlay(tmp_path) as one:
+        node = one.brokers.nodes[3]
+        await one.ask("pair", f"{IBM} & {HPQ}", 1000)
+        ids = [await one.publish("IBM", number) for number in range(5)]
+        assert node.composites.waiting == 3
+        hpq = await one.publish("HPQ")
+        assert one.ada.matches == [("pair", [ids[3], hpq]), ("pair", [ids[4], hpq])]
+        hpq = await one.publish("HPQ")
+        losses = node.composites.losses
+        assert (losses.dropped, losses.too_long) == (4, 0)
+        monkeypatch.setattr("gossamer.node.broker.composites.MOST_BYTES", 10)
+        await trio.sleep(100)
+        before = len(one.ada.matches)
+        await one.publish("IBM")
+        assert len(one.ada.matches) == before
+        assert losses.too_long == 2
+        text = broker_metrics_text(node, broker_gauges(node, 1)).decode()
+        assert 'gossamer_broker_composites_lost_total{cause="too_long"} 2.0' in text
+        assert "gossamer_broker_composites_waiting 3.0" in text
+    logged = [
+        record for record in caplog.records if "it misses some matches" in record.getMessage()
+    ]
+    assert len(logged) == 2
+
+
+async def stored(one: Overlay) -> list[StoredComposite]:
+    """What the subscriber's broker has on its disk."""
+    rows: list[StoredComposite] = await one.brokers.nodes[3]._given.writer.run(
+        lambda store: store.broker.composites()
+    )
+    return rows
