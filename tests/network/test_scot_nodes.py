@@ -229,8 +229,8 @@ async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) 
         await got(clients, {first, await publisher.publish({"x": 2})})
         assert not any(one.twice for one in clients.values())
         await scot.stop(number)
-        scot.routing = TAKING_OVER
-        with pytest.raises(ConfigurationError, match="take_over is True, expected False"):
+        scot.routing = ScotSettings(routing="bid")
+        with pytest.raises(ConfigurationError, match="routing is 'bid', expected 'static'"):
             async with scot.opened(number):
                 pass
 

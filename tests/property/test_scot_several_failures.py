@@ -12,7 +12,8 @@ import random
 import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
-from support.scot_take_over import Published, TakeOverPlay
+from support.scot_clients import Published
+from support.scot_take_over import TakeOverPlay
 
 ROW = Scot(Factor.path("abcde"), Factor.complete(3))
 NAMES = sorted(map(str, ROW.brokers))

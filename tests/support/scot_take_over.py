@@ -11,8 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field
-
 from gossamer.protocol.brokers.core.effects import (
     Awaits,
     Deliver,
@@ -37,54 +35,17 @@ from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSetting
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
     Message,
+    NeighbourAnnounced,
     NeighbourUp,
     QueueReport,
     WindowEnded,
 )
-from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
+from support.scot_clients import Published, Subscriber
 from support.scot_overlay import random_tree
 
 MANY = 100_000
-
-
-@define(eq=False)
-class Published:
-    """A publication: what it is called, and whether it was acknowledged, and as safe.
-
-    Attributes:
-        due: clients that want it and whose subscription was safe when it was published.
-    """
-
-    broker: str
-    id: Id
-    values: dict[str, object]
-    due: frozenset[str] = frozenset()
-    safe: bool | None = None
-
-
-@define(eq=False)
-class Subscriber:
-    """A client that asks for something.
-
-    Attributes:
-        at: the brokers that it was attached at, the last one last.
-        waiting: notifications that it has not taken, by broker.
-        got: how often it got each notification, by broker.
-        safe: whether its subscription was acknowledged as safe.
-    """
-
-    name: str
-    wanted: Filter
-    at: list[str]
-    waiting: dict[str, list[Id]] = field(factory=dict)
-    got: Counter[tuple[str, Id]] = field(factory=Counter)
-    safe: bool | None = None
-
-    @property
-    def ids(self) -> set[Id]:
-        """All that it got, from whichever broker."""
-        return {id_ for _, id_ in self.got}
 
 
 class TakeOverPlay:
@@ -96,25 +57,26 @@ class TakeOverPlay:
     """
 
     def __init__(
-        self, draw: random.Random, *, scot: Scot | None = None, clusters: int = 0, backups: int = 0
+        self,
+        draw: random.Random,
+        *,
+        scot: Scot | None = None,
+        clusters: int = 0,
+        backups: int = 0,
+        settings: ScotSettings | None = None,
     ) -> None:
         self.draw = draw
         count = clusters or draw.randrange(2, 5)
         drawn = Scot(random_tree(draw.randrange(2, 6), draw), Factor.complete(count))
         self.scot = scot or drawn
-        self.settings = ScotSettings(
+        self.settings = settings or ScotSettings(
             routing=draw.choice(["static", "dynamic"]),
             spare_links=draw.random() < 0.5,
             around_failures=True,
             take_over=True,
             backups=backups or draw.choice([1, 2]),
         )
-        self.brokers = {
-            str(label): ScotBroker(
-                str(label), self.scot.position(label), self.settings, new_index=PlainIndex
-            )
-            for label in self.scot.brokers
-        }
+        self.brokers = {str(label): self._new(str(label)) for label in self.scot.brokers}
         self.subscribers: dict[str, Subscriber] = {}
         self.published: list[Published] = []
         self.refusals: list[Refuse] = []
@@ -221,8 +183,16 @@ class TakeOverPlay:
         else:
             self._queues[first, then].appendleft(self._up(first))
 
+    def _new(self, broker: str, incarnation: int = 0) -> ScotBroker:
+        (position,) = (self.scot.position(one) for one in self.scot.brokers if str(one) == broker)
+        settings, life = self.settings, incarnation
+        return ScotBroker(
+            broker, position, settings, incarnation=life, new_index=PlainIndex, mixed=True
+        )
+
     def _up(self, broker: str) -> NeighbourUp:
-        return NeighbourUp(broker, self.brokers[broker].position.label, synchronise=True)
+        made = self.brokers[broker]
+        return NeighbourAnnounced(broker, made.position.label, True, made.settings.take_over)
 
     def revive(
         self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
@@ -233,14 +203,14 @@ class TakeOverPlay:
         """
         position, dump = self.brokers[broker].position, self.dead.pop(broker)
         if memory:
-            made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex)
-            assert made.dump() == dump
+            made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex, mixed=True)
+            assert made.dump() == dump or made.settings != self.brokers[broker].settings
             for one in self.subscribers.values():
                 one.got.update((broker, id_) for id_ in one.waiting.get(broker, ()))
         else:
             for one in self.subscribers.values():
                 one.waiting.pop(broker, None)
-            made = ScotBroker(broker, position, self.settings, incarnation=1, new_index=PlainIndex)
+            made = self._new(broker, incarnation=1)
         self.brokers[broker] = made
         self.tell(broker, None, Restarted())
         if meanwhile is not None:

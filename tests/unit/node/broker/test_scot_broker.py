@@ -70,12 +70,26 @@ def test_options_say_where_a_broker_is() -> None:
         BrokerLabel("b", 2)
     )
     assert kind.of == ScotSettings(routing="static")
-    assert kind.overlay == "3 clusters of a-b b-c, static routing"
+    assert kind.overlay == "3 clusters of a-b b-c, static or dynamic routing"
 
 
 def test_overlays_are_the_same_however_their_edges_are_written() -> None:
     other = configured("--edge", "c-b", "--edge", "b-a", "--region", "a")
     assert other.overlay == configured(*TREE, "--region", "c", "--cluster", "1").overlay
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ("scot.routing=static", True),
+        ("scot.around_failures=true", True),
+        ("scot.routing=bid", False),
+        ("scot.clusters=4", False),
+    ],
+)
+def test_only_what_brokers_have_to_agree_on_makes_another_overlay(change: str, same: bool) -> None:
+    here = (*TREE, "--region", "a")
+    assert (configured(*here).overlay == configured(*here, "--set", change).overlay) is same
 
 
 @pytest.mark.parametrize(
@@ -215,9 +229,6 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
         assert again.dump() == broker.dump()
         assert [one.client for one in kind.clients(again)] == ["ada"]
         assert again.next_id == Id("B", (7 << 32) + 2)
-        for changed, words in (
-            (ScotSettings(), "take_over is False, expected True"),
-            (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
-        ):
-            with pytest.raises(ConfigurationError, match=words):
-                await recalled(ScotHost(HERE, changed, "words"))
+        changed = ScotHost(HERE, ScotSettings(routing="bid"), "words")
+        with pytest.raises(ConfigurationError, match="routing is 'bid', expected 'dynamic'"):
+            await recalled(changed)

@@ -13,14 +13,15 @@ from gossamer.protocol.brokers.scot.family import ScotRouting
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue, Numbers
 from gossamer.protocol.brokers.scot.memory.congestion import new_table
 from gossamer.protocol.brokers.scot.memory.counters import Counters
-from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER
+from gossamer.protocol.brokers.scot.memory.no_take_over import NO_TAKE_OVER, NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
-from gossamer.protocol.brokers.scot.memory.settings import ScotSettings
+from gossamer.protocol.brokers.scot.memory.settings import BID, ScotSettings
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
 from gossamer.protocol.brokers.scot.memory.take_over_memory import TakeOverMemory
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
 from gossamer.protocol.brokers.scot.overlay.topology import Position
+from gossamer.protocol.brokers.scot.take_over.bystander import Bystander
 from gossamer.protocol.brokers.scot.take_over.take_over import TakeOver
 
 _ROUTING = ScotRouting()
@@ -41,6 +42,7 @@ class ScotBroker(Broker[State, ScotOutbox]):
         incarnation: int = 0,
         new_index: NewIndex = SharedIndex,
         catalogue: Catalogue | None = None,
+        mixed: bool = False,
     ) -> None:
         """A broker that has seen nothing.
 
@@ -54,6 +56,8 @@ class ScotBroker(Broker[State, ScotOutbox]):
                 tables.
             catalogue: of the subscriptions of all brokers in this process, which then share it;
                 `new_index` does not count. One of its own if None.
+            mixed: whether others may take over clients while this one does not, for a while: then
+                it sees to what they promise (`take_over.bystander`). Not with routing "bid".
         """
         first = first_number(incarnation)
         state = State(
@@ -63,7 +67,7 @@ class ScotBroker(Broker[State, ScotOutbox]):
             table=RoutingTable(catalogue or Catalogue(new_index)),
             next_number=first,
             links=new_table(settings),
-            take_over=TakeOver(TakeOverMemory(first)) if settings.take_over else NO_TAKE_OVER,
+            take_over=_taking_over(settings, first, mixed=mixed),
             returned=incarnation > 0,
         )
         super().__init__(state, _ROUTING)
@@ -76,12 +80,15 @@ class ScotBroker(Broker[State, ScotOutbox]):
         settings: ScotSettings,
         *,
         new_index: NewIndex = SharedIndex,
+        mixed: bool = False,
     ) -> ScotBroker:
         """The broker that was dumped; raises `DumpError` for what is no dump of this place's.
 
-        The host then reports `Restarted`, and `NeighbourUp` for every link that works.
+        The host then reports `Restarted`, and `NeighbourUp` for every link that works. Whether the
+        broker takes over clients may be another than when it was dumped, if it is `mixed`.
         """
-        return cls(name_in(data), position, settings, new_index=new_index)._recall(data)
+        made = cls(name_in(data), position, settings, new_index=new_index, mixed=mixed)
+        return made._recall(data)
 
     def uncover(self) -> None:
         """Go on with a table that was made with another `ScotSettings.covering`.
@@ -154,3 +161,11 @@ class ScotBroker(Broker[State, ScotOutbox]):
     def take_over_memory(self) -> TakeOverMemory | None:
         """What is remembered for taking over; None without that."""
         return self._state.take_over.memory
+
+
+def _taking_over(settings: ScotSettings, first: int, *, mixed: bool) -> NoTakeOver:
+    if settings.take_over:
+        return TakeOver(TakeOverMemory(first))
+    if mixed and settings.routing != BID:
+        return Bystander(TakeOverMemory(first))
+    return NO_TAKE_OVER

@@ -132,6 +132,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     "numbered": shape(m.Numbered, COUNT, Kinds(_TRACKED).part),
     "acknowledge": shape(m.Acknowledge, COUNT, FLAG),
     "replica": shape(m.Replica, _ALL_PROMISED, _ALL_UNACKNOWLEDGED),
+    "no backup": shape(m.NoBackup),
     "bid subscription": shape(m.BidSubscription, ID, FILTER),
     "bid unsubscription": shape(m.BidUnsubscription, ID),
     "bid notification": shape(m.BidNotification, ID, VALUES, many(NAME, MAX_BIDS)),
@@ -146,6 +147,7 @@ CODEC: Final = Codec(
     },
     from_host={
         "neighbour up": shape(m.NeighbourUp, NAME, _PLACE, FLAG),
+        "neighbour announced": shape(m.NeighbourAnnounced, NAME, _PLACE, FLAG, FLAG),
         "neighbour down": shape(NeighbourDown, NAME),
         "neighbour gone": shape(NeighbourGone, NAME),
         "overlay grown": shape(m.OverlayGrown, COUNT, many(NAME, MAX_STANDING)),

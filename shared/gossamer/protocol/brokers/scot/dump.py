@@ -29,6 +29,7 @@ def dump(state: State) -> dict[str, object]:
         "label": list(state.position.label),
         "neighbours": [[name, *label] for name, label in state.labels.items()],
         "down": sorted(state.down),
+        "not_taking_over": sorted(state.not_taking_over),
         "table": [
             [list(one.id), filters.to_text(one.filter), list(one.hop), one.host.bits, one.label]
             for one in state.table
@@ -48,6 +49,9 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     for name, *place in data["neighbours"]:
         state.add_neighbour(name, BrokerLabel(*place))
     state.down = set(data["down"])
+    # Brokers of earlier versions had neighbours that were set as they were themselves.
+    unlike = [] if state.settings.take_over else list(state.labels)
+    state.not_taking_over = set(data.get("not_taking_over", unlike))
     for id_, text, hop, bits, known_as in data["table"]:
         host = ClusterBitVector(bits)
         state.table.add(Entry(Id(*id_), filters.parse_written(text), Hop(*hop), host, known_as))
@@ -56,6 +60,8 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     memory = state.take_over.memory
     if memory is not None and data["take_over"] is not None:
         _load_memory(memory, data["take_over"])
+        if not state.settings.take_over:
+            _leave_to_host(memory)
 
 
 def _memory_data(memory: TakeOverMemory) -> dict[str, object]:
@@ -82,6 +88,15 @@ def _memory_data(memory: TakeOverMemory) -> dict[str, object]:
 
 def _plain(held: Iterable[Mapping[Any, object]]) -> list[list[object]]:
     return [CODEC.plain_message(message) for one in held for message in one.values()]
+
+
+def _leave_to_host(memory: TakeOverMemory) -> None:
+    """Forget what the broker's own clients have not taken, which the host keeps as well.
+
+    Not so of guests: that goes back to their brokers.
+    """
+    for name in memory.unacknowledged.keys() - memory.guests:
+        del memory.unacknowledged[name]
 
 
 def _load_memory(memory: TakeOverMemory, data: Mapping[str, Any]) -> None:

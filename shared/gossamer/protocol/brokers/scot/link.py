@@ -7,7 +7,11 @@ from attrs import evolve
 from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import neighbour
 from gossamer.protocol.brokers.core.messages import NeighbourDown, NeighbourGone
-from gossamer.protocol.brokers.scot.memory.messages import NeighbourUp, OverlayGrown
+from gossamer.protocol.brokers.scot.memory.messages import (
+    NeighbourAnnounced,
+    NeighbourUp,
+    OverlayGrown,
+)
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.settings import BID
 from gossamer.protocol.brokers.scot.memory.state import State
@@ -62,6 +66,7 @@ def grow(state: State, message: OverlayGrown) -> None:
 def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
+    _note_settings(state, message)
     state.take_over.link_came(state, out, message.name)
     if first:
         state.unknown.add(message.name)
@@ -69,6 +74,16 @@ def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
         broadcast.synchronise(state, out, message.name)
     else:
         ALGORITHMS[state.settings.routing].introduce(state, out, message.name)
+
+
+def _note_settings(state: State, message: NeighbourUp) -> None:
+    takes_over = state.settings.take_over
+    if isinstance(message, NeighbourAnnounced):
+        takes_over = message.takes_over
+    if takes_over:
+        state.not_taking_over.discard(message.name)
+    else:
+        state.not_taking_over.add(message.name)
 
 
 def _check(state: State, name: str) -> None:

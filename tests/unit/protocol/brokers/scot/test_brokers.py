@@ -202,12 +202,14 @@ def test_a_link_to_a_stranger_cannot_fail() -> None:
     assert isinstance(error, UnknownNeighbourError)
 
 
-def test_static_routing_refuses_target_clusters() -> None:
-    carried = Notification(Id("X", 1), {}, ClusterBitVector.of(1))
-    error = refusal(broker("static").handle(0, PRIMARY, carried))
-    assert str(error) == (
-        "Notification from broker 'B(a,0)' names clusters 1, expected none under static routing"
-    )
+def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_carry() -> None:
+    carried = Notification(Id("X", 1), {}, ClusterBitVector.of(1, 2))
+    effects = broker("static").handle(0, PRIMARY, carried)
+    plain = Notification(Id("X", 1), {})
+    assert effects == [Send("B(b,1)", plain), Send("B(b,2)", plain)]
+    own = Notification(Id("X", 1), {}, ClusterBitVector.of(0))
+    error = refusal(broker("static").handle(0, PRIMARY, own))
+    assert str(error).endswith("names clusters 0, expected no others than 1, 2")
 
 
 @pytest.mark.parametrize(

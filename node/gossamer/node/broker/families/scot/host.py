@@ -46,6 +46,9 @@ class ScotHost(FamilyHost):
         position: where the broker is.
         of: its settings.
         overlay: the factors and what else has to be the same at all brokers, in words.
+
+    Others may take over clients while this broker does not, and the other way round: brokers are
+    restarted one after another.
     """
 
     position: Position
@@ -78,16 +81,20 @@ class ScotHost(FamilyHost):
 
     def new(self, name: str, incarnation: int, new_index: NewIndex) -> ScotBroker:
         return ScotBroker(
-            name, self.position, self.of, incarnation=incarnation, new_index=new_index
+            name,
+            self.position,
+            self.of,
+            incarnation=incarnation,
+            new_index=new_index,
+            mixed=True,
         )
 
     def before(self, settings: dict[str, Any], path: object) -> FamilyHost:
         before = ScotSettings(**settings)
-        for name in ("routing", "take_over"):
-            then, now = getattr(before, name), getattr(self.of, name)
-            if then != now and (name != "routing" or BID in (then, now)):
-                expected = f"{then!r}, with which the tables in {path} were made"
-                raise ConfigurationError("", f"scot.{name}", now, expected)
+        then, now = before.routing, self.of.routing
+        if then != now and BID in (then, now):
+            expected = f"{then!r}, with which the tables in {path} were made"
+            raise ConfigurationError("", "scot.routing", now, expected)
         return ScotHost(self.position, before, self.overlay)
 
     def go_on(
@@ -100,7 +107,7 @@ class ScotHost(FamilyHost):
         return broker
 
     def load(self, dump: dict[str, Any], new_index: NewIndex) -> ScotBroker:
-        return ScotBroker.load(dump, self.position, self.of, new_index=new_index)
+        return ScotBroker.load(dump, self.position, self.of, new_index=new_index, mixed=True)
 
     def neighbours(self, nursery: trio.Nursery, engine: Callable[[], Engine]) -> ScotNeighbours:
         return ScotNeighbours(nursery, engine, self, self.of, self.position.label, self.overlay)

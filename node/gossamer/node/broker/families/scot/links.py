@@ -21,12 +21,13 @@ from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.base.base import Farewell, PeerIdentity
 from gossamer.node.transport.base.frames import encode_frame
-from gossamer.node.transport.base.schema import Frame, FrameTypes, Integer, Text
+from gossamer.node.transport.base.schema import Flag, Frame, FrameTypes, Integer, Text
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.effects import Refuse
+from gossamer.protocol.brokers.core.messages import NeighbourDown
 from gossamer.protocol.brokers.core.plain import MAX_NAME
 from gossamer.protocol.brokers.scot.memory.messages import (
-    NeighbourUp,
+    NeighbourAnnounced,
     QueueReport,
     WaitedEnough,
     WindowEnded,
@@ -44,6 +45,7 @@ SCOT_FRAMES: Final[FrameTypes] = OVERLAY_FRAMES.extended(
             "region": Text(MAX_NAME),
             "cluster": Integer(0, MAX_CLUSTERS - 1),
             "overlay": Text(MAX_OVERLAY),
+            "takes_over": Flag(),
         }
     }
 )
@@ -78,6 +80,7 @@ class ScotNeighbours(Neighbours):
         self._here = here
         self._overlay = overlay
         self._places: dict[int, BrokerLabel] = {}
+        self._taking_over: dict[int, bool] = {}
         self._begun: dict[int, Connection] = {}
         self._measured: dict[int, _Measured] = {}
 
@@ -86,7 +89,11 @@ class ScotNeighbours(Neighbours):
     def greet(self, one: Neighbour, connection: Connection) -> None:
         """Say where this broker is; the link is up when the other has said so, at least once."""
         place = encode_frame(
-            "place", region=self._here.region, cluster=self._here.cluster, overlay=self._overlay
+            "place",
+            region=self._here.region,
+            cluster=self._here.cluster,
+            overlay=self._overlay,
+            takes_over=self._settings.take_over,
         )
         with suppress(TransportClosed, TransportBroken):
             connection.try_send(place)
@@ -95,6 +102,7 @@ class ScotNeighbours(Neighbours):
     def on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         """A neighbour is connected no more, and may come back at another place."""
         self._places.pop(identity.key, None)
+        self._taking_over.pop(identity.key, None)
         super().on_down(identity, farewell)
 
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
@@ -109,6 +117,7 @@ class ScotNeighbours(Neighbours):
         known = self._places.setdefault(one.key, label)
         if known != label:
             raise BadFrame("place", "label", str(label), f"{known}, where it was until now")
+        self._note_taking_over(one, frame["takes_over"])
         connection = one.announced
         if connection is not None and frame["overlay"] != self._overlay:
             reason = (
@@ -119,13 +128,26 @@ class ScotNeighbours(Neighbours):
             return
         self._begin(one)
 
+    def _note_taking_over(self, one: Neighbour, takes_over: bool) -> None:
+        """Begin the link anew if that is another than it began with.
+
+        A neighbour may have been restarted so fast that it was not seen to go.
+        """
+        before = self._taking_over.get(one.key, takes_over)
+        self._taking_over[one.key] = takes_over
+        if before != takes_over and self._begun.pop(one.key, None) is not None:
+            self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
+
     def _begin(self, one: Neighbour) -> None:
         """Tell the broker that a link is up, once for each connection."""
         connection, label = one.announced, self._places.get(one.key)
         if connection is None or label is None or self._begun.get(one.key) is connection:
             return
         self._begun[one.key] = connection
-        self.tell_up(one, connection, NeighbourUp(key_text(one.key), label, synchronise=True))
+        takes_over = self._taking_over[one.key]
+        name = key_text(one.key)
+        up = NeighbourAnnounced(name, label, synchronise=True, takes_over=takes_over)
+        self.tell_up(one, connection, up)
 
     def unfit(self, effect: Refuse) -> tuple[Neighbour, str] | None:
         """Who says to be at a place where no neighbour is, or another one."""

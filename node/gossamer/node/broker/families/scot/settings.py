@@ -35,7 +35,8 @@ def _threshold(_instance: Any, _: attrs.Attribute[Any], value: Any) -> None:
 class ScotSection:
     """A structured cyclic overlay, and where in it this broker is.
 
-    All brokers of an overlay have the same clusters, edges, routing, take_over and backups.
+    All brokers of an overlay have the same clusters and edges, and bid routing or none has it. But
+    for the time in which they are restarted one after another all else is the same, too.
 
     Attributes:
         region: of this broker; it has to be told where there is more than one.
@@ -111,15 +112,13 @@ class ScotSection:
         """What has to be the same at all brokers, in words."""
         edges = sorted("-".join(sorted(edge.split("-"))) for edge in self.edges)
         tree = " ".join(edges) or self.region
-        taking = ", taking over" if self.take_over else ""
-        if self.take_over and self.backups > 1:
-            taking += f" with {self.backups} backups"
-        return f"{self.clusters} clusters of {tree}, {self.routing} routing{taking}"
+        routing = "bid routing" if self.routing == "bid" else "static or dynamic routing"
+        return f"{self.clusters} clusters of {tree}, {routing}"
 
 
 SCOT: Final = BrokerFamily(
     name=ScotSection.SECTION,
-    schema="that of SCOT brokers, version 1",
+    schema="that of SCOT brokers, version 2",
     host="gossamer.node.broker.families.scot.host:host_of",
     section=ScotSection,
     options={

@@ -185,6 +185,11 @@ class Replica:
 
 
 @frozen
+class NoBackup:
+    """The receiver is no backup of the sender; what it remembered of it is void."""
+
+
+@frozen
 class HandBack:
     """What became of a client of the receiver while that was away.
 
@@ -271,7 +276,9 @@ class BidNotification:
 
 
 Clustered = Routed | Synchronise | InputQueue
-TakingOver = Numbered | Acknowledge | Relay | ProxyNotification | ForBackup | Replica | HandBack
+TakingOver = (
+    Numbered | Acknowledge | Relay | ProxyNotification | ForBackup | Replica | NoBackup | HandBack
+)
 Unclustered = BidSubscription | BidUnsubscription | BidNotification
 BetweenBrokers = Clustered | TakingOver | Unclustered
 Carrying = Publish | Notification | Detour | Bypass | BidNotification
@@ -292,6 +299,17 @@ class NeighbourUp:
     name: str
     label: BrokerLabel
     synchronise: bool = False
+
+
+@frozen
+class NeighbourAnnounced(NeighbourUp):
+    """The same, of a neighbour that has said how it is set.
+
+    Attributes:
+        takes_over: whether it takes over clients; of who has not said so, that is as it is here.
+    """
+
+    takes_over: bool = False
 
 
 @frozen
@@ -346,6 +364,7 @@ class WindowEnded:
 
 FromHost = (
     NeighbourUp
+    | NeighbourAnnounced
     | NeighbourDown
     | NeighbourGone
     | OverlayGrown

@@ -39,6 +39,7 @@ class State(BrokerState):
         returned: whether it may have forgotten an earlier life.
         unknown: neighbours whose link works for the first time that the broker remembers; they may
             remember an earlier one.
+        not_taking_over: neighbours that said of themselves that they take over nobody's clients.
     """
 
     position: Position
@@ -60,6 +61,7 @@ class State(BrokerState):
     waited: bool = False
     returned: bool = False
     unknown: set[str] = field(factory=set)
+    not_taking_over: set[str] = field(factory=set)
 
     @property
     def cluster(self) -> int:
@@ -81,6 +83,12 @@ class State(BrokerState):
         """Whether the loads of links decide where a notification goes now."""
         congested = self.settings.routing == DYNAMIC and self.links.any_overloaded
         return congested or bool(self.down)
+
+    def takes_over(self, name: str) -> bool:
+        """Whether this broker, or a neighbour, takes over the clients of others."""
+        if name == self.name:
+            return self.settings.take_over
+        return name not in self.not_taking_over
 
     def named(self, label: BrokerLabel) -> str | None:
         """The neighbour at a place, or None."""
@@ -117,6 +125,7 @@ class State(BrokerState):
         self.down.discard(name)
         self.heard.discard(name)
         self.behind.discard(name)
+        self.not_taking_over.discard(name)
         if label.cluster == self.cluster:
             self.primary.remove(name)
         else:

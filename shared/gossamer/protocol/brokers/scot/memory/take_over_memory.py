@@ -135,6 +135,11 @@ class TakeOverMemory:
     held: list[Held] = field(factory=list)
     ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
 
+    @property
+    def guests(self) -> set[str]:
+        """Clients that are here because their brokers are dead."""
+        return {name for kept in self.replicas.values() for name in kept.guests}
+
     def restarted(self) -> None:
         """The broker was started again: whatever was under way goes other ways."""
         self.copies.clear()

@@ -122,25 +122,30 @@ def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise
     state.behind.discard(hop.name)
     if hop.name in state.unknown:
         state.returned = not message.anew
-    if state.settings.take_over:
+    if state.take_over.memory is not None:
         _note_heard(state, out, hop.name)
 
 
 def _note_heard(state: State, out: ScotOutbox, name: str) -> None:
-    """Tell all neighbours again what stands, once all of them have told it."""
+    """Tell neighbours again what stands, once all of them have told it.
+
+    Only those that wait for that: where neither end takes over clients, none does.
+    """
     before = state.complete
     state.heard.add(name)
     if state.complete and not before:
         for other in sorted(state.labels.keys() - state.down):
-            synchronise(state, out, other)
+            if state.settings.take_over or state.takes_over(other):
+                synchronise(state, out, other)
 
 
 def _is_void(state: State, hop: Hop, entry: Entry, message: Synchronise) -> bool:
     """Whether a subscription that a neighbour does not tell of is no more."""
     own = entry.id.broker == hop.name
-    if not state.settings.take_over or hop.name in state.behind:
+    backed_up = state.takes_over(hop.name)
+    if not (state.settings.take_over or backed_up) or hop.name in state.behind:
         return own or not message.anew
-    return not message.anew if own else message.complete
+    return not (message.anew and backed_up) if own else message.complete
 
 
 def introduce(state: State, out: ScotOutbox, neighbour: str) -> None:

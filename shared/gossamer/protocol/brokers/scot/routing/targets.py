@@ -6,7 +6,6 @@ from attrs import frozen
 
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.scot.memory.messages import Notification
-from gossamer.protocol.brokers.scot.memory.settings import STATIC
 from gossamer.protocol.brokers.scot.memory.state import State
 from gossamer.protocol.brokers.scot.memory.table import Entry, Matching
 from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
@@ -75,17 +74,14 @@ def check_header(state: State, hop: Hop, notification: Notification) -> None:
     """Check the clusters in the header of a neighbour's notification.
 
     Raises `WrongClusterError`, and leaves everything as it was, for a cluster that does not exist,
-    for one that the notification is in or comes from, and for any under static routing.
+    and for one that the notification is in or comes from. A broker with static routing takes the
+    carriers of neighbours with dynamic routing, and sends their copies without delay.
     """
     if not notification.targets:
         return
-    if state.settings.routing == STATIC:
-        allowed: set[int] = set()
-        expected = "expected none under static routing"
-    else:
-        here = {state.cluster, state.labels[hop.name].cluster}
-        allowed = set(range(state.position.clusters)) - here
+    here = {state.cluster, state.labels[hop.name].cluster}
+    allowed = set(range(state.position.clusters)) - here
+    if not set(notification.targets) <= allowed:
         shown = ", ".join(map(str, sorted(allowed))) or "none"
         expected = f"expected no others than {shown}"
-    if not set(notification.targets) <= allowed:
         raise WrongClusterError("Notification", hop.name, notification.targets, expected)

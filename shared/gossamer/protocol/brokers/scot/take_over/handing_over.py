@@ -16,6 +16,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     ClientLeft,
     Detour,
     HandBack,
+    NoBackup,
     Notification,
     Promised,
     ProxyNotification,
@@ -72,6 +73,8 @@ def on_taking_over(
             memory.replicas[sender] = kept = ReplicatedPromises()
             for one in (*promised, *deliveries):
                 _remember(memory, kept, one)
+        case NoBackup():
+            memory.replicas.pop(sender, None)
         case _:
             _remember(memory, memory.replicas.setdefault(sender, ReplicatedPromises()), message)
             if isinstance(message, Taken):
@@ -128,7 +131,10 @@ def hand_back(own: Promises, state: State, out: ScotOutbox, name: str) -> None:
     if cluster == state.cluster or kept is None:
         return
     acted, kept.acted = kept.acted, False
-    is_first = state.name in next_in_region(state, cluster)[:1]
+    if not (state.takes_over(name) and state.takes_over(state.name)):
+        # It is no backup of that broker any more, and hears no more of its clients.
+        del own.memory.replicas[cluster]
+    is_first = state.name in next_in_region(state, cluster, as_it_was=True)[:1]
     if not (is_first or acted or kept.guests):
         return  # Those that were first know what the clients took there.
     for one in kept.clients:
@@ -151,12 +157,20 @@ def note_acting(own: Promises, state: State) -> None:
             kept.acted = True
 
 
-def backups_changed(own: Promises, state: State, out: ScotOutbox, before: tuple[str, ...]) -> None:
-    """A link came or went: tell a new backup everything, and an old one that it is none."""
+def backups_changed(
+    own: Promises, state: State, out: ScotOutbox, before: tuple[str, ...], came: str
+) -> None:
+    """A link came or went: tell a new backup everything, and an old one that it is none.
+
+    So is who comes back: it may have been one when this broker had more backups, or when another
+    was dead.
+    """
     now = own.backups(state)
-    for name in before:
-        if name not in now and name in state.labels:
-            out.send(name, Replica((), ()))
+    back = came in state.secondary.values() and came not in state.unknown
+    former = (*before, came) if back and state.settings.take_over else before
+    for name in dict.fromkeys(former):
+        if name not in now and name in state.labels and state.takes_over(name):
+            out.send(name, NoBackup())
     for name in now:
         if name not in before:
             out.send(name, _replica(state, own.memory))
@@ -209,7 +223,7 @@ def _on_hand_back(
     if name not in state.clients:
         return
     waiting = own.memory.unacknowledged.get(name, {})
-    taken = tuple(id_ for id_ in message.taken if id_ in waiting)
+    taken = tuple(id_ for id_ in message.taken if id_ in waiting or not state.settings.take_over)
     if taken:
         out.add(Withdrawn(name, taken))
         own.acknowledge(state, out, name, taken)

@@ -101,7 +101,11 @@ class Promises(NoTakeOver):
             state, out, neighbour, message
         )
         if neighbour in state.down:
-            if isinstance(message, Subscription | Unsubscription) and not followed:
+            # A subscription that nobody waits for is told when the link is up: around it, its end
+            # could not follow it, and might come first.
+            if (isinstance(message, Subscription) and out.task is not None) or (
+                isinstance(message, Unsubscription) and not followed
+            ):
                 relay(state, out, neighbour, message)
             return
         if out.task is None or not isinstance(message, Tracked):
@@ -259,16 +263,16 @@ class Promises(NoTakeOver):
         """Take a notification for the clients of a broker of this region, which was dead.
 
         If that is back, it gets it. Clients that came here get it, for all others it is kept, by
-        the first backup at the others, too. Where nothing is known of that broker, the notification
-        counts as lost.
+        the first backup at the others, too. Where nothing is known of that broker, or not all as it
+        had no backups, the notification counts as lost.
         """
         home = state.secondary.get(cluster)
         if home is not None and home not in state.down:
             out.send(home, ProxyNotification(notification, cluster))
             return
         replica = self.memory.replicas.get(cluster)
+        state.counters.lost += replica is None or home in state.not_taking_over
         if replica is None:
-            state.counters.lost += 1
             return
         self._have_kept(state, out, ProxyNotification(notification, cluster))
         for name, labels in replica.matching(notification.values):
@@ -284,23 +288,35 @@ class Promises(NoTakeOver):
         Those before it in order may live though the links to them do not work: then a client may be
         with them. Where more than one backup is kept they are told, around those links.
         """
-        first, *others = next_in_region(state, message.cluster)
-        if first != state.name:
+        backups = next_in_region(state, message.cluster)
+        if backups[:1] != (state.name,):
             return
-        for name in others:
+        for name in backups[1:]:
             out.send(name, message)
         clusters = state.position.clusters
         before = (state.cluster - message.cluster) % clusters
         for step in range(1, before) if state.settings.backups > 1 else ():
             other = state.secondary.get((message.cluster + step) % clusters)
-            if other is not None:
+            if other is not None and state.takes_over(other):
                 relay(state, out, other, message)
 
 
-def next_in_region(state: State, cluster: int) -> tuple[str, ...]:
-    """The brokers that back up the one of a cluster in this region, as far as they work."""
+def next_in_region(state: State, cluster: int, *, as_it_was: bool = False) -> tuple[str, ...]:
+    """The brokers that back up the one of a cluster in this region, as far as they work.
+
+    Args:
+        state: of the broker that asks.
+        cluster: of the one that is backed up.
+        as_it_was: count this broker among them though it takes nobody's clients over any more.
+    """
     clusters = state.position.clusters
     others = ((cluster + step) % clusters for step in range(1, clusters))
     names = (state.name if c == state.cluster else state.secondary.get(c) for c in others)
-    working = (name for name in names if name is not None and name not in state.down)
+    working = (
+        name
+        for name in names
+        if name is not None
+        and name not in state.down
+        and (state.takes_over(name) or (as_it_was and name == state.name))
+    )
     return tuple(itertools.islice(working, state.settings.backups))

@@ -129,7 +129,7 @@ class TakeOver(Promises):
     ) -> None:
         """See to the backups; send again what was under way on a link that went."""
         self.memory.link_changed(name)
-        backups_changed(self, state, out, before)
+        backups_changed(self, state, out, before, name if works else "")
         note_acting(self, state)
         if not works:
             send_again(self, state, out, name)

@@ -93,7 +93,7 @@ def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> 
     assert answer == Send(BESIDE, m.Acknowledge(7, True))
     back = broker.handle(0, None, NeighbourUp(BACKUP, BrokerLabel("a", 1), synchronise=True))
     told = {one.neighbour: one.message for one in back if isinstance(one, Send)}
-    assert told[THIRD] == m.Replica((), ())
+    assert told[THIRD] == m.NoBackup()
     assert told[BACKUP] == replica
 
 

@@ -1,0 +1,108 @@
+"""Nodes that are brokers of a SCOT are restarted one after another with other settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from gossamer.protocol.brokers.core.errors import UnsafeError
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from support.memory_brokers import PATIENCE_S, MemoryClient
+from support.memory_scots import MemoryScot, memory_scot
+from support.transport_peers import on_jumping_clock
+
+pytestmark = pytest.mark.slow
+
+OVERLAY = Scot(Factor.path("ab"), Factor.complete(3))
+PLAIN = ScotSettings(routing="static", around_failures=True)
+ONE = ScotSettings(around_failures=True, take_over=True)
+TWO = ScotSettings(around_failures=True, take_over=True, backups=2)
+
+
+def tables(scot: MemoryScot) -> dict[int, Counter[tuple[str, str, str]]]:
+    """Whose subscriptions each broker knows, from where, and those that it keeps for others."""
+    found: dict[int, Counter[tuple[str, str, str]]] = {}
+    for number, node in scot.nodes.items():
+        broker: Any = node.engine.broker
+        found[number] = Counter((one.id.broker, *one.hop) for one in broker.table())
+        for row in node.tables()["replicas"]:
+            found[number]["kept", row["place"], row["client"]] += row["subscriptions"]
+    return found
+
+
+async def subscribed(scot: MemoryScot) -> dict[int, MemoryClient]:
+    clients = {}
+    for number, node in scot.nodes.items():
+        clients[number] = await MemoryClient.attach(node, f"client {number}")
+        await clients[number].subscribe("all", "present(x)")
+    await scot.settle_scot()
+    return clients
+
+
+async def publish_everywhere(scot: MemoryScot, *, at_peace: bool) -> set[str]:
+    """Publish at every broker that runs; returns what is to reach everybody.
+
+    That is all at peace, and else what was acknowledged by brokers that take over.
+    """
+    due = set()
+    for node in list(scot.nodes.values()):
+        publisher = await MemoryClient.attach(node, None)
+        try:
+            id_ = await publisher.publish({"x": 1})
+        except UnsafeError:
+            assert not at_peace
+            continue
+        broker: Any = node.engine.broker
+        if at_peace or broker.settings.take_over:
+            due.add(id_)
+        node.members.leave(publisher.member)
+    if at_peace:
+        await scot.settle_scot()
+    return due
+
+
+async def got(clients: dict[int, MemoryClient], due: set[str]) -> None:
+    with trio.fail_after(PATIENCE_S):
+        for client in clients.values():
+            while not due <= set(client.got):
+                await client.fetch()
+                await trio.sleep(0.1)
+            await client.fetch()
+            assert not client.twice
+
+
+@pytest.mark.parametrize("change", [(PLAIN, ONE), (ONE, PLAIN), (ONE, TWO), (TWO, ONE)])
+@on_jumping_clock
+async def test_brokers_restarted_one_after_another_take_over_from_then_on_or_not(
+    tmp_path: Path, change: tuple[ScotSettings, ScotSettings]
+) -> None:
+    before, then = change
+    (tmp_path / "other").mkdir()
+    async with memory_scot(tmp_path / "other", scot=OVERLAY, routing=then) as fresh:
+        await subscribed(fresh)
+        expected = tables(fresh)
+    async with memory_scot(tmp_path, scot=OVERLAY, routing=before) as scot:
+        clients = await subscribed(scot)
+        due = await publish_everywhere(scot, at_peace=True)
+        for number, end in zip(list(scot.nodes), (scot.stop, scot.crash) * 3, strict=True):
+            await end(number)
+            due |= await publish_everywhere(scot, at_peace=False)
+            scot.routing = then
+            node = await scot.start(number)
+            due |= await publish_everywhere(scot, at_peace=False)
+            await scot.settle_scot()
+            again = await MemoryClient.attach(node, f"client {number}")
+            again.got, again.twice = clients[number].got, clients[number].twice
+            clients[number] = again
+            due |= await publish_everywhere(scot, at_peace=True)
+            await got(clients, due)
+        assert tables(scot) == expected
+        for client in clients.values():
+            await client.node.members.forget(client.member)
+            client.node.members.leave(client.member)
+        await scot.settle_scot()
+        assert not any(found.total() for found in tables(scot).values())
