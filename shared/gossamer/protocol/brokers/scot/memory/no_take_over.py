@@ -1,7 +1,8 @@
 """The points at which taking over has a say, and what happens there without it: nothing more.
 
 A broker's state has one such object. Under `ScotSettings.take_over` it is a
-`take_over.take_over.TakeOver`, and nothing else in the family asks whether it is.
+`take_over.take_over.TakeOver`, and beside such brokers a `take_over.bystander.Bystander`. What
+neighbours make of subscriptions (`broadcast`) is all that asks otherwise who takes over.
 """
 
 from __future__ import annotations
