@@ -229,6 +229,9 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
         assert again.dump() == broker.dump()
         assert [one.client for one in kind.clients(again)] == ["ada"]
         assert again.next_id == Id("B", (7 << 32) + 2)
-        changed = ScotHost(HERE, ScotSettings(routing="bid"), "words")
-        with pytest.raises(ConfigurationError, match="routing is 'bid', expected 'dynamic'"):
-            await recalled(changed)
+        for changed, words in (
+            (ScotSettings(covering=True), "covering is True, expected false until"),
+            (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
+        ):
+            with pytest.raises(ConfigurationError, match=words):
+                await recalled(ScotHost(HERE, changed, "words"))

@@ -95,6 +95,11 @@ class ScotHost(FamilyHost):
         if then != now and BID in (then, now):
             expected = f"{then!r}, with which the tables in {path} were made"
             raise ConfigurationError("", "scot.routing", now, expected)
+        # What covers a subscription may be under way while others still take over.
+        if (before.take_over and self.of.covering) or (before.covering and self.of.take_over):
+            expected = "false until covering and take_over are both off at all brokers"
+            name = "covering" if self.of.covering else "take_over"
+            raise ConfigurationError("", f"scot.{name}", True, expected)
         return ScotHost(self.position, before, self.overlay)
 
     def go_on(
