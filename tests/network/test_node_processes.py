@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.node.local.address import is_locked
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.slow
@@ -135,6 +136,9 @@ def test_a_client_can_stop_the_node(shell: Shell) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     with shell.node("desk") as node:
         shell.ok("node", "stop", "desk")
+        # It has closed its files, so that the folder can be removed or copied.
+        assert not is_locked(shell.folder / "desk")
+        assert not list((shell.folder / "desk").glob("*.db-*"))
         assert end(node)[0] == 0
         absent = shell.run("node", "stop", "desk")
     assert absent.returncode == 2

@@ -66,8 +66,8 @@ class Owner(Protocol):
     async def ask_again(self, link: Link) -> None:
         """Ask for what was asked for before, over a connection that nobody else uses yet."""
 
-    async def take_event(self, frame: Frame) -> None:
-        """Take an event."""
+    async def take_event(self, link: Link, frame: Frame) -> None:
+        """Take an event that came over ``link``."""
 
 
 class Links:
@@ -213,7 +213,7 @@ class Links:
 
     async def _serve(self, link: Link, over: anyio.Event) -> None:
         try:
-            await link.run(self._owner.take_event)
+            await link.run(partial(self._owner.take_event, link))
         finally:
             self._farewell = link.farewell
             over.set()

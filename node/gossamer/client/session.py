@@ -130,12 +130,9 @@ class Session(Publisher[ValuesT]):
         self._settled[event.id] = None
         if len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
-        await self._send_settled(event.id)
-
-    async def _send_settled(self, event_id: str) -> None:
         try:
             if self._links.link is not None:
-                await self._links.link.settle(event_id)
+                await self._links.link.settle(event.id)
         except TransportBroken:
             if not self._links.reconnects:
                 raise
@@ -284,10 +281,16 @@ class Session(Publisher[ValuesT]):
             self._resume = Resume(self.history, 0)
             self._handed_on = 0
 
-    async def take_event(self, frame: Frame) -> None:
+    async def take_event(self, link: Link, frame: Frame) -> None:
+        """Give an event to the application, unless it has got it before.
+
+        What it has settled comes again where the node ended before it was told. It may come while
+        subscriptions are asked for again, when nothing else uses the connection yet.
+        """
         if self._is_known(frame["id"], frame["position"]):
             if frame["id"] in self._settled:
-                await self._send_settled(frame["id"])
+                with suppress(TransportBroken):  # it comes once more over the next one
+                    await link.settle(frame["id"])
             return
         event = self._match_of(frame) if frame["type"] == "match" else self._event_of(frame)
         with suppress(*_GONE):  # the application takes no events any more

@@ -35,6 +35,8 @@ LOCK_NAME: Final = "node.lock"
 TOKEN_BYTES: Final = 24
 # Longer than a command holds the lock that looks whether a node has it.
 LOOK_S: Final = 0.5
+# Between two looks whether a node that stops still has it.
+LOOK_AGAIN_S: Final = 0.01
 BACKLOG: Final = 16
 
 
@@ -108,6 +110,12 @@ def is_locked(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+async def until_unlocked(folder: Path) -> None:
+    """Wait until no node runs in ``folder``: the one that does has closed all its files there."""
+    while is_locked(folder):
+        await trio.sleep(LOOK_AGAIN_S)
 
 
 def _take_lock(descriptor: int) -> bool:

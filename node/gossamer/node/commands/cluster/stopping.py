@@ -4,27 +4,37 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import trio
 
-from gossamer.node.commands.folder import address_of
+from gossamer.node.commands.folder import load
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.local.address import local_address, until_unlocked
 from gossamer.node.local.client import GONE, open_client
+
+# By then a node that stops has closed its files; what runs there is one that was started since.
+PATIENCE_S: Final = 10.0
 
 
 def stop(folder: Path | None) -> None:
-    """Stop the node in ``folder``; return when it has let go of its clients.
+    """Stop the node in ``folder``; return when it has closed its files there.
 
     Raises:
         NodeError: no node runs there.
     """
 
+    config = load(folder).config
+    address = local_address(config.identity.folder, config.local)
+
     async def run() -> None:
-        async with open_client(address_of(folder), patience_s=0) as client:
+        async with open_client(address, patience_s=0) as client:
             with suppress(*GONE):  # it may be gone before it has answered
                 await client.shutdown()
             async for _ in client.events:
                 continue
+        with trio.move_on_after(PATIENCE_S):
+            await until_unlocked(config.identity.folder)
 
     with unwrapped():
         trio.run(run)
