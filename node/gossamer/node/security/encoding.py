@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import cbor2
 
-from gossamer.node.transport.base.strict_cbor import plain_decoder
+from gossamer.node.transport.base.strict_cbor import plain_value
 
 # Nothing signed or exchanged here is a list of more than pairs.
 _DEPTH: Final = 4
@@ -24,7 +24,7 @@ def decode(data: bytes) -> Any:
         ValueError: ``data`` is not canonical CBOR of plain, shallow values.
     """
     try:
-        value = plain_decoder(data, _DEPTH).decode()
+        value = plain_value(data, _DEPTH)
         canonical = encode(value) == data
     except (cbor2.CBORError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not CBOR: {error}") from error

@@ -50,12 +50,17 @@ _END_BYTES: Final = _PLACE_BYTES + SIGNER_BYTES + EVENT_SIGNATURE_BYTES
 MOST_SEAL_BYTES: Final = DRAW_BYTES + MOST_LEVELS * _HASH_BYTES + _END_BYTES
 
 _NO_LEAF: Final = bytes(_HASH_BYTES)
+# Hashes of nothing yet; to copy one takes a third of the time that making one does.
+_LEAF: Final = blake2b(digest_size=_HASH_BYTES, person=b"gossamer leaf")
+_INNER: Final = blake2b(digest_size=_HASH_BYTES, person=b"gossamer node")
+_EVENT: Final = blake2b(digest_size=8, person=b"gossamer event")
 
 
 def identifier(sealed: bytes) -> int:
     """The identifier of an event: `ID_BITS` of a hash of all of it."""
-    digest = blake2b(sealed, digest_size=8, person=b"gossamer event").digest()
-    return int.from_bytes(digest, "big") >> (64 - ID_BITS)
+    made = _EVENT.copy()
+    made.update(sealed)
+    return int.from_bytes(made.digest(), "big") >> (64 - ID_BITS)
 
 
 class Proof(NamedTuple):
@@ -88,8 +93,9 @@ class Seal:
 
     def leaf(self, content: bytes, draw: bytes, point: bytes) -> bytes:
         """The hash of an event that its signature is about."""
-        whole = content + draw + point
-        return blake2b(whole, digest_size=_HASH_BYTES, person=b"gossamer leaf").digest()
+        made = _LEAF.copy()
+        made.update(content + draw + point)
+        return made.digest()
 
     def close(self, content: bytes, draw: bytes, point: bytes, proof: bytes = b"") -> bytes:
         """A sealed event; ``proof`` is one of `sign`, nothing without certificates."""
@@ -158,4 +164,6 @@ def _climb(node: bytes, number: int, path: bytes) -> bytes:
 
 
 def _inner(children: bytes) -> bytes:
-    return blake2b(children, digest_size=_HASH_BYTES, person=b"gossamer node").digest()
+    made = _INNER.copy()
+    made.update(children)
+    return made.digest()

@@ -30,6 +30,8 @@ from gossamer.protocol.kernel.errors import ConfigError
 MAX_ENUMERATION: Final = 1 << 16
 MAX_DECIMAL_DIGITS: Final = 15
 _VALUES_NAMED_IN_MESSAGES: Final = 5
+# Integers that are short for sure; most values are, or floats, and are as they are to be.
+_WORD: Final = range(-(1 << 63), 1 << 63)
 
 
 def _refuse(name: str, part: str, value: object, expected: str) -> ConfigError:
@@ -80,6 +82,8 @@ class IntegerAttribute:
 
     def check(self, value: object) -> int:
         """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
+        if type(value) is int and value in _WORD and self.minimum <= value <= self.maximum:
+            return value
         exact = _number(value)
         if not isinstance(exact, int) or not self.minimum <= exact <= self.maximum:
             raise WrongValueError(self.name, described(value), self.expected)
@@ -113,6 +117,9 @@ class FloatAttribute:
 
     def check(self, value: object) -> Number:
         """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
+        if type(value) is float and self.minimum <= value <= self.maximum:
+            if not value.is_integer():
+                return value
         exact = _number(value)
         if exact is None or not self.minimum <= exact <= self.maximum:
             raise WrongValueError(self.name, described(value), self.expected)

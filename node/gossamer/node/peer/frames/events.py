@@ -145,11 +145,14 @@ def _payload(part: list[Any] | None = None) -> Payload | None:
 
 
 def _to_plain(value: Value) -> int | float | str:
+    # By type: whether something is a Fraction is long to find out of what is none.
+    if type(value) is float or type(value) is str:
+        return value
+    if isinstance(value, int):
+        return value if value in _WORD else str(value)
     if isinstance(value, datetime):
         return (value - _EPOCH) // _MICROSECOND
-    if isinstance(value, Fraction) or (isinstance(value, int) and value not in _WORD):
-        return str(value)
-    return value
+    return str(value)
 
 
 def _as_it_is(value: Any) -> object:

@@ -7,7 +7,7 @@ lengths, no duplicate keys, bounded depth.
 from __future__ import annotations
 
 import io
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import cbor2
 
@@ -26,7 +26,23 @@ def plain_decoder(data: bytes | bytearray, depth: int) -> cbor2.CBORDecoder:
         allow_duplicate_keys=False,
         strict_hashable_types=True,
         tag_hook=_refuse_tag,
-        semantic_decoders=_RefuseAllTags(),
+        semantic_decoders=_REFUSE_ALL_TAGS,
+    )
+
+
+def plain_value(data: bytes, depth: int) -> Any:
+    """The value that ``data`` begins with, as `plain_decoder` reads it; in a third of the time.
+
+    Whether anything is left is for the caller to find out.
+    """
+    return cbor2.loads(
+        data,
+        max_depth=depth,
+        allow_indefinite=False,
+        allow_duplicate_keys=False,
+        strict_hashable_types=True,
+        tag_hook=_refuse_tag,
+        semantic_decoders=_REFUSE_ALL_TAGS,
     )
 
 
@@ -39,3 +55,6 @@ class _RefuseAllTags(dict[int, Any]):
 
     def __missing__(self, _: int) -> Any:
         return _refuse_tag
+
+
+_REFUSE_ALL_TAGS: Final = _RefuseAllTags()
