@@ -18,11 +18,13 @@ import attrs
 import pytest
 import trio
 
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
 from gossamer.node.transport.base.limits import Limits
 from support.ledgers import Ledger
 from support.memory_peers import REPLICAS, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import eventually, rounds_pass
+from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
@@ -127,6 +129,25 @@ async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int) -> 
 async def nursery_is_done(nursery: trio.Nursery) -> None:
     """Wait for the tasks of a nursery."""
     await eventually(lambda: not nursery.child_tasks, PATIENCE_S)
+
+
+@with_seeds
+@on_jumping_clock
+async def test_peers_change_how_they_take_frames_while_others_crash_and_connections_break(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one or in batches, record by record or by buffers, from one moment to the next."""
+    ways = let_peers_switch(monkeypatch)
+    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+        run.crowd.network.faults = attrs.evolve(LATE, breaking=0.003)
+        nursery.start_soon(partial(run.publish_all, each=20, pause_s=0.1))
+        await trio.sleep(2)
+        await run.crash(run.draws.sample(KEYS[1:], 2))
+        await nursery_is_done(nursery)
+        run.crowd.network.faults = LATE
+        repair_s = await run.repaired()
+        await run.settled(f"seed {seed}, ring after {repair_s:.1f} s, {dict(ways)}")
+    assert set(ways) == {"one by one", EVENTS, "step", STEPS}
 
 
 @with_seeds

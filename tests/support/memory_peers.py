@@ -27,7 +27,8 @@ from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
-# Whether peers take events by compiled rules: all that holds has to hold either way.
+# Whether peers take events by compiled rules: all that holds has to hold either way; "switching",
+# for which see `switching_ways`, is no choice of theirs.
 COMPILED = os.environ.get("GOSSAMER_TEST_COMPILED", "never")
 # As many successors as nodes have, whatever the preset says: the promise is made of them.
 REPLICAS = Delivery().successors

@@ -117,9 +117,9 @@ class FloatAttribute:
 
     def check(self, value: object) -> Number:
         """The value in canonical form; `WrongValueError` unless it belongs to the domain."""
-        if type(value) is float and self.minimum <= value <= self.maximum:
-            if not value.is_integer():
-                return value
+        low, high = self.minimum, self.maximum
+        if type(value) is float and low <= value <= high and not value.is_integer():
+            return value
         exact = _number(value)
         if exact is None or not self.minimum <= exact <= self.maximum:
             raise WrongValueError(self.name, described(value), self.expected)

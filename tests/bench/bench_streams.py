@@ -1,0 +1,170 @@
+"""How many events pass one peer, and the commands of three nodes, in a second.
+
+Run it by hand: ``python tests/bench/bench_streams.py [--events N] [--lines N] [--runs 5]``.
+
+One peer: a peer publishes synthetic stock quotes as fast as they are acknowledged, and a peer in a
+process of its own takes, verifies, matches and hands each of them to five subscriptions of an
+application there. Figures are events for each second of processor time of that process, with all
+that it does meanwhile, and of the publisher's.
+
+Three nodes: ``gossamer pub --jsonl -`` publishes lines at one node, ``gossamer sub`` prints what
+comes at another. Figures are events a second of the clock, until the last is acknowledged and until
+it is printed, and the processor time of all processes for each event.
+
+TLS, signatures, acknowledgements and retention are as nodes have them. Medians of the runs. The run
+fails unless every event came once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gossamer.sim.bench.benchmarks import machine
+from support.clusters import MadeCluster
+from support.node_processes import Shell, free_ports, wait_for_line
+from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
+from support.quotes import make_quotes
+
+SEED = 1
+SUBSCRIPTIONS = 5
+# Rounds in which the overlay forms and subscriptions become known.
+SETTLING_ROUNDS = 20
+ROUND_S = 0.5
+NODES = 3
+PORTS_OF_A_NODE = 3
+
+Figures = dict[str, float]
+
+
+def one_peer(events: int, runs: int) -> list[Figures]:
+    """Events a processor second that one peer takes and another publishes, of each run."""
+    quotes = make_quotes(events, SEED)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        peer_processes(MadeCluster(Path(folder) / "first"), (1, 1)) as peers,
+    ):
+        peers.open(ROUND_S, {"delivery": {"event_memory": 8 * events}})
+        peers.call("ready")
+        taker = peers.processes[1]
+        wishes = [(number, 0, "price >= 0") for number in range(SUBSCRIPTIONS)]
+        taker.call("subscribe", wishes=wishes)
+        peers.call("rest", rounds=SETTLING_ROUNDS)
+        # The first run is where machine code comes into use.
+        return [_publish(peers, quotes) for _ in range(1 + runs)][1:]
+
+
+def _publish(peers: PeerProcesses, quotes: Sequence[Mapping[str, float]]) -> Figures:
+    publisher, taker = peers.processes
+    before = [one["cpu_s"] for one in peers.call("usage")]
+    answers = publisher.call("publish", quotes=[(0, 0.0, dict(quote)) for quote in quotes])
+    events = [event for event, _, _ in answers]
+    taker.call("wait_for", count=SUBSCRIPTIONS * len(quotes), patience_s=PATIENCE_S)
+    after = [one["cpu_s"] for one in peers.call("usage")]
+    peers.call("rest", rounds=2)
+    receipts = [event for _, event, _ in taker.call("take_receipts")]
+    if sorted(receipts) != sorted(events * SUBSCRIPTIONS):
+        sys.exit(f"{len(events)} events came as {len(receipts)} deliveries")
+    if any(seconds < 0 for _, _, seconds in answers):
+        sys.exit("an event was not acknowledged")
+    used = [end - begin for begin, end in zip(before, after, strict=True)]
+    return {
+        "events published a processor second": len(events) / used[0],
+        "events taken and delivered a processor second": len(events) / used[1],
+    }
+
+
+def commands(lines: int, runs: int) -> list[Figures]:
+    """Events a second by `gossamer pub` and `sub` over three nodes, of each run."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        shell = Shell(Path(folder), forks=False)
+        port = free_ports(PORTS_OF_A_NODE * NODES)
+        made = ("--peers", str(NODES), "--preset", "local", "--port", str(port))
+        shell.ok("node", "init", "demo", *made)
+        nodes = [
+            stack.enter_context(shell.node(f"demo/peer{number}")) for number in range(1, NODES + 1)
+        ]
+        return [_pass(shell, nodes, lines) for _ in range(1 + runs)][1:]
+
+
+def _pass(shell: Shell, nodes: Sequence[subprocess.Popen[str]], lines: int) -> Figures:
+    text = "".join(
+        json.dumps({"symbol": "IBM", "price": quote["price"]}) + "\n"
+        for quote in make_quotes(lines, SEED)
+    )
+    with _subscriber(shell, lines) as (subscriber, printed):
+        every = [*map(_used_s, nodes)]
+        began = time.monotonic()
+        publisher = shell.start(
+            *("pub", "--folder", "demo/peer1", "--jsonl", "-"), stdin=subprocess.PIPE
+        )
+        _, said = publisher.communicate(text, timeout=PATIENCE_S + lines / 50)
+        acknowledged_s = time.monotonic() - began
+        if publisher.returncode:
+            sys.exit(said)
+        subscriber.communicate(timeout=PATIENCE_S + lines / 50)
+        printed_s = time.monotonic() - began
+        used = sum(map(_used_s, nodes)) - sum(every)
+        ids = [json.loads(line)["id"] for line in printed.read_text().splitlines()]
+    if len(set(ids)) != lines or len(ids) != lines:
+        sys.exit(f"{lines} events came as {len(ids)} lines, {len(set(ids))} of them different")
+    return {
+        "pub: events acknowledged a second": lines / acknowledged_s,
+        "sub: events printed a second": lines / printed_s,
+        "processor time of the three nodes for an event, us": 1e6 * used / lines,
+    }
+
+
+@contextmanager
+def _subscriber(shell: Shell, lines: int) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """`gossamer sub` at the last node, in force, until it has printed so many lines."""
+    printed = shell.folder / "printed"
+    with printed.open("w") as out:
+        asked = ("sub", "price >= 0", "--folder", f"demo/peer{NODES}", "--count", str(lines))
+        process = shell.start(*asked, stdout=out)
+        try:
+            wait_for_line(process, "subscribed")
+            time.sleep(SETTLING_ROUNDS * ROUND_S / 2)  # until all peers know of it
+            yield process, printed
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _used_s(process: subprocess.Popen[str]) -> float:
+    found = psutil.Process(process.pid)
+    times = [one.cpu_times() for one in (found, *found.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=10_000, help="of a run over one peer")
+    parser.add_argument("--lines", type=int, default=100_000, help="of a run of the commands")
+    parser.add_argument("--runs", type=int, default=5, help="of each, after one that warms up")
+    given = parser.parse_args()
+    os.environ["GOSSAMER_TEST_COMPILED"] = "always"
+    print(machine())
+    for runs in (one_peer(given.events, given.runs), commands(given.lines, given.runs)):
+        for name in runs[0]:
+            values = [one[name] for one in runs]
+            shown = ", ".join(f"{value:,.0f}" for value in values)
+            print(f"{name:52} {statistics.median(values):>10,.0f}   ({shown})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Peers that change at random moments between all ways of taking what comes.
+
+Events one by one or in batches, other records by `step` as it is or by its buffers; each in the
+interpreted form, and by machine code where `USE_MACHINE_CODE` says so and there is some.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+import pytest
+import trio
+
+from gossamer.compiled.object_code import LinkedCode
+from gossamer.node.peer import peer_parts
+from gossamer.node.peer.batches import machine_code
+from gossamer.node.peer.batches.buffers import Batch
+from gossamer.node.peer.batches.exchange import InterpretedRules, LinkedRules, Rules
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
+from gossamer.node.peer.batches.steps import BufferedStep, linked_step, take_one
+from gossamer.node.peer.frames.core import Core
+
+SWITCHING: Final = "switching"
+IS_ASKED_FOR: Final = os.environ.get("GOSSAMER_TEST_COMPILED") == SWITCHING
+USE_MACHINE_CODE: Final = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
+# Seconds from one change to the next, on average; some rounds of peers in memory.
+MEAN_S: Final = 1.0
+
+
+class _Interpreted(LinkedCode):
+    """Stands for machine code whose rules are interpreted."""
+
+    def __init__(self) -> None:
+        """Nothing is linked."""
+
+
+INTERPRETED: Final = _Interpreted()
+
+
+def rules_of(core: Core, batch: Batch, code: LinkedCode) -> Rules:
+    """The rules of batches in the form that ``code`` stands for."""
+    return InterpretedRules(core, batch) if code is INTERPRETED else LinkedRules(core, batch, code)
+
+
+def buffered_step(core: Core, code: LinkedCode) -> BufferedStep:
+    """`step` by its buffers in the form that ``code`` stands for."""
+    if code is not INTERPRETED:
+        return linked_step(core, code)
+    state = core.state.unboxed()
+    return BufferedStep(core, lambda buffers, now: take_one.linked(state, buffers.unboxed(), now))
+
+
+class SwitchingTiers:
+    """In place of a peer's `Tiers`: never content with what it has.
+
+    Attributes:
+        ways: how often each was taken up, by all peers.
+        compiled: as in `Tiers`.
+    """
+
+    ways: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self, _choice: str, _counters: object, use: Mapping[str, Callable[..., Any]]):
+        self.compiled = False
+        self._use = use
+        self._parts: Any = use[EVENTS].__self__  # type: ignore[attr-defined]
+
+    async def run(self) -> None:
+        """Change until cancelled."""
+        parts = self._parts
+        draws = random.Random(parts.dependencies.key)
+        while True:
+            if draws.random() < 0.5:
+                self._take_up("one by one")
+                parts.runtime.take_in_batches(None)
+            else:
+                self._use[EVENTS](self._code(EVENTS))
+            if draws.random() < 0.5:
+                self._take_up("step")
+                parts.core.take_by(parts.core._take_interpreted)
+            else:
+                self._use[STEPS](self._code(STEPS))
+            await trio.sleep(draws.expovariate(1 / MEAN_S))
+
+    def _code(self, part: str) -> LinkedCode:
+        self._take_up(part)
+        return (machine_code.load(part) if USE_MACHINE_CODE else None) or INTERPRETED
+
+    def _take_up(self, way: str) -> None:
+        SwitchingTiers.ways[way] += 1
+
+
+def let_peers_switch(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Have all peers that are made from now on change; return how often they do, by way."""
+    SwitchingTiers.ways = Counter()
+    monkeypatch.setattr(peer_parts, "Tiers", SwitchingTiers)
+    monkeypatch.setattr(peer_parts, "LinkedRules", rules_of)
+    monkeypatch.setattr(peer_parts, "linked_step", buffered_step)
+    return SwitchingTiers.ways
