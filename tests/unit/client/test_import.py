@@ -10,31 +10,23 @@ import pytest
 
 import gossamer.client
 
-MOST_S = 0.15
 PROBE = f"""
-import sys, time
+import sys
 sys.path[:0] = {sys.path!r}
-began = time.process_time()
 from gossamer.client import connect, open_client
 import json
-print(json.dumps([time.process_time() - began, list(sys.modules)]))
+print(json.dumps(list(sys.modules)))
 """
 
 
-def probe() -> tuple[float, set[str]]:
-    """Seconds of processor time, and the modules that are loaded."""
+def modules_loaded() -> set[str]:
+    """The modules of a program that has imported the client; how long that takes says a bench."""
     run = subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True)
-    seconds, modules = json.loads(run.stdout)
-    return seconds, set(modules)
-
-
-@pytest.mark.slow
-def test_importing_the_client_is_quick() -> None:
-    assert min(probe()[0] for _ in range(3)) < MOST_S
+    return set(json.loads(run.stdout))
 
 
 def test_the_client_loads_neither_the_protocol_nor_the_node_nor_an_event_loop() -> None:
-    modules = probe()[1]
+    modules = modules_loaded()
     parts = {name for name in modules if name.startswith("gossamer.")}
     assert "gossamer.client.client" in parts
     assert {name for name in parts if not name.startswith("gossamer.client")} == set()
