@@ -13,7 +13,10 @@ from attrs import frozen
 from support.checkout import ROOT
 
 PAGES: Final = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-PROGRAMS: Final = sorted(ROOT.glob("examples/*/node/*.py")) + sorted(ROOT.glob("examples/node/*.py"))
+PROGRAMS: Final = [
+    *sorted(ROOT.glob("examples/*/node/*.py")),
+    *sorted(ROOT.glob("examples/node/*.py")),
+]
 COMPOSE: Final = ROOT / "deploy/compose.yaml"
 # Of `init --peers` where no port is named.
 DEFAULT_PORT: Final = 7720
