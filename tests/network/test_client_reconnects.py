@@ -5,12 +5,19 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
+from gossamer.client import links
+from gossamer.client.address import LocalAddress
+from gossamer.client.link import Introduction, Link, Resume
+from gossamer.client.session import Session
 from gossamer.node.commands.folder import address_of
+from gossamer.node.config.node import Local
 from gossamer.node.errors import (
     NodeLostError,
     NodeNotRunningError,
@@ -116,6 +123,99 @@ async def test_a_named_client_misses_nothing_and_gets_nothing_twice(tmp_path: Pa
         assert await prices(ada, 1) == [3]
     async with node.running(), open_client(node.address, "ada") as ada:
         assert await prices(ada, 1) == [3]
+
+
+@attrs.define(eq=False)
+class SlowToAsk:
+    """Has clients ask again for what they asked for before no sooner than `may_ask` is set.
+
+    Attributes:
+        again: how often events came that a client had got before.
+    """
+
+    may_ask: trio.Event = attrs.field(factory=trio.Event)
+    again: int = 0
+    changes: Changing = attrs.field(factory=Changing)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ask_again, is_known = Session.ask_again, Session._is_known
+
+        async def ask_later(session: Session[Any], link: Link) -> None:
+            if session.peer and session._subscriptions:
+                await self.may_ask.wait()
+            await ask_again(session, link)
+
+        def count_known(session: Session[Any], event_id: str, position: int) -> bool:
+            known = is_known(session, event_id, position)
+            self.again += known
+            self.changes.changed()
+            return known
+
+        monkeypatch.setattr(Session, "ask_again", ask_later)
+        monkeypatch.setattr(Session, "_is_known", count_known)
+
+    async def until_again(self, times: int) -> None:
+        await self.changes.until(lambda: self.again >= times)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_what_is_dealt_with_while_subscriptions_are_asked_for_again_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    """A whole window of events, which came again over the new connection before."""
+    window = 3
+    node, slow = LocalNode(tmp_path, local=Local(window=window)), SlowToAsk()
+    slow.install(monkeypatch)
+    async with (
+        node.restartable() as running,
+        open_client(node.address, "ada", ordered=ordered) as ada,
+    ):
+        await ada.subscribe("all", "price >= 0")
+        for price in range(window + 1):
+            await node.peer.publish(quote(price))
+        with trio.fail_after(PATIENCE_S):
+            got = [await ada.events.receive() for _ in range(window)]
+        await running.stop()
+        await running.start()
+        await slow.until_again(window)
+        for event in got:
+            await (ada.settle(event) if ordered else ada.acknowledge(event))
+        slow.may_ask.set()
+        assert await prices(ada, 1) == [window]
+    async with node.running(), open_client(node.address, "ada", ordered=ordered) as ada:
+        assert await prices(ada, 1) == [window]
+
+
+async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node has been told how far the client is by then, and nothing of this."""
+    window = 3
+    node, asked, found = LocalNode(tmp_path, local=Local(window=window)), trio.Event(), trio.Event()
+    open_now = links.open_link
+
+    async def open_slowly(address: LocalAddress, who: Introduction, resume: Resume | None) -> Link:
+        link = await open_now(address, who, resume)
+        asked.set()
+        await found.wait()
+        return link
+
+    async with node.restartable() as running, open_client(node.address, "ada") as ada:
+        await ada.subscribe("all", "price >= 0")
+        for price in range(window + 1):
+            await node.peer.publish(quote(price))
+        with trio.fail_after(PATIENCE_S):
+            got = [await ada.events.receive() for _ in range(window)]
+        monkeypatch.setattr(links, "open_link", open_slowly)
+        await running.stop()
+        await running.start()
+        with trio.fail_after(PATIENCE_S):
+            await asked.wait()
+        await ada.acknowledge(got[-1])
+        found.set()
+        assert await prices(ada, 1) == [window]
+    async with node.running(), open_client(node.address, "ada") as ada:
+        assert await prices(ada, 1) == [window]
 
 
 async def test_an_acknowledgement_of_a_history_that_was_lost_is_not_taken_for_another(

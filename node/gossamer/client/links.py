@@ -64,7 +64,7 @@ class Owner(Protocol):
         """Take over what the node says of itself over a new connection."""
 
     async def ask_again(self, link: Link) -> None:
-        """Ask for what was asked for before, over a connection that nobody else uses yet."""
+        """Ask for what was asked for before, over a connection that nobody else asks by yet."""
 
     async def take_event(self, link: Link, frame: Frame) -> None:
         """Take an event that came over ``link``."""
@@ -89,6 +89,7 @@ class Links:
         self._owner = owner
         self._tell = on_change or self._log
         self._link: Link | None = None
+        self._newest: Link | None = None
         self._changed = anyio.Event()  # of `_link` and `_taking_up`
         self._taking_up = False
         self._ended: Exception | None = None
@@ -98,6 +99,11 @@ class Links:
     def link(self) -> Link | None:
         """The connection that there is."""
         return self._link
+
+    @property
+    def newest(self) -> Link | None:
+        """The connection by which events come, also while subscriptions are asked for again."""
+        return self._newest
 
     @property
     def farewell(self) -> Farewell | None:
@@ -192,7 +198,7 @@ class Links:
     async def _hold(self, link: Link, taken_up: Callable[[], None]) -> bool:
         """Serve ``link`` until it ends; return whether all was asked for again before that."""
         self._owner.adopt(link)
-        self._taking_up = True
+        self._taking_up, self._newest = True, link
         over, was_up = anyio.Event(), False
         with unwrapped():
             async with anyio.create_task_group() as tasks:
@@ -206,6 +212,7 @@ class Links:
                 except (NotSentError, TransportBroken):
                     pass
                 finally:
+                    self._newest = None
                     self._change(None)
                     with anyio.CancelScope(shield=True):
                         await link.close()

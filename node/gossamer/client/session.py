@@ -107,7 +107,7 @@ class Session(Publisher[ValuesT]):
         Raises:
             RefusedByNodeError: the node does not take it.
         """
-        self._check_peer("queue groups")
+        self.check_peer("queue groups")
         fields: dict[str, object] = {"expression": expression, "group": group, "window": window}
         await self._request("subscribe", id=key, **fields)
         self._subscriptions[key] = fields
@@ -118,7 +118,7 @@ class Session(Publisher[ValuesT]):
         Raises:
             RefusedByNodeError: it is not, or has workers of it.
         """
-        self._check_peer("queue groups")
+        self.check_peer("queue groups")
         await self._request("leave", group=group, expression=expression)
 
     async def settle(self, event: ReceivedEvent) -> None:
@@ -131,8 +131,8 @@ class Session(Publisher[ValuesT]):
         if len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
         try:
-            if self._links.link is not None:
-                await self._links.link.settle(event.id)
+            if self._links.newest is not None:
+                await self._links.newest.settle(event.id)
         except TransportBroken:
             if not self._links.reconnects:
                 raise
@@ -205,8 +205,8 @@ class Session(Publisher[ValuesT]):
             return
         self._resume = Resume(resume.history, event.position)
         try:
-            if self._links.link is not None:
-                await self._links.link.acknowledge(event.position)
+            if self._links.newest is not None:
+                await self._links.newest.acknowledge(event.position)
         except TransportBroken:
             if not self._links.reconnects:
                 raise
@@ -284,17 +284,23 @@ class Session(Publisher[ValuesT]):
     async def take_event(self, link: Link, frame: Frame) -> None:
         """Give an event to the application, unless it has got it before.
 
-        What it has settled comes again where the node ended before it was told. It may come while
-        subscriptions are asked for again, when nothing else uses the connection yet.
+        What it has dealt with comes again where the connection ended before the node was told, or
+        where it was dealt with after the node of the new connection was told how far it is.
         """
         if self._is_known(frame["id"], frame["position"]):
-            if frame["id"] in self._settled:
-                with suppress(TransportBroken):  # it comes once more over the next one
-                    await link.settle(frame["id"])
+            with suppress(TransportBroken):  # it comes once more over the next one
+                await self._tell_again(link, frame)
             return
         event = self._match_of(frame) if frame["type"] == "match" else self._event_of(frame)
         with suppress(*_GONE):  # the application takes no events any more
             await self._take.send(event)
+
+    async def _tell_again(self, link: Link, frame: Frame) -> None:
+        """Say over ``link`` that an event which came again was dealt with, if it was."""
+        if frame["id"] in self._settled:
+            await link.settle(frame["id"])
+        elif self._resume is not None and 0 < frame["position"] <= self._resume.acknowledged:
+            await link.acknowledge(frame["position"])
 
     def _match_of(self, frame: Frame) -> ReceivedEvent:
         labels = tuple(frame["subscriptions"])

@@ -6,6 +6,7 @@ what it needs. Installations find `sub` and `pub` here as well.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -308,6 +309,26 @@ def restore(
     from gossamer.node.commands.backup.restoring import restore as bring_back
 
     _print(bring_back(file, folder))
+
+
+@app.command()
+def ready(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            help="The folders of the nodes; the current one if none.",
+            parser=local_path,
+        ),
+    ] = None,
+    within: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 30.0,
+) -> None:
+    """Wait until nodes that were started are ready; exit code 1 if one is not in time."""
+    from gossamer.node.commands.cluster.ready import not_ready
+
+    if reason := not_ready(folders or [None], within):
+        print(f"gossamer: {reason}", file=sys.stderr)
+        raise SystemExit(1)
 
 
 @app.command()

@@ -200,12 +200,22 @@ def test_a_bad_token_is_refused_before_anything_is_made(
         ("top",),
         ("node", "status"),
         ("node", "stop"),
+        ("node", "ready", "nowhere"),
     ],
 )
 def test_commands_that_need_a_node_say_how_to_start_one(
     capsys: CaptureFixture, arguments: tuple[str, ...]
 ) -> None:
     assert "expected one started by 'gossamer node run" in refused(capsys, *arguments)
+
+
+def test_a_node_that_is_not_ready_in_time_exits_with_1(capsys: CaptureFixture) -> None:
+    main(["node", "init", "desk"])
+    capsys.readouterr()
+    assert main(["node", "ready", "desk", "--within", "0"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("gossamer: after 0 s no node runs in ")
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
