@@ -444,6 +444,13 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
     return settings
 
 
+def delays_in_cycles(found: Declarations) -> ScenarioError:
+    """The error about a protocol that asks the cycle engine for delays."""
+    file, line = found.place
+    expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
+    return ScenarioError(f"{file}, line {line}", "engine", "cycle", expected)
+
+
 def size_from(size: int | str, settings: Mapping[str, Any]) -> int:
     """A size that is a number or the name of a setting."""
     return int(settings[size]) if isinstance(size, str) else size
