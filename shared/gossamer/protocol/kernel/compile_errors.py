@@ -95,6 +95,8 @@ def check_interpreter_is_not_asked(library: Any, function: Any) -> None:
 def check_nothing_is_cut_off(overload: Any) -> None:
     """Refuse a rule that writes a float where whole numbers are kept, which the compiler rounds.
 
+    A value that may be None, which would end the process's run without a place, is refused as well.
+
     Args:
         overload: of a function object of the compiler, made in this process.
 
@@ -110,6 +112,10 @@ def check_nothing_is_cut_off(overload: Any) -> None:
             target, value = kinds[step.target.name], kinds[step.value.name]
             kept = getattr(target, "dtype", None)
             whole = isinstance(kept, numba_types.Integer | numba_types.Boolean)
+            if isinstance(value, numba_types.Optional | numba_types.NoneType):
+                raise numba_errors.UnsupportedError(
+                    f"it writes what may be None to an array of {kept}", step.loc
+                )
             if whole and isinstance(getattr(value, "dtype", value), numba_types.Float):
                 raise numba_errors.UnsupportedError(
                     f"it writes a float to an array of {kept}, where fractions are cut off; "

@@ -94,6 +94,14 @@ def unpack_with_star(s: Any, p: int) -> None:
     s.fired[p] = first
 
 
+def write_none(s: Any, p: int) -> None:
+    """Write what is nothing for some."""
+    x = None
+    if p < 20:
+        x = 1
+    s.fired[p] = x  # fault
+
+
 def call_by_name(s: Any, p: int) -> None:
     """Name an argument of a function that the compiler has its own of."""
     s.fired[p] = round(number=2.5)  # fault
@@ -149,6 +157,7 @@ WITHOUT_LINE = (use_dictionary, call_function, call_by_name)
         (cut_off, "it writes a float to an array of int64, where fractions are cut off; int(...)"),
         (import_in_rule, "it has an import that compiled code cannot have"),
         (unpack_with_star, "it has a statement (UNPACK_EX) that compiled code cannot have"),
+        (write_none, "it writes what may be None to an array of int64"),
         (call_by_name, "Keyword arguments are not supported, yet"),
         (print_row, "print needs Python's interpreter, which compiled rules cannot reach; in a"),
     ],

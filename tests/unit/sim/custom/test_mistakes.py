@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gossamer.command.main import main
+from gossamer.sim.custom import Protocol, control, initialiser, observer
 from support.own_protocols import protocol_file, scenario_file
 
 PAIR = "class Pair(Message):\n    hops: int\n    left: int\n\n"
@@ -122,6 +124,48 @@ RUN = {
 }
 
 
+ACT = "    def act(self, run):\n        {}\n"
+
+
+def acting(mark: str, body: str) -> str:
+    """A plain protocol whose function of a run begins in line 16, marked so."""
+    return PAIR + NODE + "        pass\n" + f"    @{mark}\n" + ACT.format(body) + TAKEN
+
+
+RUN |= {
+    "a_control_that_returns_true": (
+        acting("control()", "return run.round > 1"),
+        16,
+        "what act returns is True, expected nothing: run.stop",
+    ),
+    "a_control_both_once_and_often": (
+        acting("control(once=3, every=2)", "pass"),
+        16,
+        "the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
+    ),
+    "a_control_of_a_number": (
+        acting("control(5)", "pass"),
+        16,
+        "the schedule is 5, expected whole numbers of rounds by name",
+    ),
+    "a_growth_by_a_text": (
+        acting("control(once=1)", "run.grow('x')"),
+        18,
+        "act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
+    ),
+    "a_crash_of_a_number": (
+        acting("control(once=1)", "run.crash(3)"),
+        18,
+        "run.crash is given 3, expected a list or array of rows from 0 to 19, or of 20 bools",
+    ),
+    "a_crash_of_too_few_bools": (
+        acting("control(once=1)", "run.crash(run.alive[:5])"),
+        18,
+        "run.crash is given 5 bools, expected a list or array of rows from 0 to 19, or of 20 bools",
+    ),
+}
+
+
 @pytest.mark.parametrize("what", CHECKED)
 def test_a_check_finds_it(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -149,6 +193,38 @@ def test_a_run_ends_with_it_and_leaves_nothing(
     assert f"mistake_{what}.py, line {line}" in error.splitlines()[-1]
     assert said in error.splitlines()[-1]
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == before
+
+
+def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
+    class Own(Protocol):
+        @initialiser()
+        def begin(self, run: Any) -> None: ...
+
+        @control
+        def before(self, run: Any) -> None: ...
+
+        @observer
+        def after(self, run: Any) -> None: ...
+
+    declared = {name: (one.begin, one.after) for name, one in Own.declared.controls.items()}
+    assert declared == {"begin": (-1, False), "before": (0, False), "after": (0, True)}
+
+
+def test_an_attribute_that_is_missing_is_said_of_the_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "from gossamer.sim.custom import attribute\n" + PAIR + OWN + "    cap = attribute(float)\n"
+    )
+    name = protocol_file(tmp_path, "mistake_attribute", text + SEND + TAKE + "        pass\n")
+    file = scenario_file(tmp_path, name)
+    for command in ("check", "run"):
+        assert main(["sim", command, str(file)]) == 2
+        error = capsys.readouterr().err.strip()
+        assert error.endswith(
+            "own.toml: attributes.cap is missing, expected a value, as Own declares it "
+            "without a default"
+        )
 
 
 def test_checked_runs_may_print_and_make_what_they_like(
