@@ -41,7 +41,7 @@ class ScenarioError(SimulationError):
 
     def __str__(self) -> str:
         place = self._place()
-        found = self.found or _BRIEF.repr(self.value)
+        found = self.found or " ".join(_BRIEF.repr(self.value).split())
         return f"{place}{': ' if place else ''}{self.field} is {found}, expected {self.expected}"
 
 

@@ -27,7 +27,18 @@ numba_types: Any = numba.core.types
 # What compiled code calls before it asks anything of the interpreter.
 _ASKS_INTERPRETER = "numba_gil_ensure"
 
-_PLACE = re.compile(r" at (?P<file>[^\n]+?) \((?P<line>\d+)\)$", re.MULTILINE)
+# What the compiler raises about a function: not all of it is of its own kind.
+_REFUSALS = (
+    numba_errors.NumbaError,
+    numba_errors.UnsupportedBytecodeError,
+    NotImplementedError,
+    AssertionError,
+    AttributeError,
+)
+
+_PLACE = re.compile(r" (?:at|from) (?P<file>[^\n]+?) \((?P<line>\d+)\)$", re.MULTILINE)
+_UNSUPPORTED = re.compile(r"Use of unsupported opcode \((\w+)\) found")
+_IMPORTS = "IMPORT_NAME"
 _CANDIDATES = re.compile(r"No implementation of function .*? found for signature:\s*>>> (.*)")
 _UNTYPED = re.compile(r"Untyped global name '(\w+)'")
 _CALL = re.compile(
@@ -84,6 +95,8 @@ def check_interpreter_is_not_asked(library: Any, function: Any) -> None:
 def check_nothing_is_cut_off(overload: Any) -> None:
     """Refuse a rule that writes a float where whole numbers are kept, which the compiler rounds.
 
+    A value that may be None, which would end the process's run without a place, is refused as well.
+
     Args:
         overload: of a function object of the compiler, made in this process.
 
@@ -99,6 +112,10 @@ def check_nothing_is_cut_off(overload: Any) -> None:
             target, value = kinds[step.target.name], kinds[step.value.name]
             kept = getattr(target, "dtype", None)
             whole = isinstance(kept, numba_types.Integer | numba_types.Boolean)
+            if isinstance(value, numba_types.Optional | numba_types.NoneType):
+                raise numba_errors.UnsupportedError(
+                    f"it writes what may be None to an array of {kept}", step.loc
+                )
             if whole and isinstance(getattr(value, "dtype", value), numba_types.Float):
                 raise numba_errors.UnsupportedError(
                     f"it writes a float to an array of {kept}, where fractions are cut off; "
@@ -123,7 +140,7 @@ def explain_failures(dispatcher: Any, function: Callable[..., Any]) -> Any:
         sys.setrecursionlimit(max(limit, _FRAMES))
         try:
             return compile_for(*args, **named)
-        except (numba_errors.NumbaError, NotImplementedError) as error:
+        except _REFUSALS as error:
             noted.append((error, function))
             text = _plain(error)
             innermost = next(each for each in noted if _plain(each[0]) in text)
@@ -165,6 +182,9 @@ def _reason(text: str) -> str:
             f"it uses {found[1]}, and of what stands outside of it a rule may use rules, numbers, "
             "tuples and arrays"
         )
+    if found := _UNSUPPORTED.search(text):
+        what = "an import" if found[1] == _IMPORTS else f"a statement ({found[1]})"
+        return f"it has {what} that compiled code cannot have"
     if found := _CALL.search(text):
         return f"it calls {found['called']}, which takes {found['takes']}: {found['why']}"
     if found := _CANDIDATES.search(text):

@@ -150,7 +150,7 @@ def run(
     from gossamer.sim.commands.run import Options, run_scenario
     from gossamer.sim.commands.workloads import workload_overrides
     from gossamer.sim.study.plot import plot_options
-    from gossamer.sim.study.scenarios import read_scenario
+    from gossamer.sim.study.scenarios import placed_errors, read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     overrides = workload_overrides(scenario, workloads or (), overrides)
@@ -162,7 +162,8 @@ def run(
         look=look_of(live, live_port, snapshots, keep),
         threads=threads,
     )
-    run_scenario(*read_scenario(scenario, overrides), options)
+    with placed_errors(scenario, overrides):
+        run_scenario(*read_scenario(scenario, overrides), options)
 
 
 @app.command()
@@ -183,13 +184,14 @@ def check(
     from gossamer.sim.commands.run import default_name
     from gossamer.sim.commands.workloads import workload_overrides
     from gossamer.sim.study.registry import study_of
-    from gossamer.sim.study.scenarios import read_scenario
+    from gossamer.sim.study.scenarios import placed_errors, read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     overrides = workload_overrides(scenario, workloads or (), overrides)
     checked, _ = read_scenario(scenario, overrides)
     new_destination(out, default_name(checked)).check()
-    Console().print(study_of(checked).preview(checked))
+    with placed_errors(scenario, overrides):
+        Console().print(study_of(checked).preview(checked))
 
 
 @app.command()

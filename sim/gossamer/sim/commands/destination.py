@@ -7,6 +7,7 @@ work for hours towards the same place.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
@@ -94,6 +95,12 @@ class Destination:
     def release(self) -> None:
         """Remove what was kept of the run, which is finished or never got to a checkpoint."""
         shutil.rmtree(self.unfinished, ignore_errors=True)
+
+    def remove_empty_parent(self) -> None:
+        """Remove the folder of all results where no run has left anything in it."""
+        if self.out.parent == RESULTS:
+            with contextlib.suppress(OSError):
+                RESULTS.rmdir()
 
     def resume_command(self) -> str:
         """The command that goes on with the unfinished run."""

@@ -72,9 +72,12 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
     else:
         study_of(scenario).check(scenario)
         place = new_destination(options.out, default_name(scenario))
-    with held(place.out):
-        _take(place, scenario, text, options)
-        summary = _run_at(place, scenario, text, options)
+    try:
+        with held(place.out):
+            _take(place, scenario, text, options)
+            summary = _run_at(place, scenario, text, options)
+    finally:
+        place.remove_empty_parent()
     _print_summary(summary, place, options)
 
 

@@ -10,6 +10,9 @@ from gossamer.sim.engine.link_conditions import DELAY_BITS, LONGEST_DELAY
 
 TICKS_A_SECOND: Final = 1000
 
+# Delays that a record can have, in words.
+DELAYS: Final = f"from 0 s to {LONGEST_DELAY / TICKS_A_SECOND:.0e} s"
+
 # How often a node has started, as records to oneself remember it.
 LIFE_BITS: Final = 62 - DELAY_BITS
 LIVES: Final = 1 << LIFE_BITS

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, get_args
 
 import attrs
+import numpy as np
 
 from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE, SAMPLERS
 from gossamer.sim.custom.messages import MessageClass, kind_of_name
@@ -249,6 +250,18 @@ class ControlOf:
     end: int | None
     after: bool
 
+    def act_on(self, subject: Any, run: Any) -> None:
+        """Act on a state, or a class of nodes.
+
+        Raises:
+            ScenarioError: the function returns True, by which a run is not ended here.
+        """
+        if isinstance(returned := self.act(subject, run), bool | np.bool_) and returned:
+            expected = 'nothing: run.stop("why") ends a run'
+            raise declaration_error(
+                place_of(self.act), f"what {self.act.__name__} returns", True, expected
+            )
+
     def is_due(self, now: int) -> bool:
         """Whether it acts in this round."""
         on_beat = now >= self.begin and (now - self.begin) % self.every == 0
@@ -256,8 +269,14 @@ class ControlOf:
 
 
 def control(
-    *, every: int = 1, begin: int = 0, end: int | None = None, once: int | None = None
-) -> Callable[[Any], Any]:
+    function: Any = None,
+    /,
+    *,
+    every: int = 1,
+    begin: int = 0,
+    end: int | None = None,
+    once: int | None = None,
+) -> Any:
     """Mark a function ``(self, run)`` that interferes before the rounds begin, begin + every, ...
 
     Args:
@@ -265,44 +284,61 @@ def control(
         begin: the first round, from 0 on.
         end: the round before which it ends; none if None.
         once: the one round before which it acts, in place of the others.
+        function: what is marked, where there are no parentheses.
     """
-    return _timed(every, begin, end, once, after=False)
+    return _timed(function, every, begin, end, once, after=False)
 
 
 def observer(
-    *, every: int = 1, begin: int = 0, end: int | None = None, once: int | None = None
-) -> Callable[[Any], Any]:
+    function: Any = None,
+    /,
+    *,
+    every: int = 1,
+    begin: int = 0,
+    end: int | None = None,
+    once: int | None = None,
+) -> Any:
     """Mark a function ``(self, run)`` that looks at nodes after rounds; may end the run.
 
     Args: as `control`.
     """
-    return _timed(every, begin, end, once, after=True)
+    return _timed(function, every, begin, end, once, after=True)
 
 
-def initialiser(function: Any) -> ControlOf:
+def initialiser(function: Any = None, /) -> Any:
     """Mark a function ``(self, run)`` that sets nodes up before anything happens."""
+    if function is None:  # the decorator with parentheses
+        return initialiser
     plain = _function_of(function)
     check_arguments(plain, plain.__name__, ("self", "run"))
     return ControlOf(plain, 1, -1, 0, after=False)
 
 
 def _timed(
-    every: int, begin: int, end: int | None, once: int | None, *, after: bool
-) -> Callable[[Any], Any]:
+    function: Any, every: int, begin: int, end: int | None, once: int | None, *, after: bool
+) -> Any:
+    given = {"every": every, "begin": begin, "end": end}
     if once is not None:
-        every, begin, end = 1, once, once + 1
-    fits = type(every) is int and every >= 1 and type(begin) is int and begin >= 0
-    if not fits or not (end is None or type(end) is int):
-        given = {"every": every, "begin": begin, "end": end}
-        expected = "whole numbers of rounds, every from 1 and begin from 0"
-        raise declaration_error(_place_of_caller(), "the schedule", given, expected)
+        if (every, begin, end) != (1, 0, None):
+            fault = {"once": once, **given}
+            expected = "once alone, or the others"
+            raise declaration_error(_place_of_caller(), "the schedule", fault, expected)
+        given |= {"begin": once, "end": once}
+    counts = [count for count in given.values() if count is not None]
+    fits = all(type(count) is int and count >= 0 for count in counts) and every >= 1
+    if not fits or not (function is None or callable(function)):
+        words = given if function is None else function
+        expected = "whole numbers of rounds by name, every from 1 and begin from 0"
+        raise declaration_error(_place_of_caller(), "the schedule", words, expected)
+    if once is not None:
+        begin, end = once, once + 1
 
     def mark(function: Any) -> ControlOf:
         plain = _function_of(function)
         check_arguments(plain, plain.__name__, ("self", "run"))
         return ControlOf(plain, every, begin, end, after)
 
-    return mark
+    return mark if function is None else mark(function)
 
 
 @attrs.define(eq=False)
@@ -442,6 +478,13 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
             expected = f"above 0, as timer {timer.name} has that period"
             raise ScenarioError(None, f"{prefix}{period}", settings[period], expected)
     return settings
+
+
+def delays_in_cycles(found: Declarations) -> ScenarioError:
+    """The error about a protocol that asks the cycle engine for delays."""
+    file, line = found.place
+    expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
+    return ScenarioError(f"{file}, line {line}", "engine", "cycle", expected)
 
 
 def size_from(size: int | str, settings: Mapping[str, Any]) -> int:

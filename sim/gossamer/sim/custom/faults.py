@@ -53,7 +53,8 @@ def explained_faults(kind: type[SimulationError] = SimulationError) -> Iterator[
         place = _place_in_user_code(error)
         if place is None or is_wanted(None):
             raise
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        words = " ".join(str(error).split())
+        said = f"{type(error).__name__}: {words}" if words else type(error).__name__
         raise kind(f"{place} raised {said}") from error
 
 

@@ -12,7 +12,7 @@ import inspect
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, dataclass_transform
+from typing import Any, Final, NoReturn, dataclass_transform
 
 import attrs
 import numpy as np
@@ -22,7 +22,7 @@ from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, USER, close_record, open_record
 from gossamer.protocol.kernel.rule_class import RuleClass
 from gossamer.protocol.kernel.rules import Rule, inline_rule
-from gossamer.sim.custom.context import delay_ticks
+from gossamer.sim.custom.context import DELAYS, delay_ticks
 from gossamer.sim.custom.places import declaration_error, snake_case
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
 
@@ -34,6 +34,9 @@ WORD_BYTES: Final = 8
 # Words of a record to oneself before its fields: delay and life, the kind, and twice the node, so
 # that from the first on it reads as a record.
 LATER_WORDS: Final = 4
+
+# What a field of whole numbers is given by mistake, and rules could not send.
+_NO_WHOLE: Final = (float, str, type(None))
 
 _SCALARS: Final[Mapping[Any, type]] = {kind: kind for kind in (int, float, bool)} | {
     kind.__name__: kind for kind in (int, float, bool)
@@ -189,14 +192,20 @@ def _constructor(fields: tuple[Field, ...]) -> Callable[..., None]:
         if isinstance(field.kind, Items):
             body.append(f"    if len({field.name}) > {field.kind.most}:")
             body.append(f"        refuse({field.name!r}, len({field.name}), {field.kind.most})")
-    made: Callable[..., None] = make_function(
-        "__init__", ["self", *names], body, {"refuse": _refuse}
-    )
+        elif field.kind is int:
+            body.append(f"    if isinstance({field.name}, no_whole):")
+            body.append(f"        refuse_part({field.name!r}, {field.name})")
+    named = {"refuse": _refuse, "refuse_part": _refuse_part, "no_whole": _NO_WHOLE}
+    made: Callable[..., None] = make_function("__init__", ["self", *names], body, named)
     return made
 
 
 def _refuse(field: str, given: int, most: int) -> None:
     raise ValueError(f"{given} items in {field}, expected at most {most}, as is declared")
+
+
+def _refuse_part(field: str, given: object) -> None:
+    raise ValueError(f"{given!r} in {field}, expected a whole number, as is declared")
 
 
 def _sending_rule(cls: MessageClass, *, later: bool) -> Rule:
@@ -247,10 +256,21 @@ class _SendingRule(Rule):
         self._later = later
         self._width = 2 + len(message.fields)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            self._refuse_names(named)
         if len(args) == self._width:
             self._check(args)
         return super().__call__(*args)
+
+    def _refuse_names(self, named: Mapping[str, Any]) -> NoReturn:
+        fields = ", ".join(field.name for field in self._message.fields)
+        caller = sys._getframe(2)
+        raise RuleFault(
+            f"it sends a {self._message.__name__} with {', '.join(f'{name}=' for name in named)}, "
+            f"expected its fields {fields} in this order, without names",
+            (caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno),
+        )
 
     def _check(self, args: tuple[Any, ...]) -> None:
         given = dict(zip((field.name for field in self._message.fields), args[2:], strict=True))
@@ -266,7 +286,7 @@ class _SendingRule(Rule):
                 )
         if self._later and delay_ticks.interpreted(args[1], args[0].rate) < 0:
             raise RuleFault(
-                f"it asks for a {name} after {args[1]!r} s, expected a delay from 0 s", place
+                f"it asks for a {name} after {args[1]!r} s, expected a delay {DELAYS}", place
             )
 
 

@@ -27,19 +27,31 @@ def place_of(function: Callable[..., Any]) -> Place:
 
 
 def check_arguments(function: Callable[..., Any], what: str, expected: Sequence[str]) -> None:
-    """Refuse a function that cannot be called with these arguments, in their order."""
+    """Refuse a function that does not take these arguments, or takes them in another order."""
     signature = inspect.signature(function)
+    given = list(signature.parameters)
     try:
         signature.bind(*expected)
+        fits = not in_another_order(given, expected)
     except TypeError:
-        given = ", ".join(signature.parameters)
+        fits = False
+    if not fits:
         raise declaration_error(
             place_of(function),
             what,
             None,
             f"({', '.join(expected)})",
-            found=f"a function of ({given})",
-        ) from None
+            found=f"a function of ({', '.join(given)})",
+        )
+
+
+def in_another_order(given: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether a name stands where another one is expected, and is itself expected elsewhere.
+
+    Names that are not expected at all may stand anywhere: what is called so is up to the user.
+    """
+    pairs = zip(given, expected, strict=False)
+    return any(name != place and name in expected for name, place in pairs)
 
 
 def snake_case(name: str) -> str:

@@ -38,7 +38,7 @@ from gossamer.sim.custom.declarations import (
     size_from,
 )
 from gossamer.sim.custom.messages import MessageClass
-from gossamer.sim.custom.places import declaration_error, place_of
+from gossamer.sim.custom.places import declaration_error, in_another_order, place_of
 
 _DTYPES: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
 # What every state has of its own, so that nothing else may be called so.
@@ -191,7 +191,7 @@ def _check(declared: Declarations) -> None:
     for name, handler in declared.handlers.items():
         expected = _arguments(declared, name)
         given = list(inspect.signature(handler).parameters)
-        if len(given) != len(expected):
+        if len(given) != len(expected) or in_another_order(given, expected):
             raise declaration_error(
                 place_of(handler),
                 f"{declared.owner.__name__}.on_{name}",

@@ -13,7 +13,7 @@ from gossamer.protocol.kernel.errors import RecordError, RuleError
 from gossamer.protocol.kernel.records import BODY, UNREACHABLE
 from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
 from gossamer.sim.custom.context import TICKS_A_SECOND
-from gossamer.sim.custom.declarations import Declarations
+from gossamer.sim.custom.declarations import Declarations, delays_in_cycles
 from gossamer.sim.custom.faults import HandlerError, explained_faults
 from gossamer.sim.custom.places import declaration_error
 from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
@@ -280,8 +280,7 @@ def _explained(driver: RuleDriver) -> Iterator[None]:
             raise _misused(driver, -error.kind) from error
         raise
     if driver.state.refused[0]:
-        expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
-        raise ScenarioError(None, "engine", "cycle", expected)
+        raise delays_in_cycles(driver.declared)
 
 
 def _in_words(driver: RuleDriver, error: RuleError) -> RuleError:

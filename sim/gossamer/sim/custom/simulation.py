@@ -153,13 +153,14 @@ class Simulation:
             The rows that they will have.
 
         Raises:
-            SimulationError: there would be too many, or the run cannot grow.
+            ValueError: there would be too many.
+            SimulationError: the run cannot grow.
         """
         conditions = self._driver.conditions
         before = conditions.nodes + self._joining
         if type(count) is not int or count < 0 or before + count > MOST_NODES:
             room = MOST_NODES - before
-            raise SimulationError(f"run.grow is asked for {count!r} nodes, expected 0 to {room}")
+            raise ValueError(f"run.grow is asked for {count!r} nodes, expected 0 to {room}")
         if conditions.grown is None:
             raise SimulationError("run.grow is asked of a run that cannot grow")
         self._joining += count
@@ -186,7 +187,7 @@ class Simulation:
         """Set the nodes up, start those that are up and take the first measures."""
         with explained_faults():
             for one, declared in self._initialisers:
-                one.act(self._subject_of(declared), self)
+                one.act_on(self._subject_of(declared), self)
             self._driver.begin()
             self._let_join()
             self._measure()
@@ -242,7 +243,7 @@ class Simulation:
     def _rows_of(self, what: str, given: Iterable[int]) -> Int64s:
         """Rows as a control gives them: whole numbers, or a bool for each row."""
         nodes = len(self.alive)
-        expected = f"rows from 0 to {nodes - 1}, or a bool for each of them"
+        expected = f"a list or array of rows from 0 to {nodes - 1}, or of {nodes} bools"
         if not isinstance(given, Iterable):
             raise ValueError(f"run.{what} is given {given!r}, expected {expected}")
         rows = np.asarray(given if isinstance(given, np.ndarray) else list(given))
@@ -251,7 +252,8 @@ class Simulation:
         fits = rows.ndim == 1 and (rows.size == 0 or np.issubdtype(rows.dtype, np.integer))
         wrong = rows[(rows < 0) | (rows >= nodes)] if fits else rows.ravel()[:1]
         if wrong.size:
-            raise ValueError(f"run.{what} is given {wrong[0].item()!r}, expected {expected}")
+            found = wrong[0].item() if rows.dtype != np.bool_ else f"{rows.size} bools"
+            raise ValueError(f"run.{what} is given {found}, expected {expected}")
         return rows.astype(np.int64)
 
     def _subject_of(self, declared: Any) -> Any:
@@ -282,7 +284,7 @@ class Simulation:
 
     def _act(self, one: ControlOf) -> None:
         """Let a control act; nodes that it lets join do so behind it, as their arrays are new."""
-        one.act(self._driver.subject, self)
+        one.act_on(self._driver.subject, self)
         self._let_join()
 
     def _let_join(self) -> None:

@@ -6,7 +6,8 @@ file, and the text that is kept with the results gives the same scenario whereve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -75,6 +76,20 @@ def _scenario(
     if overrides or relative:
         text = f"# As run, from {path.name!r}.\n\n" + study.write(scenario)
     return scenario, text
+
+
+@contextmanager
+def placed_errors(path: Path, overrides: Mapping[str, object]) -> Iterator[None]:
+    """Let errors within about the scenario of a file name it, where they name no file.
+
+    Those about options of the command line stay as they are.
+    """
+    try:
+        yield
+    except ScenarioError as error:
+        if error.field.startswith("-"):
+            raise
+        raise _placed(error, path, overrides) from error.__cause__
 
 
 def _placed(

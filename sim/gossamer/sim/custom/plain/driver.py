@@ -19,9 +19,10 @@ import numpy as np
 
 from gossamer.protocol.kernel.records import BODY
 from gossamer.sim.custom.conditions import Conditions, Traffic
-from gossamer.sim.custom.context import LIVES, delay_ticks
-from gossamer.sim.custom.declarations import Declarations
+from gossamer.sim.custom.context import DELAYS, LIVES, delay_ticks
+from gossamer.sim.custom.declarations import Declarations, delays_in_cycles
 from gossamer.sim.custom.faults import HandlerError
+from gossamer.sim.custom.messages import MessageClass
 from gossamer.sim.custom.places import place_of
 from gossamer.sim.custom.plain.entries import (
     Entered,
@@ -36,6 +37,7 @@ from gossamer.sim.custom.plain.entries import (
     names_in,
     rank_of,
     taken_of,
+    wrong_sending,
 )
 from gossamer.sim.custom.plain.links import PlainLinks
 from gossamer.sim.custom.plain.sampler import SamplerMessage
@@ -43,7 +45,6 @@ from gossamer.sim.custom.plain.stack import Stack
 from gossamer.sim.custom.tally import Taken, sampler_names
 from gossamer.sim.engine.cycle_engine import visiting_order
 from gossamer.sim.engine.latency import Int64s
-from gossamer.sim.errors import ScenarioError
 
 Entry = tuple[int, int, Any]
 # Records of one tick, and so many more for each node, before they count as a chain without an end.
@@ -97,9 +98,12 @@ class PlainDriver:
 
     def send(self, source: int, to: int, message: Any) -> None:
         """Put a message on its way; see `Node.send`."""
-        if not 0 <= to < len(self._life) or to.__class__ is float:
-            most = len(self._life) - 1
-            raise ValueError(f"a message to node {to!r}, expected a row from 0 to {most}")
+        try:
+            wrong = not 0 <= to < len(self._life) or to.__class__ is float
+        except TypeError:
+            wrong = True
+        if wrong or message.__class__ is MessageClass:
+            raise wrong_sending(to, message, len(self._life))
         if source != to and self._ahead is not None:
             self._ahead.append((to, source, message))
         elif self._in_cycles:
@@ -129,15 +133,16 @@ class PlainDriver:
     def send_later(self, me: int, delay_s: float, message: Any) -> None:
         """Let a node have a message after a delay; see `Node.after`."""
         if self._in_cycles:
-            expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
-            raise ScenarioError(None, "engine", "cycle", expected)
+            raise delays_in_cycles(self.declared)
+        if message.__class__ is MessageClass:
+            raise wrong_sending(me, message, len(self._life))
         self._arm(me, delay_s, message, 0)
 
     def _arm(self, me: int, delay_s: float, message: Any, least: int) -> None:
         rate = 1.0 if self._rates is None else self._rates[me]
         delay = delay_ticks.interpreted(delay_s, rate)
         if delay < 0:
-            raise ValueError(f"a delay of {delay_s!r} s, expected one from 0 s")
+            raise ValueError(f"a delay of {delay_s!r} s, expected one {DELAYS}")
         due = self.tick + (delay if delay > least else least)
         self._push(due, (me, -1 - self._life[me], message))
 

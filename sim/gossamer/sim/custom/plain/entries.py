@@ -127,6 +127,14 @@ def endless_chain(entry: tuple[int, int, Any], place: Place, most: int, tick: in
     )
 
 
+def wrong_sending(to: object, message: object, nodes: int) -> ValueError:
+    """The error about a message to what is no row of ``nodes``, or of what is no object."""
+    if isinstance(message, MessageClass):
+        name = message.__name__
+        return ValueError(f"the class {name} is sent, expected an object of it, {name}(...)")
+    return ValueError(f"a message to node {to!r}, expected a row from 0 to {nodes - 1}")
+
+
 def do_nothing(_node: Any) -> None:
     """The handler of timers that samplers have."""
 

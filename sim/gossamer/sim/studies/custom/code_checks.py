@@ -5,11 +5,12 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterator, Set
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 import attrs
 
+from gossamer.protocol.kernel.debugging.checked_run import is_wanted
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.custom.declarations import Declarations
 from gossamer.sim.custom.messages import MessageClass
@@ -20,15 +21,34 @@ _OURS: Final = "gossamer."
 _DRAWS: Final = "draw, draw_below or draw_float, which depend on the seed"
 _SENDING: Final = ("send", "after")
 _CONSTANTS: Final = "rules, numbers, tuples or arrays, or a column of the state"
+_NOTHING_NEW: Final = "room for it in a column, as rules allocate nothing"
+_AT_TOP: Final = "that at the top of the file"
+_CHECKED_ONLY: Final = "a run with GOSSAMER_DEBUG=1, where it works"
+_INTERPRETED: Final = frozenset({"print", "breakpoint", "input", "open"})
+
+# Instructions that no compiled rule has: what they do, in words, and what is expected instead.
+_MADE: Final = {
+    **dict.fromkeys(("BUILD_LIST", "LIST_APPEND"), ("makes a list", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_MAP", "BUILD_CONST_KEY_MAP"), ("makes a dict", _NOTHING_NEW)),
+    **dict.fromkeys(("MAP_ADD", "DICT_UPDATE"), ("makes a dict", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_SET", "SET_ADD"), ("makes a set", _NOTHING_NEW)),
+    **dict.fromkeys(("BUILD_STRING", "FORMAT_VALUE"), ("makes a text", _NOTHING_NEW)),
+    "FORMAT_SIMPLE": ("makes a text", _NOTHING_NEW),
+    "IMPORT_NAME": ("imports {}", _AT_TOP),
+    "LOAD_BUILD_CLASS": ("defines a class", _AT_TOP),
+    "BEFORE_WITH": ("has a with block", "plain statements"),
+    "UNPACK_EX": ("unpacks with a star", "an index for each"),
+}
 
 
 def check_code(declared: Declarations) -> None:
     """Check the handlers of a stack of rules, and the rules that they call.
 
     Raises:
-        ScenarioError: one of them writes a global name, uses a list or the like from outside,
-            calls itself, draws without the seed, sends a message that no handler of the stack
-            takes, or is a generator; names file and line.
+        ScenarioError: one of them writes a global name, uses a list or the like from outside or
+            makes one, calls itself, draws without the seed, sends a message that no handler of the
+            stack takes, is a generator, imports, or prints; names file and line. In checked runs,
+            which are interpreted, rules may make what they like, import and print.
     """
     parts = [part.declared for part in parts_of(declared) if part.declared is not None]
     taken = {message for each in parts for message in each.messages.values()}
@@ -47,6 +67,8 @@ def _check_function(
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         kind = "a generator" if inspect.isgeneratorfunction(function) else "asynchronous"
         raise declaration_error(place, name, None, "a plain function", found=kind)
+    if not is_wanted(None):
+        _check_statements(function)
     for line, what, value in _outside(function):
         at = code.co_filename, line
         if isinstance(value, _SendingOf) and value.message not in taken:
@@ -70,6 +92,31 @@ def _check_function(
             _check_function(value.source, taken, (*calling, value))
 
 
+def _check_statements(function: Callable[..., Any]) -> None:
+    """Refuse what a rule does that the compiler would refuse as well, after longer."""
+    name, code = f"rule {function.__name__}", function.__code__
+    for line, step in _steps(code):
+        what, expected = _MADE.get(step.opname, ("", ""))
+        asks = step.opname == "LOAD_GLOBAL" and step.argval in _INTERPRETED
+        if asks and step.argval not in function.__globals__:
+            what, expected = f"uses {step.argval}", _CHECKED_ONLY
+        if what:
+            found = f"one that {what.format(step.argval)}"
+            raise declaration_error((code.co_filename, line), name, None, expected, found)
+
+
+def _steps(code: CodeType) -> Iterator[tuple[int, dis.Instruction]]:
+    """The instructions of a function and of the comprehensions in it, each with its line."""
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        if step.positions is not None and step.positions.lineno is not None:
+            line = step.positions.lineno
+        yield line, step
+        inner = step.argval
+        if isinstance(inner, CodeType) and inner.co_name.endswith("comp>"):
+            yield from _steps(inner)
+
+
 @attrs.frozen
 class _SendingOf:
     """The rule by which a message is sent."""
@@ -79,11 +126,9 @@ class _SendingOf:
 
 def _outside(function: Callable[..., Any]) -> Iterator[tuple[int, str, Any]]:
     """What a function uses of its module: the line, in words, and the value."""
-    line, held = function.__code__.co_firstlineno, None
+    held = None
     closed_over = inspect.getclosurevars(function).nonlocals
-    for step in dis.get_instructions(function):
-        if step.positions is not None and step.positions.lineno is not None:
-            line = step.positions.lineno
+    for line, step in _steps(function.__code__):
         if step.opname == "STORE_GLOBAL":
             yield line, f"writes the global name {step.argval}", None
         elif step.opname == "LOAD_GLOBAL":

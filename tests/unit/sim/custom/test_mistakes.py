@@ -1,0 +1,250 @@
+"""Mistakes that are easily made, and would do something else in silence, or fail late and oddly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.command.main import main
+from gossamer.sim.custom import Protocol, control, initialiser, observer
+from support.own_protocols import protocol_file, scenario_file
+
+PAIR = "class Pair(Message):\n    hops: int\n    left: int\n\n"
+OWN = "class Own(Protocol):\n    tick = Timer(rounds=1)\n    seen = column(int)\n"
+TICK = "    def on_tick(self, me, net):\n"
+SEND = TICK + "        Pair.send(net, draw_other(self, me), 1, 2)\n"
+TAKE = "    def on_pair(self, me, net, sender, hops, left):\n"
+NODE = "class Own(Node):\n    tick = Timer(rounds=1)\n    def on_tick(self):\n"
+TAKEN = "    def on_pair(self, sender, message):\n        pass\n"
+
+
+def rules(body: str) -> str:
+    """A protocol whose handler of `Pair` begins in line 17 with these lines."""
+    return PAIR + OWN + SEND + TAKE + body
+
+
+def nodes(body: str) -> str:
+    """A plain protocol whose timer does this in line 15."""
+    return PAIR + NODE + body + TAKEN
+
+
+# What stands in the file, the line that is named, and what is said.
+CHECKED = {
+    "fields_in_another_order": (
+        PAIR + OWN + SEND + TAKE.replace("hops, left", "left, hops") + "        pass\n",
+        17,
+        "a handler of (self, me, net, sender, left, hops), expected (self, me, net, sender, hops,",
+    ),
+    "net_before_me": (
+        PAIR + OWN + SEND + TAKE.replace("me, net", "net, me") + "        pass\n",
+        17,
+        "a handler of (self, net, me, sender, hops, left), expected (self, me, net,",
+    ),
+    "a_message_before_its_sender": (
+        PAIR + NODE + "        pass\n" + TAKEN.replace("sender, message", "message, sender"),
+        16,
+        "is a function of (self, message, sender), expected (self, sender, message)",
+    ),
+    "a_list": (rules("        x = [hops, left]\n        x.append(3)\n"), 18, "makes a list"),
+    "a_dictionary": (rules("        x = {hops: left}\n        x[3] = 4\n"), 18, "makes a dict"),
+    "a_set": (rules("        self.seen[me] = len({hops, left})\n"), 18, "makes a set"),
+    "a_comprehension": (
+        rules("        self.seen[me] = sum([x for x in range(hops)])\n"),
+        18,
+        "makes a list",
+    ),
+    "a_text": (rules("        self.seen[me] = len(f'{hops}')\n"), 18, "makes a text"),
+    "an_import": (rules("        import math\n        math.sqrt(2.0)\n"), 18, "imports math"),
+    "a_with": (rules("        with me:\n            pass\n"), 18, "has a with block"),
+    "a_print": (rules("        print(hops)\n"), 18, "uses print, expected a run with GOSSAMER_DE"),
+    "a_delay_too_long": (
+        PAIR + OWN + TICK + "        Pair.after(net, 1e18, 1, 2)\n" + TAKE + "        pass\n",
+        16,
+        "asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s",
+    ),
+    "a_field_by_name": (
+        PAIR + OWN + SEND.replace("1, 2", "1, left=2") + TAKE + "        pass\n",
+        16,
+        "it sends a Pair with left=, expected its fields hops, left in this order, without names",
+    ),
+}
+RUN = {
+    "a_text_to_send_to": (
+        nodes("        self.send('x', Pair(1, 2))\n"),
+        15,
+        "a message to node 'x', expected a row from 0 to 19",
+    ),
+    "a_node_to_send_to": (
+        nodes("        self.send(self, Pair(1, 2))\n"),
+        15,
+        "expected a row from 0 to 19",
+    ),
+    "arguments_in_another_order": (
+        nodes("        self.send(Pair(1, 2), self.draw_other())\n"),
+        15,
+        "a message to node Pair(hops=1, left=2), expected a row from 0 to 19",
+    ),
+    "a_class_to_send": (
+        nodes("        self.send(self.draw_other(), Pair)\n"),
+        15,
+        "the class Pair is sent, expected an object of it, Pair(...)",
+    ),
+    "a_fraction_in_a_whole_number": (
+        nodes("        self.send(self.draw_other(), Pair(1.5, 2))\n"),
+        15,
+        "1.5 in hops, expected a whole number, as is declared",
+    ),
+    "a_text_in_a_whole_number": (
+        nodes("        self.after(1.0, Pair(1, 'a'))\n"),
+        15,
+        "'a' in left, expected a whole number, as is declared",
+    ),
+    "an_error_of_two_lines": (
+        nodes("        raise ValueError('no\\n  way')\n"),
+        15,
+        "on_tick raised ValueError: no way",
+    ),
+    "a_delay_beyond_all": (
+        nodes("        self.after(1e18, Pair(1, 2))\n"),
+        15,
+        "a delay of 1e+18 s, expected one from 0 s to 7e+10 s",
+    ),
+    "a_measure_of_many": (
+        PAIR
+        + OWN
+        + SEND
+        + "    @measure()\n    def m(self, run):\n        return self.seen.repeat(50)\n"
+        + TAKE
+        + "        pass\n",
+        17,
+        "measure m is array([0, 0, 0,",
+    ),
+}
+
+
+ACT = "    def act(self, run):\n        {}\n"
+
+
+def acting(mark: str, body: str) -> str:
+    """A plain protocol whose function of a run begins in line 16, marked so."""
+    return PAIR + NODE + "        pass\n" + f"    @{mark}\n" + ACT.format(body) + TAKEN
+
+
+RUN |= {
+    "a_control_that_returns_true": (
+        acting("control()", "return run.round > 1"),
+        16,
+        "what act returns is True, expected nothing: run.stop",
+    ),
+    "a_control_both_once_and_often": (
+        acting("control(once=3, every=2)", "pass"),
+        16,
+        "the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
+    ),
+    "a_control_of_a_number": (
+        acting("control(5)", "pass"),
+        16,
+        "the schedule is 5, expected whole numbers of rounds by name",
+    ),
+    "a_growth_by_a_text": (
+        acting("control(once=1)", "run.grow('x')"),
+        18,
+        "act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
+    ),
+    "a_crash_of_a_number": (
+        acting("control(once=1)", "run.crash(3)"),
+        18,
+        "run.crash is given 3, expected a list or array of rows from 0 to 19, or of 20 bools",
+    ),
+    "a_crash_of_too_few_bools": (
+        acting("control(once=1)", "run.crash(run.alive[:5])"),
+        18,
+        "run.crash is given 5 bools, expected a list or array of rows from 0 to 19, or of 20 bools",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHECKED)
+def test_a_check_finds_it(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, line, said = CHECKED[what]
+    monkeypatch.chdir(tmp_path)
+    file = scenario_file(tmp_path, protocol_file(tmp_path, f"mistake_{what}", text))
+    assert main(["sim", "check", str(file)]) == 2
+    error = capsys.readouterr().err.strip()
+    assert said in error
+    assert f"mistake_{what}.py, line {line}" in error
+    assert "\n" not in error
+
+
+@pytest.mark.parametrize("what", RUN)
+def test_a_run_ends_with_it_and_leaves_nothing(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, line, said = RUN[what]
+    monkeypatch.chdir(tmp_path)
+    file = scenario_file(tmp_path, protocol_file(tmp_path, f"mistake_{what}", text))
+    before = {path.name for path in tmp_path.iterdir()}
+    assert main(["sim", "run", str(file)]) == 2
+    error = capsys.readouterr().err.strip()
+    assert f"mistake_{what}.py, line {line}" in error.splitlines()[-1]
+    assert said in error.splitlines()[-1]
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == before
+
+
+def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
+    class Own(Protocol):
+        @initialiser()
+        def begin(self, run: Any) -> None: ...
+
+        @control
+        def before(self, run: Any) -> None: ...
+
+        @observer
+        def after(self, run: Any) -> None: ...
+
+    declared = {name: (one.begin, one.after) for name, one in Own.declared.controls.items()}
+    assert declared == {"begin": (-1, False), "before": (0, False), "after": (0, True)}
+
+
+def test_an_attribute_that_is_missing_is_said_of_the_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "from gossamer.sim.custom import attribute\n" + PAIR + OWN + "    cap = attribute(float)\n"
+    )
+    name = protocol_file(tmp_path, "mistake_attribute", text + SEND + TAKE + "        pass\n")
+    file = scenario_file(tmp_path, name)
+    for command in ("check", "run"):
+        assert main(["sim", command, str(file)]) == 2
+        error = capsys.readouterr().err.strip()
+        assert error.endswith(
+            "own.toml: attributes.cap is missing, expected a value, as Own declares it "
+            "without a default"
+        )
+
+
+def test_checked_runs_may_print_and_make_what_they_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GOSSAMER_DEBUG", "1")
+    monkeypatch.chdir(tmp_path)
+    body = "        import math\n        if me == 3:\n            print(f'{[math.pi]}')\n"
+    file = scenario_file(tmp_path, protocol_file(tmp_path, "mistake_none", rules(body)))
+    assert main(["sim", "run", str(file), "--no-plots"]) == 0
+    assert "[3.14" in capfd.readouterr().out
+
+
+def test_delays_in_cycles_are_refused_with_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = nodes("        self.after(1.0, Pair(1, 2))\n")
+    name = protocol_file(tmp_path, "mistake_cycles", text)
+    file = scenario_file(tmp_path, name, 'nodes = 20\nengine = "cycle"\n')
+    assert main(["sim", "run", str(file), "--out", str(tmp_path / "r")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "mistake_cycles.py, line " in error
+    assert 'knows no delays and the protocol uses "after"' in error
