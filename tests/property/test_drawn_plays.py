@@ -59,7 +59,8 @@ def play_scot(draw: random.Random) -> None:
 
 def _fail_at_once(draw: random.Random) -> None:
     backups = draw.choice([1, 2])
-    play = TakeOverPlay(draw, clusters=draw.randrange(backups + 1, 5), backups=backups)
+    clusters, covering = draw.randrange(backups + 1, 5), draw.random() < 0.5
+    play = TakeOverPlay(draw, clusters=clusters, backups=backups, covering=covering)
     play.settle()
     for number in range(draw.randrange(1, 8)):
         play.subscribe(f"S{number}", draw.choice(sorted(play.brokers)), draw.choice(TEXTS))

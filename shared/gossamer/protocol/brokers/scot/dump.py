@@ -68,6 +68,7 @@ def _memory_data(memory: TakeOverMemory) -> dict[str, object]:
     return {
         "next_number": memory.next_number,
         "unacknowledged": _plain(memory.unacknowledged.values()),
+        "doubtful": [list(id_) for id_ in sorted(memory.unproven)],
         "seen": [[client, list(id_)] for client, id_ in memory.seen],
         "replicas": [
             [
@@ -103,6 +104,8 @@ def _load_memory(memory: TakeOverMemory, data: Mapping[str, Any]) -> None:
     memory.next_number = data["next_number"]
     for one in map(CODEC.read_message, data["unacknowledged"]):
         memory.unacknowledged.setdefault(one.client, {})[one.notification.id] = one
+    # Earlier versions did not cover while they took over.
+    memory.doubtful = {Id(*id_) for id_ in data.get("doubtful", ())}
     for client, id_ in data["seen"]:
         memory.note(client, Id(*id_))
     for cluster, promised, unacknowledged, guests in data["replicas"]:

@@ -67,6 +67,7 @@ def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
     _note_settings(state, message)
+    state.links.forget_input(message.name)
     state.take_over.link_came(state, out, message.name)
     if first:
         state.unknown.add(message.name)

@@ -52,6 +52,9 @@ class ScotSection:
         covering: whether subscriptions that others cover stay where they are within a cluster.
         cluster_detours: whether copies go around overloaded links within a cluster.
         around_failures: whether notifications go around links and brokers that do not answer.
+        input_queues: whether brokers tell their neighbours how long their input queues are, and
+            these count in the loads of links.
+        own_threshold: whether each broker takes its threshold from the loads of its links.
         take_over: whether a broker of its region takes over the clients of a dead one.
         backups: how many brokers of its region keep what a broker has promised its clients.
     """
@@ -70,6 +73,8 @@ class ScotSection:
     covering: bool = attrs.field(default=False, validator=checks.yes_or_no)
     cluster_detours: bool = attrs.field(default=False, validator=checks.yes_or_no)
     around_failures: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    input_queues: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    own_threshold: bool = attrs.field(default=False, validator=checks.yes_or_no)
     take_over: bool = attrs.field(default=False, validator=checks.yes_or_no)
     backups: int = attrs.field(default=1, validator=checks.whole_number(1, MAX_BACKUPS))
 
@@ -103,6 +108,8 @@ class ScotSection:
             covering=self.covering,
             cluster_detours=self.cluster_detours,
             around_failures=self.around_failures,
+            input_queues=self.input_queues,
+            own_threshold=self.own_threshold,
             take_over=self.take_over,
             backups=self.backups,
         )

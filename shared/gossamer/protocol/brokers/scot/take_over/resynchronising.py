@@ -113,6 +113,6 @@ def _subscribe_again(own: Promises, state: State, out: ScotOutbox, id_: Id) -> N
     entry = state.table.get(id_)
     if entry is None:
         return
-    broadcast.pass_on(state, out, entry)
+    broadcast.pass_on_again(state, out, entry)
     if entry.hop.is_client:
         own.promise(state, out, entry.hop.name, entry.label, id_, entry.filter)
