@@ -47,7 +47,11 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     if label != state.position.label:
         raise DumpError(f"it is of {label}, expected {state.position.label}")
     for name, *place in data["neighbours"]:
-        state.add_neighbour(name, BrokerLabel(*place))
+        there = BrokerLabel(*place)
+        if not (state.position.is_primary(there) or state.position.is_secondary(there)):
+            expected = "expected all clusters and edges that there were"
+            raise DumpError(f"it has a neighbour at {there}, {expected}")
+        state.add_neighbour(name, there)
     state.down = set(data["down"])
     # Brokers of earlier versions had neighbours that were set as they were themselves.
     unlike = [] if state.settings.take_over else list(state.labels)

@@ -60,6 +60,8 @@ def grow(state: State, message: OverlayGrown) -> None:
     if gone or position.label.region in message.primary:
         expected = f"{', '.join(sorted(position.primary)) or 'any'} and perhaps other regions"
         raise ShrunkOverlayError("primary", list(message.primary), expected)
+    if state.knows_all:
+        state.returned = state.joined = False  # It has missed nothing of what the overlay was.
     state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
 
 

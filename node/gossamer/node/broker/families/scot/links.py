@@ -15,7 +15,7 @@ from attrs import define
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
-from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS
+from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS, is_part
 from gossamer.node.broker.links.links import Neighbour, Neighbours
 from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
 from gossamer.node.security.identity import key_text
@@ -122,7 +122,7 @@ class ScotNeighbours(Neighbours):
             raise BadFrame("place", "label", str(label), f"{known}, where it was until now")
         self._note_taking_over(one, frame["takes_over"])
         connection = one.announced
-        if connection is not None and frame["overlay"] != self._overlay:
+        if connection is not None and not self._fits(frame["overlay"]):
             reason = (
                 f"broker {one.label!r} at {label} is of an overlay of {frame['overlay']}, "
                 f"expected {self._overlay}"
@@ -130,6 +130,10 @@ class ScotNeighbours(Neighbours):
             self._expel(one, connection, reason)
             return
         self._begin(one)
+
+    def _fits(self, overlay: str) -> bool:
+        """Whether one of both overlays is part of the other: then it is growing."""
+        return is_part(overlay, self._overlay) or is_part(self._overlay, overlay)
 
     def _note_taking_over(self, one: Neighbour, takes_over: bool) -> None:
         """Begin the link anew if that is another than it began with.

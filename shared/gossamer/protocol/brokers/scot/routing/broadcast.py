@@ -132,6 +132,8 @@ def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise
     state.behind.discard(hop.name)
     if hop.name in state.unknown:
         state.returned = not message.anew
+        first = hop.name not in state.heard
+        state.joined = state.joined or (first and bool(message.subscriptions))
     if state.take_over.memory is not None:
         _note_heard(state, out, hop.name)
 
