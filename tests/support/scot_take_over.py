@@ -34,6 +34,7 @@ from gossamer.protocol.brokers.core.messages import (
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
+    InputQueue,
     Message,
     NeighbourAnnounced,
     NeighbourUp,
@@ -231,7 +232,9 @@ class TakeOverPlay:
         for one, other in self._queues:
             if one not in self.dead:
                 length = self.draw.choice([0, 50])
-                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
+                told = self.settings.input_queues
+                waiting = InputQueue(self.draw.choice([0, 50]), 5, 5) if told else None
+                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),), waiting))
 
     def _around(self, broker: str) -> list[str]:
         return [other for one, other in self._queues if one == broker]
