@@ -209,6 +209,38 @@ async def test_congestion_is_measured_on_the_queues_of_connections(
         assert not any(one.twice for one in clients.values())
 
 
+@pytest.mark.parametrize("told", [True, False])
+@on_jumping_clock
+async def test_input_queues_of_neighbours_count_where_brokers_tell_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    routing = ScotSettings(input_queues=told, own_threshold=told)
+    async with memory_scot(tmp_path, routing=routing) as scot:
+        clients = await with_subscribers(scot)
+        host, far = scot.at("a", 0), scot.at("a", 1)
+        journal: Any = far.engine._journal
+        keep = journal.keep
+
+        async def slow(*stored: Any) -> None:
+            await trio.sleep(0.5)
+            await keep(*stored)
+
+        monkeypatch.setattr(journal, "keep", slow)
+        broker: Any = host.engine.broker
+        loads, sent = [], set()
+        publisher = await MemoryClient.attach(host, "publisher")
+        for n in range(100):
+            sent.add(await publisher.publish({"x": n}))
+            await trio.sleep(0.05)
+            loads.append(broker.load_of(f"{far.key:016x}"))
+        assert (max(loads) > 5) is told
+        monkeypatch.undo()
+        await got(clients, sent)
+        await trio.sleep(0.2)
+        assert all(broker.load_of(name) == 0 for name in broker.neighbours())
+        assert not any(one.twice for one in clients.values())
+
+
 @on_jumping_clock
 async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) -> None:
     async with memory_scot(tmp_path, routing=ScotSettings(routing="static")) as scot:

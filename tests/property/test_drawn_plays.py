@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from attrs import evolve
 
-from gossamer.protocol.brokers.scot import BrokerLabel
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS
 from property.test_broker_plays import STEPS, settings_for
 from property.test_scot_routing import WAYS, check_served
@@ -30,10 +30,11 @@ TEXTS: Final = ("present(x)", "x > 5", "x < 3")
 
 
 def play_tree(draw: random.Random) -> None:
-    """Any covering, or one for each broker, with and without faults."""
+    """Any covering, one for each broker, or another after each restart; with and without faults."""
     faults = draw.random() < 0.5
     chosen = settings_for(draw, draw.choice(sorted(COVERINGS)), faults)
-    one = Play(draw, chosen, draw.randrange(2, 8), faults)
+    others = sorted(COVERINGS) if faults and draw.random() < 0.3 else ()
+    one = Play(draw, chosen, draw.randrange(2, 8), faults, coverings=others)
     if draw.random() < 0.3 and not faults:
         each = {
             name: evolve(chosen, covering=draw.choice(sorted(COVERINGS)))
@@ -59,7 +60,18 @@ def play_scot(draw: random.Random) -> None:
 
 def _fail_at_once(draw: random.Random) -> None:
     backups = draw.choice([1, 2])
-    play = TakeOverPlay(draw, clusters=draw.randrange(backups + 1, 5), backups=backups)
+    clusters = draw.randrange(backups + 1, 5)
+    chosen = ScotSettings(
+        routing=draw.choice(["static", "dynamic"]),
+        spare_links=draw.random() < 0.5,
+        around_failures=True,
+        take_over=True,
+        backups=backups,
+        covering=draw.random() < 0.5,
+        input_queues=draw.random() < 0.5,
+        own_threshold=draw.random() < 0.5,
+    )
+    play = TakeOverPlay(draw, clusters=clusters, settings=chosen)
     play.settle()
     for number in range(draw.randrange(1, 8)):
         play.subscribe(f"S{number}", draw.choice(sorted(play.brokers)), draw.choice(TEXTS))

@@ -16,6 +16,7 @@ TEXTS = ("present(x)", "x > 5", "x < 3")
 PLAIN = {"around_failures": True}
 ONE = {"around_failures": True, "take_over": True}
 TWO = {"around_failures": True, "take_over": True, "backups": 2}
+COVERED = {"around_failures": True, "take_over": True, "backups": 2, "covering": True}
 NONE: dict[str, bool] = {}
 CHANGES = {
     "begins": (PLAIN, ONE),
@@ -24,6 +25,8 @@ CHANGES = {
     "ends, and goes around failures no more": (TWO, NONE),
     "more backups": (ONE, TWO),
     "less backups": (TWO, ONE),
+    "begins to cover": (ONE, COVERED),
+    "covers no more": (COVERED, ONE),
 }
 
 
@@ -53,7 +56,7 @@ def come_and_go(play: RollingPlay, draw: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_nothing_is_lost_and_nothing_comes_twice_while_brokers_differ(
     change: str, seed: int
@@ -82,7 +85,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_while_brokers_differ(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_tables_are_those_of_the_new_settings_whoever_comes_and_goes_meanwhile(
     change: str, seed: int

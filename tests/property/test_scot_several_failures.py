@@ -22,9 +22,9 @@ SEEDS = 20 if os.environ.get("GOSSAMER_FULL_FAULTS") == "1" else 1
 TEXTS = ("present(x)", "x > 5", "x < 3")
 
 
-def of_fifteen(draw: random.Random) -> TakeOverPlay:
+def of_fifteen(draw: random.Random, covering: bool = False) -> TakeOverPlay:
     """Five regions in a row, three clusters, two backups, and a subscriber at each broker."""
-    play = TakeOverPlay(draw, scot=ROW, backups=2)
+    play = TakeOverPlay(draw, scot=ROW, backups=2, covering=covering)
     play.settle()
     for name in NAMES:
         play.subscribe(f"S at {name}", name, draw.choice(TEXTS))
@@ -74,11 +74,12 @@ def go_on(play: TakeOverPlay, draw: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settles", [False, True], ids=["at once", "one after the other"])
-def test_nothing_acknowledged_is_lost_with_any_two_brokers(settles: bool) -> None:
+@pytest.mark.parametrize("covering", [False, True], ids=["", "covering"])
+def test_nothing_acknowledged_is_lost_with_any_two_brokers(settles: bool, covering: bool) -> None:
     for one, other in itertools.permutations(NAMES, 2):
         for seed in range(SEEDS):
             draw = random.Random(f"{one} {other} {settles} {seed}")
-            play = of_fifteen(draw)
+            play = of_fifteen(draw, covering)
             play.congest()
             burst(play, draw, draw.randrange(6))
             play.kill(one)
@@ -92,13 +93,14 @@ def test_nothing_acknowledged_is_lost_with_any_two_brokers(settles: bool) -> Non
 
 
 @pytest.mark.slow
-def test_nothing_acknowledged_is_lost_with_a_broker_and_a_link() -> None:
+@pytest.mark.parametrize("covering", [False, True], ids=["", "covering"])
+def test_nothing_acknowledged_is_lost_with_a_broker_and_a_link(covering: bool) -> None:
     cases = [(name, link) for name in NAMES for link in LINKS if name not in link]
     chosen = cases if SEEDS > 1 else random.Random(1).sample(cases, 150)
     for name, link in chosen:
         for seed in range(SEEDS):
             draw = random.Random(f"{name} {link} {seed}")
-            play = of_fifteen(draw)
+            play = of_fifteen(draw, covering)
             burst(play, draw, draw.randrange(6))
             play.kill(name)
             play.cut(*link)

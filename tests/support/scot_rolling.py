@@ -38,6 +38,7 @@ class RollingPlay(TakeOverPlay):
         meanwhile()
         self.notice()
         self.settings = settings
+        self.covers = self.covers or settings.covering
         self.revive(broker, memory=True, meanwhile=meanwhile)
         meanwhile()
 

@@ -21,7 +21,7 @@ from gossamer.protocol.brokers.core.effects import (
     Settled,
     Withdrawn,
 )
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     ClientAcknowledge,
@@ -31,16 +31,17 @@ from gossamer.protocol.brokers.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import (
     BetweenBrokers,
+    InputQueue,
     Message,
     NeighbourAnnounced,
     NeighbourUp,
     QueueReport,
     WindowEnded,
 )
-from gossamer.protocol.content.filters import parse
+from gossamer.protocol.content.filters import covers, parse
 from support.plain_index import PlainIndex
 from support.scot_clients import Published, Subscriber
 from support.scot_overlay import random_tree
@@ -54,6 +55,7 @@ class TakeOverPlay:
     Attributes:
         dead: brokers that died.
         broken: directions of links over which nothing goes.
+        covers: whether brokers keep subscriptions back that others cover, or did.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class TakeOverPlay:
         scot: Scot | None = None,
         clusters: int = 0,
         backups: int = 0,
+        covering: bool = False,
         settings: ScotSettings | None = None,
     ) -> None:
         self.draw = draw
@@ -75,7 +78,9 @@ class TakeOverPlay:
             around_failures=True,
             take_over=True,
             backups=backups or draw.choice([1, 2]),
+            covering=covering,
         )
+        self.covers = self.settings.covering
         self.brokers = {str(label): self._new(str(label)) for label in self.scot.brokers}
         self.subscribers: dict[str, Subscriber] = {}
         self.published: list[Published] = []
@@ -227,7 +232,9 @@ class TakeOverPlay:
         for one, other in self._queues:
             if one not in self.dead:
                 length = self.draw.choice([0, 50])
-                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
+                told = self.settings.input_queues
+                waiting = InputQueue(self.draw.choice([0, 50]), 5, 5) if told else None
+                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),), waiting))
 
     def _around(self, broker: str) -> list[str]:
         return [other for one, other in self._queues if one == broker]
@@ -315,22 +322,38 @@ class TakeOverPlay:
         return {name: one.table() for name, one in self.brokers.items() if name not in self.dead}
 
     def check_tables(self) -> None:
-        """Every broker knows every subscription, from where it would come without failures."""
-        wanted = Counter(one.at[0] for one in self.subscribers.values())
-        for name, broker in self.brokers.items():
-            here = broker.position.label
-            found: Counter[str] = Counter()
-            for entry in broker.table():
-                host = self.brokers[entry.id.broker].position.label
-                found[entry.id.broker] += 1
-                if host == here:
-                    assert entry.hop.is_client
-                elif host.cluster != here.cluster:
-                    assert entry.hop.name == str(host._replace(region=here.region)), f"at {name}"
-                else:
-                    label = self.brokers[entry.hop.name].position.label
-                    assert self.scot.distance(label, host) < self.scot.distance(here, host)
-            assert found == wanted, f"{name} knows {found}, expected {wanted}"
+        """Every broker knows every subscription, from where it would come without failures.
+
+        With covering it may know another in its place, from the same direction.
+        """
+        tables = {name: broker.table() for name, broker in self.brokers.items()}
+        wanted = {one.id: one for table in tables.values() for one in table if one.hop.is_client}
+        asked = Counter(one.at[0] for one in self.subscribers.values())
+        assert Counter(id_.broker for id_ in wanted) == asked
+        for name, table in tables.items():
+            for entry in table:
+                assert self._comes_from(name, entry.hop, entry.id), f"{entry} at {name}"
+            known = {entry.id for entry in table}
+            assert known <= wanted.keys(), f"{name} knows {known - wanted.keys()} still"
+            for id_ in wanted.keys() - known:
+                assert self.covers, f"{name} misses {id_}"
+                assert any(
+                    self._comes_from(name, other.hop, id_)
+                    and covers(other.filter, wanted[id_].filter)
+                    for other in table
+                ), f"{name} misses {id_}, which nothing covers"
+
+    def _comes_from(self, name: str, hop: Hop, id_: Id) -> bool:
+        """Whether a subscription comes to a broker from there, while nothing fails."""
+        here = BrokerLabel.parse(name)
+        host = BrokerLabel.parse(id_.broker)
+        if host == here or hop.is_client:
+            return host == here and hop.is_client
+        if host.cluster != here.cluster:
+            return hop.name == str(host._replace(region=here.region))
+        before = BrokerLabel.parse(hop.name)
+        near, far = self.scot.distance(before, host), self.scot.distance(here, host)
+        return before.cluster == host.cluster and near < far
 
     def check_due(self) -> None:
         """What was acknowledged reaches everybody whose subscription was when it was published."""

@@ -73,6 +73,13 @@ def test_options_say_where_a_broker_is() -> None:
     assert kind.overlay == "3 clusters of a-b b-c, static or dynamic routing"
 
 
+def test_what_goes_beyond_the_paper_can_be_switched_on() -> None:
+    names = ("input_queues", "own_threshold", "around_failures", "take_over", "covering")
+    chosen = [word for name in names for word in ("--set", f"scot.{name}=true")]
+    kind = configured(*TREE, "--region", "b", *chosen)
+    assert kind.of == ScotSettings(**dict.fromkeys(names, True))
+
+
 def test_overlays_are_the_same_however_their_edges_are_written() -> None:
     other = configured("--edge", "c-b", "--edge", "b-a", "--region", "a")
     assert other.overlay == configured(*TREE, "--region", "c", "--cluster", "1").overlay
@@ -230,7 +237,10 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
         assert [one.client for one in kind.clients(again)] == ["ada"]
         assert again.next_id == Id("B", (7 << 32) + 2)
         for changed, words in (
-            (ScotSettings(covering=True), "covering is True, expected false until"),
+            (
+                ScotSettings(covering=True),
+                "take_over is False, expected True until covering is off",
+            ),
             (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
         ):
             with pytest.raises(ConfigurationError, match=words):

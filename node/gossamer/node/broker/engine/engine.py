@@ -97,6 +97,8 @@ class Engine:
     Attributes:
         broker: for looking at.
         busy: whether messages were taken and their effects not carried out yet.
+        brought: messages that neighbours and clients have handed over so far.
+        carried_out: of these, how many are stored and carried out.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Engine:
         """
         self.broker = broker
         self.busy = False
+        self.brought = self.carried_out = 0
         self._journal = journal
         self._handler = handler
         self._began = now - int(trio.current_time() * MICROSECONDS)
@@ -168,6 +171,11 @@ class Engine:
     ) -> None:
         """Hand the broker what cannot wait outside, such as news of the host."""
         self._add(Input(source, message, first))
+
+    def tell_first(self, message: Any, first: Callable[[], None] | None = None) -> None:
+        """The same for news that go before all that waits, other such news included."""
+        self._inputs.add_before_all(Input(None, message, first))
+        self._work.set()
 
     async def bring(self, source: Hop, message: Any) -> None:
         """Hand the broker a message; waits while too many do, which slows its sender down."""
@@ -238,6 +246,7 @@ class Engine:
         return self._left(self.broker) <= len(self._inputs)
 
     def _add(self, told: Input) -> None:
+        self.brought += told.source is not None
         self._inputs.add(told.source, told.message, told)
         self._work.set()
 
@@ -276,7 +285,7 @@ class Engine:
         queue = max(len(self._inputs), self._handler.backlog)
         if (queue > self._congested_queue) is not self._congested:
             self._congested = not self._congested
-            self._inputs.add_before_all(Input(None, Congestion(queue)))
+            self.tell_first(Congestion(queue))
 
     async def _step(self) -> None:
         """Take what waits; store it; carry out what follows."""
@@ -323,6 +332,7 @@ class Engine:
                 await trio.sleep(RETRY_S)
 
     def _finish(self, told: Input, effects: list[Any]) -> None:
+        self.carried_out += told.source is not None
         done = told.done
         for effect in effects:
             if isinstance(effect, SetTimer):

@@ -95,8 +95,11 @@ class ScotBroker(Broker[State, ScotOutbox]):
 
         For a broker that was loaded, before any link works: what it kept back so far it makes known
         to a neighbour when their link comes up, and what others cover it keeps back from then on.
+        One that takes over makes it known only when that ends which covers it, as it has to be
+        acknowledged by then.
         """
-        self._state.covered.clear()
+        if not self._state.settings.take_over:
+            self._state.covered.clear()
 
     @property
     def position(self) -> Position:

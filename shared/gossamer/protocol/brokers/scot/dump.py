@@ -47,7 +47,11 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     if label != state.position.label:
         raise DumpError(f"it is of {label}, expected {state.position.label}")
     for name, *place in data["neighbours"]:
-        state.add_neighbour(name, BrokerLabel(*place))
+        there = BrokerLabel(*place)
+        if not (state.position.is_primary(there) or state.position.is_secondary(there)):
+            expected = "expected all clusters and edges that there were"
+            raise DumpError(f"it has a neighbour at {there}, {expected}")
+        state.add_neighbour(name, there)
     state.down = set(data["down"])
     # Brokers of earlier versions had neighbours that were set as they were themselves.
     unlike = [] if state.settings.take_over else list(state.labels)
@@ -68,6 +72,7 @@ def _memory_data(memory: TakeOverMemory) -> dict[str, object]:
     return {
         "next_number": memory.next_number,
         "unacknowledged": _plain(memory.unacknowledged.values()),
+        "doubtful": [list(id_) for id_ in sorted(memory.unproven)],
         "seen": [[client, list(id_)] for client, id_ in memory.seen],
         "replicas": [
             [
@@ -103,6 +108,8 @@ def _load_memory(memory: TakeOverMemory, data: Mapping[str, Any]) -> None:
     memory.next_number = data["next_number"]
     for one in map(CODEC.read_message, data["unacknowledged"]):
         memory.unacknowledged.setdefault(one.client, {})[one.notification.id] = one
+    # Earlier versions did not cover while they took over.
+    memory.doubtful = {Id(*id_) for id_ in data.get("doubtful", ())}
     for client, id_ in data["seen"]:
         memory.note(client, Id(*id_))
     for cluster, promised, unacknowledged, guests in data["replicas"]:

@@ -141,7 +141,7 @@ class ScotRouting(Routing[State, ScotOutbox]):
                 state.down = set(state.labels)
                 state.behind = set(state.labels)
                 state.heard.clear()
-                state.waited = False
+                state.waited = state.joined = False
             case OverlayGrown():
                 grow(state, message)
             case WaitedEnough():

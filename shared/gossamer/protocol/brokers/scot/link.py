@@ -60,6 +60,8 @@ def grow(state: State, message: OverlayGrown) -> None:
     if gone or position.label.region in message.primary:
         expected = f"{', '.join(sorted(position.primary)) or 'any'} and perhaps other regions"
         raise ShrunkOverlayError("primary", list(message.primary), expected)
+    if state.knows_all:
+        state.returned = state.joined = False  # It has missed nothing of what the overlay was.
     state.position = evolve(position, clusters=message.clusters, primary=frozenset(message.primary))
 
 
@@ -67,6 +69,7 @@ def _on_up(state: State, out: ScotOutbox, message: NeighbourUp) -> None:
     first = message.name not in state.labels
     state.add_neighbour(message.name, message.label)
     _note_settings(state, message)
+    state.links.forget_input(message.name)
     state.take_over.link_came(state, out, message.name)
     if first:
         state.unknown.add(message.name)

@@ -345,6 +345,17 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
     assert links.least_loaded(["n", "m"]) == "n"
 
 
+def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_comes_up() -> None:
+    links = new_table(ScotSettings(input_queues=True))
+    links.note_input("n", InputQueue(30, 5, 5))
+    assert links.overloaded("n")
+    links.forget_input("m")
+    assert links.overloaded("n")
+    links.forget_input("n")
+    assert not links.overloaded("n")
+    assert links.load_of("n") == 0
+
+
 def test_brokers_tell_their_neighbours_how_long_their_input_queues_are() -> None:
     for told in (True, False):
         overlay = ScotOverlay(figure_2(), ScotSettings(input_queues=told))

@@ -27,6 +27,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Bypass,
     Detour,
     HandBack,
+    InputQueue,
     Notification,
     Numbered,
     ProxyNotification,
@@ -57,7 +58,7 @@ class ScotHost(FamilyHost):
     registered = SCOT
     codec = CODEC
     frames = SCOT_FRAMES
-    passing = (WindowEnded, Acknowledge)
+    passing = (WindowEnded, Acknowledge, InputQueue)
     counted: ClassVar[Counted] = {
         "sent": ("kind", "Messages sent to neighbours."),
         "received": ("kind", "Messages taken from neighbours."),
@@ -95,11 +96,10 @@ class ScotHost(FamilyHost):
         if then != now and BID in (then, now):
             expected = f"{then!r}, with which the tables in {path} were made"
             raise ConfigurationError("", "scot.routing", now, expected)
-        # What covers a subscription may be under way while others still take over.
-        if (before.take_over and self.of.covering) or (before.covering and self.of.take_over):
-            expected = "false until covering and take_over are both off at all brokers"
-            name = "covering" if self.of.covering else "take_over"
-            raise ConfigurationError("", f"scot.{name}", True, expected)
+        # Who does not take over does not learn whether what covers others is known everywhere.
+        if before.take_over != self.of.take_over and (before.covering or self.of.covering):
+            expected = f"{before.take_over} until covering is off at all brokers"
+            raise ConfigurationError("", "scot.take_over", self.of.take_over, expected)
         return ScotHost(self.position, before, self.overlay)
 
     def go_on(

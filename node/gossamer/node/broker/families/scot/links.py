@@ -15,7 +15,7 @@ from attrs import define
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES
 from gossamer.node.broker.engine.engine import MICROSECONDS, Engine
-from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS
+from gossamer.node.broker.families.scot.settings import MAX_CLUSTERS, is_part
 from gossamer.node.broker.links.links import Neighbour, Neighbours
 from gossamer.node.errors import BadFrame, TransportBroken, TransportClosed
 from gossamer.node.security.identity import key_text
@@ -27,6 +27,7 @@ from gossamer.protocol.brokers.core.effects import Refuse
 from gossamer.protocol.brokers.core.messages import NeighbourDown
 from gossamer.protocol.brokers.core.plain import MAX_NAME
 from gossamer.protocol.brokers.scot.memory.messages import (
+    InputQueue,
     NeighbourAnnounced,
     QueueReport,
     WaitedEnough,
@@ -57,7 +58,7 @@ WAIT_S: Final = 60.0
 
 @define
 class _Measured:
-    """An output queue at the end of the last window, and frames put into it until then."""
+    """A queue at the end of the last window, and what was put into it until then."""
 
     length: int = 0
     put: int = 0
@@ -83,6 +84,8 @@ class ScotNeighbours(Neighbours):
         self._taking_over: dict[int, bool] = {}
         self._begun: dict[int, Connection] = {}
         self._measured: dict[int, _Measured] = {}
+        self._input = _Measured()
+        self._noting = False
 
     # Where they are
 
@@ -119,7 +122,7 @@ class ScotNeighbours(Neighbours):
             raise BadFrame("place", "label", str(label), f"{known}, where it was until now")
         self._note_taking_over(one, frame["takes_over"])
         connection = one.announced
-        if connection is not None and frame["overlay"] != self._overlay:
+        if connection is not None and not self._fits(frame["overlay"]):
             reason = (
                 f"broker {one.label!r} at {label} is of an overlay of {frame['overlay']}, "
                 f"expected {self._overlay}"
@@ -127,6 +130,10 @@ class ScotNeighbours(Neighbours):
             self._expel(one, connection, reason)
             return
         self._begin(one)
+
+    def _fits(self, overlay: str) -> bool:
+        """Whether one of both overlays is part of the other: then it is growing."""
+        return is_part(overlay, self._overlay) or is_part(self._overlay, overlay)
 
     def _note_taking_over(self, one: Neighbour, takes_over: bool) -> None:
         """Begin the link anew if that is another than it began with.
@@ -176,13 +183,32 @@ class ScotNeighbours(Neighbours):
     async def _report(self) -> None:
         """Tell the broker at the end of each window how output queues changed, until cancelled.
 
-        Only dynamic routing asks for that.
+        Only dynamic routing asks for that. A window lasts until the broker has taken note of the
+        one before: that may take longer where much waits.
         """
         while self._settings.routing == DYNAMIC:
             await trio.sleep(self._settings.window / MICROSECONDS)
-            reports = tuple(self._reports())
-            if reports:
-                self._engine().tell(None, WindowEnded(reports))
+            if self._noting:
+                continue
+            reports, waiting = tuple(self._reports()), self._waiting()
+            if reports or waiting is not None:
+                self._noting = True
+                self._engine().tell_first(WindowEnded(reports, waiting), self._noted)
+
+    def _noted(self) -> None:
+        """The broker has taken note of the last window."""
+        self._noting = False
+
+    def _waiting(self) -> InputQueue | None:
+        """What neighbours are to know of the input queue; None unless it changed."""
+        if not self._settings.input_queues:
+            return None
+        engine, before = self._engine(), self._input
+        now = self._input = _Measured(engine.brought - engine.carried_out, engine.brought)
+        if not (now.length or before.length):
+            return None
+        entered = now.put - before.put
+        return InputQueue(now.length, entered, max(0, before.length + entered - now.length))
 
     def _reports(self) -> Iterator[QueueReport]:
         for one in self.known.values():

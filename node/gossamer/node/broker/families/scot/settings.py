@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
@@ -18,6 +19,7 @@ ROUTINGS: Final = ("bid", "static", "dynamic")
 MAX_CLUSTERS: Final = 62
 MAX_BACKUPS: Final = 16
 _MICROSECONDS: Final = 1_000_000
+_IN_WORDS: Final = re.compile(r"(?P<clusters>[0-9]+) clusters of (?P<tree>.+), (?P<routing>.+)")
 
 
 def _edge(_instance: Any, field: attrs.Attribute[Any], value: Any) -> None:
@@ -31,12 +33,34 @@ def _threshold(_instance: Any, _: attrs.Attribute[Any], value: Any) -> None:
         raise ConfigError("scot.threshold", value, "a number of at least 0")
 
 
+def is_part(one: str, other: str) -> bool:
+    """Whether an overlay has no broker and link that another has not, and routes likewise.
+
+    Args:
+        one: as `ScotSection.overlay` says it.
+        other: the same; anything else is part of nothing but of what is said in the same words.
+    """
+    small, large = _IN_WORDS.fullmatch(one), _IN_WORDS.fullmatch(other)
+    if small is None or large is None:
+        return one == other
+    trees = [set(found["tree"].split()) for found in (small, large)]
+    regions = [{region for edge in tree for region in edge.split("-")} for tree in trees]
+    edges = [{edge for edge in tree if "-" in edge} for tree in trees]
+    return (
+        int(small["clusters"]) <= int(large["clusters"])
+        and regions[0] <= regions[1]
+        and edges[0] <= edges[1]
+        and small["routing"] == large["routing"]
+    )
+
+
 @attrs.frozen(kw_only=True)
 class ScotSection:
     """A structured cyclic overlay, and where in it this broker is.
 
-    All brokers of an overlay have the same clusters and edges, and bid routing or none has it. But
-    for the time in which they are restarted one after another all else is the same, too.
+    Bid routing has every broker of an overlay or none. But for the time in which they are restarted
+    one after another all else but their places is the same, too. Of clusters and edges there may be
+    more from then on.
 
     Attributes:
         region: of this broker; it has to be told where there is more than one.
@@ -52,6 +76,9 @@ class ScotSection:
         covering: whether subscriptions that others cover stay where they are within a cluster.
         cluster_detours: whether copies go around overloaded links within a cluster.
         around_failures: whether notifications go around links and brokers that do not answer.
+        input_queues: whether brokers tell their neighbours how long their input queues are, and
+            these count in the loads of links.
+        own_threshold: whether each broker takes its threshold from the loads of its links.
         take_over: whether a broker of its region takes over the clients of a dead one.
         backups: how many brokers of its region keep what a broker has promised its clients.
     """
@@ -70,6 +97,8 @@ class ScotSection:
     covering: bool = attrs.field(default=False, validator=checks.yes_or_no)
     cluster_detours: bool = attrs.field(default=False, validator=checks.yes_or_no)
     around_failures: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    input_queues: bool = attrs.field(default=False, validator=checks.yes_or_no)
+    own_threshold: bool = attrs.field(default=False, validator=checks.yes_or_no)
     take_over: bool = attrs.field(default=False, validator=checks.yes_or_no)
     backups: int = attrs.field(default=1, validator=checks.whole_number(1, MAX_BACKUPS))
 
@@ -103,13 +132,15 @@ class ScotSection:
             covering=self.covering,
             cluster_detours=self.cluster_detours,
             around_failures=self.around_failures,
+            input_queues=self.input_queues,
+            own_threshold=self.own_threshold,
             take_over=self.take_over,
             backups=self.backups,
         )
 
     @property
     def overlay(self) -> str:
-        """What has to be the same at all brokers, in words."""
+        """What has to be the same at all brokers, in words; `is_part` reads them."""
         edges = sorted("-".join(sorted(edge.split("-"))) for edge in self.edges)
         tree = " ".join(edges) or self.region
         routing = "bid routing" if self.routing == "bid" else "static or dynamic routing"

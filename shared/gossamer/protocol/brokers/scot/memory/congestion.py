@@ -89,6 +89,9 @@ class LinkStatusTable:
     def note_input(self, neighbour: str, report: InputQueue) -> None:
         """A neighbour has told of its input queue, which does not count here."""
 
+    def forget_input(self, neighbour: str) -> None:
+        """What a neighbour told of its input queue holds no more."""
+
     def least_loaded(self, neighbours: Iterable[str]) -> str:
         """The link with the least load; of equal ones the first by name."""
         return min(neighbours, key=lambda name: (self.load_of(name), name))
@@ -134,6 +137,11 @@ class BothEndsTable(LinkStatusTable):
         """Take over how long a neighbour's input queue is."""
         if self.inputs:
             self._waiting[neighbour] = LinkStatus(report.length, report.entered, report.left)
+            self._compare()
+
+    def forget_input(self, neighbour: str) -> None:
+        """A link comes up: who was started again has an empty queue, and does not say so."""
+        if self._waiting.pop(neighbour, None) is not None:
             self._compare()
 
     def _compare(self) -> None:

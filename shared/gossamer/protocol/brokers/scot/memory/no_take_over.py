@@ -22,6 +22,7 @@ from gossamer.protocol.content.filters import Filter
 if TYPE_CHECKING:
     from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
     from gossamer.protocol.brokers.scot.memory.state import State
+    from gossamer.protocol.brokers.scot.memory.table import Entry
 
     CarryOut = Callable[[State, ScotOutbox, str, Any], None]
     Route = Callable[[State, ScotOutbox, Hop, BetweenBrokers], None]
@@ -120,6 +121,25 @@ class NoTakeOver:
 
     def ends(self, neighbour: str, id_: Id) -> None:
         """The end of a subscription came by another way than its link, which works."""
+
+    def stands(self, id_: Id) -> bool:
+        """Whether a subscription that was passed on is known wherever it went, and may cover."""
+        del id_
+        return True
+
+    def doubt(self, id_: Id) -> None:
+        """A subscription had no way to some broker."""
+
+    def replacing(self, state: State, out: ScotOutbox, gone: Entry, *, covered: bool) -> bool:
+        """A subscription ended; what it alone covered, if anything, is passed on next.
+
+        Returns whether `replaced` sees to its end once that has been passed on.
+        """
+        del state, out, gone, covered
+        return False
+
+    def replaced(self, state: State, out: ScotOutbox) -> None:
+        """What was announced to `replacing` has been passed on."""
 
     @property
     def passes_on_again(self) -> bool:

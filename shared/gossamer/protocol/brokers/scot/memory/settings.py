@@ -41,8 +41,7 @@ class ScotSettings:
             the paper.
         take_over: whether a broker of its region keeps what a broker has promised its clients, and
             takes them over when that is dead (`take_over`); off in the paper. It goes together with
-            `around_failures`, and not with `covering`: a subscription is only as safe as the one
-            that covers it, which may still be under way.
+            `around_failures`.
         backups: how many brokers of its region keep that: so many brokers may die at once, with
             their links, and nothing acknowledged is lost. Each takes another copy of whatever is
             promised to clients.
@@ -76,5 +75,3 @@ class ScotSettings:
         if type(self.backups) is not int or not 0 < self.backups <= MAX_BACKUPS:
             expected = f"a whole number from 1 to {MAX_BACKUPS}"
             raise ConfigError("backups", self.backups, expected)
-        if self.take_over and self.covering:
-            raise ConfigError("covering", self.covering, "false together with take_over")

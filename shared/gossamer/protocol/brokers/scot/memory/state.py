@@ -37,6 +37,7 @@ class State(BrokerState):
         take_over: has a say at the points that `NoTakeOver` names.
         waited: whether the host said that it waits for no more neighbours.
         returned: whether it may have forgotten an earlier life.
+        joined: whether it came to an overlay in which others had subscribed before.
         unknown: neighbours whose link works for the first time that the broker remembers; they may
             remember an earlier one.
         not_taking_over: neighbours that said of themselves that they take over nobody's clients.
@@ -60,6 +61,7 @@ class State(BrokerState):
     take_over: NoTakeOver = NO_TAKE_OVER
     waited: bool = False
     returned: bool = False
+    joined: bool = False
     unknown: set[str] = field(factory=set)
     not_taking_over: set[str] = field(factory=set)
 
@@ -76,7 +78,12 @@ class State(BrokerState):
     @property
     def knows_all(self) -> bool:
         """Whether nothing of what happened before the broker was started is still to be told."""
-        return self.complete or not (self.behind or self.returned)
+        return self.complete or not (self.behind or self.has_missed)
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether there may be subscriptions of which neighbours that it has yet to meet know."""
+        return self.returned or self.joined
 
     @property
     def goes_by_loads(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,10 +15,12 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Notification,
     Promised,
     ProxyNotification,
+    Relay,
     Subscription,
     Tracked,
     UnacknowledgedDelivery,
 )
+from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.content.filters import Publication as Values
 
 REMEMBERED: Final = 8192
@@ -39,14 +41,26 @@ class Task:
 
     Attributes:
         source: who is told that it came to an end: a neighbour and its number of the message, or
-            the ticket of a client's, or nobody.
+            the ticket of a client's, or nobody; or a subscription that ends then.
         open: messages that are not acknowledged, and one while more may follow.
         safe: whether nothing was lost so far.
     """
 
-    source: tuple[str, int] | int
+    source: tuple[str, int] | int | Ending
     open: int = 1
     safe: bool = True
+
+
+@define(eq=False)
+class Ending:
+    """A subscription that is gone, of which others hear once they know what it covered.
+
+    Attributes:
+        task: that its end follows from, if anybody waits for that.
+    """
+
+    entry: Entry
+    task: Task | None
 
 
 @define(eq=False)
@@ -125,6 +139,8 @@ class TakeOverMemory:
         held: what is to be done again, in order.
         ended: subscriptions by neighbour whose end came around a link that seemed to work: they may
             still come over that.
+        passing: messages under way, by the subscription that they make known.
+        doubtful: subscriptions that may not be known everywhere though none is; they cover none.
     """
 
     next_number: int = 0
@@ -134,6 +150,8 @@ class TakeOverMemory:
     seen: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
     held: list[Held] = field(factory=list)
     ended: OrderedDict[tuple[str, Id], None] = field(factory=OrderedDict)
+    passing: Counter[Id] = field(factory=Counter)
+    doubtful: set[Id] = field(factory=set)
 
     @property
     def guests(self) -> set[str]:
@@ -142,8 +160,34 @@ class TakeOverMemory:
 
     def restarted(self) -> None:
         """The broker was started again: whatever was under way goes other ways."""
+        self.doubtful = self.unproven
+        self.passing.clear()
         self.copies.clear()
         self.held.clear()
+
+    @property
+    def unproven(self) -> set[Id]:
+        """Subscriptions that were passed on and may not be known everywhere."""
+        return self.doubtful | self.passing.keys()
+
+    def keep(self, copy: Copy) -> int:
+        """Keep what is sent until it is acknowledged; returns its number."""
+        number = self.new_number()
+        self.copies[number] = copy
+        told = subscription_in(copy.message)
+        if told is not None:
+            self.passing[told] += 1
+        return number
+
+    def drop(self, number: int) -> Copy:
+        """Keep that no longer."""
+        copy = self.copies.pop(number)
+        told = subscription_in(copy.message)
+        if told is not None:
+            self.passing[told] -= 1
+            if not self.passing[told]:
+                del self.passing[told]
+        return copy
 
     def new_number(self) -> int:
         """A number that was never used."""
@@ -162,6 +206,12 @@ class TakeOverMemory:
         """Whatever was under way on a link has come, or will not."""
         for name, id_ in [one for one in self.ended if one[0] == neighbour]:
             del self.ended[name, id_]
+
+
+def subscription_in(message: Tracked) -> Id | None:
+    """The subscription that a message makes known, on its way or around a link; None if none."""
+    carried = message.message if isinstance(message, Relay) else message
+    return carried.id if isinstance(carried, Subscription) else None
 
 
 def _remember(known: OrderedDict[tuple[str, Id], None], one: tuple[str, Id]) -> bool:

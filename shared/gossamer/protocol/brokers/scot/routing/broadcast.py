@@ -38,7 +38,7 @@ def on_subscription(state: State, out: ScotOutbox, hop: Hop, message: Subscripti
     known = state.table.get(message.id)
     _take(state, out, hop, message)
     if state.take_over.passes_on_again and known is not None and known.hop == hop:
-        pass_on(state, out, known)
+        pass_on_again(state, out, known)
 
 
 def _take(state: State, out: ScotOutbox, hop: Hop, message: Subscription) -> None:
@@ -71,15 +71,25 @@ def on_unsubscription(state: State, out: ScotOutbox, hop: Hop, message: Unsubscr
 
 
 def unsubscribe(state: State, out: ScotOutbox, entry: Entry) -> None:
-    """Forget a subscription, and take that along the tree that it made."""
+    """Forget a subscription, and take that along the tree that it made.
+
+    Where clients are taken over, another broker may have passed on what this one kept back, when it
+    took this one for dead: then its end goes on from here all the same.
+    """
     state.table.remove(entry.id)
     if entry.id in state.covered:
         state.covered.discard(entry.id)
+        if state.settings.take_over:
+            pass_on_end(state, out, entry)
         return
-    for uncovered in covering.uncovered_without(state, entry):
-        pass_on(state, out, uncovered)
-    for name in _next_brokers(state, entry):
-        out.send(name, Unsubscription(entry.id))
+    uncovered = covering.uncovered_without(state, entry)
+    later = state.take_over.replacing(state, out, entry, covered=bool(uncovered))
+    for one in uncovered:
+        pass_on(state, out, one)
+    if later:
+        state.take_over.replaced(state, out)
+    else:
+        pass_on_end(state, out, entry)
 
 
 def _check_host(state: State, hop: Hop, message: Subscription) -> None:
@@ -122,6 +132,8 @@ def on_synchronise(state: State, out: ScotOutbox, hop: Hop, message: Synchronise
     state.behind.discard(hop.name)
     if hop.name in state.unknown:
         state.returned = not message.anew
+        first = hop.name not in state.heard
+        state.joined = state.joined or (first and bool(message.subscriptions))
     if state.take_over.memory is not None:
         _note_heard(state, out, hop.name)
 
@@ -159,6 +171,21 @@ def pass_on(state: State, out: ScotOutbox, entry: Entry) -> None:
     """Send a subscription where it goes on from here."""
     for name in _next_brokers(state, entry):
         out.send(name, Subscription(entry.id, entry.filter, entry.host))
+
+
+def pass_on_again(state: State, out: ScotOutbox, entry: Entry) -> None:
+    """Send a subscription that is in the table once more, unless another keeps it back."""
+    if entry.id in state.covered:
+        if covering.keeps_back(state, entry):
+            return
+        state.covered.discard(entry.id)
+    pass_on(state, out, entry)
+
+
+def pass_on_end(state: State, out: ScotOutbox, gone: Entry) -> None:
+    """Send the end of a subscription where that has gone."""
+    for name in _next_brokers(state, gone):
+        out.send(name, Unsubscription(gone.id))
 
 
 def _next_brokers(state: State, entry: Entry) -> Iterator[str]:

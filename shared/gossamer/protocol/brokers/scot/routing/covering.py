@@ -12,6 +12,13 @@ the notification matches T, or in turn what keeps T back, and moves on the tree 
 as all of these lie in one direction. There S is known. Secondary neighbours know the same
 subscriptions, and the vector of T names the cluster that S is in. When T is taken back, what it
 kept back is passed on first; links are first in, first out, so there is no gap.
+
+Where clients are taken over (`take_over`) links fail, and what goes around them may come in another
+order. So T keeps nothing back until all that was to follow from it is acknowledged: from then on
+whoever is to know S knows T, or hears of it before it acknowledges anything. And the end of T is
+sent once what T alone kept back is acknowledged in turn (`take_over.promises`). So S is promised no
+less than T was: a notification for S goes where one for T goes, around failures as well, and the
+backups of a broker know what its clients asked for by themselves.
 """
 
 from __future__ import annotations
@@ -24,12 +31,15 @@ def keeps_back(state: State, entry: Entry) -> bool:
     """Whether a subscription that is in the table need not be passed on."""
     if not state.settings.covering or state.cluster not in entry.host:
         return False
-    return any(other.id not in state.covered for other in state.table.covering(entry))
+    return any(
+        other.id not in state.covered and state.take_over.stands(other.id)
+        for other in state.table.covering(entry)
+    )
 
 
 def uncovered_without(state: State, gone: Entry) -> list[Entry]:
     """Subscriptions that are to be passed on, as one that was has just left the table."""
-    if not state.settings.covering or state.cluster not in gone.host:
+    if not state.covered or state.cluster not in gone.host:
         return []
     found = []
     for entry in sorted(state.table.covered_by(gone), key=lambda other: other.id):

@@ -31,6 +31,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 from gossamer.protocol.brokers.scot.memory.no_take_over import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.take_over.promises import next_in_region
 from gossamer.protocol.brokers.scot.take_over.resynchronising import replay
 from gossamer.protocol.brokers.scot.take_over.take_over import TakeOver
@@ -76,6 +77,11 @@ class Bystander(TakeOver):
         if neighbour in state.down and isinstance(message, Notification | Detour | Bypass):
             state.counters.lost += 1
         super().send(state, out, neighbour, message)
+
+    def replacing(self, state: State, out: ScotOutbox, gone: Entry, *, covered: bool) -> bool:
+        """An end waits where somebody waits for it; else the order of messages is enough."""
+        waits = out.task is not None and covered
+        return super().replacing(state, out, gone, covered=waits)
 
     def give(
         self,

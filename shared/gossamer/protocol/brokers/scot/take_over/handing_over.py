@@ -36,6 +36,7 @@ from gossamer.protocol.brokers.scot.memory.take_over_memory import (
     Copy,
     ReplicatedPromises,
     TakeOverMemory,
+    subscription_in,
 )
 from gossamer.protocol.brokers.scot.overlay.errors import WrongClusterError
 from gossamer.protocol.brokers.scot.routing.around import again
@@ -109,7 +110,10 @@ def _on_acknowledge(
     if copy is None or copy.neighbour != hop.name:
         state.counters.stale += 1
         return
-    del own.memory.copies[message.number]
+    own.memory.drop(message.number)
+    told = subscription_in(copy.message)
+    if told is not None and not message.safe and state.table.get(told) is not None:
+        own.memory.doubtful.add(told)
     copy.task.safe = copy.task.safe and message.safe
     own.finish(state, out, copy.task)
 
@@ -118,7 +122,7 @@ def send_again(own: Promises, state: State, out: ScotOutbox, name: str) -> None:
     """Send again, by other ways, what a neighbour has not acknowledged; its link is down."""
     for number, copy in list(own.memory.copies.items()):
         if copy.neighbour == name:
-            del own.memory.copies[number]
+            own.memory.drop(number)
             own.begin(state, out, copy.task)
             _send_again(own, state, out, copy)
             own.end(state, out)

@@ -28,14 +28,17 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 from gossamer.protocol.brokers.scot.memory.no_take_over import NoTakeOver
 from gossamer.protocol.brokers.scot.memory.outbox import ScotOutbox
 from gossamer.protocol.brokers.scot.memory.state import State
+from gossamer.protocol.brokers.scot.memory.table import Entry
 from gossamer.protocol.brokers.scot.memory.take_over_memory import (
     NOBODY,
     Copy,
+    Ending,
     TakeOverMemory,
     Task,
 )
 from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
 from gossamer.protocol.brokers.scot.overlay.labels import NO_CLUSTERS
+from gossamer.protocol.brokers.scot.routing import broadcast
 from gossamer.protocol.brokers.scot.take_over.relaying import relay
 from gossamer.protocol.content.filters import Filter
 
@@ -85,9 +88,49 @@ class Promises(NoTakeOver):
         if isinstance(task.source, int):
             out.add(Settled(task.source, task.safe))
             return
+        if isinstance(task.source, Ending):
+            self._pass_on_end(state, out, task.source)
+            return
         name, number = task.source
         if name not in state.down and name in state.labels:
             super().send(state, out, name, Acknowledge(number, task.safe))
+
+    # Subscriptions that cover others
+
+    def stands(self, id_: Id) -> bool:
+        """Whether all that followed from a subscription is acknowledged."""
+        return id_ not in self.memory.passing and id_ not in self.memory.doubtful
+
+    def doubt(self, id_: Id) -> None:
+        """It covers none, as it may not be known everywhere."""
+        self.memory.doubtful.add(id_)
+
+    def replacing(self, state: State, out: ScotOutbox, gone: Entry, *, covered: bool) -> bool:
+        """The end of a subscription waits until what it covered is known everywhere."""
+        del state
+        self.memory.doubtful.discard(gone.id)
+        if not covered:
+            return False
+        if out.task is not None:
+            out.task.open += 1
+        out.task = Task(Ending(gone, out.task))
+        return True
+
+    def replaced(self, state: State, out: ScotOutbox) -> None:
+        """If all is acknowledged already, the end need not wait."""
+        task = out.task
+        assert task is not None
+        assert isinstance(task.source, Ending)
+        out.task = task.source.task
+        self.finish(state, out, task)
+
+    def _pass_on_end(self, state: State, out: ScotOutbox, ending: Ending) -> None:
+        during, before, out.task = out.task, state.counters.lost, ending.task
+        broadcast.pass_on_end(state, out, ending.entry)
+        out.task = during
+        if ending.task is not None:
+            ending.task.safe = ending.task.safe and state.counters.lost == before
+            self.finish(state, out, ending.task)
 
     # What is sent
 
@@ -111,8 +154,7 @@ class Promises(NoTakeOver):
         if out.task is None or not isinstance(message, Tracked):
             super().send(state, out, neighbour, message)
             return
-        number = self.memory.new_number()
-        self.memory.copies[number] = Copy(neighbour, message, out.task)
+        number = self.memory.keep(Copy(neighbour, message, out.task))
         out.task.open += 1
         out.put(neighbour, Numbered(number, message), type(message).__name__)
 

@@ -49,6 +49,8 @@ def relay(state: State, out: ScotOutbox, name: str, message: Relayed) -> None:
             out.send(first, Relay(message, here, path[1:]))
             return
     state.counters.lost += 1
+    if isinstance(message, Subscription) and state.table.get(message.id) is not None:
+        state.take_over.doubt(message.id)
 
 
 def on_relay(state: State, out: ScotOutbox, hop: Hop, message: Relay) -> None:

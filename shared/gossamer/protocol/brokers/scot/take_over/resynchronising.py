@@ -10,7 +10,8 @@ If some neighbour does not come, the host gives up waiting (`WaitedEnough`). A b
 tables goes around that one from then on; one without memory says that what it does is not safe.
 
 A broker that begins without memory learns from its neighbours whether it was there before: who
-remembers the link to it does not tell *anew*.
+remembers the link to it does not tell *anew*. If it was not, but others have subscribed before it
+came, it has missed as much: so it is when an overlay grows.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def hold(
         return False
     found = [Held(out.task, *one) for one in _replayable(state, hop, message, before)]
     if state.waited:
-        out.task.safe = out.task.safe and not (found and state.returned)
+        out.task.safe = out.task.safe and not (found and state.has_missed)
         return False
     for one in found:
         one.task.open += 1
@@ -72,7 +73,7 @@ def replay(own: Promises, state: State, out: ScotOutbox) -> None:
         return
     held, own.memory.held = own.memory.held, []
     for one in held:
-        one.task.safe = one.task.safe and (state.knows_all or not state.returned)
+        one.task.safe = one.task.safe and (state.knows_all or not state.has_missed)
         own.begin(state, out, one.task)
         if one.hop.is_client or one.hop.name in state.labels:
             _again(own, state, out, one.hop, one.message)
@@ -113,6 +114,6 @@ def _subscribe_again(own: Promises, state: State, out: ScotOutbox, id_: Id) -> N
     entry = state.table.get(id_)
     if entry is None:
         return
-    broadcast.pass_on(state, out, entry)
+    broadcast.pass_on_again(state, out, entry)
     if entry.hop.is_client:
         own.promise(state, out, entry.hop.name, entry.label, id_, entry.filter)

@@ -186,6 +186,29 @@ def test_a_broker_that_nobody_remembers_waits_for_nobody_else() -> None:
     assert [one.safe for one in effects if isinstance(one, Settled)] == [True]
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_broker_that_joins_others_who_have_subscribed_waits_until_all_have_told(
+    comes: bool,
+) -> None:
+    broker = started_again(memory=False)
+    broker.handle(0, client("exchange"), Attach())
+    broker.handle(0, client("exchange"), Publish({"x": 1}))
+    up(broker, "B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)")
+    told = m.Synchronise((m.Subscription(Id("B(a,0)", 1), WANTED, vector(0)),), anew=True)
+    effects = broker.handle(0, neighbour("B(a,0)"), told)
+    assert not [one for one in effects if isinstance(one, Settled)]
+    for name in ("B(c,0)", "B(b,1)"):
+        effects = broker.handle(0, neighbour(name), m.Synchronise((), anew=True))
+        assert not [one for one in effects if isinstance(one, Settled)]
+    if comes:
+        effects = broker.handle(0, neighbour("B(b,2)"), m.Synchronise((), anew=True))
+    else:
+        effects = broker.handle(0, None, m.WaitedEnough())
+    assert ("B(a,0)", "Notification") in numbered(effects)
+    settled = [one.safe for one in acknowledge(broker, effects) if isinstance(one, Settled)]
+    assert settled == [comes]
+
+
 @pytest.mark.parametrize("memory", [True, False])
 def test_who_does_not_come_is_not_waited_for_for_ever(memory: bool) -> None:
     broker = started_again(memory=memory)
