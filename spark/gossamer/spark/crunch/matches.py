@@ -48,7 +48,10 @@ def matched_by_all(subscriptions: Any, events: Any) -> Iterator[Any]:
         events: of the values ``value_0``.
     """
     points = _points(subscriptions, events)
-    parts = points.mapInArrow(Cutter(_cuts(points)), _COLUMNS)
+    cuts = _cuts(points)
+    portions = points.mapInArrow(Cutter(cuts), _COLUMNS)
+    # As many tasks as parts: what is kept else stays in 200, each a wait for a Python process.
+    parts = portions.repartition(len(cuts) + 1, "part")
     matched = parts.groupBy("part").applyInArrow(matched_in_part, _MATCHED).persist()
     try:
         began = Began(_began(matched))
