@@ -4,10 +4,14 @@ Run it by hand:
 
     python tests/bench/bench_spark.py rows [--sizes 1000000,10000000] [--kind vinifera]
     python tests/bench/bench_spark.py crunch [--deliveries 1000000] [--nodes 100000]
+    python tests/bench/bench_spark.py commands [--sizes 10000000] [--kind vinifera] [--memory 1g]
 
 `rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
-to nowhere, Spark writing them, and the whole command, which checks them as well. Memory is the
-largest sum of what all processes hold alone (PSS).
+to nowhere, Spark writing them, and the whole command, which checks them as well. `commands` is
+what users wait and pay for: a plain writer of the same rows, then `gossamer spark workload` and
+`crunch`, each a process of its own with all that it starts. Processor time is that of all
+processes, so that it tells something on a busy machine as well; memory is the largest sum of what
+they hold alone (PSS).
 With ``--out FILE`` the rows of `bench.json` are written there.
 """
 
@@ -15,14 +19,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import attrs
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -45,6 +53,16 @@ PEAK_EVERY_S = 0.25
 # Deliveries that are made up at a time.
 BATCH = 1_000_000
 EVENTS_A_DELIVERY = 1 / 1_000
+PLAIN = (
+    "import sys; from pathlib import Path; "
+    "from gossamer.sim.row_tables.kinds import Wish, make_workload; "
+    "from gossamer.sim.row_tables.table import write_plainly; "
+    "kind, size, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]); folder.mkdir(); "
+    "wish = Wish(subscriptions=size, events=size); "
+    "[write_plainly(table, folder / f'{table.name}.parquet')"
+    " for table in make_workload(kind, wish).tables()]"
+)
+COMMAND = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 class Memory:
@@ -91,13 +109,63 @@ def watched() -> Iterator[Memory]:
         thread.join()
 
 
-def timed(work: Callable[[], object]) -> tuple[float, int]:
-    """Seconds of wall-clock time, and bytes of memory at most."""
+@attrs.frozen(kw_only=True)
+class Spent:
+    """What some work took.
+
+    Attributes:
+        wall_s: time that passed.
+        cpu_s: processor time of this process and all that it started.
+        peak_bytes: memory at most.
+    """
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def cpu_s() -> float:
+    """Processor time of all processes so far, with those that have ended and were waited for."""
+    found = 0.0
+    for process in processes():
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            found += times.user + times.system + times.children_user + times.children_system
+    return found
+
+
+def timed(work: Callable[[], object]) -> Spent:
+    """What some work takes."""
     with watched() as memory:
-        begun = perf_counter()
+        begun, before = perf_counter(), cpu_s()
         work()
-        spent = perf_counter() - begun
-    return spent, memory.peak_bytes
+        spent, cpu = perf_counter() - begun, cpu_s() - before
+    return Spent(wall_s=spent, cpu_s=cpu, peak_bytes=memory.peak_bytes)
+
+
+def measure_commands(kind: str, size: int, memory: str) -> list[dict[str, Any]]:
+    """A plain writer beside the commands that make and crunch the same rows, each once."""
+    with tempfile.TemporaryDirectory() as scratch:
+        made, out = f"{scratch}/w", f"{scratch}/c"
+        sizes = ("--subscriptions", f"{size}", "--events", f"{size}")
+        commands = {
+            "NumPy and PyArrow, one process": (PLAIN, kind, f"{size}", f"{scratch}/plain"),
+            "gossamer spark workload": (COMMAND, "spark", "workload", kind, "--out", made, *sizes),
+            "gossamer spark crunch": (COMMAND, "spark", "crunch", made, "--out", out),
+        }
+        found = []
+        for name, command in commands.items():
+            given = () if command[0] == PLAIN else ("--memory", memory)
+            spent = timed(partial(run_python, *command, *given))
+            found.append(row(f"{kind}: {name}", 2 * size, spent, "row"))
+    return found
+
+
+def run_python(*arguments: str) -> None:
+    """Run a program of Python to its end, and show nothing of it unless it fails."""
+    done = subprocess.run([sys.executable, "-c", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments[1:])} ended with {done.returncode}: {done.stderr}")
 
 
 def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
@@ -132,8 +200,7 @@ def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
             ),
         }
         for name, work in stages.items():
-            spent, peak = timed(work)
-            found.append(row(f"{kind}: {name}", 2 * size, spent, peak, "row"))
+            found.append(row(f"{kind}: {name}", 2 * size, timed(work), "row"))
     return found
 
 
@@ -143,12 +210,12 @@ def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[dict[str, 
         folder = Path(scratch) / "run"
         make_up_run(folder, deliveries, nodes)
         runs = find_runs([folder])
-        spent, peak = timed(
+        spent = timed(
             lambda: crunch_results(
                 session, runs, Path(scratch) / "out", plots=True, exact_up_to=10_000_000
             )
         )
-    return [row(f"crunch, {nodes:,} nodes", deliveries, spent, peak, "delivery")]
+    return [row(f"crunch, {nodes:,} nodes", deliveries, spent, "delivery")]
 
 
 def make_up_run(folder: Path, deliveries: int, nodes: int) -> None:
@@ -193,49 +260,54 @@ def make_up_run(folder: Path, deliveries: int, nodes: int) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def row(name: str, size: int, spent: float, peak: int, unit: str) -> dict[str, Any]:
+def row(name: str, size: int, spent: Spent, unit: str) -> dict[str, Any]:
     """A row of `bench.json`."""
     return {
         "name": name,
         "size": size,
-        "median_s": spent / size,
+        "median_s": spent.wall_s / size,
+        "cpu_s": spent.cpu_s / size,
         "runs": 1,
-        "bytes": peak,
+        "bytes": spent.peak_bytes,
         "unit": unit,
     }
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """The rows for people."""
-    table = Table("", "size", "seconds", "a second", "memory, MiB", title=machine())
+    columns = ("", "size", "seconds", "CPU seconds", "a second", "memory, MiB")
+    table = Table(*columns, title=machine())
     for one in rows:
         spent = one["median_s"] * one["size"]
         speed = f"{1 / one['median_s']:,.0f}"
         memory = f"{one['bytes'] / 2**20:,.0f}"
-        table.add_row(one["name"], f"{one['size']:,}", f"{spent:,.1f}", speed, memory)
+        cpu = f"{one['cpu_s'] * one['size']:,.1f}"
+        table.add_row(one["name"], f"{one['size']:,}", f"{spent:,.1f}", cpu, speed, memory)
     Console().print(table)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("rows", "crunch"))
+    parser.add_argument("what", choices=("rows", "crunch", "commands"))
     parser.add_argument("--sizes", default="1000000")
     parser.add_argument("--kind", default="vinifera")
     parser.add_argument("--deliveries", type=int, default=1_000_000)
     parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--memory", default="1g", help="of Java, for the commands")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
-    with spark_session() as session:
-        session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
-        if chosen.what == "rows":
-            rows = [
-                one
-                for size in map(int, chosen.sizes.split(","))
-                for one in measure_rows(session, chosen.kind, size)
-            ]
-        else:
-            rows = measure_crunch(session, chosen.deliveries, chosen.nodes)
+    sizes = [int(size) for size in chosen.sizes.split(",")]
+    if chosen.what == "commands":
+        measured = [measure_commands(chosen.kind, size, chosen.memory) for size in sizes]
+    else:
+        with spark_session() as session:
+            session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
+            if chosen.what == "rows":
+                measured = [measure_rows(session, chosen.kind, size) for size in sizes]
+            else:
+                measured = [measure_crunch(session, chosen.deliveries, chosen.nodes)]
+    rows = [one for several in measured for one in several]
     show(rows)
     if chosen.out:
         chosen.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

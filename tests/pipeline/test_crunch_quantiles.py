@@ -37,5 +37,14 @@ def test_percentiles_are_those_of_the_whole_order(session: Any, values: Any) -> 
     assert found.mean == pytest.approx(ordered.mean(), rel=1e-12)
 
 
+def test_values_may_come_with_how_often(session: Any) -> None:
+    values, times = RANDOM.integers(0, 500, 3_000), RANDOM.integers(1, 9, 3_000)
+    frame = session.createDataFrame(pa.table({"value": values, "times": times})).repartition(3)
+    found = distribution(frame)
+    assert found is not None
+    alone = session.createDataFrame(pa.table({"value": np.repeat(values, times)}))
+    assert found == distribution(alone)
+
+
 def test_of_no_rows_there_is_nothing(session: Any) -> None:
     assert distribution(session.createDataFrame(pa.table({"value": np.empty(0)}))) is None

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gossamer.spark.crunch.matches as matches
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.study.statistics import gini, percentile
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.crunch.matches import matched_by_all, matched_in_part
+from gossamer.spark.crunch.matches import Cutter, matched_by_all, matched_in_part
 from gossamer.spark.crunch.workloads import Tallies, quantity, ranking
 from gossamer.spark.errors import JobError
 
@@ -116,13 +118,28 @@ def test_figures_of_ranges_are_those_of_single_rows(
 RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(sorted), max_size=30)
 
 
-@given(RANGES, st.lists(st.integers(0, 20), min_size=1, max_size=20))
-def test_ranges_are_counted_at_both_ends(ranges: list[list[int]], values: list[int]) -> None:
-    points = [(one[end], kind) for one in ranges for end, kind in ((0, 0), (1, 2))]
-    points += [(value, 1) for value in values]
-    rows = [{"at": at, "kind": kind, "times": 1} for at, kind in points]
-    found = matched_in_part(pa.Table.from_pylist(rows), begun=5)["value"].to_pylist()
-    assert found == [5 + sum(a <= v <= b for a, b in ranges) for v in sorted(values)]
+@given(RANGES, st.lists(st.integers(0, 20), min_size=1, max_size=20), st.sets(st.integers(-1, 22)))
+def test_ranges_are_counted_at_both_ends(
+    ranges: list[list[int]], values: list[int], cuts_drawn: set[int]
+) -> None:
+    rows = [{"begin": a, "event": None, "end": b} for a, b in ranges]
+    rows += [{"begin": None, "event": value, "end": None} for value in values]
+    schema = pa.schema([(name, pa.int64()) for name in ("begin", "event", "end")])
+    batches = [pa.RecordBatch.from_pylist([row], schema=schema) for row in rows]
+    cuts = np.array(sorted(cuts_drawn), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matches, "_PORTION_POINTS", 7)
+        portions = pa.Table.from_batches(Cutter(cuts)(batches))
+    found: list[int] = []
+    before = 0
+    for part in sorted(set(portions["part"].to_pylist())):
+        told = matched_in_part(portions.filter(pc.field("part") == part)).to_pylist()
+        assert {row["part"] for row in told} == {part}
+        assert told[0]["times"] == 0
+        found += [before + row["value"] for row in told[1:] for _ in range(row["times"])]
+        before += told[0]["value"]
+    assert before == 0  # every range ends
+    assert sorted(found) == sorted(sum(a <= v <= b for a, b in ranges) for v in values)
 
 
 @pytest.mark.slow
@@ -133,12 +150,12 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
     high, values = low + draws.integers(0, 50, 300), draws.integers(0, 250, 400)
     subscriptions = session.createDataFrame(pa.table({"low_0": low, "high_0": high}))
     events = session.createDataFrame(pa.table({"value_0": values}))
-    import gossamer.spark.crunch.matches as matches
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matches, "_PART_POINTS", part_points)
+        patch.setattr(matches, "_SAMPLED", 20)
         with matched_by_all(subscriptions, events) as matched:
-            found = matched.toArrow()["value"].to_pylist()
+            told = matched.collect()
+    found = [row["value"] for row in told for _ in range(row["times"])]
     assert sorted(found) == sorted(int(((low <= v) & (v <= high)).sum()) for v in values)
 
 

@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer.spark.java as java
+import gossamer.spark.masters as masters
 from gossamer.sim.errors import ScenarioError
 from gossamer.spark.configuration import configure_running, options_at_start, python_of
 from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
-from gossamer.spark.masters import check_is_master, check_reachable
+from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
 from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, spark_session
 from support.spark_processes import connect_server, run_spark_command, sentences, standalone_cluster
@@ -131,6 +134,33 @@ def test_a_master_that_does_not_answer_is_named(scheme: str) -> None:
 def test_an_address_that_is_none_is_refused(master: str) -> None:
     with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
         check_reachable(master)
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("pyspark", "grpc")),
+    reason="needs Spark Connect: pip install 'pyspark[connect]'",
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_somebody_who_is_no_server_of_spark_connect_is_known(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, Spark waited without end for whoever accepted connections, deaf to signals."""
+    monkeypatch.setattr(masters, "_GREETING_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError), server.accept()[0] as connection:
+                connection.sendall(answer)
+                while connection.recv(1024):
+                    pass
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        address = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="whoever answers there is no server of Spark Con"):
+            check_is_connect(address)
+        serving.join()
 
 
 @needs_spark

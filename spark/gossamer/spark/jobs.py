@@ -192,7 +192,7 @@ def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def _lines(label: str) -> Iterator[Callable[[int, int], None]]:
-    report = ProgressLines("tasks")
+    report = ProgressLines("tasks", beginning="begun")
     yield lambda done, total: report(label, done, total)
 
 

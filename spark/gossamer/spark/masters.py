@@ -10,6 +10,7 @@ from gossamer.spark.errors import ClusterError
 
 _DIALLING_S: Final = 5.0
 _ANSWERING: Final = "8s"
+_GREETING_S: Final = 10.0
 # What a master is asked by; answers take one round trip.
 _QUICK: Final = {
     "spark.rpc.askTimeout": _ANSWERING,
@@ -21,6 +22,7 @@ _QUICK: Final = {
 _STANDALONE: Final = "spark"
 _CONNECT: Final = "sc"
 _CONNECT_PORT: Final = 15002
+NO_SERVER: Final = "whoever answers there is no server of Spark Connect"
 NO_MASTER: Final = "whoever answers there is no master, or one of another version of Spark"
 
 
@@ -41,6 +43,28 @@ def check_reachable(master: str) -> None:
             return
     if addresses:
         raise ClusterError(master, f"where nobody answers ({'; '.join(reasons)})")
+
+
+def check_is_connect(remote: str) -> None:
+    """Ask whether a server of Spark Connect, or of gRPC at least, answers at an address.
+
+    Spark itself waits without end, deaf to signals, for one that accepts connections and is silent.
+
+    Raises:
+        ClusterError: nobody who answers is one.
+    """
+    try:
+        import grpc
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+    except ImportError:  # said when the session is made
+        return
+    channel = DefaultChannelBuilder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_GREETING_S)
+    except grpc.FutureTimeoutError:
+        raise ClusterError(remote, f"where no session can be had ({NO_SERVER})") from None
+    finally:
+        channel.close()
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:

@@ -39,7 +39,7 @@ from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, Spar
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
 from gossamer.spark.jobs import java_may_be_gone, job_errors
-from gossamer.spark.masters import NO_MASTER, check_is_master, check_reachable
+from gossamer.spark.masters import NO_MASTER, check_is_connect, check_is_master, check_reachable
 from gossamer.spark.workers import workers_watched
 
 PATIENCE_S: Final = 120.0
@@ -208,6 +208,7 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
     options: dict[str, str] = {}
     if remote is not None:
         check_reachable(remote)
+        check_is_connect(remote)
         builder = builder.remote(remote)
     else:
         options = options_at_start(settings, folder)

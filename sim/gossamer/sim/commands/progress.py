@@ -78,6 +78,7 @@ class ProgressLines:
 
     Args:
         unit: what is counted.
+        beginning: what is said while nothing is done.
         clock: the time in seconds.
         write: takes a line; standard error, as it is then, if None.
     """
@@ -86,10 +87,12 @@ class ProgressLines:
         self,
         unit: str,
         *,
+        beginning: str = "a first run compiles",
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], object] | None = None,
     ) -> None:
         self._unit = unit
+        self._beginning = beginning
         self._clock = clock
         self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
         self._begun = clock()
@@ -124,7 +127,7 @@ class ProgressLines:
             for system, (done, total) in self._systems.items()
         )
         begins = not any(done for done, _ in self._systems.values())
-        when = "a first run compiles" if begins else f"after {now - self._begun:,.0f} s"
+        when = self._beginning if begins else f"after {now - self._begun:,.0f} s"
         return f"gossamer: {told}, {when}"
 
 

@@ -1,16 +1,18 @@
 """How many subscriptions each event of a workload matches, found by executors.
 
-With one attribute, an event matches the ranges that have begun at its value and have not ended
-before it. Ends of ranges and values of events in one order, a running sum of begun less ended
-ranges tells that of every event. Executors count equal points first, sort parts of the order each
-for itself, and the driver sees a number a part. With more attributes a sample of events is held
-against all subscriptions.
+With one attribute, an event matches the ranges that have begun at its value, less those that have
+ended before it. Tasks sort the ends of ranges and the values of events a portion at a time, count
+equal ones, and cut them into parts of the domain. Whoever gets a part puts its portions together
+and counts within it; the driver adds what earlier parts have left. A portion of a part is one row
+of Spark's, so that Spark itself neither sorts nor groups points. With more attributes a sample of
+events is held against all subscriptions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Final
 
 import attrs
@@ -18,98 +20,182 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Different points of a part, about: what one task sorts.
-_PART_POINTS: Final = 1_000_000
+# Points of a part, about: what one task puts together.
+_PART_POINTS: Final = 2_000_000
 _MOST_PARTS: Final = 256
-# Error of the ranks that parts are cut at, of a part.
-_CUT_ERROR: Final = 0.1
-# In the order of points at the same value: ranges hold both their ends.
+# Points that are sorted at a time.
+_PORTION_POINTS: Final = 1 << 20
+# One point in so many of each batch is looked at to find where parts are cut.
+_SAMPLED: Final = 1_000
 _BEGIN, _EVENT, _END = 0, 1, 2
+_COLUMNS: Final = "part int, kind int, at binary, times binary"
+_PORTION: Final = pa.schema(
+    [("part", pa.int32()), ("kind", pa.int32()), ("at", pa.binary()), ("times", pa.binary())]
+)
+_MATCHED: Final = "part int, value long, times long"
 
 Ints = npt.NDArray[np.int64]
 
 
 @contextmanager
 def matched_by_all(subscriptions: Any, events: Any) -> Iterator[Any]:
-    """A frame of Spark with the matches of every event in its column ``value``.
+    """A frame of Spark: ``value``, a number of matches, and ``times``, how many events have it.
 
-    Its rows are in no order. Executors keep them until the end.
+    A number may come in several rows, which are in no order. Executors keep them until the end.
 
     Args:
         subscriptions: ranges ``low_0`` to ``high_0``, both ends included.
         events: of the values ``value_0``.
     """
-    points = _points(subscriptions, events).persist()
+    points = _points(subscriptions, events)
+    cuts = _cuts(points)
+    portions = points.mapInArrow(Cutter(cuts), _COLUMNS)
+    # As many tasks as parts: what is kept else stays in 200, each a wait for a Python process.
+    parts = portions.repartition(len(cuts) + 1, "part")
+    matched = parts.groupBy("part").applyInArrow(matched_in_part, _MATCHED).persist()
     try:
-        cuts = _cuts(points)
-        parts = points.selectExpr(f"{_part_of(cuts)} as part", "at", "kind", "times")
-        begun = _begun(parts) if cuts else {0: 0}
-
-        def matched_in(part: pa.Table) -> pa.Table:
-            return matched_in_part(part, begun[part["part"][0].as_py()])
-
-        matched = parts.groupBy("part").applyInArrow(matched_in, "value long").persist()
-        try:
-            yield matched
-        finally:
-            matched.unpersist()
+        began = Began(_began(matched))
+        yield matched.where("times > 0").mapInArrow(began, "value long, times long")
     finally:
-        points.unpersist()
+        matched.unpersist()
 
 
 def _points(subscriptions: Any, events: Any) -> Any:
-    """Every different point with its kind, and how often it comes."""
-    found = [
-        frame.selectExpr(f"{column} as at", f"{kind} as kind")
-        for frame, column, kind in (
-            (subscriptions, "low_0", _BEGIN),
-            (events, "value_0", _EVENT),
-            (subscriptions, "high_0", _END),
-        )
-    ]
-    together = found[0].unionAll(found[1]).unionAll(found[2])
-    return together.groupBy("at", "kind").count().withColumnRenamed("count", "times")
+    """Ends of ranges and values of events in columns of their own, null where a row has none."""
+    ends = subscriptions.selectExpr(
+        "low_0 as begin", "cast(null as long) as event", "high_0 as end"
+    )
+    none = "cast(null as long)"
+    return ends.unionAll(
+        events.selectExpr(f"{none} as begin", "value_0 as event", f"{none} as end")
+    )
 
 
-def _cuts(points: Any) -> list[int]:
-    """The values after which parts end, so that these are about equally large."""
-    parts = min(-(-points.count() // _PART_POINTS), _MOST_PARTS)
+def _cuts(points: Any) -> Ints:
+    """The values with which parts begin but the first, so that these are about equally large."""
+    told = points.mapInArrow(sampled, "at long, points long").toArrow()
+    parts = min(-(-sum(told["points"].to_pylist()) // _PART_POINTS), _MOST_PARTS)
+    at = np.sort(told["at"].to_numpy())
     if parts < 2:
-        return []
-    shares = [part / parts for part in range(1, parts)]
-    found = points.approxQuantile("at", shares, _CUT_ERROR / parts)
-    return sorted({int(value) for value in found})
+        return at[:0]
+    return np.unique(at[len(at) * np.arange(1, parts) // parts])
 
 
-def _part_of(cuts: Sequence[int]) -> str:
-    """The number of a point's part, in Spark's SQL."""
-    return " + ".join(["0", *(f"cast(at > {cut} as int)" for cut in cuts)])
+def sampled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Some points of a task, and beside each how many it stands for."""
+    for batch in batches:
+        for column in batch.columns:
+            at = column.drop_null()
+            if len(at):
+                chosen = at.take(pa.array(range(0, len(at), _SAMPLED)))
+                stands = np.full(len(chosen), _SAMPLED, np.int64)
+                stands[-1] = len(at) - _SAMPLED * (len(chosen) - 1)
+                yield pa.RecordBatch.from_arrays([chosen, pa.array(stands)], ["at", "points"])
 
 
-def _begun(parts: Any) -> dict[int, int]:
-    """By part the ranges that have begun before it, and not ended."""
-    weight = f"case kind when {_BEGIN} then times when {_END} then -times else 0 end"
-    told = parts.selectExpr("part", f"{weight} as more").groupBy("part").sum("more").collect()
-    begun, found = 0, {}
-    for part, more in sorted((row["part"], row["sum(more)"]) for row in told):
-        found[part] = begun
-        begun += more
-    return found
+@attrs.frozen(eq=False)
+class Cutter:
+    """Makes of the points of a task portions of parts, sorted and counted.
+
+    Attributes:
+        cuts: int64[parts - 1], ascending: the values with which parts begin but the first.
+    """
+
+    cuts: Ints
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept: list[pa.RecordBatch] = []
+        for batch in batches:
+            kept.append(batch)
+            if sum(map(len, kept)) >= _PORTION_POINTS:
+                yield self._portions(kept)
+                kept = []
+        if kept:
+            yield self._portions(kept)
+
+    def _portions(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = []
+        for kind in (_BEGIN, _EVENT, _END):
+            columns = [batch.column(kind).drop_null().to_numpy() for batch in batches]
+            at, times = np.unique(np.concatenate(columns), return_counts=True)
+            places = [0, *np.searchsorted(at, self.cuts).tolist(), len(at)]
+            for part, (first, end) in enumerate(pairwise(places)):
+                if first < end:
+                    one = {"at": at[first:end].tobytes(), "times": times[first:end].tobytes()}
+                    rows.append({"part": part, "kind": kind, **one})
+        return pa.RecordBatch.from_pylist(rows, schema=_PORTION)
 
 
-def matched_in_part(points: pa.Table, begun: int) -> pa.Table:
-    """The matches of each event among the points of one part.
+def matched_in_part(portions: pa.Table) -> pa.Table:
+    """The numbers of matches of the events of one part, as if nothing had begun before it.
 
     Args:
-        points: of the columns ``at``, ``kind`` and ``times``.
-        begun: ranges that have begun before the part, and not ended.
+        portions: of one part.
+
+    Returns:
+        Columns ``part``, ``value`` and ``times``. The first row is no event's, with 0 as times: its
+        value is how many more ranges begin than end in the part.
     """
-    at, kind, times = (points[name].to_numpy() for name in ("at", "kind", "times"))
-    order = np.lexsort((kind, at))
-    kind, times = kind[order], times[order]
-    inside = begun + np.cumsum(np.where(kind == _BEGIN, times, np.where(kind == _END, -times, 0)))
-    events = kind == _EVENT
-    return pa.table({"value": np.repeat(inside[events], times[events]).astype(np.int64)})
+    part = portions["part"][0].as_py()
+    begins, events, ends = (_joined(portions, kind) for kind in (_BEGIN, _EVENT, _END))
+    begun = _up_to(begins, np.searchsorted(begins[0], events[0], side="right"))
+    ended = _up_to(ends, np.searchsorted(ends[0], events[0], side="left"))
+    values, places = np.unique(begun - ended, return_inverse=True)
+    times = np.zeros(len(values), np.int64)
+    np.add.at(times, places, events[1])
+    more = begins[1].sum() - ends[1].sum()
+    return pa.table(
+        {
+            "part": pa.array([part] * (1 + len(values)), pa.int32()),
+            "value": np.concatenate(([more], values)),
+            "times": np.concatenate(([0], times)),
+        }
+    )
+
+
+def _joined(portions: pa.Table, kind: int) -> tuple[Ints, Ints]:
+    """The points of a kind in their order, and how often each comes; equal ones may be apart."""
+    chosen = [
+        tuple(np.frombuffer(row[name], np.int64) for name in ("at", "times"))
+        for row in portions.to_pylist()
+        if row["kind"] == kind
+    ]
+    if not chosen:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at, times = map(np.concatenate, zip(*chosen, strict=True))
+    order = np.argsort(at, kind="stable")
+    return at[order], times[order]
+
+
+def _up_to(points: tuple[Ints, Ints], places: Ints) -> Ints:
+    """How many points come before each of some places."""
+    return np.concatenate(([0], np.cumsum(points[1])))[places]
+
+
+def _began(matched: Any) -> Ints:
+    """By part the ranges that have begun before it, and not ended."""
+    told = matched.where("times = 0").collect()
+    more = np.zeros(1 + max((row["part"] for row in told), default=0), np.int64)
+    for row in told:
+        more[row["part"]] = row["value"]
+    return np.asarray(np.cumsum(more) - more, np.int64)
+
+
+@attrs.frozen(eq=False)
+class Began:
+    """Adds to numbers of matches within a part what had begun before it.
+
+    Attributes:
+        before: int64[parts], ranges that have begun before each part, and not ended.
+    """
+
+    before: Ints
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            values = batch["value"].to_numpy() + self.before[batch["part"].to_numpy()]
+            columns = [pa.array(values), batch["times"]]
+            yield pa.RecordBatch.from_arrays(columns, ["value", "times"])
 
 
 @attrs.frozen(eq=False)

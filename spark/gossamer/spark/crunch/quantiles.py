@@ -26,6 +26,7 @@ _HALF: Final = 26
 _COLUMNS: Final = "rows long, low double, high double, exponent int, upper long, lower long"
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @attrs.frozen
@@ -45,9 +46,10 @@ def distribution(values: Any) -> Distribution | None:
     """The distribution of the column ``value`` of a frame of Spark; None of no rows.
 
     Args:
-        values: numbers, none of which is null or NaN.
+        values: numbers, none of which is null or NaN; a column ``times``, if there is one, tells
+            how often each comes.
     """
-    numbers = values.selectExpr("cast(value as double) as value")
+    numbers = values.withColumn("value", values["value"].cast("double"))
     told = numbers.mapInArrow(sums_of, _COLUMNS).toArrow().to_pylist()
     rows = sum(one["rows"] for one in told)
     if rows == 0:
@@ -61,17 +63,22 @@ def distribution(values: Any) -> Distribution | None:
 
 
 def sums_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Number, ends and sum of the values of a task: a row an exponent, numbers in the first."""
+    """Number, ends and sum of the values of a task: a row an exponent, numbers in the first.
+
+    Args:
+        batches: of the column ``value``, and ``times`` if values come more than once.
+    """
     rows, low, high = 0, np.inf, -np.inf
     upper: dict[int, int] = {}
     lower: dict[int, int] = {}
     for batch in batches:
-        values = batch.column(0).to_numpy(zero_copy_only=False)
-        if len(values) == 0:
+        if len(batch) == 0:
             continue
-        rows += len(values)
+        values = batch["value"].to_numpy()
+        times = batch["times"].to_numpy() if "times" in batch.schema.names else None
+        rows += len(values) if times is None else int(times.sum())
         low, high = min(low, float(values.min())), max(high, float(values.max()))
-        for exponent, (above, below) in exact_sums(values).items():
+        for exponent, (above, below) in exact_sums(values, times).items():
             upper[exponent] = upper.get(exponent, 0) + above
             lower[exponent] = lower.get(exponent, 0) + below
     if rows:
@@ -88,15 +95,22 @@ def sums_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def exact_sums(values: Floats) -> dict[int, tuple[int, int]]:
-    """By exponent the sums of the upper and lower halves of the digits of values."""
+def exact_sums(values: Floats, times: Ints | None = None) -> dict[int, tuple[int, int]]:
+    """By exponent the sums of the upper and lower halves of the digits of values.
+
+    Args:
+        values: float64[n].
+        times: int64[n], how often each comes; once if None.
+    """
     shares, exponents = np.frexp(values)
     digits = (shares * float(1 << _DIGITS)).astype(np.int64)
     found = {}
     for exponent in np.unique(exponents).tolist():
-        chosen = digits[exponents == exponent]
-        below = chosen & ((1 << _HALF) - 1)
-        found[exponent] = (int((chosen >> _HALF).sum()), int(below.sum()))
+        chosen = exponents == exponent
+        above, below = digits[chosen] >> _HALF, digits[chosen] & ((1 << _HALF) - 1)
+        if times is not None:
+            above, below = above * times[chosen], below * times[chosen]
+        found[exponent] = (int(above.sum()), int(below.sum()))
     return found
 
 
@@ -113,20 +127,20 @@ def _at(numbers: Any, low: float, high: float, places: Sequence[int]) -> list[fl
     """The values at places of the whole order."""
     from pyspark.sql import functions as f
 
+    times = f.sum("times") if "times" in numbers.columns else f.count("*")
     share = (f.col("value") - f.lit(low)) / f.lit(high - low)
     part = f.least(f.floor(share * _PARTS), f.lit(_PARTS - 1)).cast("int")
     counts = np.zeros(_PARTS, np.int64)
-    for row in numbers.groupBy(part.alias("part")).count().collect():
-        counts[row["part"]] = row["count"]
+    for row in numbers.groupBy(part.alias("part")).agg(times.alias("times")).collect():
+        counts[row["part"]] = row["times"]
     begins = np.cumsum(counts) - counts
     wanted = np.searchsorted(begins + counts, places, side="right")
-    chosen = numbers.where(part.isin(*np.unique(wanted).tolist())).groupBy("value").count()
-    found = chosen.toArrow().sort_by("value")
-    values, times = found["value"].to_numpy(), found["count"].to_numpy()
+    chosen = numbers.where(part.isin(*np.unique(wanted).tolist())).groupBy("value")
+    found = chosen.agg(times.alias("times")).toArrow().sort_by("value")
     # Parts that were not chosen come before some that were: places are counted among the chosen.
     kept = np.zeros(_PARTS, np.int64)
     kept[np.unique(wanted)] = counts[np.unique(wanted)]
     skipped = begins - (np.cumsum(kept) - kept)
     among = np.asarray(places) - skipped[wanted]
-    at = np.searchsorted(np.cumsum(times), among, side="right")
-    return [float(value) for value in values[at]]
+    at = np.searchsorted(np.cumsum(found["times"].to_numpy()), among, side="right")
+    return [float(value) for value in found["value"].to_numpy()[at]]

@@ -7,7 +7,7 @@ misses one in sixteen thousand times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -92,18 +92,25 @@ def _share(name: str, wanted: float, hits: int | None, of: int) -> Check:
 def _zipf(name: str, wanted: float, frame: Any, column: str, places: int) -> Check:
     """A check of Zipf's exponent over the ranks in a column; negative ones do not count."""
     rows = frame.where(frame[column] >= 0).groupBy(column).count().collect()
+    return _exponent(name, wanted, {row[column]: row["count"] for row in rows}, places)
+
+
+def _exponent(name: str, wanted: float, counted: Mapping[int, int], places: int) -> Check:
+    """A check of Zipf's exponent, of how often each rank comes."""
     counts = np.zeros(places, np.int64)
-    for row in rows:
-        counts[row[column]] = row["count"]
+    for rank, count in counted.items():
+        counts[rank] = count
     exponent, error = fitted_exponent(counts)
     return Check(name=name, wanted=wanted, found=exponent, tolerance=_ERRORS * error)
 
 
 def _vinifera(workload: ViniferaRows, read: Callable[[str], Any]) -> Iterator[Check]:
+    """One look at each table: all is counted by place, and -1 is where rows have none."""
     from pyspark.sql import functions as f
 
     spec = workload.spec
     tables = {"subscriptions": workload.subscriptions, "events": workload.events}
+    near = odd = 0
     for table, rows in tables.items():
         frame = read(table)
         ends = [name for name in frame.columns if name.startswith(("low_", "high_", "value_"))]
@@ -112,21 +119,36 @@ def _vinifera(workload: ViniferaRows, read: Callable[[str], Any]) -> Iterator[Ch
             outside |= (f.col(name) < 0) | (f.col(name) >= RING)
         for a in range(spec.attributes if table == "subscriptions" else 0):
             outside |= f.col(f"low_{a}") > f.col(f"high_{a}")
-        seen = _row(frame, rows=f.count("*"), outside=f.sum(outside.cast("long")))
-        yield Check(name=f"rows of {table}", wanted=rows, found=seen["rows"])
-        yield Check(name=f"{table} outside the domain", wanted=0, found=seen["outside"] or 0)
+        wrong = _odd(spec.width) if table == "subscriptions" else f.lit(False)
+        told = frame.groupBy("place").agg(
+            f.count("*").alias("rows"),
+            f.sum(outside.cast("long")).alias("outside"),
+            f.sum(wrong.cast("long")).alias("odd"),
+        )
+        seen = told.collect()
+        near = sum(row["rows"] for row in seen if row["place"] >= 0)
+        odd += sum(row["odd"] for row in seen)
+        found = sum(row["rows"] for row in seen)
+        yield Check(name=f"rows of {table}", wanted=rows, found=found)
+        outliers = sum(row["outside"] for row in seen)
+        yield Check(name=f"{table} outside the domain", wanted=0, found=outliers)
         if spec.kind == "skewed":
+            counted = {row["place"]: row["rows"] for row in seen if row["place"] >= 0}
             name = f"Zipf exponent of {table}"
-            yield _zipf(name, spec.exponent, frame, "place", spec.places)
+            yield _exponent(name, spec.exponent, counted, spec.places)
     if spec.kind == "skewed":
-        near = read("events").where("place >= 0").count()
         yield _share("events near subscriptions", spec.correlation, near, workload.events)
-    # A range that no end of the domain cuts is from half to one and a half of the mean width.
-    width = (f.col("high_0") - f.col("low_0")) / RING
-    uncut = read("subscriptions").where(f"low_0 > 0 and high_0 < {RING - 512}")
-    least, most = (factor * spec.width for factor in (0.5 - _ROUNDING, 1.5 + _ROUNDING))
-    odd = uncut.where((width < least) | (width > most)).count()
     yield Check(name="ranges too narrow or too wide", wanted=0, found=odd)
+
+
+def _odd(width: float) -> Any:
+    """Whether no end of the domain cuts a range, and it is not from half to one and a half wide."""
+    from pyspark.sql import functions as f
+
+    share = (f.col("high_0") - f.col("low_0")) / RING
+    least, most = (factor * width for factor in (0.5 - _ROUNDING, 1.5 + _ROUNDING))
+    uncut = (f.col("low_0") > 0) & (f.col("high_0") < RING - 512)
+    return uncut & ((share < least) | (share > most))
 
 
 def _siena(workload: SienaRows, read: Callable[[str], Any]) -> Iterator[Check]:

@@ -48,6 +48,8 @@ def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
     report("a", 0, 1000)
     report("b", 0, 1000)
     assert lines == ["gossamer: a 0 of 1,000 rounds, a first run compiles"]
+    ProgressLines("tasks", beginning="begun", clock=clock, write=lines.append)("b", 0, 2)
+    assert lines.pop() == "gossamer: b 0 of 2 tasks, begun"
     for done in range(1, 401):  # within five seconds of the first
         clock.now = done / 100
         report("a", done, 1000)
