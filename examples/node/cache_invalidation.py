@@ -1,6 +1,7 @@
 """Cache invalidation: caches beside a database forget what somebody else has changed.
 
     gossamer node init cache --peers 2 --port 7780 --schema examples/node/cache.toml
+    gossamer node run cache/peer1 cache/peer2
     python examples/node/cache_invalidation.py cache/peer1 cache/peer2
 
 Whoever writes to the database publishes table, row and version after the commit. A cache subscribes

@@ -1,6 +1,7 @@
 """A chat: who is in a room sees its lines, and those anywhere that mention them.
 
     gossamer node init chat --peers 2 --port 7770 --schema examples/node/chat.toml
+    gossamer node run chat/peer1 chat/peer2
     python examples/node/chat.py chat/peer1 ada garden
     python examples/node/chat.py chat/peer2 bob garden
 

@@ -1,6 +1,7 @@
 """Log shipping: a handler of the standard library's logging publishes, a collector keeps.
 
     gossamer node init logs --peers 2 --port 7775 --schema examples/node/logs.toml
+    gossamer node run logs/peer1 logs/peer2
     python examples/node/log_shipping.py collect logs/peer1 /var/tmp/errors.jsonl --level ERROR
     python examples/node/log_shipping.py try logs/peer2
 

@@ -1,6 +1,7 @@
 """A sensor grid: sensors publish where they stand and what they measure; a guard watches an area.
 
     gossamer node init grid --peers 3 --port 7760 --schema examples/node/sensors.toml
+    gossamer node run grid/peer1 grid/peer2 grid/peer3
     python examples/node/sensor_grid.py guard grid/peer1 --area 0 0 250 250 --above 60
     python examples/node/sensor_grid.py sensors grid/peer2 --side 10
 

@@ -1,6 +1,7 @@
 """A work queue: workers share jobs, and what one leaves behind another one does.
 
     gossamer node init jobs --peers 2 --port 7785 --schema examples/node/jobs.toml
+    gossamer node run jobs/peer1 jobs/peer2
     python examples/node/work_queue.py work jobs/peer1 upper -- tr a-z A-Z
     python examples/node/work_queue.py submit jobs/peer2 upper README.md LICENSE --out done
 

@@ -19,7 +19,7 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
-PORT = int(os.environ.get("FIRST_PORT", "7740"))
+PORT = int(os.environ.get("FIRST_PORT", "7790"))
 OFFER = "present(symbol) and price > 0"
 QUOTES = ({"symbol": "IBM", "price": 81.5}, {"symbol": "HPQ", "price": 31})
 

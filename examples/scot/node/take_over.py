@@ -17,7 +17,7 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.client import open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
-PORT = int(os.environ.get("FIRST_PORT", "7760"))
+PORT = int(os.environ.get("FIRST_PORT", "7795"))
 # Region and cluster of each broker, and which brokers it dials: those beside it that came before.
 PLACES = {1: ("a", 0, ()), 2: ("b", 0, (1,)), 3: ("a", 1, (1,)), 4: ("b", 1, (2, 3))}
 OVERLAY = ["--overlay", "scot", "--clusters", "2", "--edge", "a-b"]

@@ -19,7 +19,7 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 
 GOSSAMER = [sys.executable, "-m", "gossamer.command.main"]
-PORT = int(os.environ.get("FIRST_PORT", "7760"))
+PORT = int(os.environ.get("FIRST_PORT", "7800"))
 DIALS: dict[int, tuple[int, ...]] = {1: (), 2: (1,), 3: (2,), 4: (3, 1)}
 Told = dict[str, Any]
 
