@@ -16,7 +16,7 @@ from gossamer.node.security.event_keys import save_event_key
 from gossamer.node.store import Store
 from support.clusters import event_key
 from support.installed_command import install
-from support.node_processes import Shell
+from support.node_processes import PATIENCE_S, Shell
 
 pytestmark = pytest.mark.slow
 CaptureFixture = pytest.CaptureFixture[str]
@@ -196,3 +196,23 @@ def test_a_bad_event(shell: Shell, values: tuple[str, ...]) -> None:
     assert done.returncode == 2, done.stderr
     name = values[0].partition("=")[0] if len(values) != 1 or "=" not in values[0] else ""
     assert name in sentence(done.stderr)
+
+
+def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_all_the_same(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("node", "init", "desk", "--preset", "local")
+    with shell.node("desk") as node:
+        with (tmp_path / "desk/node.toml").open("a", encoding="utf-8") as file:
+            file.write("no TOML")
+        shell.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
+        reloaded = shell.run("node", "reload", "desk")
+        assert reloaded.returncode == 2
+        assert "node.toml: the text is no TOML" in sentence(reloaded.stderr)
+        shell.ok("node", "stop", "desk")
+        assert node.wait(PATIENCE_S) == 0
+    for command in ("status", "stop", "run"):
+        done = shell.run("node", command, "desk")
+        assert done.returncode == 2
+        assert "node.toml: the text is no TOML" in sentence(done.stderr)

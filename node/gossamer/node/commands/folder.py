@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from gossamer.client.address import LocalAddress
+from gossamer.client.address import LocalAddress, find_address
 from gossamer.node.config.file import (
     FILE_VARIABLE,
     PREFIX,
@@ -15,7 +15,8 @@ from gossamer.node.config.file import (
     load_config,
     parse_setting,
 )
-from gossamer.node.local.address import local_address
+from gossamer.node.errors import ConfigurationError
+from gossamer.node.local.address import is_locked, local_address
 
 CONFIG_NAME: Final = "node.toml"
 FOLDER_VARIABLE: Final = PREFIX + "IDENTITY_FOLDER"
@@ -46,9 +47,18 @@ def load(folder: Path | None, changes: Iterable[str] | None = None) -> LoadedCon
 def address_of(folder: Path | None) -> LocalAddress:
     """Where the local socket of the peer in ``folder`` is; see `load`.
 
+    A node that runs there is found although its configuration was made impossible meanwhile: it
+    goes on with the one that it began with.
+
     Raises:
-        ConfigurationError: its configuration is impossible.
+        ConfigurationError: its configuration is impossible, and no node runs.
         LocalSocketError: no place is short enough for a Unix socket.
     """
-    config = load(folder).config
+    try:
+        config = load(folder).config
+    except ConfigurationError:
+        here = Path(os.environ.get(FOLDER_VARIABLE, ".")) if folder is None else folder
+        if not is_locked(here):
+            raise
+        return find_address(here)
     return local_address(config.identity.folder, config.local)

@@ -8,9 +8,9 @@ from typing import Final
 
 import trio
 
-from gossamer.node.commands.folder import load
+from gossamer.node.commands.folder import address_of
 from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.local.address import local_address, until_unlocked
+from gossamer.node.local.address import until_unlocked
 from gossamer.node.local.client import GONE, open_client
 
 # By then a node that stops has closed its files; what runs there is one that was started since.
@@ -24,8 +24,7 @@ def stop(folder: Path | None) -> None:
         NodeError: no node runs there.
     """
 
-    config = load(folder).config
-    address = local_address(config.identity.folder, config.local)
+    address = address_of(folder)
 
     async def run() -> None:
         async with open_client(address, patience_s=0) as client:
@@ -34,7 +33,7 @@ def stop(folder: Path | None) -> None:
             async for _ in client.events:
                 continue
         with trio.move_on_after(PATIENCE_S):
-            await until_unlocked(config.identity.folder)
+            await until_unlocked(address.folder)
 
     with unwrapped():
         trio.run(run)
