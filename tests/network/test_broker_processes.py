@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import trio
 
+from gossamer.client import RefusedByNodeError, connect
 from gossamer.command.main import main
 from gossamer.node.broker.families.tree.tables import tables
 from gossamer.node.commands.folder import address_of
@@ -278,6 +279,34 @@ def test_a_publication_that_nobody_remembers(here: Path, capsys: CaptureFixture)
     trace = ("node", "trace", str(here / "demo/peer1"), "--message")
     assert "is not remembered here" in refused(capsys, *trace, "0000000000000001:7")
     assert "expected a broker's key, a colon and a number" in refused(capsys, *trace, "7")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("sub", "price > 1", "--group", "work"), "no queue groups"),
+        (("sub", "price > 1", "--ordered"), "no order"),
+        (("sub", "price > 1", "--last"), "keeps nothing for those who come later"),
+        (("pub", "price=1", "--name", "x", "--retained-last", "price"), "no last values"),
+        (("request", "price=1"), "no requests"),
+        (("reply", "price > 1", "--echo"), "no requests"),
+        (("reply", "price > 1", "--echo", "--group", "work"), "no requests"),
+    ],
+)
+def test_what_only_peers_have_is_refused(
+    here: Path, capsys: CaptureFixture, command: tuple[str, ...], words: str
+) -> None:
+    told = refused(capsys, *command, "--folder", str(here / "demo/peer1"))
+    assert words in told
+    assert "broker" in told
+
+
+def test_a_client_that_replies_is_refused(here: Path) -> None:
+    with (
+        connect(here / "demo/peer1") as node,
+        pytest.raises(RefusedByNodeError, match="has no requests"),
+    ):
+        node.reply("price > 1")
 
 
 @pytest.mark.parametrize(

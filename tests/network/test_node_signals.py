@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -224,6 +225,25 @@ def test_a_subscriber_that_is_told_to_end_says_goodbye(
         assert (code, err) == (128 + number, "")
         status = json.loads(shell.ok("node", "status", "desk", "--json"))
         assert status["local"]["ended"] == {"shutdown": 1}
+
+
+def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(shell: Shell) -> None:
+    """A shell without job control has what runs in the background ignore Ctrl-C."""
+    shell.ok("node", "init", "desk", "--preset", "local")
+    gossamer = " ".join(map(shlex.quote, COMMAND))
+    script = f"{gossamer} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
+    with shell.node("desk"):
+        started = shell.start(command=["sh", "-c", script])
+        assert started.stdout is not None
+        subscriber = int(started.stdout.readline())
+        wait_for_line(started, "subscribed")
+        os.kill(subscriber, signal.SIGINT)
+        shell.ok("pub", "price=1", "--folder", "desk")
+        assert json.loads(started.stdout.readline())["values"] == {"price": 1}
+        os.kill(subscriber, signal.SIGTERM)
+        assert end(started)[1].splitlines() == [str(128 + signal.SIGTERM)]
+        status = json.loads(shell.ok("node", "status", "desk", "--json"))
+        assert status["local"]["ended"]["shutdown"] >= 1
 
 
 def test_a_picture_of_a_node_ends_with_its_terminal(shell: Shell) -> None:

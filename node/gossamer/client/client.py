@@ -235,6 +235,7 @@ class Client:
         Raises:
             NodeError: as of `subscribe`.
         """
+        self._requests.check_peer("requests")
         async with self.subscribe(*expressions, name=name, group=group) as subscription:
             yield Requests(subscription, self._requests)
 

@@ -84,7 +84,12 @@ class NodeRequests:
             reason = f"the node is a peer and has no {what}, expected a broker (node.role)"
             raise RefusedByNodeError("role", reason)
 
-    def _check_peer(self, what: str) -> None:
+    def check_peer(self, what: str) -> None:
+        """Refuse at a broker what only peers have.
+
+        Raises:
+            RefusedByNodeError: the node is a broker.
+        """
         if self.role == BROKER:
             reason = f"the node is a broker and has no {what}, expected a peer (node.role)"
             raise RefusedByNodeError("role", reason)

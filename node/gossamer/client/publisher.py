@@ -53,7 +53,7 @@ class Publisher(NodeRequests, Generic[ValuesT]):
         fields: dict[str, object] = {"values": self.values.to_wire(values)}
         fields |= payload_fields(payload) | last_fields(last)
         if last is not None:
-            self._check_peer("last values")
+            self.check_peer("last values")
         answer = await self._publish("publish", 1, **fields)
         if answer["type"] == "unacknowledged":
             raise UnacknowledgedError(answer["ids"], answer["published"], answer["reason"])
@@ -73,7 +73,7 @@ class Publisher(NodeRequests, Generic[ValuesT]):
             NoReplyError: none came in time.
             NodeError: as of `publish`; it is not known then whether anybody got the request.
         """
-        self._check_peer("requests")
+        self.check_peer("requests")
         fields: dict[str, object] = {"values": self.values.to_wire(values)}
         fields |= payload_fields(payload) | {"timeout": timeout_s, "replies": replies}
         answer = await self._publish("request", 1, **fields)
@@ -93,7 +93,7 @@ class Publisher(NodeRequests, Generic[ValuesT]):
             RefusedByNodeError: nobody waits for it any more, or that node cannot be reached.
             TransportBroken: the connection ended before it was known whether it arrived.
         """
-        self._check_peer("requests")
+        self.check_peer("requests")
         fields = payload_fields(payload) | {"request": request, "failed": failed}
         await self._links.ask(lambda link: link.request("reply", **fields), repeat=False)
 

@@ -107,7 +107,7 @@ class Session(Publisher[ValuesT]):
         Raises:
             RefusedByNodeError: the node does not take it.
         """
-        self._check_peer("queue groups")
+        self.check_peer("queue groups")
         fields: dict[str, object] = {"expression": expression, "group": group, "window": window}
         await self._request("subscribe", id=key, **fields)
         self._subscriptions[key] = fields
@@ -118,7 +118,7 @@ class Session(Publisher[ValuesT]):
         Raises:
             RefusedByNodeError: it is not, or has workers of it.
         """
-        self._check_peer("queue groups")
+        self.check_peer("queue groups")
         await self._request("leave", group=group, expression=expression)
 
     async def settle(self, event: ReceivedEvent) -> None:

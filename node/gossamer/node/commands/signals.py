@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 # What a shell adds to the number of a signal that ended a command.
 SIGNALLED: Final = 128
@@ -51,9 +51,17 @@ def ended_as_by_interrupt() -> Iterator[None]:
 
     def interrupt(number: int, _: FrameType | None) -> None:
         noted.append(number)
+        if is_deaf:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         signal.raise_signal(signal.SIGINT)
 
-    before = {number: signal.signal(number, interrupt) for number in ending_signals()}
+    before: dict[int, Any] = {}
+    # As in the background of a script: Ctrl-C is not for this process, `interrupt` has to be heard.
+    is_deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if is_deaf:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before |= {number: signal.signal(number, interrupt) for number in ending_signals()}
     try:
         yield
     except KeyboardInterrupt:
@@ -63,3 +71,5 @@ def ended_as_by_interrupt() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if is_deaf:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

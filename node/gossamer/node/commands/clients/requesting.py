@@ -114,14 +114,14 @@ async def _reply(folder: Path | None, offered: Offered) -> None:
     wanted = Wanted(
         expression=offered.expression, name=offered.name, label="reply", group=offered.group
     )
-    async with (
-        open_client(address) as replier,  # apart, since events not taken yet hold up answers
-        taken(address, wanted, _tell) as events,
-    ):
-        requests = Requests(events, replier)
-        while left is None or left > 0:
-            await _deal_with(await anext(requests), offered)
-            left = None if left is None else left - 1
+    # Apart from the subscription, since events that are not taken yet hold up answers.
+    async with open_client(address) as replier:
+        replier.check_peer("requests")
+        async with taken(address, wanted, _tell) as events:
+            requests = Requests(events, replier)
+            while left is None or left > 0:
+                await _deal_with(await anext(requests), offered)
+                left = None if left is None else left - 1
 
 
 async def _deal_with(one: Request, offered: Offered) -> None:
