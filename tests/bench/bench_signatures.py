@@ -1,0 +1,143 @@
+"""What it costs that publishers sign their events, by itself.
+
+Run it by hand: ``python tests/bench/bench_signatures.py [--runs 5]``. One publisher seals events of
+some 250 bytes, and another peer opens each, signed and as in a cluster without certificates; the
+difference is what signatures cost. Figures are microseconds of processor time an event, medians of
+the runs, by how many events share a signature. The last two columns are what that comes to in the
+bench of nodes, where a publication is delivered so many times at so many peers: microseconds a
+delivery, and their share of a delivery that takes so long without them. Bytes on the wire, and the
+hash by which events are named with and without signatures, are not in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any, cast
+
+import attrs
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gossamer.node.peer.frames.event_authentication import PlainEvents, SignedEvents
+from gossamer.node.peer.frames.forgeries import Forgeries
+from gossamer.node.peer.frames.publishers import PublisherService
+from gossamer.node.security.cluster import Membership
+from gossamer.node.security.encoding import encode
+from gossamer.node.security.event_keys import (
+    EventKey,
+    Publisher,
+    introduce,
+    make_event_key,
+)
+from gossamer.node.security.sealing import DRAW_BYTES, Seal, sign
+from support.clusters import made_cluster
+
+SHARING = (1, 2, 5, 10, 64)
+EVENTS = 640
+CONTENT_BYTES = 250
+COORDINATES = 3
+POINT = bytes(8 * COORDINATES)
+
+
+@attrs.define(eq=False)
+class OnePublisher:
+    """Stands in for `PublisherService`: knows the publisher whose events are opened."""
+
+    publisher: Publisher
+
+    def introduce_self(self, publisher: Publisher) -> None:
+        """It introduces nobody."""
+
+    def find(self, signer: bytes) -> Publisher | None:
+        return self.publisher if signer == self.publisher.signer else None
+
+    def is_revoked(self, _: Publisher) -> bool:
+        return False
+
+
+def contents(key: int) -> list[bytes]:
+    """What the events say, each something else."""
+    text = "x" * CONTENT_BYTES
+    return [encode([key, number, 1, [number, text]]) for number in range(EVENTS)]
+
+
+def seal_signed(
+    seal: Seal, member: Membership, key: EventKey, events: Sequence[bytes], sharing: int
+) -> list[bytes]:
+    """The events, so many of which share a signature."""
+    sealed = []
+    for first in range(0, len(events), sharing):
+        draws = [number.to_bytes(DRAW_BYTES, "big") for number in range(first, first + sharing)]
+        batch = list(zip(events[first : first + sharing], draws, strict=False))
+        leaves = [seal.leaf(content, draw, POINT) for content, draw in batch]
+        proofs = sign(member.authority, key, leaves)
+        sealed += [
+            seal.close(content, draw, POINT, proof)
+            for (content, draw), proof in zip(batch, proofs, strict=True)
+        ]
+    return sealed
+
+
+def seal_plain(seal: Seal, events: Sequence[bytes]) -> list[bytes]:
+    """The events as they are without certificates."""
+    return [
+        seal.close(content, number.to_bytes(DRAW_BYTES, "big"), POINT)
+        for number, content in enumerate(events)
+    ]
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Microseconds of processor time an event, and what came of it."""
+    began = process_time()
+    result = work()
+    return (process_time() - began) / EVENTS * 1e6, result
+
+
+def measure(member: Membership, sharing: int) -> tuple[float, float]:
+    """What a signed event takes more than one without: of its publisher, of who opens it."""
+    seal, key = Seal(COORDINATES), make_event_key()
+    known = OnePublisher(introduce(member.authority, member.identity, member.certificate, key))
+    events = contents(member.identity.key)
+    signed = SignedEvents(
+        seal, member, key, _no_key, cast(PublisherService, known), cast(Forgeries, None)
+    )
+    plain = PlainEvents(COORDINATES)
+    signing, sealed = timed(lambda: seal_signed(seal, member, key, events, sharing))
+    closing, unsigned = timed(lambda: seal_plain(seal, events))
+    verifying, opened = timed(lambda: [signed.open(0, one, 0) for one in sealed])
+    reading, read = timed(lambda: [plain.open(0, one, 0) for one in unsigned])
+    assert opened == read == events, "not what was published"
+    return signing - closing, verifying - reading
+
+
+async def _no_key() -> EventKey:
+    raise AssertionError("it has one")
+
+
+def main() -> None:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--deliveries", type=int, default=55, help="of a publication")
+    parser.add_argument("--peers", type=int, default=25, help="where these are")
+    parser.add_argument("--delivery-us", type=float, default=160.0, help="without signatures")
+    given = parser.parse_args()
+    print(f"{'sharing':>8}{'sign':>8}{'verify':>8}{'a delivery':>12}{'share':>8}")
+    with tempfile.TemporaryDirectory() as folder, made_cluster(Path(folder) / "first") as cluster:
+        member = cluster.first
+        for sharing in SHARING:
+            runs = [measure(member, sharing) for _ in range(given.runs)]
+            signing, verifying = (statistics.median(one) for one in zip(*runs, strict=True))
+            extra = (signing + given.peers * verifying) / given.deliveries
+            share = extra / given.delivery_us
+            print(f"{sharing:8}{signing:8.1f}{verifying:8.1f}{extra:12.1f}{share:8.1%}")
+
+
+if __name__ == "__main__":
+    main()
