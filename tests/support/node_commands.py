@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "node replay": ("{new}.avt", "{lines} --out {new}"),
     "node members": ("{folder}", "{folder} --json", "{new}"),
     "node service": ("{folder}", "{folder} --system --name desk", "{new}"),
+    "node ready": ("{folder}", "{new}", "{folder} --within 0"),
     "node status": ("{folder}", "{folder} --json", "{new}"),
     "node trace": ("{folder}", "{folder} --message 00 --json", "{new}"),
     "node stop": ("{new}", "{folder}"),
