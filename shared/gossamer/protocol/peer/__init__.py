@@ -6,5 +6,7 @@ of a profile), `space` (the identifier ring and the hash that puts attribute val
 (routing, installation, delivery, event log, replay), `topology` (which links a peer keeps) and
 `places` (where on the ring it stands).
 `record_table` declares every record and what its words mean, `codec` turns records to plain data
-and back. Begin at `step`.
+and back. `subscribing` writes what a peer wants, `commands` the records by which hosts have it act,
+`prefetching` tells loops over many rows which memory is read soon. Begin at `step`, which hands on
+what hosts need of these.
 """

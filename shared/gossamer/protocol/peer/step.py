@@ -11,23 +11,16 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from gossamer.protocol.kernel.dispatch import dispatch
-from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.records import (
-    BODY,
     FROM,
     KIND,
-    LENGTH,
     TO,
     UNREACHABLE,
     Outbox,
-    Words,
 )
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.kernel.struct import CACHE_LINE_WORDS
+from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
 from gossamer.protocol.peer.places.clients import keep_entries
 from gossamer.protocol.peer.places.moving import (
     look_for_seat,
@@ -36,14 +29,11 @@ from gossamer.protocol.peer.places.moving import (
     on_seat_found,
 )
 from gossamer.protocol.peer.places.placement import take_place
-from gossamer.protocol.peer.record_table.layouts import most_of
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
     EVENT,
-    EVENT_ID,
     EVENT_TAKEN,
-    EVENT_VALUES,
     FIND_HOST,
     FIND_PLACE,
     FIND_SEAT,
@@ -59,8 +49,6 @@ from gossamer.protocol.peer.record_table.records import (
     LINK_BROKE,
     LOAD_SHIFTED,
     MOVED,
-    OFFERED_AT_ONCE,
-    OFFERED_ON_RING,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
@@ -77,7 +65,6 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.rendezvous.arc_return import (
-    GIVEN_BACK,
     arc_begins,
     give_back_what_is_due,
     hand_on_again,
@@ -94,7 +81,6 @@ from gossamer.protocol.peer.rendezvous.delivery import (
     send_again,
 )
 from gossamer.protocol.peer.rendezvous.event_log import (
-    PAGE_EVENTS,
     ask_again,
     on_catch_up,
     on_recall,
@@ -117,23 +103,17 @@ from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
 from gossamer.protocol.peer.sampling.sampler import sample_link_broke
-from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import (
-    HALF_BITS,
     LOAD,
-    NOTHING,
-    range_word,
 )
 from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard, settle_ring
 from gossamer.protocol.peer.state.state import (
     GREETINGS,
-    NEXT_SINCE,
-    SINCE,
     SUBSCRIPTION,
     WANTED,
     State,
-    profile_words,
 )
+from gossamer.protocol.peer.subscribing import subscribe
 from gossamer.protocol.peer.topology.fingers import (
     exchange_fingers,
     on_finger_reply,
@@ -150,15 +130,22 @@ from gossamer.protocol.peer.topology.membership import (
     on_place_found,
 )
 from gossamer.protocol.peer.topology.ring_repair import is_on_ring, repair_ring
-from gossamer.protocol.peer.topology.tman import (
-    WORDS_BEFORE_LINKS,
-    approach_rest,
-    overlay_hint,
-)
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
 
-# How many cache lines of a routing table are brought near.
-TABLE_LINES = 4
+__all__ = [
+    "ABOUT_EVENTS",
+    "ABOUT_PEERS",
+    "RETURNED",
+    "TIMERS",
+    "join_record",
+    "largest_step",
+    "publish_record",
+    "restart",
+    "step",
+    "subscribe",
+    "take_about_events",
+    "take_and_settle",
+]
 
 # New successors that a peer greets in a round, and one more.
 MOST_GREETINGS = 16
@@ -275,13 +262,13 @@ def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
 @rule
 def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Take a record that may change links, and do what follows where those on the ring change."""
+    if words[at + FROM] != s.sampler.handle[p]:
+        note_heard(s, p, words[at + FROM])
     successor = successor_handle(s, p)
     predecessor = predecessor_handle(s, p)
     arc_start = arc_begins(s, p)
     kind = words[at + KIND]
     has_failed = kind >= UNREACHABLE and is_on_ring(s, p, words[at + TO])
-    if words[at + FROM] != s.sampler.handle[p]:
-        note_heard(s, p, words[at + FROM])
     if not take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
     if s.params.stabilise == 1:
@@ -324,106 +311,6 @@ def on_unreachable(s: State, p: int, now: int, words: Any, at: int, out: Outbox)
 
 
 @rule
-def hint(s: State, kind: int, soon: int, later: int) -> None:
-    """While a record of a kind is taken, bring near what two other rows will read soon."""
-    overlay_hint(s, kind, soon, later)
-    if kind == INSTALL_TIMER:
-        approach_rest(s, later)
-        approach_table(s, later)
-
-
-@rule
-def approach(s: State, p: int) -> None:
-    """Bring near what most records make row ``p`` read: whom it links to, and its routing table.
-
-    Of its neighbours' profiles most records read one; all of them are more than memory brings while
-    another record is taken.
-    """
-    prefetch(s.sampler.key, p, 0)
-    for at in range(0, WORDS_BEFORE_LINKS + s.links.shape[1], CACHE_LINE_WORDS):
-        prefetch(s.round, p, at)
-    prefetch(s.successor, p, 0)
-    prefetch(s.failed, p, 0)
-    prefetch(s.departed, p, 0)
-    approach_table(s, p)
-
-
-@rule
-def approach_table(s: State, p: int) -> None:
-    """Bring near the beginning of row ``p``'s routing table: most are short."""
-    prefetch(s.owner, p, 0)
-    words = s.table.shape[1] * s.table.shape[2]
-    for at in range(0, min(TABLE_LINES * CACHE_LINE_WORDS, words), CACHE_LINE_WORDS):
-        prefetch(s.table, p, at)
-
-
-def subscribe(
-    s: State, p: int, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
-) -> None:
-    """Let the subscriptions of row ``p`` be these and no others.
-
-    Args:
-        s: the state; row ``p`` changes.
-        p: the row.
-        boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
-        constrained: int64[k], bit a set where attribute a is constrained.
-
-    Raises:
-        ValueError: there are more than the settings allow; nothing changed.
-    """
-    count = len(boxes)
-    if count > s.constrained.shape[1]:
-        raise ValueError(
-            f"{count} subscriptions, expected at most {s.constrained.shape[1]} "
-            "(setting subscriptions)"
-        )
-    s.constrained[p] = -1
-    s.constrained[p, :count] = constrained
-    s.subscriptions[p, :count] = boxes
-    write_interest(s, p)
-    if s.recall[p, SUBSCRIPTION] >= 0:
-        # Which of them were asked for so far is not known any more.
-        s.recall[p, NEXT_SINCE] = s.recall[p, SINCE]
-
-
-def write_interest(s: State, p: int) -> None:
-    """Write row ``p``'s ranges to its profile: per attribute the ranges it wants, at most R.
-
-    Where there are more, those with the smallest gap between them become one.
-    """
-    limit = s.params.profile_ranges
-    first_mask = 0
-    for a in range(s.params.ranked_attributes):
-        column = max(a, s.params.key)
-        wanted = sorted(
-            (
-                int(s.subscriptions[p, k, 2 * column]) >> HALF_BITS,
-                int(s.subscriptions[p, k, 2 * column + 1]) >> HALF_BITS,
-            )
-            for k in range(s.constrained.shape[1])
-            if s.constrained[p, k] >= 0
-        )
-        ranges: list[tuple[int, int]] = []
-        for low, high in wanted:
-            if ranges and low <= ranges[-1][1] + 1:
-                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
-            else:
-                ranges.append((low, high))
-        while len(ranges) > limit:
-            gaps = [ranges[i + 1][0] - ranges[i][1] for i in range(len(ranges) - 1)]
-            i = gaps.index(min(gaps))
-            ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
-        for i in range(limit):
-            word = range_word(*ranges[i]) if i < len(ranges) else NOTHING
-            s.sampler.profile[p, s.params.first_range + a * limit + i] = word
-    for k in range(s.constrained.shape[1]):
-        if s.constrained[p, k] > 0:
-            first_mask |= int(s.constrained[p, k])
-    if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
-        s.primary[p] = (first_mask & -first_mask).bit_length() - 1
-
-
-@rule
 def restart(s: State, p: int) -> None:
     """Let row ``p`` be as a peer that starts again.
 
@@ -451,55 +338,3 @@ def restart(s: State, p: int) -> None:
     s.load[p] = 0
     if s.params.ring_links > 0:
         s.sampler.profile[p, LOAD] = 0
-
-
-def publish_record(row: int, event: int, values: npt.NDArray[np.int64]) -> Words:
-    """The command that makes row ``row`` publish an event.
-
-    Args:
-        row: handle of the publisher.
-        event: identifier of the event, unique in the overlay, in [0, 2^58).
-        values: int64[A], hashed values.
-    """
-    record = np.zeros(BODY + EVENT_VALUES + len(values), np.int64)
-    record[[LENGTH, KIND, TO, FROM]] = len(record), PUBLISH, row, row
-    record[BODY + EVENT_ID] = event
-    record[BODY + EVENT_VALUES :] = values
-    return record
-
-
-def join_record(row: int, contact: int, contact_profile: npt.NDArray[np.int64]) -> Words:
-    """The command that makes row ``row`` join through ``contact``, whose profile is given."""
-    record = np.zeros(BODY + 1 + len(contact_profile), np.int64)
-    record[[LENGTH, KIND, TO, FROM]] = len(record), JOIN, row, row
-    record[BODY] = contact
-    record[BODY + 1 :] = contact_profile
-    return record
-
-
-def largest_step(settings: Settings) -> int:
-    """Words that one step writes at most: the reserve that a host keeps free in its outbox."""
-    descriptor = 1 + profile_words(settings)
-    box = 1 + 2 * settings.coordinates
-    layouts = TABLE.layouts(settings)
-    install, event, offer = (
-        BODY + most_of(layouts[kind], profile_words(settings)).words
-        for kind in (INSTALL, EVENT, REPLAY_OFFER)
-    )
-    events = settings.routing_table_entries + settings.coordinates
-    events += settings.pending_publications * settings.coordinates
-    events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
-    events += settings.acknowledged_hops + settings.hand_on * settings.event_memory
-    offers = settings.event_memory // OFFERED_AT_ONCE + 1
-    on_ring = 0
-    if settings.ring_offers:
-        longest = BODY + most_of(layouts[RING_OFFER], profile_words(settings)).words
-        on_ring = settings.links * (settings.event_memory // OFFERED_ON_RING + 1) * longest
-    return (
-        (4 * settings.links + 4 + settings.acknowledged_hops) * install
-        + (settings.routing_table_entries + settings.rows) * (box + 2)
-        + events * (event + 8)
-        + offers * offer
-        + on_ring
-        + 4 * (settings.links + settings.view_size + 2) * descriptor
-    )

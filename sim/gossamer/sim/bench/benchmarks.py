@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import psutil
 
+from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings, kindred
 from gossamer.protocol.peer.settings.profile import coarse_range
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
+from gossamer.protocol.peer.step import TIMERS, largest_step, step
 from gossamer.protocol.peer.topology.tman import overlay_hint
 from gossamer.sim.bench.event_benchmarks import EVENT_BENCHMARKS, EVENT_UNITS
 from gossamer.sim.bench.gossip_benchmarks import GOSSIP_BENCHMARKS, GOSSIP_UNITS

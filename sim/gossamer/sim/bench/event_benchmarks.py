@@ -15,8 +15,9 @@ from typing import Any
 
 import psutil
 
+from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.state.state import make_state
-from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
+from gossamer.protocol.peer.step import TIMERS, largest_step, step
 from gossamer.sim.bench.measurement import Measurement, state_bytes
 from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.engine.cycle_engine import make_network

@@ -62,6 +62,9 @@ class Network(NamedTuple):
 
 PASSED, LOST, DROPPED = 0, 1, 2
 
+# To `approach` in place of the kind of a record, where a row takes several one after another.
+SEVERAL_KINDS = -1
+
 # How many turns ahead a protocol may bring memory near.
 HINT_SOON, HINT_LATER = 2, 4
 
@@ -120,7 +123,7 @@ def return_to_sender(network: Network, words: Any, at: int) -> Any:
 
 
 @rule
-def approach_nobody(_state: Any, _row: int) -> None:
+def approach_nobody(_state: Any, _row: int, _kind: int) -> None:
     """What protocols do that have no memory to bring near before a record is taken."""
 
 
@@ -173,8 +176,8 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
             cursor[HEAD] = after
             if after < cursor[TAIL]:
                 after += words[after + LENGTH]
-                if after < cursor[TAIL]:
-                    approach(state, words[after + TO])
+                if after < cursor[TAIL] and words[after + TO] != p:
+                    approach(state, words[after + TO], words[after + KIND])
             to = words[at + TO]
             if not network.alive[to]:
                 network.counts[LOST] += 1
@@ -194,6 +197,13 @@ def make_turns(step: Rule, observe: Rule, hint: Rule, approach: Rule) -> Callabl
             fault: int = find_fault(out, written, len(network.alive))
             if fault >= 0:
                 return fault
+            if written == cursor[HEAD] and written < cursor[TAIL]:
+                # Nothing else was waiting, so that nobody was told of who takes these.
+                after = written + words[written + LENGTH]
+                if words[written + TO] != p:
+                    approach(state, words[written + TO], words[written + KIND])
+                if after < cursor[TAIL] and words[after + TO] != p:
+                    approach(state, words[after + TO], words[after + KIND])
         return -1
 
     return turns
@@ -224,8 +234,8 @@ class CycleEngine:
             are HINT_SOON and HINT_LATER turns away, ``hint(state, kind, soon, later)``, to bring
             near what a record of that kind will make them read; changes nothing. A turn's memory
             brought near all at once would keep waiting what the present turn reads.
-        approach: rule called with the row that takes the record after next, ``approach(state,
-            row)``, likewise.
+        approach: rule called with the row that takes the record after next, unless that is the one
+            whose turn it is, and the record's kind, ``approach(state, row, kind)``, likewise.
         reserve: words that one step may write at most.
         debug: run the rules interpreted and checked, see `protocol.kernel.debugging`; by default
             as the variable GOSSAMER_DEBUG of the environment says.

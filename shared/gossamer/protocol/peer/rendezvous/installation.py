@@ -327,7 +327,14 @@ def on_install(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
     wants_answer = words[at + BODY + head - 2] != 0
     count = words[at + BODY + head - 1]
     first = at + BODY + head
-    if replaces and renew_entries(s, p, source, source_identifier, words, first, count):
+    if not replaces and count == 0:
+        # A question whether we live.
+        changes_nothing = True
+    else:
+        changes_nothing = replaces and renew_entries(
+            s, p, source, source_identifier, words, first, count
+        )
+    if changes_nothing:
         if wants_answer:
             acknowledge(s, p, source, out)
         return

@@ -9,8 +9,10 @@ turns by their keys.
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer.protocol.kernel.rows.row_compare import digest_row, digest_rows
-from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.state.links import handle_in
@@ -30,10 +32,15 @@ def what_to_install(s: State, p: int) -> int:
     digest = digest_sources(s, p)
     before = s.installed_digest[p, 0]
     s.installed_digest[p, 0] = digest
-    is_turn = (s.round[p] + s.sampler.key[p]) % s.params.refresh_rounds == 0
-    if is_turn or before == NOTHING_INSTALLED:
+    if is_turn_in(s, p, s.round[p]) or before == NOTHING_INSTALLED:
         return EVERYTHING
     return CHANGES if digest != before else HEARTBEATS
+
+
+@inline_rule
+def is_turn_in(s: State, p: int, number: int) -> Any:
+    """Whether ``p`` installs everything in its round of this number."""
+    return (number + s.sampler.key[p]) % s.params.refresh_rounds == 0
 
 
 @rule

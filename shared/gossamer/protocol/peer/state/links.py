@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.rows.row_search import index
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
@@ -310,6 +311,8 @@ def note_heard(s: State, p: int, handle: int) -> None:
     if s.params.suspect_rounds > 0:
         k = slot_of(s, p, handle)
         if k >= 0:
+            # What it has sent says who it is; that is compared with what is known of it.
+            prefetch(s.link_profile, p, k * s.link_profile.shape[2])
             s.asked[p, k] = -1
 
 

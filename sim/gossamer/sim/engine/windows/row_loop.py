@@ -20,7 +20,7 @@ from gossamer.protocol.kernel.records import (
     Words,
 )
 from gossamer.protocol.kernel.rules import Rule, inline_rule
-from gossamer.sim.engine.cycle_engine import DROPPED, LOST, PASSED
+from gossamer.sim.engine.cycle_engine import DROPPED, LOST, PASSED, SEVERAL_KINDS
 from gossamer.sim.engine.link_conditions import IN_SERVICE, IN_TRANSFER
 from gossamer.sim.engine.loops import loop_factory
 from gossamer.sim.engine.windows.event_calendar import DUE, KEY, RECORD, release_chunks
@@ -267,7 +267,7 @@ def make_shard_turn(step: Rule, observe: Rule, approach: Rule) -> Any:
             if place[BEGUN] == 0:
                 if i + _AHEAD < rows and worker.heads[i + _AHEAD] >= 0:
                     approach_entries(worker, i + _AHEAD)
-                    approach(state, p + _AHEAD)
+                    approach(state, p + _AHEAD, SEVERAL_KINDS)
                 place[BEGUN] = 1
                 if not begin_row(worker, p, shard, begin, end):
                     place[BEGUN] = 0

@@ -102,8 +102,8 @@ class WindowEngine:
         observe: as of `EventEngine`. Within a window it sees all records of a row before those of
             the next; it may write rows of the taking node, and whatever else ``collectors``
             divides among threads.
-        approach: rule called with a row that will be run soon, ``approach(state, row)``, to bring
-            its memory near; changes nothing.
+        approach: rule called with a row that will be run soon, ``approach(state, row,
+            SEVERAL_KINDS)``, to bring its memory near; changes nothing.
         collectors: how the collector is divided among threads.
         window: ticks of a window at most; the least latency by default.
         shard_rows: rows that a thread takes at a time, a power of two; chosen by default.

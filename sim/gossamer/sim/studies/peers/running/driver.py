@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.peer.prefetching import approach, hint
 from gossamer.protocol.peer.record_table.records import EVENT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State
-from gossamer.protocol.peer.step import TIMERS, approach, hint, largest_step, step
+from gossamer.protocol.peer.step import TIMERS, largest_step, step
 from gossamer.sim.engine.cycle_engine import (
     DROPPED,
     LOST,

@@ -1,0 +1,75 @@
+"""What a peer wants: its subscriptions, and what its profile tells others of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.peer.settings.profile import HALF_BITS, NOTHING, range_word
+from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State
+
+
+def subscribe(
+    s: State, p: int, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+) -> None:
+    """Let the subscriptions of row ``p`` be these and no others.
+
+    Args:
+        s: the state; row ``p`` changes.
+        p: the row.
+        boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
+        constrained: int64[k], bit a set where attribute a is constrained.
+
+    Raises:
+        ValueError: there are more than the settings allow; nothing changed.
+    """
+    count = len(boxes)
+    if count > s.constrained.shape[1]:
+        raise ValueError(
+            f"{count} subscriptions, expected at most {s.constrained.shape[1]} "
+            "(setting subscriptions)"
+        )
+    s.constrained[p] = -1
+    s.constrained[p, :count] = constrained
+    s.subscriptions[p, :count] = boxes
+    write_interest(s, p)
+    if s.recall[p, SUBSCRIPTION] >= 0:
+        # Which of them were asked for so far is not known any more.
+        s.recall[p, NEXT_SINCE] = s.recall[p, SINCE]
+
+
+def write_interest(s: State, p: int) -> None:
+    """Write row ``p``'s ranges to its profile: per attribute the ranges it wants, at most R.
+
+    Where there are more, those with the smallest gap between them become one.
+    """
+    limit = s.params.profile_ranges
+    first_mask = 0
+    for a in range(s.params.ranked_attributes):
+        column = max(a, s.params.key)
+        wanted = sorted(
+            (
+                int(s.subscriptions[p, k, 2 * column]) >> HALF_BITS,
+                int(s.subscriptions[p, k, 2 * column + 1]) >> HALF_BITS,
+            )
+            for k in range(s.constrained.shape[1])
+            if s.constrained[p, k] >= 0
+        )
+        ranges: list[tuple[int, int]] = []
+        for low, high in wanted:
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
+            else:
+                ranges.append((low, high))
+        while len(ranges) > limit:
+            gaps = [ranges[i + 1][0] - ranges[i][1] for i in range(len(ranges) - 1)]
+            i = gaps.index(min(gaps))
+            ranges[i : i + 2] = [(ranges[i][0], ranges[i + 1][1])]
+        for i in range(limit):
+            word = range_word(*ranges[i]) if i < len(ranges) else NOTHING
+            s.sampler.profile[p, s.params.first_range + a * limit + i] = word
+    for k in range(s.constrained.shape[1]):
+        if s.constrained[p, k] > 0:
+            first_mask |= int(s.constrained[p, k])
+    if s.params.ranked_attributes > 1 and first_mask and not first_mask >> int(s.primary[p]) & 1:
+        s.primary[p] = (first_mask & -first_mask).bit_length() - 1
