@@ -106,7 +106,8 @@ class TreeSettings:
         drop_unpaid: beyond the papers: give up aggregates that are kept for nobody, or that bring
             more false positives than the thresholds allow.
         review_interval: between two looks at the aggregates kept; a guess.
-        review_arrivals: publications that an aggregate has to bring before it is judged; a guess.
+        review_arrivals: publications that an aggregate has to bring before it may be given up; a
+            guess.
         retained_publications: publications for a neighbour that are kept until it acknowledges
             them, so that none is lost when a link or a broker fails; 0: none, and no
             acknowledgements.

@@ -165,13 +165,13 @@ def review(state: State, out: TreeOutbox) -> None:
 
 
 def _drop_worst(state: State, out: TreeOutbox) -> None:
-    judged = [
+    candidates = [
         (aggregate.false_positives / aggregate.arrivals, link.name, aggregate.id)
         for link in state.links_in_order()
         for aggregate in link.sent.aggregates.values()
         if aggregate.arrivals >= state.settings.review_arrivals and aggregate.false_positives
     ]
-    for share, name, id_ in sorted(judged, reverse=True):
+    for share, name, id_ in sorted(candidates, reverse=True):
         link = state.links[name]
         enough = enough_displaced(state.settings, len(link.sent.quenched_by(id_)))
         displaced = displaced_by(state, link, id_, enough)
