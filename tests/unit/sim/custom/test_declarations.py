@@ -194,12 +194,12 @@ WRONG = {
     "a_crash_of_nobody": (
         RULES + SEND + WORD + PASS + CRASH.format("[3, -1]"),
         17,
-        "c raised ValueError: run.crash is given -1, expected rows from 0 to 19, or a bool for",
+        "c raised ValueError: run.crash is given -1, expected a list or array of rows from 0 to",
     ),
     "a_crash_of_a_share": (
         RULES + SEND + WORD + PASS + CRASH.format("0.5"),
         17,
-        "c raised ValueError: run.crash is given 0.5, expected rows from 0 to 19",
+        "c raised ValueError: run.crash is given 0.5, expected a list or array of rows from",
     ),
     "a_list_from_outside": (
         "D = [1, 2]\n" + RULES + SEND + WORD + "        self.seen[me] = D[1]\n",
