@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import csv
+import os
 import shlex
 import subprocess
 import sys
@@ -13,23 +14,37 @@ import attrs
 import pyarrow
 import pytest
 
-from gossamer.sim.results.storage.place import LocalPlace, place_of
+from gossamer.sim.results.storage.place import LocalPlace, Place, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
+from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.spark.java import find_java_home
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE, make_package, package_files
+from gossamer.spark.sweep.remote import finished_points
+from support.checkout import ROOT
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.spark_processes import (
+    STARTING_S,
     Cluster,
     apart_from,
     environment,
+    kill_group,
     run_spark_command,
+    run_until_told,
     sentences,
     standalone_cluster,
+    start_spark_command,
+    wait_for,
 )
 
 pytestmark = pytest.mark.slow
 SIZE = ("--subscriptions", "3000", "--events", "2000", "--partitions", "3")
 SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
+SWEEP = 'scenario = "base.toml"\nseeds = [1, 2, 3, 4]\n[grid]\nnodes = [20, 24]\n'
+# All 60 points of examples/spark/sizes.toml, killed half way: some minutes.
+FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
+PATIENCE_S = 1800.0 if FULL else STARTING_S
+ENOUGH = 30 if FULL else 3
+WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
 MAIN = (
     "import sys; from gossamer.command.main import main; sys.exit(main(['spark', *sys.argv[1:]]))"
@@ -93,26 +108,75 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
         yield Apart(cluster, store, packed, scratch)
 
 
-def test_a_packed_environment_makes_a_workload_and_crunches_it(apart: Apart) -> None:
-    out = apart.place("w")
-    done = apart.run("workload", "vinifera", "--out", str(out), *SIZE)
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
-    assert json.loads((out / "workload.json").read_bytes())["tables"]["events"]["rows"] == 2000
-    assert len((out / "subscriptions").tables()) == 3
-    crunched = apart.run("crunch", str(out), "--out", str(apart.place("c")), "--no-plots")
-    assert (crunched.returncode, sentences(crunched.stderr)) == (0, [])
-    assert (apart.place("c") / "measures.csv").exists()
+def swept_file(folder: Path) -> Path:
+    """The sweep file of these tests."""
+    if FULL:
+        return ROOT / "examples" / "spark" / "sizes.toml"
+    (folder / "base.toml").write_text(SCENARIO)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder / "sweep.toml"
 
 
-def test_a_packed_environment_runs_a_sweep(apart: Apart, tmp_path: Path) -> None:
-    (tmp_path / "base.toml").write_text(SCENARIO)
-    (tmp_path / "sweep.toml").write_text('scenario = "base.toml"\nseeds = [1, 2]\n')
-    file, out = str(tmp_path / "sweep.toml"), apart.place("s")
-    done = apart.run("sweep", file, "--out", str(out))
+def run_here(*arguments: str) -> None:
+    """Run a command on this machine alone."""
+    done = run_spark_command(*arguments, "--memory", "1g", patience_s=PATIENCE_S)
     assert (done.returncode, sentences(done.stderr)) == (0, [])
-    here = run_spark_command("sweep", file, "--out", str(tmp_path / "s"), "--memory", "1g")
-    assert (here.returncode, sentences(here.stderr)) == (0, [])
-    assert (out / "points.csv").read_bytes() == (tmp_path / "s" / "points.csv").read_bytes()
+
+
+def run_with_a_loss(apart: Apart, sign: str, *arguments: str) -> str:
+    """Run a command on the cluster, and kill a worker at work when its progress says so."""
+    kill = apart.cluster.kill_busy_worker
+    code, told, complaints = run_until_told(sign, kill, *arguments, *apart.options())
+    assert (code, sentences(complaints)) == (0, [])
+    return told
+
+
+def rows_of(crunched: Place) -> list[list[dict[str, str]]]:
+    """Measures and intervals, without where the runs lie."""
+    found = []
+    for table in ("measures.csv", "intervals.csv"):
+        rows = csv.DictReader((crunched / table).read_bytes().decode().splitlines())
+        found.append([{key: value for key, value in row.items() if key != "run"} for row in rows])
+        assert found[-1]
+    return found
+
+
+def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
+    apart: Apart, tmp_path: Path
+) -> None:
+    workload, sweep, crunched = (apart.place(name) for name in ("w", "s", "c"))
+    by_hand = {name: tmp_path / "here" / name for name in ("w", "s", "c")}
+    by_hand["w"].parent.mkdir()
+
+    run_with_a_loss(apart, "subscriptions 0 of 3", *WORKLOAD, "--out", str(workload))
+    run_here(*WORKLOAD, "--out", str(by_hand["w"]))
+    for table in ("subscriptions", "events"):
+        files = {file.name: file.read_bytes() for file in (by_hand["w"] / table).iterdir()}
+        assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
+        assert len(files) == 3
+
+    file = swept_file(tmp_path)
+    points = len(read_sweep(file).points)
+    with start_spark_command("sweep", str(file), "--out", str(sweep), *apart.options()) as driver:
+        try:
+            wait_for(lambda: len(finished_points(sweep)) >= ENOUGH, PATIENCE_S)
+        finally:
+            kill_group(driver)
+        driver.communicate()
+    there = len(finished_points(sweep))
+    assert ENOUGH <= there < points
+    told = run_with_a_loss(
+        apart, f"{there} of {points} points", "sweep", str(file), "--out", str(sweep), "--resume"
+    )
+    assert f"{points} points: {points - there} ran" in told
+    run_here("sweep", str(file), "--out", str(by_hand["s"]))
+    assert (sweep / "points.csv").read_bytes() == (by_hand["s"] / "points.csv").read_bytes()
+
+    results = (str(workload), str(sweep))
+    run_with_a_loss(apart, "0 of", "crunch", *results, "--out", str(crunched), "--no-plots")
+    results = (str(by_hand["w"]), str(by_hand["s"]))
+    run_here("crunch", *results, "--out", str(by_hand["c"]), "--no-plots")
+    assert rows_of(crunched) == rows_of(LocalPlace(by_hand["c"]))
 
 
 def test_the_package_alone_is_enough_where_the_rest_is_there(apart: Apart) -> None:

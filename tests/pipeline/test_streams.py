@@ -14,11 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
+from gossamer.spark.java import find_java_home
 from gossamer.spark.stream.due import subscribers_of
 from gossamer.spark.stream.folder import DELIVERIES, batches_of, check_or_describe, windows_of
 from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
-from support.spark_processes import run_spark_command, sentences, start_spark_command, wait_for
+from support.node_processes import free_ports
+from support.spark_processes import (
+    connect_server,
+    run_spark_command,
+    sentences,
+    start_spark_command,
+    wait_for,
+)
 
 SCHEMA = {
     "symbol": {"type": "string", "minimum": ""},
@@ -235,6 +243,32 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
     assert not list(tmp_path.rglob("*.lock"))
     assert of_window(out)[0, "a"]["delivered"] == 1
+
+
+@pytest.mark.slow
+@needs_spark
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None,
+    reason="needs Spark Connect: pip install 'pyspark[connect]'",
+)
+def test_a_server_of_spark_connect_follows_and_goes_on(tmp_path: Path) -> None:
+    got, all_of_them, out, scratch = (
+        tmp_path / name for name in ("got", "published", "out", "scratch")
+    )
+    scratch.mkdir()
+    subscribe(got, "dear", "price >= 500")
+    events = [event(n, BEGIN + n, 100.0 * n) for n in range(10)]
+    command = ("stream", str(got), "--published", str(all_of_them), "--out", str(out), "--once")
+    with connect_server(scratch, find_java_home(scratch), free_ports(1)) as address:
+        for number, (first, end) in enumerate(((0, 7), (7, 10)), start=1):
+            write_lines(all_of_them, "record", number, events[first:end])
+            dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
+            write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
+            done = run_spark_command(*command, "--window", "10", "--master", address)
+            assert (done.returncode, sentences(done.stderr)) == (0, [])
+    (window,) = of_window(out).values()
+    assert (window["due"], window["delivered"], window["hit_ratio"]) == (5, 5, 1.0)
+    assert len(list(lines_kept(out))) == 5
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,6 +85,41 @@ def run_spark_command(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def run_until_told(
+    sign: str, act: Callable[[], None] | None, *arguments: str
+) -> tuple[int, str, str]:
+    """Run `gossamer spark`, and do something once, as soon as its progress says a certain thing.
+
+    Args:
+        sign: a pattern for a line on standard error.
+        act: what is done meanwhile.
+        arguments: of the command.
+
+    Returns:
+        Exit code, standard output and standard error.
+    """
+    told: list[str] = []
+    printed: list[str] = []
+    with start_spark_command(*arguments) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            reading = threading.Thread(target=printed.extend, args=(process.stdout,))
+            reading.start()
+            for line in process.stderr:
+                told.append(line)
+                if act is not None and re.search(sign, line):
+                    act()
+                    act = None
+            code = process.wait(STARTING_S)
+            reading.join()
+        except BaseException:
+            kill_group(process)
+            raise
+    assert act is None, f"it ended before it had begun: {told}"
+    return code, "".join(printed), "".join(told)
+
+
 def kill_group(process: subprocess.Popen[str]) -> None:
     """End a process with everything that it started, at once."""
     os.killpg(process.pid, signal.SIGKILL)
@@ -107,15 +142,29 @@ class Cluster:
     Attributes:
         master: its address.
         workers: processes that start an executor each for whoever asks the master for some.
+        start_worker: starts one more, in place of one that was killed.
     """
 
     master: str
     workers: list[subprocess.Popen[str]]
+    start_worker: Callable[[], None]
 
     def busy_executors(self) -> list[psutil.Process]:
         """The processes that run tasks now, or have: those that started a Python for them."""
         found = [one for worker in self.workers for one in psutil.Process(worker.pid).children()]
         return [one for one in found if _has_children(one)]
+
+    def kill_busy_worker(self) -> None:
+        """Kill a worker while its executor runs tasks, with it, and start another worker.
+
+        The Python processes of tasks have groups of their own, and end with their executor.
+        """
+        wait_for(lambda: bool(self.busy_executors()))
+        (executor, *_) = self.busy_executors()
+        (worker,) = [one for one in self.workers if one.pid == executor.ppid()]
+        kill_group(worker)
+        self.workers.remove(worker)
+        self.start_worker()
 
 
 def _has_children(process: psutil.Process) -> bool:
@@ -155,7 +204,7 @@ def standalone_cluster(
     Args:
         folder: for the files of workers and executors.
         java_home: of the Java that they run on.
-        workers: how many.
+        workers: how many at first.
         inside: what the commands of workers begin with, such as `apart_from` a folder.
         variables: of their environment, which executors inherit.
     """
@@ -175,8 +224,9 @@ def standalone_cluster(
             changes,
             running,
         )
-        for number in range(workers):
-            scratch = folder / f"worker-{number}"
+
+        def start_worker() -> None:
+            scratch = folder / f"worker-{len(running)}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
             worker, _ = _start(
                 ("worker.Worker", "--webui-port", "0", *arguments, found),
@@ -186,8 +236,11 @@ def standalone_cluster(
                 inside,
             )
             started.append(worker)
+
+        for _ in range(workers):
+            start_worker()
         assert master.poll() is None
-        yield Cluster(found, started)
+        yield Cluster(found, started, start_worker)
     finally:
         for process in reversed(running):
             if process.poll() is None:
