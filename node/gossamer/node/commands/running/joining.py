@@ -1,4 +1,4 @@
-"""The desk at which those with a token are answered, where this peer holds the authority's key."""
+"""The server that answers those with a token, where this peer holds the authority's key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BACKLOG: Final = 16
 def open_join_server(
     config: NodeConfig, peers: Sequence[Address], writer: StoreWriter
 ) -> AbstractAsyncContextManager[Sequence[Address]] | None:
-    """The desk as a context that gives its addresses; None where this peer cannot admit anybody.
+    """The server as a context that gives its addresses; None where this peer cannot admit anybody.
 
     Args:
         config: of the peer.
@@ -51,14 +51,14 @@ async def _opened(
     """
     registrar = open_registrar(open_membership(config.identity.folder))
     cluster_info = join_material(config, peers)
-    desk = JoinServer(
+    server = JoinServer(
         registrar.member,
         admit_with(registrar, writer, cluster_info),
         knows=known_to(registrar, writer),
     )
     async with trio.open_nursery() as nursery:
         listeners = await _listen(config.listen.join_endpoints)
-        nursery.start_soon(serve_joins, desk, listeners)
+        nursery.start_soon(serve_joins, server, listeners)
         bound = [one.socket.getsockname()[:2] for one in listeners]
         yield [Address(*one) for one in reachable(bound, config)]
         nursery.cancel_scope.cancel()

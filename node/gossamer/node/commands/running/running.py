@@ -71,7 +71,7 @@ def _with_schema(config: NodeConfig) -> NodeConfig:
 
 
 class RunningNode(NodeProcess):
-    """A peer, its page, its desk for joins, and its local socket."""
+    """A peer, its page, its server for joins, and its local socket."""
 
     def __init__(self, config: NodeConfig, reread: Callable[[], NodeConfig]) -> None:
         assert config.schema is not None
@@ -96,9 +96,9 @@ class RunningNode(NodeProcess):
         log.info("peer listens", peer=key_text(peer.key), name=self._name(peer), at=where)
         if config.page.enabled:
             await self._open_page(peer, nursery)
-        desk = open_join_server(config, peer.addresses, state)
-        if desk is not None:
-            self._join_addresses = await stack.enter_async_context(desk)
+        join_server = open_join_server(config, peer.addresses, state)
+        if join_server is not None:
+            self._join_addresses = await stack.enter_async_context(join_server)
             log.info(
                 "others may join", by=f"gossamer node invite --folder {config.identity.folder}"
             )

@@ -97,7 +97,7 @@ class RenewalService:
         install: Callable[[Membership], None],
         count_drop: Callable[[str], None],
     ) -> None:
-        """A desk for a peer that begins to run.
+        """A service for a peer that begins to run.
 
         Args:
             member: its membership.

@@ -128,7 +128,7 @@ class RevocationService:
         now: Callable[[], float],
         report_failure: Callable[[int], None],
     ) -> None:
-        """A desk that goes by the list with which the peer was started.
+        """A service that goes by the list with which the peer was started.
 
         Args:
             member: this peer's membership.

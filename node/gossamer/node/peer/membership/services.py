@@ -35,7 +35,7 @@ def make_services(
     report_failure: Callable[[int], None],
     install: Callable[[Membership], None],
 ) -> tuple[RevocationService, RenewalService]:
-    """Both desks of a node, which let ``standing`` know what becomes of it.
+    """Both services of a node, which let ``standing`` know what becomes of it.
 
     Args:
         member: its membership.

@@ -1,4 +1,4 @@
-"""Asking for a new certificate at the desk for joins, as one does whose certificate has expired."""
+"""Asking for a new certificate at a join server, as one does whose certificate has expired."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gossamer.node.security.renewal import Renewed, accept, ask, newer_authority
 async def renew_at(
     member: Membership, addresses: Sequence[Address], limits: JoinLimits | None = None
 ) -> Membership:
-    """``member`` with a new certificate from a desk at one of ``addresses``; nothing is written.
+    """``member`` with a new certificate from a join server at ``addresses``; nothing is written.
 
     Raises:
         JoinRefusedError: the holder of the authority's key does not renew it.

@@ -18,7 +18,7 @@ BROKEN: Final = (OSError, ssl.SSLError, trio.BrokenResourceError, trio.ClosedRes
 
 @frozen
 class JoinLimits:
-    """What the desk puts up with.
+    """What the join server puts up with.
 
     Attributes:
         connections: at a time; the oldest makes room for one more.

@@ -114,7 +114,7 @@ class JoinServer:
         limits: JoinLimits | None = None,
         knows: Knows | None = None,
     ) -> None:
-        """A desk of ``member``; without ``admit`` it refuses everybody, for want of ca.key.
+        """A server of ``member``; without ``admit`` it refuses everybody, for want of ca.key.
 
         ``admit`` answers a request whose proof has been checked, or raises a reason to refuse.
         ``knows`` is true of a request that will hardly be refused: however many of its address
@@ -277,6 +277,6 @@ def _renew(store: Store, registrar: Registrar, request: RenewalRequest) -> Renew
     return renew_peer(registrar, store, request, time.time())
 
 
-async def serve_joins(desk: JoinServer, listeners: Sequence[trio.SocketListener]) -> None:
+async def serve_joins(server: JoinServer, listeners: Sequence[trio.SocketListener]) -> None:
     """Answer at ``listeners`` until cancelled."""
-    await trio.serve_listeners(desk.serve, list(listeners))
+    await trio.serve_listeners(server.serve, list(listeners))
