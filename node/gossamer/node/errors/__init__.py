@@ -34,6 +34,7 @@ from gossamer.node.errors.local import (
     EventInputError,
     IdentityInUseError,
     NodeRunningError,
+    NotStoppedError,
     RouteUnknownError,
     SchemaMismatchError,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "NodeNotRunningError",
     "NodeRunningError",
     "NotAcknowledged",
+    "NotStoppedError",
     "PeerRefused",
     "PeerRevoked",
     "PeerStopped",

@@ -18,6 +18,22 @@ class NodeRunningError(NodeError):
         super().__init__(f"a node runs in {folder} already, expected one at a time")
 
 
+class NotStoppedError(NodeError):
+    """A node was told to stop, and one runs there still, or again.
+
+    Attributes:
+        folder: the folder.
+        patience_s: seconds that were waited.
+    """
+
+    def __init__(self, folder: object, patience_s: float) -> None:
+        self.folder, self.patience_s = folder, patience_s
+        super().__init__(
+            f"the node in {folder} was told to stop, and after {patience_s:g} s one runs there "
+            "still, or again; its log says more"
+        )
+
+
 class IdentityInUseError(NodeError):
     """Another node of this user runs as the same peer; nothing was started.
 

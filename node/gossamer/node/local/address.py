@@ -28,6 +28,7 @@ from gossamer.node.errors import (
     ListenFailed,
     LocalSocketError,
     NodeRunningError,
+    NotStoppedError,
 )
 from gossamer.node.security.files import PRIVATE, write_file
 
@@ -112,10 +113,17 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-async def until_unlocked(folder: Path) -> None:
-    """Wait until no node runs in ``folder``: the one that does has closed all its files there."""
-    while is_locked(folder):
-        await trio.sleep(LOOK_AGAIN_S)
+async def until_unlocked(folder: Path, patience_s: float) -> None:
+    """Wait until no node runs in ``folder``: the one that stops has closed all its files there.
+
+    Raises:
+        NotStoppedError: one ran there at every look for so many seconds.
+    """
+    with trio.move_on_after(patience_s) as patience:
+        while is_locked(folder):
+            await trio.sleep(LOOK_AGAIN_S)
+    if patience.cancelled_caught:
+        raise NotStoppedError(folder, patience_s)
 
 
 def _take_lock(descriptor: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from gossamer.client.address import PATH_BYTES, LocalAddress, knock
 from gossamer.node.config.node import Local
@@ -19,6 +20,7 @@ from gossamer.node.errors import (
     LocalSocketError,
     NodeNotRunningError,
     NodeRunningError,
+    NotStoppedError,
 )
 from gossamer.node.local.address import (
     LOCK_NAME,
@@ -27,6 +29,7 @@ from gossamer.node.local.address import (
     local_address,
     locked,
     open_door,
+    until_unlocked,
 )
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -142,3 +145,22 @@ def test_the_local_socket_is_for_this_machine(address: object) -> None:
 def test_loopback_addresses_of_both_versions_will_do() -> None:
     for address in ("127.0.0.1:0", "[::1]:7", "localhost:7", ""):
         assert Local(address=address).address == address
+
+
+def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(tmp_path: Path) -> None:
+    held = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    async def run() -> None:
+        began = trio.current_time()
+        with pytest.raises(NotStoppedError, match=r"after 30 s one runs there still, or again"):
+            await until_unlocked(tmp_path, 30)
+        assert trio.current_time() == pytest.approx(began + 30)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_unlocked, tmp_path, 30)
+            await trio.sleep(1)
+            fcntl.flock(held, fcntl.LOCK_UN)
+        assert trio.current_time() < began + 32
+
+    trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+    os.close(held)

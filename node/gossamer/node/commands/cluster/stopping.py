@@ -13,17 +13,16 @@ from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import until_unlocked
 from gossamer.node.local.client import GONE, open_client
 
-# By then a node that stops has closed its files; what runs there is one that was started since.
-PATIENCE_S: Final = 10.0
+# A node that stops has closed its files after a few seconds.
+PATIENCE_S: Final = 30.0
 
 
 def stop(folder: Path | None) -> None:
     """Stop the node in ``folder``; return when it has closed its files there.
 
     Raises:
-        NodeError: no node runs there.
+        NodeError: no node runs there, or it does not stop.
     """
-
     address = address_of(folder)
 
     async def run() -> None:
@@ -32,8 +31,7 @@ def stop(folder: Path | None) -> None:
                 await client.shutdown()
             async for _ in client.events:
                 continue
-        with trio.move_on_after(PATIENCE_S):
-            await until_unlocked(address.folder)
+        await until_unlocked(address.folder, PATIENCE_S)
 
     with unwrapped():
         trio.run(run)
