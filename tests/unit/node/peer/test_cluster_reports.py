@@ -21,8 +21,9 @@ from gossamer.node.peer.membership.cluster_reports import (
 )
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
+from support.transport_peers import on_jumping_clock
 
-pytestmark = [pytest.mark.trio, pytest.mark.usefixtures("autojump_clock")]
+pytestmark = on_jumping_clock
 
 OWN = Report(figures=dict.fromkeys(FIGURES, 1.0), wanted=[0] * SECTORS)
 
@@ -94,7 +95,7 @@ async def ask(reports: ClusterReports, nursery: trio.Nursery, found: list[dict[s
         found.append(await reports.fresh_view())
 
     nursery.start_soon(look)
-    await trio.testing.wait_all_tasks_blocked(0.01)
+    await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_those_who_answer_are_in_the_view() -> None:
@@ -107,7 +108,7 @@ async def test_those_who_answer_are_in_the_view() -> None:
         reports.receive(1, answer(number, delivered=7.0, unknown=3.0))
         reports.receive(9, answer(number))  # nobody asked it
         reports.receive(2, answer(number + 1))  # for another question
-        await trio.sleep(ANSWER_S)
+        await trio.sleep(ANSWER_S + 1)
         (view,) = found
         assert (view["known"], view["asked"], view["answered"]) == (3, 3, 2)
         assert view["wanted"] == [1] * SECTORS
@@ -139,7 +140,7 @@ async def test_a_bounded_number_of_others_is_connected_to() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(reports.run)
         await ask(reports, nursery, found)
-        await trio.sleep(ANSWER_S)
+        await trio.sleep(ANSWER_S + 1)
         assert len(pool.dialled) == MOST_DIALLED
         assert {key for key, _ in pool.sent} == {1, 2}
         assert (found[0]["known"], found[0]["asked"]) == (301, 3)
@@ -167,6 +168,6 @@ async def test_a_member_that_leaves_is_not_waited_for(forgotten: bool) -> None:
         await ask(reports, nursery, found)
         if forgotten:
             reports.forget(1)
-        await trio.testing.wait_all_tasks_blocked(0.01)
+        await trio.testing.wait_all_tasks_blocked()
         assert bool(found) == forgotten
         nursery.cancel_scope.cancel()
