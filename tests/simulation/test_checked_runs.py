@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from gossamer.protocol.peer import prefetching
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import OVERLAY_TIMER, SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
@@ -84,8 +85,8 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
         collector=collector,
         reserve=peer.largest_step(settings),
         debug=debug,
-        **({"hint": peer.hint} if engine is not make_window_engine else {}),
-        **({"approach": peer.approach} if engine is not EventEngine else {}),
+        **({"hint": prefetching.hint} if engine is not make_window_engine else {}),
+        **({"approach": prefetching.approach} if engine is not EventEngine else {}),
         **conditions(engine),
     )
     for cycle in range(CYCLES):
