@@ -296,7 +296,7 @@ def test_a_wrong_file_is_one_sentence_with_its_line(
 # Rules that only the compiler refuses; nothing is compiled before it does.
 UNCOMPILED = {
     "an_unknown_name": ("        self.seen[me] = nosuch + 1\n", 14, "name 'nosuch' is not defined"),
-    "a_dictionary": ("        x = {}\n        x[me] = number\n", 15, "rules allocate nothing"),
+    "a_dictionary": ("        x = {}\n        x[me] = number\n", 14, "rules allocate nothing"),
     "a_fraction_cut_off_later": (
         "        if net.round > 9:\n            self.seen[me] = self.seen[me] / 2\n",
         15,
