@@ -1,5 +1,8 @@
 # Needs nothing but make and Python 3.11 or newer; everything else goes into $(VENV).
 
+# Tests and demos start hundreds of commands, which read compiled sources where these may be written.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed

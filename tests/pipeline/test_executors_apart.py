@@ -66,17 +66,24 @@ class Apart:
         assert isinstance(found, RemotePlace)
         return found
 
-    def options(self, *, environment: bool = True) -> list[str]:
+    def options(self) -> list[str]:
         """Of every command."""
-        found = ["--master", self.cluster.master, *self.store.conf()]
-        if environment:
-            found += ["--archives", f"{self.packed / ENVIRONMENT_FILE}#{ENVIRONMENT}"]
-            found += [f"--conf=spark.pyspark.python=./{ENVIRONMENT}/bin/python"]
-        return found
+        return ["--master", self.cluster.master, *self.store.conf()]
 
-    def run(self, *arguments: str, environment: bool = True) -> subprocess.CompletedProcess[str]:
+    def whole_environment(self) -> list[str]:
+        """Of commands that send all that tasks need, which each executor unpacks: 7,000 files."""
+        return [
+            *("--archives", f"{self.packed / ENVIRONMENT_FILE}#{ENVIRONMENT}"),
+            f"--conf=spark.pyspark.python=./{ENVIRONMENT}/bin/python",
+        ]
+
+    def package_alone(self) -> list[str]:
+        """Of commands that send our code, where executors have what it depends on."""
+        return ["--py-files", str(self.packed / ZIP_FILE), self.python_without_gossamer()]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command on the cluster."""
-        return run_spark_command(*arguments, *self.options(environment=environment))
+        return run_spark_command(*arguments, *self.options())
 
     def python_without_gossamer(self, *first: Path) -> str:
         """A Python for executors that has what tasks depend on, and else these folders."""
@@ -144,11 +151,13 @@ def rows_of(crunched: Place) -> list[list[dict[str, str]]]:
 def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
     apart: Apart, tmp_path: Path
 ) -> None:
+    sent = apart.whole_environment() if FULL else apart.package_alone()
     workload, sweep, crunched = (apart.place(name) for name in ("w", "s", "c"))
     by_hand = {name: tmp_path / "here" / name for name in ("w", "s", "c")}
     by_hand["w"].parent.mkdir()
 
-    run_with_a_loss(apart, "subscriptions 0 of 3", *WORKLOAD, "--out", str(workload))
+    environment = apart.whole_environment()
+    run_with_a_loss(apart, "subscriptions 0 of 3", *WORKLOAD, "--out", str(workload), *environment)
     run_here(*WORKLOAD, "--out", str(by_hand["w"]))
     for table in ("subscriptions", "events"):
         files = {file.name: file.read_bytes() for file in (by_hand["w"] / table).iterdir()}
@@ -157,7 +166,8 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
 
     file = swept_file(tmp_path)
     points = len(read_sweep(file).points)
-    with start_spark_command("sweep", str(file), "--out", str(sweep), *apart.options()) as driver:
+    resumable = ("sweep", str(file), "--out", str(sweep), *sent)
+    with start_spark_command(*resumable, *apart.options()) as driver:
         try:
             wait_for(lambda: len(finished_points(sweep)) >= ENOUGH, PATIENCE_S)
         finally:
@@ -165,15 +175,13 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
         driver.communicate()
     there = len(finished_points(sweep))
     assert ENOUGH <= there < points
-    told = run_with_a_loss(
-        apart, f"{there} of {points} points", "sweep", str(file), "--out", str(sweep), "--resume"
-    )
+    told = run_with_a_loss(apart, f"{there} of {points} points", *resumable, "--resume")
     assert f"{points} points: {points - there} ran" in told
     run_here("sweep", str(file), "--out", str(by_hand["s"]))
     assert (sweep / "points.csv").read_bytes() == (by_hand["s"] / "points.csv").read_bytes()
 
     results = (str(workload), str(sweep))
-    run_with_a_loss(apart, "0 of", "crunch", *results, "--out", str(crunched), "--no-plots")
+    run_with_a_loss(apart, "0 of", "crunch", *results, "--out", str(crunched), "--no-plots", *sent)
     results = (str(by_hand["w"]), str(by_hand["s"]))
     run_here("crunch", *results, "--out", str(by_hand["c"]), "--no-plots")
     assert rows_of(crunched) == rows_of(LocalPlace(by_hand["c"]))
@@ -183,8 +191,7 @@ def test_the_package_alone_is_enough_where_the_rest_is_there(apart: Apart) -> No
     out = apart.place("z")
     done = apart.run(
         *("workload", "siena", "--out", str(out), *SIZE),
-        *("--py-files", str(apart.packed / ZIP_FILE), apart.python_without_gossamer()),
-        environment=False,
+        *apart.package_alone(),
     )
     assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert (out / "workload.json").exists()
@@ -194,7 +201,6 @@ def test_executors_without_the_package_are_refused(apart: Apart) -> None:
     out = apart.place("n")
     done = apart.run(
         *("workload", "vinifera", "--out", str(out), *SIZE, apart.python_without_gossamer()),
-        environment=False,
     )
     assert done.returncode == 2
     (sentence,) = sentences(done.stderr)
@@ -214,7 +220,6 @@ def test_executors_with_another_version_are_refused(apart: Apart) -> None:
     out = apart.place("o")
     done = apart.run(
         *("workload", "vinifera", "--out", str(out), *SIZE, apart.python_without_gossamer(other)),
-        environment=False,
     )
     assert done.returncode == 2
     (sentence,) = sentences(done.stderr)

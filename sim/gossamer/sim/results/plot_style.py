@@ -304,7 +304,8 @@ def legend_below(
 def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ...]]:
     """Write ``figure`` into ``folder`` in every format that is asked for.
 
-    The bytes depend on the figure and on Matplotlib's version only.
+    It is laid out once, which takes as long as drawing it, and keeps its layout. The bytes depend
+    on the figure, the formats and Matplotlib's version only.
 
     Returns:
         The figure as SVG, for reports, and the files ``name.pdf``, ``name.svg``, ``name.png``.
@@ -316,6 +317,7 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ..
     for one, file in zip(formats, files, strict=True):
         if one != "svg":
             figure.savefig(file, metadata=_METADATA[one], dpi=PNG_DPI)
+            figure.set_layout_engine("none")
     drawn = io.BytesIO()
     figure.savefig(drawn, format="svg", metadata=_METADATA["svg"], dpi=PNG_DPI)
     if "svg" in formats:
