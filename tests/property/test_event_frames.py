@@ -92,6 +92,7 @@ def lengths_are_right(data: bytes) -> bool:
     return len(data) - HEADER_BYTES == int.from_bytes(data[:HEADER_BYTES], "big") <= MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["interpreted", "compiled"])
 @settings(max_examples=300)
 @given(st.lists(frames(), max_size=6), st.integers(0, 30), st.binary(max_size=30))

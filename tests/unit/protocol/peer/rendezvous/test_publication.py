@@ -88,6 +88,7 @@ def holders(hosts: Hosts, event: int) -> set[int]:
     return set(np.flatnonzero((hosts.state.event_copies == event).any(axis=1)).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1, 2])
 @given(publisher=st.integers(0, NODES - 1), value=st.integers(0, RING_MASK))
 def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
@@ -117,6 +118,7 @@ def test_every_attribute_has_to_be_answered() -> None:
     assert told(hosts, PUBLISHED) == [(0, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [EVENT, STORED])
 def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> None:
     hosts = overlay()

@@ -60,6 +60,7 @@ def expected_fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [8, 9, 10, 12, 13, 18, 19, 24, 36, 37, 100])
 def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> None:
     hosts = overlay(nodes)
@@ -69,6 +70,7 @@ def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> N
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
 
 
+@pytest.mark.slow
 def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -> None:
     hosts = overlay(64)
     run(hosts, 20)
