@@ -7,19 +7,11 @@ measures call.
 """
 
 from gossamer.protocol.kernel.rules import rule
-from gossamer.sim.custom.context import Net, seconds
-from gossamer.sim.custom.declarations import (
-    Sampler,
-    Timer,
-    attribute,
-    column,
-    control,
-    initialiser,
-    layer,
-    measure,
-    observer,
-    setting,
-)
+from gossamer.sim.custom.language.context import Net, seconds
+from gossamer.sim.custom.language.declarations import layer
+from gossamer.sim.custom.language.functions import control, initialiser, measure, observer
+from gossamer.sim.custom.language.members import Sampler, Timer, attribute, column, setting
+from gossamer.sim.custom.language.messages import Message, items, message
 from gossamer.sim.custom.library.draws import draw, draw_below, draw_float, draw_other
 from gossamer.sim.custom.library.graphs import (
     clustering,
@@ -40,7 +32,6 @@ from gossamer.sim.custom.library.rows import (
     put_into,
     remove_from,
 )
-from gossamer.sim.custom.messages import Message, items, message
 from gossamer.sim.custom.node import Node
 from gossamer.sim.custom.overlays import links_in
 from gossamer.sim.custom.protocol import Protocol

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
-from gossamer.sim.custom.declarations import Declarations
-from gossamer.sim.custom.places import snake_case
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.places import snake_case
 from gossamer.sim.engine.bandwidth import Bandwidth, Sizes
 from gossamer.sim.engine.latency import Int64s, Latency, no_latency
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from gossamer.sim.custom.checks import check_declared, check_node
-from gossamer.sim.custom.context import TICKS_A_SECOND
-from gossamer.sim.custom.declarations import Declarations, declarations_of
+from gossamer.sim.custom.language.checks import check_declared, check_node
+from gossamer.sim.custom.language.context import TICKS_A_SECOND
+from gossamer.sim.custom.language.declarations import Declarations, declarations_of
 from gossamer.sim.custom.library.peers import View
 
 _MASK: Final = (1 << 64) - 1

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.peer.sampling.sampler import EMPTY, handle_of
-from gossamer.sim.custom.declarations import Declarations
-from gossamer.sim.custom.places import declaration_error, place_of
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.places import declaration_error, place_of
 from gossamer.sim.engine.latency import Int64s
 
 OVERLAY: Final = "overlay"

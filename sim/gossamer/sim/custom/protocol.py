@@ -28,17 +28,11 @@ from gossamer.protocol.kernel.errors import StructError
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler
-from gossamer.sim.custom.checks import check_annotations, check_declared
-from gossamer.sim.custom.declarations import (
-    Column,
-    Declarations,
-    Sampler,
-    declarations_of,
-    settings_with,
-    size_from,
-)
-from gossamer.sim.custom.messages import MessageClass
-from gossamer.sim.custom.places import declaration_error, in_another_order, place_of
+from gossamer.sim.custom.language.checks import check_annotations, check_declared
+from gossamer.sim.custom.language.declarations import Declarations, declarations_of, settings_with
+from gossamer.sim.custom.language.members import Column, Sampler, size_from
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import declaration_error, in_another_order, place_of
 
 _DTYPES: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
 # What every state has of its own, so that nothing else may be called so.

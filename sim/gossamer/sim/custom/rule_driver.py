@@ -12,10 +12,10 @@ import numpy as np
 from gossamer.protocol.kernel.errors import RecordError, RuleError
 from gossamer.protocol.kernel.records import BODY, UNREACHABLE
 from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
-from gossamer.sim.custom.context import TICKS_A_SECOND
-from gossamer.sim.custom.declarations import Declarations, delays_in_cycles
 from gossamer.sim.custom.faults import HandlerError, explained_faults
-from gossamer.sim.custom.places import declaration_error
+from gossamer.sim.custom.language.context import TICKS_A_SECOND
+from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
+from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
 from gossamer.sim.custom.step import LEAVE, START, cycle_timers, step_of
 from gossamer.sim.custom.tally import (

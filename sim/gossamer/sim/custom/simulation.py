@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import below, mix
 from gossamer.sim.custom.conditions import Driver
-from gossamer.sim.custom.context import TICKS_A_SECOND
-from gossamer.sim.custom.declarations import ControlOf, MeasureOf
 from gossamer.sim.custom.faults import explained_faults
+from gossamer.sim.custom.language.context import TICKS_A_SECOND
+from gossamer.sim.custom.language.functions import ControlOf, MeasureOf
+from gossamer.sim.custom.language.places import declaration_error, place_of
 from gossamer.sim.custom.overlays import declared_links, links_of_views
-from gossamer.sim.custom.places import declaration_error, place_of
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.engine.latency import Int64s
 from gossamer.sim.errors import SimulationError

@@ -22,11 +22,12 @@ from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import FAMILY, sample_step, sample_unreachable
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.custom.context import LIVES, Net, delay_ticks
-from gossamer.sim.custom.declarations import Declarations, Timer
+from gossamer.sim.custom.language.context import LIVES, Net, delay_ticks
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.members import Timer
+from gossamer.sim.custom.language.messages import LATER_WORDS, make_function, taking_rule
+from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.library.draws import draw_float
-from gossamer.sim.custom.messages import LATER_WORDS, make_function, taking_rule
-from gossamer.sim.custom.places import declaration_error
 from gossamer.sim.custom.protocol import Part, handler_rule, parts_of
 from gossamer.sim.engine.initialisers import join_via
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER

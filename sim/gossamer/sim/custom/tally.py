@@ -13,7 +13,7 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import FAMILY
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.custom.messages import KINDS, LATER_WORDS
+from gossamer.sim.custom.language.messages import KINDS, LATER_WORDS
 from gossamer.sim.custom.protocol import Part
 from gossamer.sim.engine.bandwidth import Sizes, bytes_of
 from gossamer.sim.engine.latency import Int64s

@@ -19,11 +19,11 @@ import numpy as np
 
 from gossamer.protocol.kernel.records import BODY
 from gossamer.sim.custom.conditions import Conditions, Traffic
-from gossamer.sim.custom.context import DELAYS, LIVES, delay_ticks
-from gossamer.sim.custom.declarations import Declarations, delays_in_cycles
 from gossamer.sim.custom.faults import HandlerError
-from gossamer.sim.custom.messages import MessageClass
-from gossamer.sim.custom.places import place_of
+from gossamer.sim.custom.language.context import DELAYS, LIVES, delay_ticks
+from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import place_of
 from gossamer.sim.custom.plain.entries import (
     Entered,
     Fires,

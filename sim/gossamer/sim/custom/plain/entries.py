@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from gossamer.sim.custom.declarations import Timer
 from gossamer.sim.custom.faults import HandlerError
-from gossamer.sim.custom.messages import MessageClass, size_of, words_of
-from gossamer.sim.custom.places import Place
+from gossamer.sim.custom.language.members import Timer
+from gossamer.sim.custom.language.messages import MessageClass, size_of, words_of
+from gossamer.sim.custom.language.places import Place
 from gossamer.sim.custom.plain.sampler import PlainSampler, SamplerMessage
 from gossamer.sim.custom.protocol import Part
 from gossamer.sim.custom.tally import Taken, sampler_names

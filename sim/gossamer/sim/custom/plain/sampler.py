@@ -23,7 +23,7 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import sample_step
-from gossamer.sim.custom.messages import WORD_BYTES
+from gossamer.sim.custom.language.messages import WORD_BYTES
 from gossamer.sim.custom.protocol import Part, arrays_of, sampler_state
 from gossamer.sim.custom.tally import sampler_names
 from gossamer.sim.engine.initialisers import fill_random_views, join_via

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gossamer.sim.custom.conditions import Conditions
-from gossamer.sim.custom.context import TICKS_A_SECOND
-from gossamer.sim.custom.declarations import Declarations, Timer, settings_with
+from gossamer.sim.custom.language.context import TICKS_A_SECOND
+from gossamer.sim.custom.language.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.members import Timer
 from gossamer.sim.custom.library.peers import View
 from gossamer.sim.custom.node import Node, first_half
 from gossamer.sim.custom.plain.entries import Fires, do_nothing, timer_handler

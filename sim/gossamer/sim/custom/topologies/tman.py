@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer.protocol.kernel.rules import Rule, rule
-from gossamer.sim.custom.declarations import Sampler, Timer, column
+from gossamer.sim.custom.language.members import Sampler, Timer, column
+from gossamer.sim.custom.language.messages import Message, items
+from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.library.draws import draw
 from gossamer.sim.custom.library.peers import peer_at, peers_known, random_peer
 from gossamer.sim.custom.library.rows import NOBODY, count_in, draw_from, insert_at, remove_from
-from gossamer.sim.custom.messages import Message, items
 from gossamer.sim.custom.node import Node
-from gossamer.sim.custom.places import declaration_error
 from gossamer.sim.custom.protocol import Protocol
 
 MOST = 256

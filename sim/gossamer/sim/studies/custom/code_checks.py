@@ -12,9 +12,9 @@ import attrs
 
 from gossamer.protocol.kernel.debugging.checked_run import is_wanted
 from gossamer.protocol.kernel.rules import Rule
-from gossamer.sim.custom.declarations import Declarations
-from gossamer.sim.custom.messages import MessageClass
-from gossamer.sim.custom.places import declaration_error
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import declaration_error
 from gossamer.sim.custom.protocol import parts_of
 
 _OURS: Final = "gossamer."

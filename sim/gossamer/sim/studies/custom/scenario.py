@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.sim.custom.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.declarations import Declarations, settings_with
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.custom.loading import load_class
 from gossamer.sim.studies.peers.inputs.changes import Turnover

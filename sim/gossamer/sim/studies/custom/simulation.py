@@ -15,7 +15,8 @@ from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.churn.turnover import make_turnover
 from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import Conditions, Driver, whole_seconds
-from gossamer.sim.custom.declarations import Declarations, MeasureOf
+from gossamer.sim.custom.language.declarations import Declarations
+from gossamer.sim.custom.language.functions import MeasureOf
 from gossamer.sim.custom.plain.driver import PlainDriver
 from gossamer.sim.custom.protocol import parts_of
 from gossamer.sim.custom.rule_driver import RuleDriver

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gossamer.sim.custom.declarations import Declarations, settings_with
-from gossamer.sim.custom.messages import MessageClass
-from gossamer.sim.custom.places import check_arguments
+from gossamer.sim.custom.language.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import check_arguments
 from gossamer.sim.errors import ScenarioError
 
 # Measures that every protocol has.

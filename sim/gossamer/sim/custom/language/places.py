@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from gossamer.sim.errors import ScenarioError
 
 Place = tuple[str, int]
+
+# Files in which declarations are read, and code that attrs writes, are not where they stand.
+_OURS: Final = (str(Path(__file__).parent), "<attrs")
 
 
 def declaration_error(
@@ -24,6 +29,14 @@ def place_of(function: Callable[..., Any]) -> Place:
     """File and line of a function."""
     code = function.__code__
     return code.co_filename, code.co_firstlineno
+
+
+def place_of_caller() -> Place:
+    """File and line of the user's statement that is being executed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def check_arguments(function: Callable[..., Any], what: str, expected: Sequence[str]) -> None:

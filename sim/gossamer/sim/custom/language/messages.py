@@ -22,8 +22,8 @@ from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, USER, close_record, open_record
 from gossamer.protocol.kernel.rule_class import RuleClass
 from gossamer.protocol.kernel.rules import Rule, inline_rule
-from gossamer.sim.custom.context import DELAYS, delay_ticks
-from gossamer.sim.custom.places import declaration_error, snake_case
+from gossamer.sim.custom.language.context import DELAYS, delay_ticks
+from gossamer.sim.custom.language.places import declaration_error, place_of_caller, snake_case
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
 
 # Kinds of messages and timers are hashes of their names, from USER on.
@@ -93,7 +93,7 @@ class MessageClass(RuleClass):
     ) -> None:
         super().__init__(name, bases, namespace)
         cls.name = snake_case(name)
-        cls.place = _place_of_caller()
+        cls.place = place_of_caller()
         cls.fields = tuple(cls._read_fields(namespace))
         cls.kind = kind_of_name(cls.name) if kind is None else kind
         cls.size_bytes = WORD_BYTES * len(cls._scalars()) if size_bytes is None else size_bytes
@@ -175,14 +175,6 @@ def words_of(message: Any) -> list[int]:
         elif field.kind is not None:
             words.append(int(value))
     return words
-
-
-def _place_of_caller() -> tuple[str, int]:
-    """File and line of the class statement, or the call of `message`, that is being executed."""
-    frame = sys._getframe(2)
-    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _constructor(fields: tuple[Field, ...]) -> Callable[..., None]:

@@ -1,0 +1,199 @@
+"""What a protocol declares in its class, collected from it and those it derives from.
+
+Both ways of writing, `Protocol` and `Node`, declare alike.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from gossamer.sim.custom.language.functions import ControlOf, MeasureOf
+from gossamer.sim.custom.language.members import (
+    TYPES,
+    AttributeOf,
+    Column,
+    Layer,
+    Sampler,
+    Setting,
+    Timer,
+)
+from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.places import (
+    Place,
+    declaration_error,
+    place_of,
+    place_of_caller,
+)
+from gossamer.sim.errors import ScenarioError
+
+_BY_NAME: Final = {kind.__name__: kind for kind in TYPES}
+
+
+@attrs.define(eq=False)
+class Declarations:
+    """All that a class declares, by name, in the order in which it does.
+
+    Attributes:
+        handlers: functions ``on_<message or timer>``, by the name behind ``on_``.
+        messages: those that have a handler, by name.
+    """
+
+    owner: type
+    place: Place
+    settings: dict[str, Setting] = attrs.field(factory=dict)
+    columns: dict[str, Column] = attrs.field(factory=dict)
+    attributes: dict[str, AttributeOf] = attrs.field(factory=dict)
+    timers: dict[str, Timer] = attrs.field(factory=dict)
+    samplers: dict[str, Sampler] = attrs.field(factory=dict)
+    layers: dict[str, Layer] = attrs.field(factory=dict)
+    measures: dict[str, MeasureOf] = attrs.field(factory=dict)
+    controls: dict[str, ControlOf] = attrs.field(factory=dict)
+    handlers: dict[str, Callable[..., Any]] = attrs.field(factory=dict)
+    messages: dict[str, MessageClass] = attrs.field(factory=dict)
+
+    def error(self, what: str, value: object, expected: str, found: str | None = None) -> Exception:
+        """The error about something that the class declares."""
+        return declaration_error(
+            self.place, f"{self.owner.__name__}.{what}", value, expected, found
+        )
+
+
+def layer(protocol: type, **settings: Any) -> Any:
+    """Run another protocol on every node: ``ring = layer(TMan, view_size=10)``."""
+    if not isinstance(getattr(protocol, "declared", None), Declarations):
+        expected = "a class derived from Protocol or Node"
+        raise declaration_error(place_of_caller(), "layer", protocol, expected)
+    return Layer(protocol, settings)
+
+
+_KEPT: Final = (
+    (Column, "columns"),
+    (AttributeOf, "attributes"),
+    (Timer, "timers"),
+    (Sampler, "samplers"),
+    (Layer, "layers"),
+    (MeasureOf, "measures"),
+    (ControlOf, "controls"),
+)
+SPECIAL: Final = ("start", "leave", "unreachable")
+
+
+def declarations_of(owner: type, base: type, special: tuple[str, ...] = SPECIAL) -> Declarations:
+    """What a class declares, checked.
+
+    Args:
+        owner: the class.
+        base: what it derives from, `Protocol` or `Node`.
+        special: handlers that are of no message or timer.
+
+    Raises:
+        ScenarioError: something that it declares is impossible; names file and line.
+    """
+    found = Declarations(owner, _place_of_class(owner))
+    for each in reversed(owner.__mro__):
+        if issubclass(each, base) and each is not base:
+            _collect(found, each)
+    _find_messages(found, special)
+    for name, one in found.attributes.items():
+        if one.kind not in TYPES:
+            raise found.error(name, one.kind, "an attribute of bool, int or float")
+    return found
+
+
+def _collect(found: Declarations, owner: type) -> None:
+    annotations = inspect.get_annotations(owner)
+    for name, value in vars(owner).items():
+        for kind, kept in _KEPT:
+            if isinstance(value, kind):
+                getattr(found, kept)[name] = value
+        if inspect.isfunction(value) and name.startswith("on_"):
+            found.handlers[name.removeprefix("on_")] = value
+        if name in annotations and not name.startswith("_"):
+            found.settings |= _setting_of(found, name, value, annotations[name])
+
+
+def _setting_of(found: Declarations, name: str, value: Any, annotation: Any) -> dict[str, Setting]:
+    kind = _BY_NAME.get(annotation, annotation)
+    if kind not in TYPES:
+        return {}
+    given = value if isinstance(value, Setting) else Setting(value)
+    one = attrs.evolve(given, name=name, kind=kind)
+    try:
+        one.default = one.checked(name, one.default)
+    except ScenarioError as error:
+        raise found.error(name, error.value, error.expected) from None
+    return {name: one}
+
+
+def _find_messages(found: Declarations, special: tuple[str, ...]) -> None:
+    """The message of every handler, from what its module has under that name."""
+    for name, handler in found.handlers.items():
+        if name in special or name in found.timers:
+            continue
+        known = {
+            held.name: held
+            for held in handler.__globals__.values()
+            if isinstance(held, MessageClass)
+        }
+        if name not in known:
+            choices = ", ".join(f"on_{each}" for each in sorted({*known, *found.timers, *special}))
+            raise declaration_error(
+                place_of(handler),
+                f"{found.owner.__name__}.on_{name}",
+                None,
+                f"one of {choices}",
+                found="a handler of no message or timer of this file",
+            )
+        found.messages[name] = known[name]
+
+
+def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """All settings, those that are given in place of defaults.
+
+    Raises:
+        ScenarioError: one is unknown, or its value impossible; ``prefix`` is before its name.
+    """
+    for name in given:
+        if name not in found.settings:
+            known = ", ".join(found.settings) or "none, as the protocol has no settings"
+            raise ScenarioError(
+                None, f"{prefix}{name}", given[name], f"one of {known}", found="no setting"
+            )
+    settings = {
+        name: one.checked(f"{prefix}{name}", given[name]) if name in given else one.default
+        for name, one in found.settings.items()
+    }
+    for column_name, column_of in found.columns.items():
+        if isinstance(column_of.width, str) and settings.get(column_of.width, 1) < 1:
+            expected = f"from 1, as column {column_name} has that width"
+            width = column_of.width
+            raise ScenarioError(None, f"{prefix}{width}", settings[width], expected)
+    for timer in found.timers.values():
+        period = timer.rounds if timer.rounds is not None else timer.seconds
+        if isinstance(period, str) and not 0 < settings[period] < 1e9:
+            expected = f"above 0, as timer {timer.name} has that period"
+            raise ScenarioError(None, f"{prefix}{period}", settings[period], expected)
+    return settings
+
+
+def delays_in_cycles(found: Declarations) -> ScenarioError:
+    """The error about a protocol that asks the cycle engine for delays."""
+    file, line = found.place
+    expected = 'event, as the cycle engine knows no delays and the protocol uses "after"'
+    return ScenarioError(f"{file}, line {line}", "engine", "cycle", expected)
+
+
+def _place_of_class(owner: type) -> Place:
+    lines: Iterator[Place] = (
+        place_of(value) for value in vars(owner).values() if inspect.isfunction(value)
+    )
+    module: Any = sys.modules.get(owner.__module__)
+    try:
+        return inspect.getsourcefile(owner) or "", inspect.getsourcelines(owner)[1]
+    except (OSError, TypeError):
+        return next(lines, (getattr(module, "__file__", "<script>"), 1))
