@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gossamer.spark.crunch.matches as matches
+import gossamer.spark.crunch.counting.matches as matches
+import gossamer.spark.crunch.counting.tallies as tallies
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.study.statistics import gini, percentile
+from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
+from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
-from gossamer.spark.crunch.matches import Cutter, matched_by_all, matched_in_part
-from gossamer.spark.crunch.workloads import Tallies, quantity, ranking
+from gossamer.spark.crunch.workloads import quantity, ranking
 from gossamer.spark.errors import JobError
 
 ALL = 10**9
@@ -148,15 +151,39 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
     draws = np.random.default_rng(3)
     low = draws.integers(0, 200, 300)
     high, values = low + draws.integers(0, 50, 300), draws.integers(0, 250, 400)
-    subscriptions = session.createDataFrame(pa.table({"low_0": low, "high_0": high}))
-    events = session.createDataFrame(pa.table({"value_0": values}))
+    ends = pa.table({"begin": low, "event": pa.nulls(len(low), pa.int64()), "end": high})
+    none = pa.nulls(len(values), pa.int64())
+    points = session.createDataFrame(
+        pa.concat_tables([ends, pa.table({"begin": none, "event": values, "end": none})])
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matches, "_PART_POINTS", part_points)
         patch.setattr(matches, "_SAMPLED", 20)
-        with matched_by_all(subscriptions, events) as matched:
+        with matched_by_all(points) as matched:
             told = matched.collect()
     found = [row["value"] for row in told for _ in range(row["times"])]
     assert sorted(found) == sorted(int(((low <= v) & (v <= high)).sum()) for v in values)
+
+
+COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_size=9), max_size=9)
+
+
+@given(COLUMNS)
+def test_values_are_counted_over_all_batches(rows: list[list[tuple[int, int]]]) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int32())])
+    columns = [([b % 2**40 for _, b in one], [a for a, _ in one]) for one in rows]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [pa.array(a, pa.int64()), pa.array(b, pa.int32())], schema=schema
+        )
+        for a, b in columns
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tallies, "_MOST_KEPT", 2)
+        told = [row for batch in count_columns(batches) for row in batch.to_pylist()]
+    for place, name in enumerate("ab"):
+        found = {row["value"]: row["times"] for row in told if row["name"] == name}
+        assert found == Counter(value for one in columns for value in one[place])
 
 
 def tallied(counts: list[int]) -> Tallies:
@@ -184,9 +211,16 @@ def test_a_ranking_goes_from_the_most_popular_on() -> None:
     assert rows["measure", "a_b_first_share", 0.0] == 0.6
 
 
-def test_a_workload_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
-    write_by_hand(tmp_path / "w", "churn", Wish(subscriptions=200, settings={"days": 1.0}))
-    file = tmp_path / "w" / "sessions" / "part-0.parquet"
+@pytest.mark.parametrize(
+    ("kind", "table", "settings"),
+    [("churn", "sessions", {"days": 1.0}), ("vinifera", "subscriptions", {})],
+)
+def test_a_workload_that_is_damaged_inside_leaves_nothing(
+    session: Any, tmp_path: Path, kind: str, table: str, settings: dict[str, Any]
+) -> None:
+    wish = Wish(subscriptions=200, events=10, settings=settings)
+    write_by_hand(tmp_path / "w", kind, wish)
+    file = tmp_path / "w" / table / "part-0.parquet"
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 0xFF
     file.write_bytes(bytes(content))

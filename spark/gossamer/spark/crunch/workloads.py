@@ -5,9 +5,10 @@ Every kind of workload has rankings (what is chosen how often, most popular firs
 have besides how many subscriptions an event matches, and how evenly events fall on the domain of
 each attribute, which is the load of those who look after a part of it.
 
-Counts and percentiles are exact; executors find them (see `quantiles`), and the driver sees how
-many things were chosen how often, but not which. Matches are counted for all events of one
-attribute up to as many rows as are wanted exactly, and else for a sample of events (see `matches`).
+Counts and percentiles are exact; executors find them (see `counting`), and the driver sees how many
+things were chosen how often, but not which. Matches are counted for all events of one attribute up
+to as many rows as are wanted exactly, and else for a sample of events. Of ranges there are the most
+rows: tasks read their files themselves (see `ranges`), other kinds go by Spark's SQL.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.study.statistics import (
     CDF,
     LORENZ,
@@ -34,10 +34,12 @@ from gossamer.sim.study.statistics import (
     percentile_place,
 )
 from gossamer.sim.study.statistics import mean as mean_of
+from gossamer.spark.crunch.counting.matches import matched_by_all, matched_by_some
+from gossamer.spark.crunch.counting.quantiles import distribution
+from gossamer.spark.crunch.counting.tallies import Tallies, tallies_of
 from gossamer.spark.crunch.deliveries import EXACT, ROW_SCHEMA, as_table
 from gossamer.spark.crunch.folders import SystemTables
-from gossamer.spark.crunch.matches import matched_by_all, matched_by_some
-from gossamer.spark.crunch.quantiles import distribution
+from gossamer.spark.crunch.ranges import RANGES, Ranges
 from gossamer.spark.crunch.tables import WORKLOADS
 from gossamer.spark.storage.frames import opened_table, read_frame
 
@@ -56,10 +58,6 @@ Expressions = Mapping[str, tuple[str, str]]
 
 _RANKINGS: Final[Mapping[str, Expressions]] = MappingProxyType(
     {
-        "vinifera": {
-            "places of subscriptions": ("subscriptions", "nullif(place, -1)"),
-            "places of events": ("events", "nullif(place, -1)"),
-        },
         "siena": {
             "attributes of subscriptions": ("subscriptions", "explode(names)"),
             "attributes of events": ("events", "explode(names)"),
@@ -128,47 +126,6 @@ def workload_rows(session: Any, systems: Sequence[SystemTables], exact_up_to: in
 Part = tuple[str, list[Row]]
 
 
-@attrs.frozen(eq=False)
-class Tallies:
-    """How often things were chosen, without the things: few numbers of however many things.
-
-    Attributes:
-        counts: int64[k], ascending and different.
-        times: int64[k], how many things were chosen so often.
-    """
-
-    counts: Ints
-    times: Ints
-
-    @property
-    def different(self) -> int:
-        """How many things were chosen at all."""
-        return int(self.times.sum())
-
-    @property
-    def choices(self) -> int:
-        """How many choices there were."""
-        return int(self.counts @ self.times)
-
-    def of_ranks(self, ranks: Ints) -> Ints:
-        """How often the things of these ranks were chosen; the most popular has rank 1."""
-        last = np.cumsum(self.times[::-1])
-        return np.asarray(self.counts[::-1][np.searchsorted(last, ranks)], np.int64)
-
-    def gini(self) -> float:
-        """Gini's coefficient of how often each thing was chosen, see `statistics.gini`."""
-        last = np.cumsum(self.times).tolist()
-        # In Python's numbers, which do not overflow: the sum of ranks times counts.
-        ranked = sum(
-            count * ((end - times + 1 + end) * times // 2)
-            for count, times, end in zip(
-                self.counts.tolist(), self.times.tolist(), last, strict=True
-            )
-        )
-        different = self.different
-        return float(2 * ranked / (different * self.choices) - (different + 1) / different)
-
-
 @attrs.frozen
 class _Workload:
     """One workload; every part of what is told of it has one method."""
@@ -183,14 +140,12 @@ class _Workload:
         counts = self.system.table_rows
         yield EXACT, [Row(MEASURE, name, 0.0, float(rows)) for name, rows in counts.items()]
         for name, (table, expression) in _RANKINGS.get(kind, {}).items():
-            yield EXACT, list(ranking(name, self._tallies(table, expression)))
+            counts = self._values(table, expression).groupBy("value").count()
+            yield EXACT, list(ranking(name, tallies_of(counts)))
         for name, (table, expression) in _QUANTITIES.get(kind, {}).items():
-            yield self._quantity(name, self._values(table, expression))
-        attributes = self._attributes()
-        for a in range(attributes):
-            yield from self._attribute(a)
-        if attributes:
-            yield self._matches(attributes)
+            yield _quantity(name, self._values(table, expression))
+        if kind == RANGES:
+            yield from self._ranges(Ranges(self.session, self.system))
 
     def _read(self, table: str) -> Any:
         folder = self.system.folder / table
@@ -198,58 +153,36 @@ class _Workload:
             schema = first.schema_arrow.remove_metadata()
         return read_frame(self.session, folder, schema)
 
-    def _attributes(self) -> int:
-        """How many hashed attributes ranges are asked for on; 0 of other kinds."""
-        if self.system.system != "vinifera":
-            return 0
-        return sum(name.startswith("value_") for name in self._read("events").columns)
-
-    def _tallies(self, table: str, expression: str) -> Tallies:
-        """How often values come, and how many come so often; null does not count."""
-        counts = self._values(table, expression).groupBy("value").count()
-        found = counts.groupBy("count").agg({"*": "count"}).toArrow().sort_by("count")
-        return Tallies(*(found[name].to_numpy() for name in ("count", "count(1)")))
-
-    def _loads(self, table: str, expression: str) -> Ints:
-        """How many rows each part of a domain has, of those parts that have any."""
-        counts = self._values(table, expression).groupBy("value").count()
-        return np.asarray(counts.toArrow()["count"].to_numpy(), np.int64)
-
     def _values(self, table: str, expression: str) -> Any:
         frame = self._read(table).selectExpr(f"{expression} as value")
         return frame.where("value is not null")
 
-    def _quantity(self, name: str, values: Any) -> Part:
-        """How a quantity is distributed."""
-        found = distribution(values)
-        if found is None:
-            return EXACT, []
-        return EXACT, list(quantity_of(name, found.mean, found.centiles))
-
-    def _attribute(self, a: int) -> Iterator[Part]:
-        """Widths of ranges on an attribute, and how evenly subscriptions and events lie on it."""
-        width = f"case when constrained >= 0 then (high_{a} - low_{a}) / {RING}D end"
-        name = f"width on attribute {a}"
-        yield self._quantity(name, self._values("subscriptions", width))
-        wanted = f"case when constrained >= 0 and (constrained & {1 << a}) > 0 then 1 end"
-        number = self._values("subscriptions", wanted).count()
-        rows = [Row(MEASURE, f"subscriptions_on_attribute_{a}", 0.0, float(number))]
-        part = f"cast(value_{a} div {RING // _PARTS + 1} as int)"
-        rows += spread(f"events over the domain of attribute {a}", self._loads("events", part))
-        yield EXACT, rows
-
-    def _matches(self, attributes: int) -> Part:
-        """How many subscriptions an event matches."""
+    def _ranges(self, ranges: Ranges) -> Iterator[Part]:
+        """What is told of ranges on hashed attributes."""
+        for table in ranges.tables:
+            counts = ranges.places(table)
+            yield EXACT, list(ranking(f"places of {table}", tallies_of(counts)))
+        wanted, loads = ranges.wanted(), ranges.loads(_PARTS)
+        for a in range(ranges.attributes):
+            yield _quantity(f"width on attribute {a}", ranges.widths(a))
+            rows = [Row(MEASURE, f"subscriptions_on_attribute_{a}", 0.0, float(wanted[a]))]
+            rows += spread(f"events over the domain of attribute {a}", loads[a])
+            yield EXACT, rows
         name = "subscriptions that an event matches"
-        subscriptions = self._read("subscriptions").where("constrained >= 0")
-        events = self._read("events")
-        rows = self.system.table_rows
-        if attributes == 1 and max(rows.values(), default=0) <= self.exact_up_to:
-            with matched_by_all(subscriptions, events) as matched:
-                return self._quantity(name, matched)
-        chosen = events.where(f"event < {SAMPLED_EVENTS}").orderBy("event").toArrow()
-        points = np.stack([chosen[f"value_{a}"].to_numpy() for a in range(attributes)], axis=1)
-        return SAMPLE, list(quantity(name, matched_by_some(subscriptions, points)))
+        if ranges.attributes == 1 and max(self.system.table_rows.values()) <= self.exact_up_to:
+            with matched_by_all(ranges.points()) as matched:
+                yield _quantity(name, matched)
+            return
+        points = ranges.some_events(self._read("events"), SAMPLED_EVENTS)
+        yield SAMPLE, list(quantity(name, matched_by_some(ranges.boxes(), points)))
+
+
+def _quantity(name: str, values: Any) -> Part:
+    """How a quantity is distributed."""
+    found = distribution(values)
+    if found is None:
+        return EXACT, []
+    return EXACT, list(quantity_of(name, found.mean, found.centiles))
 
 
 def _measure(name: str) -> str:

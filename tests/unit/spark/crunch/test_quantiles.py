@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.spark.crunch.quantiles import _total, sums_of
+from gossamer.spark.crunch.counting.quantiles import _total, sums_of
 
 VALUES = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30)
 

@@ -28,6 +28,7 @@ _PORTION_POINTS: Final = 1 << 20
 # One point in so many of each batch is looked at to find where parts are cut.
 _SAMPLED: Final = 1_000
 _BEGIN, _EVENT, _END = 0, 1, 2
+POINTS: Final = ("begin", "event", "end")
 _COLUMNS: Final = "part int, kind int, at binary, times binary"
 _PORTION: Final = pa.schema(
     [("part", pa.int32()), ("kind", pa.int32()), ("at", pa.binary()), ("times", pa.binary())]
@@ -38,16 +39,15 @@ Ints = npt.NDArray[np.int64]
 
 
 @contextmanager
-def matched_by_all(subscriptions: Any, events: Any) -> Iterator[Any]:
+def matched_by_all(points: Any) -> Iterator[Any]:
     """A frame of Spark: ``value``, a number of matches, and ``times``, how many events have it.
 
     A number may come in several rows, which are in no order. Executors keep them until the end.
 
     Args:
-        subscriptions: ranges ``low_0`` to ``high_0``, both ends included.
-        events: of the values ``value_0``.
+        points: a frame of Spark, or a scan, of the columns `POINTS`, null where a row has none:
+            ``begin`` and ``end`` of ranges, both included, and ``event``, the values of events.
     """
-    points = _points(subscriptions, events)
     cuts = _cuts(points)
     portions = points.mapInArrow(Cutter(cuts), _COLUMNS)
     # As many tasks as parts: what is kept else stays in 200, each a wait for a Python process.
@@ -58,17 +58,6 @@ def matched_by_all(subscriptions: Any, events: Any) -> Iterator[Any]:
         yield matched.where("times > 0").mapInArrow(began, "value long, times long")
     finally:
         matched.unpersist()
-
-
-def _points(subscriptions: Any, events: Any) -> Any:
-    """Ends of ranges and values of events in columns of their own, null where a row has none."""
-    ends = subscriptions.selectExpr(
-        "low_0 as begin", "cast(null as long) as event", "high_0 as end"
-    )
-    none = "cast(null as long)"
-    return ends.unionAll(
-        events.selectExpr(f"{none} as begin", "value_0 as event", f"{none} as end")
-    )
 
 
 def _cuts(points: Any) -> Ints:
@@ -225,7 +214,8 @@ def matched_by_some(subscriptions: Any, points: Ints) -> Ints:
     """int64[events]: how many subscriptions each of some events matches.
 
     Args:
-        subscriptions: ranges ``low_a`` to ``high_a`` of every attribute ``a``.
+        subscriptions: a frame of Spark, or a scan: ranges ``low_a`` to ``high_a`` of every
+            attribute ``a``.
         points: int64[events, A], hashed.
     """
     counts = subscriptions.mapInArrow(Matcher(points), "place long, matched long")

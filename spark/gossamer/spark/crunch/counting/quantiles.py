@@ -2,8 +2,8 @@
 
 Three jobs: count, ends and sum; how many values fall into each of some thousand equal parts
 between the ends; and the values, with how often each comes, of those parts that hold a percentile.
-These are a few per cent of the different values, unless nearly all lie in one part. Sums are kept
-as whole numbers by exponent, so that the mean does not depend on how rows are spread over tasks.
+These are a few per cent of the values, unless nearly all lie in one part. Sums are kept as whole
+numbers by exponent, so that the mean does not depend on how rows are spread over tasks.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gossamer.sim.study.statistics import PER_CENTS, percentile_place
+from gossamer.spark.crunch.counting.tallies import Counts, added_up
 
 # Equal parts between the least and the largest value.
 _PARTS: Final = 4096
 _DIGITS: Final = 53
 _HALF: Final = 26
 _COLUMNS: Final = "rows long, low double, high double, exponent int, upper long, lower long"
+_COUNTED: Final = "value double, times long"
+# Counts of batches that are kept before they are added up.
+_MOST_KEPT: Final = 64
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -43,14 +47,13 @@ class Distribution:
 
 
 def distribution(values: Any) -> Distribution | None:
-    """The distribution of the column ``value`` of a frame of Spark; None of no rows.
+    """The distribution of the column ``value``; None of no rows.
 
     Args:
-        values: numbers, none of which is null or NaN; a column ``times``, if there is one, tells
-            how often each comes.
+        values: a frame of Spark, or a scan: numbers, none of which is null or NaN. A column
+            ``times``, if there is one, tells how often each comes.
     """
-    numbers = values.withColumn("value", values["value"].cast("double"))
-    told = numbers.mapInArrow(sums_of, _COLUMNS).toArrow().to_pylist()
+    told = values.mapInArrow(sums_of, _COLUMNS).toArrow().to_pylist()
     rows = sum(one["rows"] for one in told)
     if rows == 0:
         return None
@@ -59,7 +62,7 @@ def distribution(values: Any) -> Distribution | None:
     places = [percentile_place(rows, per_cent) for per_cent in PER_CENTS.tolist()]
     if low == high:
         return Distribution(mean, [low] * len(places))
-    return Distribution(mean, _at(numbers, low, high, places))
+    return Distribution(mean, _at(values, low, high, places))
 
 
 def sums_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,8 +77,7 @@ def sums_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if len(batch) == 0:
             continue
-        values = batch["value"].to_numpy()
-        times = batch["times"].to_numpy() if "times" in batch.schema.names else None
+        values, times = _numbers(batch)
         rows += len(values) if times is None else int(times.sum())
         low, high = min(low, float(values.min())), max(high, float(values.max()))
         for exponent, (above, below) in exact_sums(values, times).items():
@@ -123,24 +125,81 @@ def _total(told: Sequence[Mapping[str, Any]]) -> Fraction:
     return total
 
 
-def _at(numbers: Any, low: float, high: float, places: Sequence[int]) -> list[float]:
-    """The values at places of the whole order."""
-    from pyspark.sql import functions as f
+def _numbers(batch: pa.RecordBatch) -> tuple[Floats, Ints | None]:
+    """float64[n] and int64[n]: the values of a batch, and how often each comes, None for once."""
+    values = batch["value"].cast(pa.float64()).to_numpy()
+    return values, batch["times"].to_numpy() if "times" in batch.schema.names else None
 
-    times = f.sum("times") if "times" in numbers.columns else f.count("*")
-    share = (f.col("value") - f.lit(low)) / f.lit(high - low)
-    part = f.least(f.floor(share * _PARTS), f.lit(_PARTS - 1)).cast("int")
+
+@attrs.frozen
+class _Parts:
+    """Equal parts between two numbers."""
+
+    low: float
+    high: float
+
+    def of(self, values: Floats) -> Ints:
+        """int64[n]: the part of each value."""
+        share = (values - self.low) / (self.high - self.low)
+        return np.minimum((share * _PARTS).astype(np.int64), _PARTS - 1)
+
+
+@attrs.frozen
+class _Counter:
+    """Counts the values of a task in each part."""
+
+    parts: _Parts
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = np.zeros(_PARTS, np.int64)
+        for batch in batches:
+            values, times = _numbers(batch)
+            if times is None:
+                found += np.bincount(self.parts.of(values), minlength=_PARTS)
+            else:
+                np.add.at(found, self.parts.of(values), times)
+        hit = np.flatnonzero(found)
+        yield _counted((hit.astype(np.float64), found[hit]))
+
+
+@attrs.frozen(eq=False)
+class _Chosen:
+    """Counts the different values of a task in some of the parts."""
+
+    parts: _Parts
+    wanted: npt.NDArray[np.bool_]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept: list[Counts] = [(np.empty(0), np.empty(0, np.int64))]
+        for batch in batches:
+            values, times = _numbers(batch)
+            inside = self.wanted[self.parts.of(values)]
+            often = np.ones(len(values), np.int64) if times is None else times
+            kept.append((values[inside], often[inside]))
+            if len(kept) > _MOST_KEPT:
+                kept = [added_up(kept)]
+        yield _counted(added_up(kept))
+
+
+def _counted(counts: Counts) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(one) for one in counts], ["value", "times"])
+
+
+def _at(values: Any, low: float, high: float, places: Sequence[int]) -> list[float]:
+    """The values at places of the whole order."""
+    parts = _Parts(low, high)
+    told = values.mapInArrow(_Counter(parts), _COUNTED).toArrow()
     counts = np.zeros(_PARTS, np.int64)
-    for row in numbers.groupBy(part.alias("part")).agg(times.alias("times")).collect():
-        counts[row["part"]] = row["times"]
+    np.add.at(counts, told["value"].to_numpy().astype(np.int64), told["times"].to_numpy())
     begins = np.cumsum(counts) - counts
-    wanted = np.searchsorted(begins + counts, places, side="right")
-    chosen = numbers.where(part.isin(*np.unique(wanted).tolist())).groupBy("value")
-    found = chosen.agg(times.alias("times")).toArrow().sort_by("value")
+    chosen = np.searchsorted(begins + counts, places, side="right")
+    wanted = np.zeros(_PARTS, np.bool_)
+    wanted[chosen] = True
+    told = values.mapInArrow(_Chosen(parts, wanted), _COUNTED).toArrow()
+    found, times = added_up([(told["value"].to_numpy(), told["times"].to_numpy())])
     # Parts that were not chosen come before some that were: places are counted among the chosen.
-    kept = np.zeros(_PARTS, np.int64)
-    kept[np.unique(wanted)] = counts[np.unique(wanted)]
+    kept = np.where(wanted, counts, 0)
     skipped = begins - (np.cumsum(kept) - kept)
-    among = np.asarray(places) - skipped[wanted]
-    at = np.searchsorted(np.cumsum(found["times"].to_numpy()), among, side="right")
-    return [float(value) for value in found["value"].to_numpy()[at]]
+    among = np.asarray(places) - skipped[chosen]
+    at = np.searchsorted(np.cumsum(times), among, side="right")
+    return [float(value) for value in found[at]]
