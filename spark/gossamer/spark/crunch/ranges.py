@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.spark.crunch.counting.matches import POINTS
+from gossamer.spark.crunch.counting.scanning import Rows, Scan
 from gossamer.spark.crunch.counting.tallies import COUNTED, count_columns
 from gossamer.spark.crunch.folders import SystemTables
 from gossamer.spark.storage.frames import opened_table
-from gossamer.spark.storage.scanning import Rows, Scan
 
 # The kind of these workloads.
 RANGES: Final = "vinifera"

@@ -20,6 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gossamer.spark.crunch.counting.scanning import Derived
+from gossamer.spark.crunch.counting.tallies import added_up
+
 # Points of a part, about: what one task puts together.
 _PART_POINTS: Final = 2_000_000
 _MOST_PARTS: Final = 256
@@ -33,16 +36,17 @@ _COLUMNS: Final = "part int, kind int, at binary, times binary"
 _PORTION: Final = pa.schema(
     [("part", pa.int32()), ("kind", pa.int32()), ("at", pa.binary()), ("times", pa.binary())]
 )
-_MATCHED: Final = "part int, value long, times long"
+_MATCHED: Final = "part int, more long, value binary, times binary"
 
 Ints = npt.NDArray[np.int64]
 
 
 @contextmanager
 def matched_by_all(points: Any) -> Iterator[Any]:
-    """A frame of Spark: ``value``, a number of matches, and ``times``, how many events have it.
+    """Rows of ``value``, a number of matches, and ``times``, how many events have it.
 
-    A number may come in several rows, which are in no order. Executors keep them until the end.
+    A number may come in several rows, which are in no order. Executors keep them until the end, a
+    row of Spark's for each part.
 
     Args:
         points: a frame of Spark, or a scan, of the columns `POINTS`, null where a row has none:
@@ -54,8 +58,7 @@ def matched_by_all(points: Any) -> Iterator[Any]:
     parts = portions.repartition(len(cuts) + 1, "part")
     matched = parts.groupBy("part").applyInArrow(matched_in_part, _MATCHED).persist()
     try:
-        began = Began(_began(matched))
-        yield matched.where("times > 0").mapInArrow(began, "value long, times long")
+        yield Derived(matched, Began(_began(matched)))
     finally:
         matched.unpersist()
 
@@ -122,22 +125,21 @@ def matched_in_part(portions: pa.Table) -> pa.Table:
         portions: of one part.
 
     Returns:
-        Columns ``part``, ``value`` and ``times``. The first row is no event's, with 0 as times: its
-        value is how many more ranges begin than end in the part.
+        One row: ``part``, how many ``more`` ranges begin than end in it, and as bytes of int64
+        the different numbers, ``value``, and how many events have each, ``times``.
     """
     part = portions["part"][0].as_py()
     begins, events, ends = (_joined(portions, kind) for kind in (_BEGIN, _EVENT, _END))
     begun = _up_to(begins, np.searchsorted(begins[0], events[0], side="right"))
     ended = _up_to(ends, np.searchsorted(ends[0], events[0], side="left"))
-    values, places = np.unique(begun - ended, return_inverse=True)
-    times = np.zeros(len(values), np.int64)
-    np.add.at(times, places, events[1])
-    more = begins[1].sum() - ends[1].sum()
+    values, times = added_up([(begun - ended, events[1])])
+    more = int(begins[1].sum() - ends[1].sum())
     return pa.table(
         {
-            "part": pa.array([part] * (1 + len(values)), pa.int32()),
-            "value": np.concatenate(([more], values)),
-            "times": np.concatenate(([0], times)),
+            "part": pa.array([part], pa.int32()),
+            "more": pa.array([more], pa.int64()),
+            "value": pa.array([values.tobytes()], pa.binary()),
+            "times": pa.array([times.tobytes()], pa.binary()),
         }
     )
 
@@ -163,10 +165,10 @@ def _up_to(points: tuple[Ints, Ints], places: Ints) -> Ints:
 
 def _began(matched: Any) -> Ints:
     """By part the ranges that have begun before it, and not ended."""
-    told = matched.where("times = 0").collect()
+    told = matched.select("part", "more").collect()
     more = np.zeros(1 + max((row["part"] for row in told), default=0), np.int64)
     for row in told:
-        more[row["part"]] = row["value"]
+        more[row["part"]] = row["more"]
     return np.asarray(np.cumsum(more) - more, np.int64)
 
 
@@ -182,9 +184,10 @@ class Began:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            values = batch["value"].to_numpy() + self.before[batch["part"].to_numpy()]
-            columns = [pa.array(values), batch["times"]]
-            yield pa.RecordBatch.from_arrays(columns, ["value", "times"])
+            for row in batch.to_pylist():
+                values, times = (np.frombuffer(row[name], np.int64) for name in ("value", "times"))
+                columns = [pa.array(values + self.before[row["part"]]), pa.array(times)]
+                yield pa.RecordBatch.from_arrays(columns, ["value", "times"])
 
 
 @attrs.frozen(eq=False)

@@ -132,8 +132,8 @@ def _numbers(batch: pa.RecordBatch) -> tuple[Floats, Ints | None]:
 
 
 @attrs.frozen
-class _Parts:
-    """Equal parts between two numbers."""
+class _Sections:
+    """Equal parts between two numbers, `_PARTS` of them."""
 
     low: float
     high: float
@@ -148,7 +148,7 @@ class _Parts:
 class _Counter:
     """Counts the values of a task in each part."""
 
-    parts: _Parts
+    parts: _Sections
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = np.zeros(_PARTS, np.int64)
@@ -166,7 +166,7 @@ class _Counter:
 class _Chosen:
     """Counts the different values of a task in some of the parts."""
 
-    parts: _Parts
+    parts: _Sections
     wanted: npt.NDArray[np.bool_]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -187,7 +187,7 @@ def _counted(counts: Counts) -> pa.RecordBatch:
 
 def _at(values: Any, low: float, high: float, places: Sequence[int]) -> list[float]:
     """The values at places of the whole order."""
-    parts = _Parts(low, high)
+    parts = _Sections(low, high)
     told = values.mapInArrow(_Counter(parts), _COUNTED).toArrow()
     counts = np.zeros(_PARTS, np.int64)
     np.add.at(counts, told["value"].to_numpy().astype(np.int64), told["times"].to_numpy())

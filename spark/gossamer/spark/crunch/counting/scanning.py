@@ -62,6 +62,36 @@ class Scan:
 
 
 @attrs.frozen
+class Derived:
+    """What tasks make of the rows of a frame of Spark, with `mapInArrow` for functions of that.
+
+    Spark itself would carry it to Java and back between the two.
+
+    Attributes:
+        frame: of Spark.
+        derive: makes of a task's rows what functions get.
+    """
+
+    frame: Any
+    derive: Function
+
+    def mapInArrow(self, function: Function, schema: str) -> Any:  # noqa: N802, Spark's name
+        """A frame of what ``function`` makes of what is derived."""
+        return self.frame.mapInArrow(_Composed(self.derive, function), schema)
+
+
+@attrs.frozen
+class _Composed:
+    """One function after another."""
+
+    first: Function
+    then: Function
+
+    def __call__(self, batches: Batches) -> Batches:
+        return self.then(self.first(batches))
+
+
+@attrs.frozen
 class _Reader:
     """Gives a function the rows of the files whose numbers a task gets."""
 
