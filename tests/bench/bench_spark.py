@@ -9,9 +9,9 @@ Run it by hand:
 `rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
 to nowhere, Spark writing them, and the whole command, which checks them as well. `commands` is
 what users wait and pay for: a plain writer of the same rows, then `gossamer spark workload` and
-`crunch`, each a process of its own with all that it starts. Processor time is that of all
-processes, so that it tells something on a busy machine as well; memory is the largest sum of what
-they hold alone (PSS).
+`crunch`, each a process of its own with all that it starts. Processor time is
+that of the machine, on which nothing else may run; memory is the largest sum of what the processes
+hold alone (PSS).
 With ``--out FILE`` the rows of `bench.json` are written there.
 """
 
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -115,7 +115,7 @@ class Spent:
 
     Attributes:
         wall_s: time that passed.
-        cpu_s: processor time of this process and all that it started.
+        cpu_s: processor time of the machine.
         peak_bytes: memory at most.
     """
 
@@ -125,13 +125,13 @@ class Spent:
 
 
 def cpu_s() -> float:
-    """Processor time of all processes so far, with those that have ended and were waited for."""
-    found = 0.0
-    for process in processes():
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            found += times.user + times.system + times.children_user + times.children_system
-    return found
+    """Processor time of the whole machine so far, on which nothing else of weight may run.
+
+    That of processes alone would be too little: Java ends without waiting for the workers of
+    Python that it has started, whose time nobody is told of then.
+    """
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system)
 
 
 def timed(work: Callable[[], object]) -> Spent:

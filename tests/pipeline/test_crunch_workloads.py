@@ -71,7 +71,7 @@ def matches_by_hand(wish: Wish, attributes: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("attributes", "exact_up_to"), [(1, ALL), (2, 0)])
+@pytest.mark.parametrize(("attributes", "exact_up_to"), [(1, ALL), (1, 0), (2, 0)])
 def test_figures_of_ranges_are_those_of_single_rows(
     session: Any, tmp_path: Path, attributes: int, exact_up_to: int
 ) -> None:

@@ -201,6 +201,25 @@ class Matcher:
     points: Ints
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        on_a_line = self.points.shape[1] == 1
+        matched = self._on_a_line(batches) if on_a_line else self._in_boxes(batches)
+        places = np.arange(len(matched), dtype=np.int64)
+        yield pa.RecordBatch.from_pydict({"place": places, "matched": matched})
+
+    def _on_a_line(self, batches: Iterable[pa.RecordBatch]) -> Ints:
+        """Of one attribute: from the first event in a range on one more, after the last not."""
+        order = np.argsort(self.points[:, 0], kind="stable")
+        values = self.points[order, 0]
+        changes = np.zeros(len(values) + 1, np.int64)
+        for batch in batches:
+            for name, side, step in (("low_0", "left", 1), ("high_0", "right", -1)):
+                at = np.searchsorted(values, batch[name].to_numpy(), side)  # type: ignore[call-overload]
+                changes += step * np.bincount(at, minlength=len(changes))
+        matched = np.zeros(len(values), np.int64)
+        matched[order] = np.cumsum(changes)[:-1]
+        return matched
+
+    def _in_boxes(self, batches: Iterable[pa.RecordBatch]) -> Ints:
         matched = np.zeros(len(self.points), np.int64)
         for batch in batches:
             inside = np.ones((len(self.points), len(batch)), np.bool_)
@@ -209,8 +228,7 @@ class Matcher:
                 inside &= values >= batch[f"low_{a}"].to_numpy()
                 inside &= values <= batch[f"high_{a}"].to_numpy()
             matched += inside.sum(axis=1)
-        places = np.arange(len(matched), dtype=np.int64)
-        yield pa.RecordBatch.from_pydict({"place": places, "matched": matched})
+        return matched
 
 
 def matched_by_some(subscriptions: Any, points: Ints) -> Ints:
