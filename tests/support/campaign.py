@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -194,6 +195,7 @@ class Campaign(Generic[NodesT]):
     quit: int = 0
     request_s: float = REQUEST_S
     stopping: bool = False
+    _due: tuple[float, set[str], set[str]] = (-math.inf, set(), set())
 
     # Applications
 
@@ -279,11 +281,21 @@ class Campaign(Generic[NodesT]):
 
     def missing(self, before: float) -> dict[str, set[str]]:
         """By reader, or the group, what was acknowledged until then and has not come."""
-        due = {event for event, one in self.published.items() if one.at <= before}
+        due, of_group = self._due_until(before)
         lacking = {f"{one.name or 'unnamed'}": due - one.ids for one in self.readers}
-        of_group = {event for event in due if self.published[event].is_of_group}
-        lacking["workers"] = of_group - set(self.dealt)
+        lacking["workers"] = of_group - self.dealt.keys()
         return {name: events for name, events in lacking.items() if events}
+
+    def _due_until(self, before: float) -> tuple[set[str], set[str]]:
+        """What was acknowledged until then, and what of that is the group's."""
+        if before == self._due[0]:
+            return self._due[1:]
+        due = {event for event, one in self.published.items() if one.at <= before}
+        of_group = {event for event in due if self.published[event].is_of_group}
+        if before < trio.current_time():
+            # Nothing is acknowledged in the past: who asks again gets the same.
+            self._due = before, due, of_group
+        return due, of_group
 
     def is_quiet(self, keys: Iterable[int], begins: float, ends: float) -> bool:
         """Whether nothing happened to these peers in that time."""

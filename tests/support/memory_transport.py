@@ -154,6 +154,8 @@ class MemoryStream(trio.abc.Stream):
         self._broken = False
         self._closed = False
         self._waiting = trio.lowlevel.ParkingLot()
+        # Until when whoever reads waits, if nothing else happens.
+        self._waits_until = -math.inf
 
     def look_again(self) -> None:
         self._waiting.unpark_all()
@@ -218,7 +220,8 @@ class MemoryStream(trio.abc.Stream):
             at = self._last_arrival = max(at, self._last_arrival)
         heapq.heappush(self._arriving, (at, next(self._sequence), frame))
         self._under_way += len(frame or b"")
-        self.look_again()
+        if at < self._waits_until:
+            self.look_again()
 
     async def wait_send_all_might_not_block(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -240,8 +243,19 @@ class MemoryStream(trio.abc.Stream):
             if self._ended:
                 return b""
             next_at = self._arriving[0][0] if reachable and self._arriving else math.inf
-            with trio.move_on_at(next_at):
+            await self._wait_until(next_at)
+
+    async def _wait_until(self, at: float) -> None:
+        """Wait for what is to be looked at, at that time at the latest."""
+        self._waits_until = at
+        try:
+            if at == math.inf:
                 await self._waiting.park()
+                return
+            with trio.move_on_at(at):
+                await self._waiting.park()
+        finally:
+            self._waits_until = -math.inf
 
     def _take_arrived(self) -> None:
         before = self._under_way
