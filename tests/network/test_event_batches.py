@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+import trio
 
 from gossamer.node.peer.batches.buffers import MOST_FRAMES, Batch
 from gossamer.node.peer.batches.exchange import Exchange, InterpretedRules, Rules
@@ -33,6 +34,7 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_ID,
     EVENT_MESSAGES,
     EVENT_ORIGIN,
+    PUBLISH,
     TABLE,
 )
 from gossamer.protocol.peer.record_table.table import Sort
@@ -45,6 +47,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 KEYS = [1 + (i << 58) for i in range(7)]
 EFFECTS = {kind.number for kind in TABLE if kind.sort is Sort.EFFECT}
 EVENTS = 150
+# More than a batch has room for.
+TOGETHER = 80
 MOST = 1 << 20
 NAME = b"somebody"
 
@@ -97,6 +101,10 @@ async def overhear(folder: Path, seed: int) -> tuple[Any, int, list[tuple[int, R
         await rounds_pass(*peers, rounds=6)
         for _ in range(EVENTS):
             await draws.choice(peers).publish({"price": draws.uniform(0, 100), "symbol": "A"})
+        async with trio.open_nursery() as nursery:
+            for _ in range(TOGETHER):
+                values = {"price": draws.uniform(0, 100), "symbol": "A"}
+                nursery.start_soon(watched.publish, values)
         await rounds_pass(*peers, rounds=3)
         return core.settings, watched.key, heard.taken
 
@@ -109,11 +117,11 @@ def subscribe(peer: Peer, draws: random.Random) -> None:
 
 def by_source(taken: list[tuple[int, Record]]) -> Iterator[tuple[bool, int, list[Record]]]:
     """What follows each other: frames of one peer, or one other record."""
-    for (own, now, source), group in groupby(
-        taken, lambda one: (one[1][KIND] in KINDS, one[0], one[1][FROM])
+    for (own, now, _), group in groupby(
+        taken, lambda one: (goes_by_batch(one[1]), one[0], one[1][FROM])
     ):
         records = [record for _, record in group]
-        if own and source != SELF:
+        if own:
             for i in range(0, len(records), MOST_FRAMES):
                 yield True, now, records[i : i + MOST_FRAMES]
         else:
@@ -121,10 +129,16 @@ def by_source(taken: list[tuple[int, Record]]) -> Iterator[tuple[bool, int, list
                 yield False, now, [record]
 
 
+def goes_by_batch(record: Record) -> bool:
+    return record[KIND] == PUBLISH or (record[KIND] in KINDS and record[FROM] != SELF)
+
+
 def as_frame(record: Record) -> bytes:
     body = list(record[BODY:])
     name = values = b""
-    if record[KIND] in EVENT_MESSAGES:
+    if record[KIND] == PUBLISH:
+        name, values = NAME, f"event {body[EVENT_ID]}".encode()
+    elif record[KIND] in EVENT_MESSAGES:
         values = f"event {body[EVENT_ID]}".encode()
         if body[EVENT_ORIGIN] >= 0:
             name, body[EVENT_ORIGIN] = NAME, 0
@@ -150,7 +164,9 @@ def in_batches(exchange: Exchange, records: list[Record]) -> list[Record]:
     rows = exchange.scan(records[0][FROM], MOST)
     assert len(rows) == len(records)
     for i, record in enumerate(records):
-        if record[KIND] in EVENT_MESSAGES and record[BODY + EVENT_ORIGIN] >= 0:
+        if record[KIND] == PUBLISH:
+            exchange.name(i, SELF)
+        elif record[KIND] in EVENT_MESSAGES and record[BODY + EVENT_ORIGIN] >= 0:
             exchange.name(i, record[BODY + EVENT_ORIGIN])
     written, taken = [], 0
     while taken < len(rows):

@@ -122,4 +122,5 @@ def _compiled_index() -> FilterIndex:
     from gossamer.protocol.brokers.core import index
 
     keep_compiled_code()
+    index.load_compiled_rules()
     return index.compiled_index()

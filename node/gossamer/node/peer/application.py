@@ -43,7 +43,7 @@ from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.space.covering import cover
-from gossamer.protocol.peer.space.encoding import encode_event
+from gossamer.protocol.peer.space.encoding import encode_values
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State
 
@@ -265,7 +265,7 @@ class Peer:
             content = self._format.to_bytes(exact, self.key, time / 1e6, payload)
             if len(content) > MAX_EVENT_BYTES:
                 raise EventTooLarge(len(content), MAX_EVENT_BYTES)
-            hashed = encode_event(self.schema, self._hashes, exact)
+            hashed = encode_values(self._hashes, exact)
             event, sealed, point = await self._seal(content, hashed)
             self._order.note(time, event, exact)
             await self._publications.publish(event, sealed, point, application)

@@ -14,6 +14,7 @@ import trio
 
 from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.peer.frames.core import Record
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.load.window import Window
 from gossamer.node.peer.runtime import Runtime
@@ -56,6 +57,8 @@ class Publications:
         slots = runtime.core.settings.pending_publications
         self._window = Window(slots, SLOW * patience_s) if slots else None
         self._waiting: dict[int, _Waiting] = {}
+        self._due: dict[int, Record] = {}
+        self._gathers = False
         self._stopped = False
         runtime.on_publication = self._on_publication
 
@@ -73,7 +76,7 @@ class Publications:
         """
         if self._window is None:
             self._events.keep(event, sealed)
-            self._send(event, point)
+            await self._send(event, point)
             return
         async with self._window.place(application):
             if self._stopped:
@@ -92,20 +95,30 @@ class Publications:
         for waiting in self._waiting.values():
             waiting.over.set()
 
-    def _send(self, event: int, point: Sequence[int]) -> None:
+    async def _send(self, event: int, point: Sequence[int]) -> None:
+        """Let the protocol publish an event, with all that others are about to publish."""
         self._counters.events_published += 1
-        self._runtime.handle(self._runtime.core.publish(event, point))
+        self._due[event] = self._runtime.core.publish(event, point)
+        if self._gathers:
+            return  # who came first takes it along
+        # Those whose events share a signature come here in the same turn of the event loop.
+        self._gathers = True
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        self._gathers = False
+        due, self._due = [*self._due.values()], {}
+        self._runtime.publish(due)
 
     async def _publish_and_wait(self, event: int, sealed: bytes, point: Sequence[int]) -> None:
         began = trio.current_time()
         waiting = self._waiting[event] = _Waiting()
         self._events.pinned[event] = sealed
         try:
-            self._send(event, point)
+            await self._send(event, point)
             with trio.move_on_after(self._patience_s):
                 await waiting.over.wait()
         finally:
             del self._waiting[event]
+            self._due.pop(event, None)
             self._events.keep(event, self._events.pinned.pop(event))
             if not waiting.held:
                 self._counters.events_unacknowledged += 1

@@ -266,6 +266,25 @@ class Runtime:
         if self._publishers is not None:
             self._publishers.show(key, event)
 
+    def publish(self, publications: Sequence[Record]) -> None:
+        """Take commands of `Core.publish`, whose events are remembered; together if possible."""
+        taken = 0
+        while taken < len(publications):
+            done = self._publish_together(publications[taken:])
+            if done == 0:
+                self.handle(publications[taken])
+            taken += max(1, done)
+
+    def _publish_together(self, publications: Sequence[Record]) -> int:
+        if self._batches is None or self._working or self.observer is not None:
+            return 0
+        self._working = True
+        try:
+            return self._batches.publish(publications, self._wire.own_name(self.core.profile))
+        finally:
+            self._working = False
+            self._take_inbox()
+
     def take_in_batches(self, batches: EventBatches | None) -> None:
         """Take frames about events many at a time from now on; None: one by one."""
         self._batches = batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import pytest
@@ -16,7 +16,7 @@ from gossamer.node.peer.frames.core import SELF, Box, Core, Record
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.load.window import FEWEST, Window
 from gossamer.node.peer.publications import Publications
-from gossamer.protocol.kernel.records import KIND
+from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config
@@ -36,6 +36,9 @@ class Silence:
 
     def handle(self, record: Record) -> None:
         self.taken.append(list(record))
+
+    def publish(self, publications: Sequence[Record]) -> None:
+        self.taken += map(list, publications)
 
     def kinds(self) -> list[int]:
         return [record[KIND] for record in self.taken]
@@ -107,6 +110,29 @@ async def test_more_publications_than_slots_wait_for_their_turn() -> None:
             desk.runtime.on_publication(event, True)
             await trio.sleep(0.1)
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
+
+
+@on_jumping_clock
+async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
+    desk = Desk()
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as both:
+            both.start_soon(desk.publish, 7)
+            both.start_soon(desk.publish, 8)
+            await trio.lowlevel.checkpoint()
+            both.cancel_scope.cancel()
+        nursery.start_soon(desk.publish, 9)
+        await trio.sleep(1)
+        desk.runtime.on_publication(9, True)
+    published = [record[BODY] for record in desk.runtime.taken if record[KIND] == PUBLISH]
+    withdrawn = [record[BODY] for record in desk.runtime.taken if record[KIND] == WITHDRAW]
+    assert len(published) == len({*published})
+    assert published[-1] == 9
+    assert {*published[:-1]} <= {*withdrawn} <= {7, 8}
+    # A command to publish after that to wait no longer would take a place for ever.
+    kinds = [(record[KIND], record[BODY]) for record in desk.runtime.taken]
+    for event in withdrawn:
+        assert (PUBLISH, event) not in kinds[kinds.index((WITHDRAW, event)) :]
 
 
 @pytest.mark.slow

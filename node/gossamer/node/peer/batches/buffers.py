@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.node.peer.frames.event_frames import HEAD_BYTES, KINDS
+from gossamer.node.peer.frames.event_frames import COMMANDS, HEAD_BYTES, KINDS
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.protocol.kernel.records import BODY, CURSORS
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.codec import layouts_of
 from gossamer.protocol.peer.record_table.layouts import bounds_of
-from gossamer.protocol.peer.record_table.records import EVENT_MESSAGES
+from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.step import largest_step
 
@@ -27,7 +27,7 @@ Words = npt.NDArray[np.int64]
 MOST_FRAMES: Final = 64
 MOST_BYTES: Final = 1 << 16
 # Of one frame there are at most so many others that follow from it: on its way, down the tree, to
-# a successor, and answers.
+# a successor, and answers. Of a command to publish, so many for each coordinate.
 MOST_FORMS: Final = 4
 ANSWER_BYTES: Final = 64
 
@@ -43,9 +43,10 @@ TOLD: Final = -1
 # Words of `Batch.counts`.
 FRAMES_TAKEN, ROWS_WRITTEN, BYTES_WRITTEN, WORDS_TOLD = range(4)
 COUNTS: Final = 4
-# What `Batch.kinds` says of the kinds that go by batches: their words, and whether a publisher may
-# be named and values follow.
-KIND_WORDS, CARRIES_EVENT = range(2)
+# What `Batch.kinds` says of the kinds that go by batches: their words, whether a publisher may be
+# named and values follow, and whether it is a command, which no other peer may send.
+KIND_WORDS, CARRIES_EVENT, IS_COMMAND = range(3)
+KIND_COLUMNS: Final = 3
 KIND_NUMBERS: Final = 128
 
 
@@ -53,8 +54,7 @@ class Batch(Struct, shared=True):
     """Buffers of one peer.
 
     Attributes:
-        kinds: int64[KIND_NUMBERS, 2], words of a body and whether it carries an event; -1 for what
-            does not go by batches.
+        kinds: int64[KIND_NUMBERS, KIND_COLUMNS], see there; -1 for what does not go by batches.
         lowest, highest: int64[KIND_NUMBERS, words], what each word may be.
         incoming: frames, one after another, their lengths before them.
         frames: int64[MOST_FRAMES, FRAME_WORDS], see there.
@@ -85,12 +85,15 @@ def make_batch(settings: Settings) -> Batch:
     layouts = layouts_of(settings)
     bounds = {kind: bounds_of(layouts[kind]) for kind in KINDS if kind in layouts}
     fixed = {kind: words for kind, words in bounds.items() if words is not None}
+    # The body of a command to publish is that of an event.
+    fixed |= dict.fromkeys(COMMANDS, fixed[EVENT])
     longest = max(map(len, fixed.values()))
-    kinds = np.full((KIND_NUMBERS, 2), -1, np.int64)
+    kinds = np.full((KIND_NUMBERS, KIND_COLUMNS), -1, np.int64)
     lowest = np.zeros((KIND_NUMBERS, longest), np.int64)
     highest = np.zeros_like(lowest)
     for kind, words in fixed.items():
-        kinds[kind] = len(words), kind in EVENT_MESSAGES
+        carries_event = kind in EVENT_MESSAGES or kind in COMMANDS
+        kinds[kind] = len(words), carries_event, kind in COMMANDS
         lowest[kind, : len(words)] = [one.start for one in words]
         highest[kind, : len(words)] = [one.stop - 1 for one in words]
     step_words = largest_step(settings)

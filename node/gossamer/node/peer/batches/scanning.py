@@ -10,6 +10,7 @@ from gossamer.node.peer.batches.buffers import (
     END,
     EVENT_KEY,
     FRAME_KIND,
+    IS_COMMAND,
     KIND_NUMBERS,
     KIND_WORDS,
     MODE,
@@ -21,6 +22,7 @@ from gossamer.node.peer.batches.buffers import (
     Batch,
 )
 from gossamer.node.peer.batches.byte_words import read_word
+from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.event_frames import HEAD_BYTES, MARK
 from gossamer.node.peer.frames.events import MAX_EVENT_BYTES
 from gossamer.node.security.sealing import MOST_SEAL_BYTES
@@ -60,7 +62,7 @@ def scan(b: Batch, begin: int, end: int, source: int, most: int, first: int) -> 
         b: the buffers; ``frames`` changes.
         begin: where the first frame begins.
         end: where what came ends, at most the size of ``b.incoming``.
-        source: handle of the peer that sent them.
+        source: handle of the peer that sent them; `SELF` for commands of this peer's applications.
         most: longest body that a frame may have.
         first: row for the first of them.
 
@@ -76,7 +78,7 @@ def scan(b: Batch, begin: int, end: int, source: int, most: int, first: int) -> 
         body = at + HEADER_BYTES
         if size < HEAD_BYTES or size > most or size > end - body:
             break
-        if not describe(b, count, body, body + size):
+        if not describe(b, count, body, body + size, source):
             break
         b.frames[count, SOURCE] = source
         count += 1
@@ -85,7 +87,7 @@ def scan(b: Batch, begin: int, end: int, source: int, most: int, first: int) -> 
 
 
 @rule
-def describe(b: Batch, row: int, body: int, end: int) -> bool:
+def describe(b: Batch, row: int, body: int, end: int, source: int) -> bool:
     """Describe the frame in ``b.incoming[body:end]``; return whether it may go by a batch.
 
     There are at least `HEAD_BYTES` of it.
@@ -93,6 +95,8 @@ def describe(b: Batch, row: int, body: int, end: int) -> bool:
     data = b.incoming
     kind = int(data[body + KIND_AT])
     if int(data[body]) != MARK or kind >= KIND_NUMBERS or b.kinds[kind, KIND_WORDS] < 0:
+        return False
+    if (b.kinds[kind, IS_COMMAND] == 1) != (source == SELF):
         return False
     count = two_bytes(data, body + COUNT_AT)
     named = two_bytes(data, body + NAME_LENGTH_AT)

@@ -13,6 +13,7 @@ from gossamer.node.peer.batches.buffers import (
     EVENT_KEY,
     FRAME_KIND,
     FRAMES_TAKEN,
+    IS_COMMAND,
     IS_NEW,
     KIND_NUMBERS,
     KIND_WORDS,
@@ -35,7 +36,7 @@ from gossamer.node.peer.batches.buffers import (
 from gossamer.node.peer.batches.byte_words import copy_bytes, read_word, write_word
 from gossamer.node.peer.batches.scanning import BYTE, NAMED
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.peer.frames.event_frames import BY_BATCH, HEAD_BYTES, MARK
+from gossamer.node.peer.frames.event_frames import BY_BATCH, COMMANDS, HEAD_BYTES, MARK
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
@@ -60,7 +61,7 @@ from gossamer.protocol.peer.step import ABOUT_EVENTS
 LAST_BYTE = 0xFF
 
 # `step` for the kinds that go by batches: all of them are about events alone.
-take_record = dispatch({kind: ABOUT_EVENTS[kind] for kind in BY_BATCH})
+take_record = dispatch({kind: ABOUT_EVENTS[kind] for kind in (*BY_BATCH, *COMMANDS)})
 
 
 @rule
@@ -81,7 +82,7 @@ def take(s: State, b: Batch, first: int, count: int, now: int) -> int:
         The row of the first frame that was not taken.
     """
     row = first
-    while row < count and has_room(b, row):
+    while row < count and has_room(s, b, row):
         write_record(b, row)
         for i in range(b.cursor.shape[0]):
             b.cursor[i] = 0
@@ -96,11 +97,14 @@ def take(s: State, b: Batch, first: int, count: int, now: int) -> int:
 
 
 @rule
-def has_room(b: Batch, row: int) -> bool:
+def has_room(s: State, b: Batch, row: int) -> bool:
     """Whether there is room for all that one more frame may be the cause of."""
     size = b.frames[row, END] - b.frames[row, BEGIN] + ANSWER_BYTES
+    forms = MOST_FORMS
+    if b.kinds[b.frames[row, FRAME_KIND], IS_COMMAND] == 1:
+        forms = MOST_FORMS * s.params.attributes
     return bool(
-        b.counts[BYTES_WRITTEN] + MOST_FORMS * size <= b.outgoing.shape[0]
+        b.counts[BYTES_WRITTEN] + forms * size <= b.outgoing.shape[0]
         and b.counts[ROWS_WRITTEN] + b.out.shape[0] // BODY <= b.written.shape[0]
         and b.counts[WORDS_TOLD] + b.out.shape[0] <= b.told.shape[0]
     )
@@ -162,6 +166,8 @@ def goes_by_batch(b: Batch, row: int, at: int) -> bool:
     """Whether the record at ``b.out[at:]`` is written as a frame here."""
     kind = b.out[at + KIND]
     if kind < 0 or kind >= KIND_NUMBERS or b.kinds[kind, KIND_WORDS] < 0:
+        return False
+    if b.kinds[kind, IS_COMMAND] == 1:
         return False
     if b.kinds[kind, CARRIES_EVENT] == 0:
         return True

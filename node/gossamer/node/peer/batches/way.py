@@ -6,10 +6,11 @@ frame by frame, by turns, as if each had been taken alone.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.batches.buffers import MOST_FRAMES
+from gossamer.node.peer.batches.buffers import ANSWER_BYTES, MOST_BYTES, MOST_FRAMES
 from gossamer.node.peer.batches.exchange import Exchange, FrameRow, WrittenRow
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record
@@ -24,9 +25,16 @@ from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import NOTHING, Together
 from gossamer.node.transport.queues.fair_queue import Flow
-from gossamer.protocol.kernel.errors import CapacityError, RemoteProtocolError
+from gossamer.protocol.kernel.errors import CapacityError, InvariantError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY
-from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_ORIGIN, TREE
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_ID,
+    EVENT_MESSAGES,
+    EVENT_ORIGIN,
+    PUBLISH,
+    TREE,
+)
 
 # Bytes of an event that name its publisher.
 PUBLISHER_BYTES = 10
@@ -108,6 +116,45 @@ class EventBatches:
                 break
             rows += found
         return self._take(rows, [sender for sender, _ in waiting[: len(rows)]], are_asked=False)
+
+    def publish(self, publications: Sequence[Record], name: bytes) -> int:
+        """Take commands to publish events that are remembered; return how many of the first.
+
+        What is to go by itself is left, and all that comes after it.
+
+        Args:
+            publications: those commands.
+            name: this peer's, as lists of peers in frames have it.
+        """
+        self._exchange.load(b"")
+        count = 0
+        for record in publications[:MOST_FRAMES]:
+            frame = self._command(record, name)
+            if frame is None or not self._exchange.append(frame):
+                break
+            count += 1
+        rows = self._exchange.scan(SELF, self._most)
+        if len(rows) != count:
+            raise InvariantError(f"{count} commands to publish were read as {len(rows)}")
+        for i in range(count):
+            self._exchange.name(i, SELF)
+        own = [self._address_book.key_of(SELF)] * count
+        taken = 0
+        while taken < count:
+            taken, written = self._exchange.take(taken, count)
+            self._pass_on(own, rows, [SELF] * count, written)
+        return count
+
+    def _command(self, record: Record, name: bytes) -> bytes | None:
+        """A command to publish as rules of batches read it; None if it is too large for these."""
+        sealed = self._events.find(record[BODY + EVENT_ID])
+        if sealed is None:
+            return None
+        words = struct.pack(f"<{len(record) - BODY}q", *record[BODY:])
+        frame = event_frame(PUBLISH, words, name, sealed[: -self._point_bytes])
+        coordinates = self._point_bytes // WORD_BYTES
+        is_small = (len(frame) + ANSWER_BYTES) * coordinates <= MOST_BYTES
+        return frame if is_small and len(frame) - HEADER_BYTES <= self._most else None
 
     def _take(self, rows: list[FrameRow], senders: Sequence[int], *, are_asked: bool) -> int:
         names, sealed = self._name(senders, rows, are_asked=are_asked)
@@ -219,7 +266,8 @@ class EventBatches:
         for one, frame in zip(written, frames, strict=True):
             row = rows[one.row]
             source = senders[one.row]
-            flow = Flow(source, self._publisher(row)) if row.kind == EVENT else None
+            is_flow = row.kind in (EVENT, PUBLISH)
+            flow = Flow(source, self._publisher(row)) if is_flow else None
             record = self._record(to, frame, names[one.row])
             self._sender.send(key, frame, record, flow)
 

@@ -20,12 +20,21 @@ from typing import Final
 from gossamer.node.errors import BadFrame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.struct import WORD_BYTES
-from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_TAKEN, STORED
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_MESSAGES,
+    EVENT_TAKEN,
+    PUBLISH,
+    STORED,
+)
 
 MARK: Final = 1
 KINDS: Final = frozenset({*EVENT_MESSAGES, EVENT_TAKEN, STORED})
 # The same, those first of which there are most.
 BY_BATCH: Final = (EVENT, EVENT_TAKEN, STORED, *sorted(KINDS - {EVENT, EVENT_TAKEN, STORED}))
+# What a peer's own applications have it do goes by batches in the same form, and never comes from
+# another peer: `read_event_frame` knows none of it.
+COMMANDS: Final = (PUBLISH,)
 HEAD_BYTES: Final = 8
 
 _HEAD: Final = Struct("<BBHHH")
@@ -36,7 +45,7 @@ def event_frame(kind: int, words: bytes, name: bytes = b"", values: bytes = b"")
     """The bytes of a frame, its length before them.
 
     Args:
-        kind: of the record, one of `KINDS`.
+        kind: of the record, one of `KINDS`, or of `COMMANDS` for this peer's own rules.
         words: of its body, little endian.
         name: of the publisher, as lists of peers in other frames have it.
         values: of the event, for the kinds that carry one.

@@ -223,6 +223,10 @@ class Wire:
         self._last_event = (kind, body, frame)
         return frame
 
+    def own_name(self, profile: tuple[int, ...]) -> bytes:
+        """This peer, whose profile is given, as lists of peers in frames have it."""
+        return self._authentication.own(profile)
+
     def decode(self, sender: int, frame: Frame) -> Decoded:
         """The record in a frame from the peer ``sender``.
 

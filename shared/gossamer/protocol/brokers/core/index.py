@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Protocol
 
-from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching.index import MatchingIndex, Reach
 
 
@@ -86,3 +87,19 @@ class SharedIndex:
 def compiled_index() -> FilterIndex:
     """An empty index with compiled rules, for brokers with large tables."""
     return SharedIndex(compiled=True)
+
+
+@cache
+def load_compiled_rules() -> None:
+    """Compile the rules of compiled indexes, or load their code, once for a process.
+
+    To compile them takes many seconds, for which a broker that does so on the way of a message
+    answers nobody: its neighbours take it for dead.
+    """
+    index = compiled_index()
+    wanted = parse("x > 0")
+    place = index.add(wanted, 1)
+    index.mark(place, 3, 0, 3)
+    index.match({"x": 1}, 1)
+    index.covering(wanted, 1)
+    index.remove(place)

@@ -65,7 +65,13 @@ def encode_event(
 
     Raises `ContentError` if the event does not fit the schema.
     """
-    values = schema.check_event(event)
+    return encode_values(hashes, schema.check_event(event))
+
+
+def encode_values(
+    hashes: Sequence[OrderPreservingHash], values: Mapping[str, object]
+) -> tuple[int, ...]:
+    """`encode_event` of what `Schema.check_event` has made."""
     return tuple(
         place_of(one, values[name]) if (name := one.attribute.name) in values else ABSENT
         for one in hashes
