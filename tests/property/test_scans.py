@@ -23,6 +23,7 @@ from gossamer.protocol.kernel.rows.row_compare import (
     write_rows,
 )
 from gossamer.protocol.kernel.rows.row_search import (
+    BLOCK,
     PAIR_BITS,
     around_in_column,
     copy_row,
@@ -244,6 +245,25 @@ def test_indexes_belong_to_what_rules_are_handed() -> None:
     del view
     assert gone() is None
     assert "_box_indexes" not in s.__getstate__()
+
+
+@settings(deadline=None)
+@given(
+    size=st.integers(1, 3 * BLOCK),
+    end=st.integers(0, 10 * BLOCK),
+    share=st.floats(0, 1),
+    place=st.integers(0, 3 * BLOCK),
+)
+def test_long_rows_are_searched_block_by_block(
+    size: int, end: int, share: float, place: int
+) -> None:
+    rows = np.zeros((2, size), np.int64)
+    rows[0] = rows[1, place:] = 1
+    expected = place if place < size else -1
+    assert in_every_form(lambda seen: int(position(seen(rows), 1, 1))) == expected
+    begin = max(0, end - int(share * size))
+    held = any(rows[1, i % size] for i in range(begin, end))
+    assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, 1))) == held
 
 
 @settings(deadline=None)
