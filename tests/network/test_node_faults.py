@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
 
+from gossamer.node.errors import NotAcknowledged
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import eventually, rounds_pass, take
@@ -62,6 +64,36 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
         await rounds_pass(*crowd.peers.values(), rounds=8)
         published = await crowd.peers[KEYS[5]].publish({"price": 1, "symbol": "A"})
         assert [event.id for event in await take(events, 1, PATIENCE_S)] == [published]
+
+
+@on_jumping_clock
+async def test_nothing_published_in_another_part_is_missed(tmp_path: Path) -> None:
+    """Parts begin at any moment between two looks at connections; these find it within 25 s."""
+    keys = KEYS[::2]
+    async with memory_peers(tmp_path, *keys) as crowd:
+        await whole(crowd)
+        events = crowd.peers[keys[0]].subscribe("price >= 0")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        published, got = set[int](), set[int]()
+
+        async def publish(key: int) -> None:
+            for _ in range(20):
+                with suppress(NotAcknowledged):
+                    published.add(await crowd.peers[key].publish({"price": 1, "symbol": "A"}))
+                await trio.sleep(0.2)
+
+        for phase in range(10):
+            await trio.sleep(10.5)
+            crowd.network.partition(keys[:2], keys[2:])
+            async with trio.open_nursery() as nursery:
+                for key in keys[2:]:
+                    nursery.start_soon(publish, key)
+                await trio.sleep(40)
+            crowd.network.heal()
+            with trio.move_on_after(PATIENCE_S):
+                while not published <= got:
+                    got.add((await anext(events)).id)
+            assert published <= got, f"parted {phase + 1} times"
 
 
 @on_jumping_clock

@@ -79,12 +79,12 @@ class CatchUp:
         if seconds > self._replay_s - self._silence_s:
             self._catch_up(trio.current_time() - seconds, ROUNDS_TO_MERGE, again=True)
 
-    def lost(self, key: int) -> None:
-        """A connection ended in disorder: what was on its way may be lost."""
+    def lost(self, key: int, alive_until: float) -> None:
+        """A connection ended in disorder: what was sent since it was last alive may be lost."""
         self._runtime.report_loss(key)
         if len(self._lost) >= MAX_LOST:
             del self._lost[next(iter(self._lost))]
-        self._lost.setdefault(key, trio.current_time() - self._silence_s)
+        self._lost.setdefault(key, alive_until)
 
     def found(self, key: int) -> None:
         """A peer is connected."""

@@ -138,9 +138,9 @@ class ConnectionEvents:
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)
 
-    def on_loss(self, identity: PeerIdentity) -> None:
+    def on_loss(self, identity: PeerIdentity, alive_until: float) -> None:
         """A connection ended in disorder."""
-        self._catch_up.lost(identity.key)
+        self._catch_up.lost(identity.key, alive_until)
 
     def cut(self, key: int, error: RemoteProtocolError) -> None:
         """A peer has broken a rule by what it sent a while ago."""

@@ -104,7 +104,7 @@ class PeerParts:
         self.catch_up = CatchUp(
             self.runtime,
             round_s=dependencies.round_s,
-            silence_s=dependencies.limits.silence_seconds,
+            silence_s=dependencies.limits.silence_seconds + dependencies.limits.ping_seconds,
             replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
         )
         self.connection_events = ConnectionEvents(
