@@ -37,7 +37,8 @@ class Delivery:
         acknowledge_s: how long one may wait: twice what it takes to find out that a peer on the
             way is dead (`failure_age` rounds), and to publish again.
         replay_s: how long peers remember the events that pass, to hand them to neighbours whose
-            path broke; a connection may be dead for 20 s (`limits.silence_seconds`) unnoticed.
+            path broke; a connection may be dead for 25 s (`limits.silence_seconds` and a ping)
+            unnoticed.
         retention_s: how long events are kept for subscribers that are away; two hours outlast a
             meeting, a reboot and an upgrade.
         held_events: event copies that this peer holds, as rendezvous node or as a successor of
