@@ -112,8 +112,11 @@ def has_room(s: State, b: Batch, row: int) -> bool:
 
 @rule
 def is_new(s: State, b: Batch, row: int) -> bool:
-    """Whether the event of a frame is to be remembered: its copy has not been here."""
-    if b.frames[row, EVENT_KEY] < 0:
+    """Whether the event of a frame is to be remembered: its copy has not been here.
+
+    Of a command it is remembered already.
+    """
+    if b.frames[row, EVENT_KEY] < 0 or b.kinds[b.frames[row, FRAME_KIND], IS_COMMAND] == 1:
         return False
     words = b.record
     copy = words[BODY + EVENT_ID] * s.params.attributes + words[BODY + EVENT_ATTRIBUTE]
