@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="that are measured")
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    if machine_code.load(STEPS) is None and not machine_code.make(STEPS):
+    if machine_code.load(STEPS) is None and machine_code.make(STEPS) is not machine_code.Made.HERE:
         sys.exit("the machine code could not be made")
     code = machine_code.load(STEPS)
     assert code is not None

@@ -91,11 +91,15 @@ class FolderStore:
             _log.debug("%s is not kept: %s", self._path(name), error)
 
     @contextlib.contextmanager
-    def making(self, name: str) -> Iterator[bool]:
+    def making(self, name: str, *, waits: bool = True) -> Iterator[bool]:
         """Be the only process that makes what is kept under a name.
 
         The lock goes with the process. Where locks cannot be had, or another process keeps one for
         minutes, two may make the same.
+
+        Args:
+            name: of what is made.
+            waits: for another process that makes it; if not, that process is still at it.
 
         Yields:
             Whether another process was making it until now.
@@ -107,7 +111,7 @@ class FolderStore:
             yield False
             return
         with file:
-            yield _wait_for_turn(file.fileno(), name)
+            yield _wait_for_turn(file.fileno(), name, _PATIENCE_S if waits else 0.0)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}{_SUFFIX}"
@@ -138,19 +142,19 @@ class FolderStore:
             taken -= size
 
 
-def _wait_for_turn(number: int, name: str) -> bool:
-    """Lock what stands for a name in a file, and tell whether that took waiting."""
+def _wait_for_turn(number: int, name: str, patience_s: float) -> bool:
+    """Lock what stands for a name in a file, and tell whether another process had it."""
     if sys.platform == "win32":
         return False
     place = int(hashlib.sha256(name.encode()).hexdigest()[:15], 16)
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + patience_s
     waited = False
-    while time.monotonic() < deadline:
+    while not waited or time.monotonic() < deadline:
         try:
             fcntl.lockf(number, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except (BlockingIOError, PermissionError):
             waited = True
-            time.sleep(_LOOKING_S)
+            time.sleep(min(_LOOKING_S, patience_s))
         except OSError:
             break
         else:

@@ -26,6 +26,7 @@ from bench.stacks.environments import (
 from bench.stacks.processes import TESTS, started_process
 from bench.stacks.workload import Workload
 from gossamer.node.peer.batches import machine_code
+from gossamer.node.peer.batches.machine_code import Made
 from support.clusters import MadeCluster
 from support.node_processes import free_ports
 
@@ -94,7 +95,10 @@ class GossamerStack(Stack):
         self.versions = {"gossamer": version("gossamer")}
         # As on every machine where a node has been busy before.
         for part in machine_code.ARGUMENTS:
-            if machine_code.load(part) is None and not machine_code.make(part):
+            if (
+                machine_code.load(part) is None
+                and machine_code.make(part) is not machine_code.Made.HERE
+            ):
                 raise LeftOut("its rules for busy peers could not be compiled")
 
     @property

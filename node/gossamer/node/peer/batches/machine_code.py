@@ -8,6 +8,7 @@ folder that others may write to, is not taken.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import os
 import platform
@@ -40,6 +41,17 @@ MAKING_S: Final = 3600.0
 LOWEST_PRIORITY: Final = 19
 # Others may not write here.
 OTHERS_WRITE: Final = 0o022
+# What the process that makes code ends with, where another one has begun in the meantime.
+MADE_ELSEWHERE: Final = 3
+
+
+class Made(enum.Enum):
+    """Who has made a part, if anybody; another process may be at it yet."""
+
+    HERE = enum.auto()
+    ELSEWHERE = enum.auto()
+    NOT = enum.auto()
+
 
 # By part and content, what is linked and in use: the peers of a process share it.
 _linked: Final[WeakValueDictionary[tuple[str, bytes], LinkedCode]] = WeakValueDictionary()
@@ -84,11 +96,18 @@ def save(part: str, content: bytes, symbols: dict[str, str]) -> None:
         FolderStore(folder).save(code_name(part), cbor2.dumps(told))
 
 
-def make(part: str) -> bool:
-    """Make a part in a process of its own, at the lowest priority; return whether it is there.
+def make(part: str) -> Made:
+    """Make a part in a process of its own, at the lowest priority, unless another process does.
 
-    The compiler would take this process 70 MB for good.
+    The compiler would take this process 70 MB for good. The process goes on if this one ends, as
+    the next start needs the code.
     """
+    folder = code_folder()
+    if folder is not None:
+        with FolderStore(folder).making(code_name(part), waits=False) as elsewhere:
+            pass
+        if elsewhere:
+            return Made.ELSEWHERE
     command = [sys.executable, "-m", "gossamer.node.peer.batches.making", part]
     try:
         done = subprocess.run(
@@ -100,8 +119,10 @@ def make(part: str) -> bool:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return Made.NOT
+    if done.returncode == MADE_ELSEWHERE:
+        return Made.ELSEWHERE
+    return Made.HERE if done.returncode == 0 else Made.NOT
 
 
 def code_folder() -> Path | None:

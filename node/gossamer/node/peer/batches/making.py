@@ -19,6 +19,7 @@ from gossamer.node.peer.batches.buffers import make_batch
 from gossamer.node.peer.batches.machine_code import (
     EVENTS,
     LOWEST_PRIORITY,
+    MADE_ELSEWHERE,
     code_folder,
     code_name,
     load,
@@ -34,7 +35,7 @@ Entry = tuple[Rule, Sequence[Any]]
 
 
 def main() -> int:
-    """Make the part that is named, unless another process has; return the exit code."""
+    """Make the part that is named, unless another process has or does; return the exit code."""
     (part,) = sys.argv[1:]
     folder = code_folder()
     if folder is None:
@@ -42,7 +43,9 @@ def main() -> int:
     if sys.platform != "win32":
         os.nice(LOWEST_PRIORITY)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with FolderStore(folder).making(code_name(part)):
+    with FolderStore(folder).making(code_name(part), waits=False) as elsewhere:
+        if elsewhere:
+            return MADE_ELSEWHERE
         if load(part) is None:
             _make(part)
     return 0 if load(part) is not None else 1

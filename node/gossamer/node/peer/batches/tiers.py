@@ -21,7 +21,7 @@ from gossamer.node.config.broker import ALWAYS, NEVER
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
-from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
+from gossamer.node.peer.batches.machine_code import EVENTS, MAKING_S, STEPS, Made
 
 # Frames in a second from which on it pays to load code: a twentieth of a processor's time.
 BUSY_RATE: Final = 200.0
@@ -30,6 +30,8 @@ LOOKS_S: Final = 1.0
 # an overlay, which a peer does once, takes a few seconds.
 BUSY_SHARE: Final = 0.1
 BUSY_LOOKS, LOOKS = 8, 10
+# Between two looks whether another process has made what it makes.
+LOOK_AGAIN_S: Final = 5.0
 
 Use = Callable[[LinkedCode], None]
 
@@ -68,16 +70,28 @@ class Tiers:
         while self._choice != ALWAYS and not await self._is_busy():
             pass
         for part, use in self._use.items():
-            code = await trio.to_thread.run_sync(machine_code.load, part)
-            if code is None:
-                await trio.to_thread.run_sync(machine_code.make, part, abandon_on_cancel=True)
-                code = await trio.to_thread.run_sync(machine_code.load, part)
+            code = await self._code(part)
             if code is None:
                 log.warning("compiled rules cannot be had", part=part, effect=_EFFECTS[part])
                 continue
             use(code)
             self.compiled = self.compiled or part == EVENTS
             log.info("compiled rules are used", part=part)
+
+    async def _code(self, part: str) -> LinkedCode | None:
+        """The code of a part, made if there is none; None where it cannot be had."""
+        code = await trio.to_thread.run_sync(machine_code.load, part)
+        made = Made.ELSEWHERE
+        with trio.move_on_after(MAKING_S):
+            while code is None and made is Made.ELSEWHERE:
+                made = await trio.to_thread.run_sync(
+                    machine_code.make, part, abandon_on_cancel=True
+                )
+                if made is Made.ELSEWHERE:
+                    # Many peers of a machine start at once, and one process makes it for them all.
+                    await trio.sleep(LOOK_AGAIN_S)
+                code = await trio.to_thread.run_sync(machine_code.load, part)
+        return code
 
     async def _is_busy(self) -> bool:
         frames, used_s, now = self._counters.frames_received, self._used_s(), time.monotonic()

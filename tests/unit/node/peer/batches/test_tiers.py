@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +16,12 @@ from gossamer.compiled.store import FolderStore
 from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
-from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
+from gossamer.node.peer.batches.machine_code import EVENTS, STEPS, Made
 from gossamer.node.peer.batches.tiers import (
     BUSY_LOOKS,
     BUSY_RATE,
     BUSY_SHARE,
+    LOOK_AGAIN_S,
     LOOKS,
     LOOKS_S,
     Tiers,
@@ -39,9 +42,9 @@ def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"load {part}")
         return Code() if f"make {part}" in asked else None
 
-    def make(part: str) -> bool:
+    def make(part: str) -> Made:
         asked.append(f"make {part}")
-        return True
+        return Made.HERE
 
     async def at_once(work: Callable[[str], object], part: str, **_: object) -> object:
         # The clock that jumps does not wait for threads.
@@ -110,12 +113,56 @@ async def test_who_says_so_has_it_always_or_never(
     assert bool(supply) == bool(used)
 
 
+@on_jumping_clock
+async def test_what_another_process_makes_is_waited_for(
+    supply: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(part: str) -> Made:
+        supply.append("look")
+        if supply.count("look") > 3:
+            supply.append(f"make {part}")
+        return Made.ELSEWHERE
+
+    monkeypatch.setattr(machine_code, "make", make)
+    assert await ran_for(ALWAYS, 3.5 * LOOK_AGAIN_S, 0) == []
+    assert supply.count("look") == 4
+    assert await ran_for(ALWAYS, 9 * LOOK_AGAIN_S, 0) == [EVENTS, STEPS]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GOSSAMER_CACHE", str(tmp_path))
     made = tmp_path / "native"
     made.mkdir(mode=0o700)
     return made
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from gossamer.compiled.store import FolderStore
+
+with FolderStore(Path(sys.argv[1])).making(sys.argv[2]):
+    print("makes", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_makes_code_for_all_and_nobody_waits_beside_it(folder: Path) -> None:
+    """Nodes that are started again and again meanwhile would leave a process each."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), machine_code.code_name(EVENTS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"makes\n"
+        assert machine_code.make(EVENTS) is Made.ELSEWHERE
+        command = [sys.executable, "-m", "gossamer.node.peer.batches.making", EVENTS]
+        done = subprocess.run(command, timeout=60, check=False)
+        assert done.returncode == machine_code.MADE_ELSEWHERE
+        assert list(folder.iterdir()) == []
+        holder.communicate()
 
 
 def keep(folder: Path, content: bytes) -> None:
