@@ -95,10 +95,7 @@ class GossamerStack(Stack):
         self.versions = {"gossamer": version("gossamer")}
         # As on every machine where a node has been busy before.
         for part in machine_code.ARGUMENTS:
-            if (
-                machine_code.load(part) is None
-                and machine_code.make(part) is not machine_code.Made.HERE
-            ):
+            if machine_code.load(part) is None and machine_code.make(part) is not Made.HERE:
                 raise LeftOut("its rules for busy peers could not be compiled")
 
     @property
