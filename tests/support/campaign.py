@@ -118,6 +118,11 @@ class Reader:
     got: list[ReceivedEvent] = attrs.field(factory=list)
     ids: set[str] = attrs.field(factory=set)
 
+    @property
+    def label(self) -> str:
+        """Which one it is, for people; no two of a campaign are called the same."""
+        return f"{self.name or 'unnamed'}{' in order' if self.ordered else ''}"
+
     async def run(self, crowd: Nodes, *, task_status: trio.TaskStatus[None]) -> None:
         """Take events, over restarts of the node."""
         opened = open_client(
@@ -282,7 +287,7 @@ class Campaign(Generic[NodesT]):
     def missing(self, before: float) -> dict[str, set[str]]:
         """By reader, or the group, what was acknowledged until then and has not come."""
         due, of_group = self._due_until(before)
-        lacking = {f"{one.name or 'unnamed'}": due - one.ids for one in self.readers}
+        lacking = {one.label: due - one.ids for one in self.readers}
         lacking["workers"] = of_group - self.dealt.keys()
         return {name: events for name, events in lacking.items() if events}
 
