@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
-from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from gossamer.node.store.store import Store
+from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import eventually, rounds_pass, take
 from support.transport_peers import on_jumping_clock
@@ -94,6 +95,21 @@ async def test_nothing_published_in_another_part_is_missed(tmp_path: Path) -> No
                 while not published <= got:
                     got.add((await anext(events)).id)
             assert published <= got, f"parted {phase + 1} times"
+
+
+@on_jumping_clock
+async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
+    """A peer that stops counts as away from when its applications take nothing any more."""
+    async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
+        await whole(crowd)
+        crowd.network.faults = Faults(latency_s=(0.5, 0.5))
+        began = trio.current_time()
+        await crowd.stop(KEYS[1])
+        assert trio.current_time() - began > 0.9, "goodbyes go there and back"
+        with Store(tmp_path / f"{KEYS[1]}.db") as store:
+            alive_at = store.get_meta("alive at")
+        assert alive_at is not None
+        assert float(alive_at) <= EPOCH_S + began
 
 
 @on_jumping_clock

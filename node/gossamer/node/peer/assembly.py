@@ -40,9 +40,10 @@ async def run_peer(dependencies: Dependencies) -> AsyncIterator[Peer]:
             finally:
                 parts.peer.stop()
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + GOODBYE_S):
+                    # Nobody takes events any more: what comes while goodbyes are said is missed.
+                    await parts.keeper.note_alive()
                     await parts.pool.close()
                     await parts.keeper.write()
-                    await parts.keeper.note_alive()
                 nursery.cancel_scope.cancel()
 
 
