@@ -68,6 +68,9 @@ class Overlay:
         row = [(later, earlier) for earlier, later in pairwise(self.row)]
         return row + [(host, self.core_of(host)) for host in hosts]
 
+# What a broker's log says when a link is down; what was sent and what was taken differ after that.
+LINK_ENDED = "neighbour is gone"
+
 
 @define(eq=False)
 class BrokerTree:
@@ -137,11 +140,14 @@ class BrokerTree:
             await trio.sleep(POLL_S)
 
     def check(self, name: str) -> None:
-        """Make sure that a broker runs; raises `RuntimeError`."""
+        """Make sure that a broker runs, and that no link of it broke; raises `RuntimeError`."""
         code = self.running[name].poll()
+        log = (self.shell.folder / f"{name}.log").read_text()
         if code is not None:
-            log = (self.shell.folder / f"{name}.log").read_text()
             raise RuntimeError(f"broker {name} ended with exit code {code}: {log[-2000:]}")
+        broken = [line for line in log.splitlines() if LINK_ENDED in line]
+        if broken:
+            raise RuntimeError(f"a link of broker {name} broke: {broken[0]}")
 
     def processor_s(self) -> dict[str, float]:
         """Seconds of processor time that each broker has taken."""

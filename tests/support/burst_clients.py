@@ -160,7 +160,13 @@ class Clients:
             missing = self.ledger.missing()
 
     async def look(self) -> Look:
-        """Ask all brokers for their numbers."""
+        """Ask all brokers for their numbers.
+
+        Raises:
+            RuntimeError: a broker or a link is down, and the numbers would never be even.
+        """
+        for name in self.tree.overlay.brokers:
+            self.tree.check(name)
         found: dict[str, dict[str, float]] = {}
 
         async def ask(name: str, client: LocalClient) -> None:

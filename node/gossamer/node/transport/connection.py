@@ -122,7 +122,9 @@ class Connection:
         self._over = trio.Event()
         self._scope = trio.CancelScope()
         self._throttle = Throttle(limits, now)
-        self._keep_alive = KeepAlive(limits, now, self._put_control, self._cut)
+        self._keep_alive = KeepAlive(
+            limits, now, lambda: self.stats.frames_out, self._put_control, self._cut
+        )
         self._expelled = False
 
     @property

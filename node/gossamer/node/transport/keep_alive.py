@@ -24,6 +24,7 @@ class KeepAlive:
     Args:
         limits: how often a peer is pinged, and for how long it may be silent.
         now: trio's time.
+        sent: how many frames have been written to the peer.
         put: queues a ping if there is room for it, and says whether there was.
         cut: ends the connection.
     """
@@ -32,16 +33,19 @@ class KeepAlive:
         self,
         limits: Limits,
         now: float,
+        sent: Callable[[], int],
         put: Callable[[bytes], bool],
         cut: Callable[[Cause, str], None],
     ) -> None:
         self.heard = False
         self.is_reading = False
         self._limits = limits
+        self._sent = sent
         self._put = put
         self._cut = cut
         self._ping_number = 0
         self._ping_sent_at: float | None = None
+        self._sent_before = 0
         self._looked_at = now
         self._heard_after = now
         self._silent_for = 0.0
@@ -52,9 +56,11 @@ class KeepAlive:
         return self._looked_at if self.heard else self._heard_after
 
     def look(self, now: float) -> None:
-        """Ping a peer that has not been heard since the last time, and cut one that stays silent.
+        """Ping a peer that was not heard or was sent nothing since the last time; cut a silent one.
 
-        Nothing happens where less than `ping_seconds` have passed.
+        Who takes long over what came reads no pings meanwhile, and answers none: so that the peer
+        knows that we are here, it is pinged whether it answers or not. Nothing happens where less
+        than `ping_seconds` have passed.
         """
         if now - self._looked_at < SOON * self._limits.ping_seconds:
             return
@@ -69,11 +75,19 @@ class KeepAlive:
         if self._silent_for >= self._limits.silence_seconds:
             self._cut(Cause.SILENT, f"no whole frame came for {self._silent_for:g} s")
         # Who is heard anyway is asked once, for the round-trip time.
-        if self._ping_sent_at is None and not (heard and self._ping_number):
-            number = self._ping_number + 1
-            if self._put(encode_frame("ping", number=number)):
-                self._ping_number = number
-                self._ping_sent_at = now
+        is_asked = self._ping_sent_at is None and not (heard and self._ping_number)
+        was_silent = self._sent() <= self._sent_before
+        self._sent_before = self._sent()
+        if is_asked or was_silent:
+            self._ping(now)
+
+    def _ping(self, now: float) -> None:
+        """Ask, or ask again what was not answered."""
+        number = self._ping_number + (self._ping_sent_at is None)
+        if self._put(encode_frame("ping", number=number)):
+            self._sent_before += 1  # as soon as it is written
+            if self._ping_sent_at is None:
+                self._ping_number, self._ping_sent_at = number, now
 
     def take_pong(self, number: int) -> float | None:
         """The round-trip time, in seconds, that an answer to a ping tells; None of any other."""

@@ -38,13 +38,16 @@ async def test_who_is_heard_anyway_is_asked_only_once() -> None:
 
         async def answer() -> None:
             while frame := await wire.next():
+                if frame["type"] == "pong":
+                    continue
                 asked.append(frame["number"])
                 await wire.send(encode_frame("pong", number=frame["number"]))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
-            for _ in range(100):
-                await wire.send(message())
+            for number in range(100):
+                # Every answer to what it asks tells it that we are here.
+                await wire.send(encode_frame("ping", number=number), message())
                 await trio.sleep(1)
             assert asked == [1]
             await trio.sleep(100)
@@ -120,6 +123,34 @@ async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
         await ours.until(lambda: len(ours.frames) == 2, 300)
         assert ours.connection.is_open
         nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_who_takes_long_over_what_came_is_not_silent() -> None:
+    near, far = memory_stream_pair()
+    ours, theirs = Served(near, LIMITS), Served(far, LIMITS)
+
+    async def stuck(_: dict[str, Any]) -> None:
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.run)
+        nursery.start_soon(theirs.connection.run, stuck)
+        await ours.connection.send(message())
+        await trio.sleep(600)
+        assert ours.connection.is_open, "it has pings of theirs that it need not answer"
+        assert theirs.connection.is_open
+        nursery.cancel_scope.cancel()
+
+
+@on_jumping_clock
+async def test_who_is_sent_nothing_is_told_that_we_are_here() -> None:
+    async with served(ping_seconds=5) as (_, wire):
+        for count in range(1, 7):
+            # A peer that is heard, and neither asks nor answers.
+            await wire.send(message())
+            assert (await wire.next()) == {"type": "ping", "number": 1}
+            assert trio.current_time() == pytest.approx(5 * count)
 
 
 @on_jumping_clock
