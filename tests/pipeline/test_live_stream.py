@@ -14,10 +14,9 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +45,8 @@ PORTIONS: Final = KILLS + 1
 PART: Final = int(os.environ.get("GOSSAMER_STREAM_PART", "1200"))
 DEAREST: Final = 600.0
 WINDOW_S: Final = 5
+# A listing of many small files takes Spark long.
+ROTATION: Final = ("--rotate-s", "0.5" if EVENTS < 50_000 else "5")
 PATIENCE_S: Final = 300 + EVENTS / 100
 # Above all thresholds, so that every subscriber gets it.
 PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
@@ -58,18 +59,26 @@ def lines_of(folder: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-@cache
-def ids_in(file: Path) -> frozenset[str]:
-    """The events of a finished file, which never changes."""
-    return frozenset(json.loads(line)["id"] for line in file.read_text().splitlines())
+@define(eq=False)
+class Received:
+    """The events in the finished files of subscribers, each of which is read once.
 
+    Attributes:
+        folder: of all subscribers.
+        ids: of the events that each of them has got.
+    """
 
-def ids_of(folder: Path) -> dict[str, set[str]]:
-    """The events that each subscriber has got."""
-    found: dict[str, set[str]] = {}
-    for file in folder.glob("*/*.jsonl"):
-        found.setdefault(file.parent.name, set()).update(ids_in(file))
-    return found
+    folder: Path
+    ids: dict[str, set[str]] = field(factory=dict)
+    _known: set[Path] = field(factory=set)
+
+    def look(self) -> dict[str, set[str]]:
+        """Read what is new; return `ids`."""
+        for file in set(self.folder.glob("*/*.jsonl")) - self._known:
+            new = (json.loads(line)["id"] for line in file.read_text().splitlines())
+            self.ids.setdefault(file.parent.name, set()).update(new)
+            self._known.add(file)
+        return self.ids
 
 
 @define(eq=False)
@@ -79,6 +88,7 @@ class Live:
     Attributes:
         folder: of all files.
         prices: of the events that were published and acknowledged, by id.
+        got, recorded: what the subscribers have, and the one to everything.
     """
 
     folder: Path
@@ -86,6 +96,12 @@ class Live:
     fleet: Fleet
     prices: dict[str, float] = field(factory=dict)
     draws: random.Random = field(factory=lambda: random.Random(SEED))
+    got: Received = field(init=False)
+    recorded: Received = field(init=False)
+    _new: list[str] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.got, self.recorded = (Received(self.folder / name) for name in ("got", "published"))
 
     def threshold(self, subscriber: str) -> float:
         """The least price that a subscriber wants."""
@@ -102,7 +118,7 @@ class Live:
         with ExitStack() as stack:
             for name, expression, into, called in words:
                 sub = ("sub", "--folder", name, expression, "--into", into, "--as", called)
-                process = self.shell.start(*sub, "--name", f"keep-{called}", "--rotate-s", "0.5")
+                process = self.shell.start(*sub, "--name", f"keep-{called}", *ROTATION)
                 stack.callback(interrupted, process)
                 wait_for_line(process, "subscribed")
             yield
@@ -118,8 +134,7 @@ class Live:
                 for name in self.fleet.names
             ]
             rounds.append({line.split()[1] for one in told for line in one.splitlines()})
-            got = [*ids_of(self.folder / "got").values()]
-            got += ids_of(self.folder / "published").values()
+            got = [*self.got.look().values(), *self.recorded.look().values()]
             return len(got) == PEERS + 1 and any(all(one <= ids for ids in got) for one in rounds)
 
         wait_for(is_settled)
@@ -149,26 +164,27 @@ class Live:
             assert len(acknowledged) == len(prices)
             for number, event in acknowledged:
                 self.prices[event] = prices[int(number) - 1]
+                self._new.append(event)
 
-    def expected(self) -> dict[str, set[str]]:
-        """The events that each subscriber is to get, by what was published."""
+    def expected(self, events: Iterable[str]) -> dict[str, set[str]]:
+        """Those of some events that each subscriber is to get."""
         names = [Path(name).name for name in self.fleet.names]
+        prices = [(event, self.prices[event]) for event in events]
         return {
-            name: {event for event, price in self.prices.items() if price >= self.threshold(name)}
+            name: {event for event, price in prices if price >= self.threshold(name)}
             for name in names
         }
 
     def has_all(self) -> bool:
-        """Whether all files have all events."""
-        wanted = self.expected()
-        lines = sum(len(ids_in(file)) for file in self.folder.glob("*/*/*.jsonl"))
-        if lines < len(self.prices) + sum(map(len, wanted.values())):
-            return False  # said without a look at each
-        got = ids_of(self.folder / "got")
-        recorded = ids_of(self.folder / "published").get("record", set())
-        return recorded >= self.prices.keys() and all(
-            got[name] >= ids for name, ids in wanted.items()
-        )
+        """Whether the files have all events, of which those asked for before are known to be."""
+        got, recorded = self.got.look(), self.recorded.look()
+        wanted = self.expected(self._new)
+        if not recorded["record"].issuperset(self._new) or any(
+            not got[name] >= ids for name, ids in wanted.items()
+        ):
+            return False
+        self._new.clear()
+        return True
 
 
 def interrupted(process: subprocess.Popen[str]) -> None:
@@ -269,9 +285,9 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path:
         assert len(live.prices) == EVENTS
         lines = list(lines_of(got))
         probes = {line["id"] for line in lines if line["values"]["symbol"] == PROBE["symbol"]}
-        wanted = live.expected()
-        assert {name: ids - probes for name, ids in ids_of(got).items()} == wanted
-        assert ids_of(published)["record"] - probes == live.prices.keys()
+        wanted = live.expected(live.prices)
+        assert {name: ids - probes for name, ids in live.got.look().items()} == wanted
+        assert live.recorded.look()["record"] - probes == live.prices.keys()
         assert kept_lines(out) == Counter((line["subscriber"], line["id"]) for line in lines)
         assert windows_found(out) == windows_wanted(live)
         told = f"{EVENTS:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"

@@ -68,6 +68,7 @@ class Overlay:
         row = [(later, earlier) for earlier, later in pairwise(self.row)]
         return row + [(host, self.core_of(host)) for host in hosts]
 
+
 # What a broker's log says when a link is down; what was sent and what was taken differ after that.
 LINK_ENDED = "neighbour is gone"
 

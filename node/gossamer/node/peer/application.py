@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -41,6 +40,7 @@ from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.patterns.recent import RecentNumbers
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.encoding import encode_values
@@ -62,7 +62,7 @@ class Inside:
 
 
 # Events delivered that are recognised when they come again: what is asked for after an absence
-# overlaps with what came before it. 8 MB.
+# overlaps with what came before it. 1 MB.
 DELIVERED: Final = 1 << 16
 # Seconds between two comparisons of last values with another peer.
 LAST_S: Final = 1.0
@@ -144,7 +144,7 @@ class Peer:
         self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
         self._look_for: Callable[[Sequence[tuple[str, int]]], None] = lambda _: None
         self._views: Views | None = None
-        self._delivered: OrderedDict[int, None] = OrderedDict()
+        self._delivered = RecentNumbers(DELIVERED)
         self._stopped = False
         self._is_whole: Callable[[], bool] = lambda: True
         self.last = LastValueKeeper(
@@ -408,7 +408,7 @@ class Peer:
         except ValueError:
             self.counters.drop("bad frame")
             return
-        self._note_delivered(event.id)
+        self._delivered.add(event.id)
         if may_be_last(content):
             self.last.note(event, sealed)
         if event.payload is not None and event.payload.content_type == ANNOUNCEMENT_TYPE:
@@ -416,8 +416,3 @@ class Peer:
             return
         if self.subscribers.deliver(event):
             self.counters.delivery_latency.observe(self._now() - event.published_at)
-
-    def _note_delivered(self, event: int) -> None:
-        self._delivered[event] = None
-        if len(self._delivered) > DELIVERED:
-            self._delivered.popitem(last=False)

@@ -3,5 +3,6 @@
 - `groups`: queue groups, of which one worker gets each event
 - `last_values`: the newest event of every value of an attribute
 - `ordering`: the events of one publisher in its order
+- `recent`: the last identifiers of events, in little memory
 - `replies`: requests that wait for replies, and which replies count
 """

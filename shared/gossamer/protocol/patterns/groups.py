@@ -25,11 +25,12 @@ any      -- somebody says that it is done ------------------------->  done
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from attrs import define, field, frozen
+
+from gossamer.protocol.patterns.recent import RecentNumbers
 
 # Seconds: between two rounds in which there is nothing to say, until an answer is given up, for
 # how long answers allow to assign, and until others take the place of a leader that is not heard.
@@ -106,7 +107,7 @@ class Member:
         self.view: tuple[int, ...] = (key,)
         self.pending: dict[int, None] = {}
         self.held: set[int] = set()
-        self._done: OrderedDict[int, None] = OrderedDict.fromkeys(done)
+        self._done = RecentNumbers(REMEMBERED, done)
         self._finished: dict[int, None] = {}
         self._serial = 0
 
@@ -172,9 +173,8 @@ class Member:
 
     def _note_done(self, event: int) -> None:
         self.pending.pop(event, None)
-        self._done[event] = None
-        if len(self._done) > REMEMBERED:
-            self._done.popitem(last=False)
+        if event not in self._done:
+            self._done.add(event)
 
 
 @define(eq=False)
