@@ -97,6 +97,35 @@ async def test_nothing_published_in_another_part_is_missed(tmp_path: Path) -> No
             assert published <= got, f"parted {phase + 1} times"
 
 
+@pytest.mark.parametrize("heals_first", [True, False])
+@on_jumping_clock
+async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
+    tmp_path: Path, heals_first: bool
+) -> None:
+    """It asks for what was published since it was cut off, not since it crashed."""
+    keys = KEYS[::2]
+    async with memory_peers(tmp_path, *keys) as crowd:
+        await whole(crowd)
+        crowd.peers[keys[0]].subscribe("price >= 0", name="ada")
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        crowd.network.partition(keys[:1], keys[1:])
+        await trio.sleep(30)
+        published = [
+            await crowd.peers[key].publish({"price": 1, "symbol": "A"}) for key in keys[1:]
+        ]
+        await trio.sleep(45)
+        await crowd.crash(keys[0])
+        await trio.sleep(20)
+        if heals_first:
+            crowd.network.heal()
+        peer = await crowd.add(keys[0])
+        await trio.sleep(20)
+        crowd.network.heal()
+        events = peer.subscribe("price >= 0", name="ada")
+        got = await take(events, len(published), PATIENCE_S)
+        assert {event.id for event in got} == set(published)
+
+
 @on_jumping_clock
 async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
     """A peer that stops counts as away from when its applications take nothing any more."""

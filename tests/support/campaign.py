@@ -201,6 +201,7 @@ class Campaign(Generic[NodesT]):
     request_s: float = REQUEST_S
     stopping: bool = False
     _due: tuple[float, set[str], set[str]] = (-math.inf, set(), set())
+    _missed: tuple[str, str] = ("", "")
 
     # Applications
 
@@ -290,6 +291,18 @@ class Campaign(Generic[NodesT]):
         lacking = {one.label: due - one.ids for one in self.readers}
         lacking["workers"] = of_group - self.dealt.keys()
         return {name: events for name, events in lacking.items() if events}
+
+    def is_missing_some(self, before: float) -> bool:
+        """Whether there is anything of `missing`."""
+        name, event = self._missed
+        reader = next((one for one in self.readers if one.label == name), None)
+        if reader is not None and event not in reader.ids and event in self._due_until(before)[0]:
+            return True  # what had not come has still not
+        lacking = self.missing(before)
+        if lacking:
+            name = next(iter(lacking))
+            self._missed = name, next(iter(lacking[name]))
+        return bool(lacking)
 
     def _due_until(self, before: float) -> tuple[set[str], set[str]]:
         """What was acknowledged until then, and what of that is the group's."""

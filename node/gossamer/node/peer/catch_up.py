@@ -37,15 +37,23 @@ class CatchUp:
         round_s: seconds of a round.
         silence_s: how long a connection may have been dead when it is found to be.
         replay_s: breaks up to this long are made good without asking.
+        kept_s: how long events are kept, and can be asked for.
     """
 
     def __init__(
-        self, runtime: Runtime, *, round_s: float, silence_s: float, replay_s: float
+        self,
+        runtime: Runtime,
+        *,
+        round_s: float,
+        silence_s: float,
+        replay_s: float,
+        kept_s: float,
     ) -> None:
         self._runtime = runtime
         self._round_s = round_s
         self._silence_s = silence_s
         self._replay_s = replay_s
+        self._kept_s = kept_s
         self._lost: dict[int, float] = {}
         self._since = math.inf
         self._settle_rounds = 0
@@ -54,6 +62,17 @@ class CatchUp:
         self._caught_up = trio.Event()
         self.is_whole = True
         runtime.on_caught_up = self._on_caught_up
+
+    @property
+    def missing_s(self) -> float:
+        """For how long until now something may be missing if this peer stops, and asks later.
+
+        Peers that are out of reach may be gone for good, or the overlay may be in parts, of which
+        this process would know when they come back, and the next one would not.
+        """
+        now = trio.current_time()
+        losses = [now - since for since in self._lost.values()]
+        return max((lost_s for lost_s in losses if lost_s <= self._kept_s), default=0.0)
 
     def was_stopped(self, seconds: float) -> None:
         """The peer did not run for so long."""

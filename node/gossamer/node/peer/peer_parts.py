@@ -75,7 +75,12 @@ class PeerParts:
         self.address_book = AddressBook(
             dependencies.key, ADDRESS_CAPACITY, self._held, trio.current_time
         )
-        self.keeper = Keeper(dependencies.writer, dependencies.now, lambda: self.catch_up.is_whole)
+        self.keeper = Keeper(
+            dependencies.writer,
+            dependencies.now,
+            lambda: self.catch_up.is_whole,
+            lambda: self.catch_up.missing_s,
+        )
         self.events = EventMemory(
             2 * dependencies.settings.event_memory,
             EVENT_MEMORY_BYTES,
@@ -106,6 +111,7 @@ class PeerParts:
             round_s=dependencies.round_s,
             silence_s=dependencies.limits.silence_seconds + dependencies.limits.ping_seconds,
             replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
+            kept_s=dependencies.settings.retention_rounds * dependencies.round_s,
         )
         self.connection_events = ConnectionEvents(
             self.runtime,

@@ -48,18 +48,21 @@ class Keeper:
         writer: StoreWriter,
         now: Callable[[], float],
         is_whole: Callable[[], bool] = lambda: True,
+        missing_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """A keeper that is not open yet.
 
         Args:
             writer: of the state file.
             now: Unix seconds.
-            is_whole: whether the peer misses nothing that came before now, as far as it knows.
+            is_whole: whether the peer has nothing to ask for, as far as it knows.
+            missing_s: for how long until now it may miss something that it asks for later.
         """
         self.numbers = SequenceNumbers(self._take_lease, LEASE)
         self._writer = writer
         self._now = now
         self._is_whole = is_whole
+        self._missing_s = missing_s
         self._leases: deque[int] = deque()
         self._met: dict[int, KnownPeer] = {}
         self._asked: dict[tuple[str, str], bool] = {}
@@ -98,7 +101,7 @@ class Keeper:
             await trio.sleep(ALIVE_S)
 
     async def note_alive(self) -> None:
-        """Note that the peer runs, unless it has still to catch up on an absence.
+        """Note until when the peer missed nothing, unless it has still to catch up on an absence.
 
         What fails is told by the writer's next `flush`.
         """
@@ -106,7 +109,7 @@ class Keeper:
         await self._note_gap(now)
         if not self._is_whole():
             return
-        alive_at = repr(now).encode()
+        alive_at = repr(now - self._missing_s()).encode()
         await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, alive_at))
 
     async def _note_gap(self, now: float) -> None:

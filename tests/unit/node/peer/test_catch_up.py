@@ -12,7 +12,7 @@ import trio
 from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, CatchUp
 from support.transport_peers import on_jumping_clock
 
-ROUND_S, SILENCE_S, REPLAY_S = 0.5, 20.0, 30.0
+ROUND_S, SILENCE_S, REPLAY_S, KEPT_S = 0.5, 20.0, 30.0, 3600.0
 # Since a connection that is found to be broken was alive: a frame may have come just after a look.
 DEAD_S = 24.5
 
@@ -46,6 +46,7 @@ async def watched(*, heard: bool = True) -> AsyncIterator[tuple[CatchUp, Asked]]
         round_s=ROUND_S,
         silence_s=SILENCE_S,
         replay_s=REPLAY_S,
+        kept_s=KEPT_S,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(catch_up.run)
@@ -132,3 +133,18 @@ async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
         asked.on_caught_up()
         await trio.sleep(1)
         assert catch_up.is_whole
+
+
+@on_jumping_clock
+async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back() -> None:
+    async with watched() as (catch_up, _):
+        assert catch_up.missing_s == 0
+        catch_up.lost(5, trio.current_time() - DEAD_S)
+        await trio.sleep(10)
+        catch_up.lost(6, trio.current_time())
+        assert catch_up.missing_s == DEAD_S + 10
+        catch_up.found(5)
+        await trio.sleep(5)
+        assert catch_up.missing_s == 5
+        await trio.sleep(KEPT_S)
+        assert catch_up.missing_s == 0, "nobody keeps that"

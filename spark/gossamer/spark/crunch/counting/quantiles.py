@@ -24,6 +24,8 @@ from gossamer.spark.crunch.counting.tallies import Counts, added_up
 _PARTS: Final = 4096
 _DIGITS: Final = 53
 _HALF: Final = 26
+# Values whose halves add up to less than 2^53.
+_MOST_EXACT: Final = 1 << (_DIGITS - 1 - (_DIGITS - _HALF))
 _COLUMNS: Final = "rows long, low double, high double, exponent int, upper long, lower long"
 _COUNTED: Final = "value double, times long"
 # Counts of batches that are kept before they are added up.
@@ -106,14 +108,25 @@ def exact_sums(values: Floats, times: Ints | None = None) -> dict[int, tuple[int
     """
     shares, exponents = np.frexp(values)
     digits = (shares * float(1 << _DIGITS)).astype(np.int64)
+    above, below = digits >> _HALF, digits & ((1 << _HALF) - 1)
+    if times is None and len(values) <= _MOST_EXACT:
+        return _summed(exponents, above, below)
     found = {}
     for exponent in np.unique(exponents).tolist():
         chosen = exponents == exponent
-        above, below = digits[chosen] >> _HALF, digits[chosen] & ((1 << _HALF) - 1)
-        if times is not None:
-            above, below = above * times[chosen], below * times[chosen]
-        found[exponent] = (int(above.sum()), int(below.sum()))
+        often = 1 if times is None else times[chosen]
+        found[exponent] = (int((above[chosen] * often).sum()), int((below[chosen] * often).sum()))
     return found
+
+
+def _summed(exponents: Ints, above: Ints, below: Ints) -> dict[int, tuple[int, int]]:
+    """Sums by exponent of so few halves that a double has room for them."""
+    least = int(exponents.min(initial=0))
+    places = exponents - least
+    found = np.flatnonzero(np.bincount(places))
+    halves = (np.bincount(places, one)[found].astype(np.int64) for one in (above, below))
+    rows = zip((found + least).tolist(), *(one.tolist() for one in halves), strict=True)
+    return {exponent: (upper, lower) for exponent, upper, lower in rows}
 
 
 def _total(told: Sequence[Mapping[str, Any]]) -> Fraction:
