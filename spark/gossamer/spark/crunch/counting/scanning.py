@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.spark.handover import Mark
+from gossamer.spark.session import slots
 from gossamer.spark.storage.frames import opened_table, unreadable
 
 _BATCH_ROWS: Final = 1 << 16
+# A task costs a tenth of a second beside its work; with more of them slow ones hold up less.
+_TASKS_A_SLOT: Final = 4
 
 Batches = Iterator[pa.RecordBatch]
 # What tasks do with their rows.
@@ -54,10 +57,11 @@ class Scan:
     parts: Sequence[Rows]
 
     def mapInArrow(self, function: Function, schema: str) -> Any:  # noqa: N802, Spark's name
-        """A frame of what ``function`` makes of the rows, with a task for each file."""
+        """A frame of what ``function`` makes of the rows; where files are many, some a task."""
         reader = _Reader(self.mark, self.parts, function)
         files = sum(len(part.files) for part in self.parts)
-        numbers = self.session.range(0, files, 1, max(files, 1))
+        tasks = max(1, min(files, _TASKS_A_SLOT * slots(self.session)))
+        numbers = self.session.range(0, files, 1, tasks)
         return numbers.mapInArrow(reader, schema)
 
 
