@@ -22,15 +22,16 @@ from gossamer.node.errors import (
 )
 from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
 from gossamer.node.local.follower import Follower, follow
-from gossamer.node.local.frames import RETAINED, id_text
+from gossamer.node.local.frames import RETAINED, VERSION, id_text
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
+from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
-from support.waiting import PATIENCE_S
+from support.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.trio
 
@@ -238,6 +239,37 @@ async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
 
 
 # Clients with a name
+
+
+async def test_a_node_that_stops_says_so_to_its_clients(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with (
+        node.restartable() as running,
+        open_client(node.address, patience_s=0) as one,
+        open_client(node.address, patience_s=0) as other,
+    ):
+        await other.subscribe("dear", "price > 1")
+        began = trio.current_time()
+        await running.finish()
+        assert trio.current_time() - began < 0.9, "clients that read hold up nothing"
+        for client in (one, other):
+            with pytest.raises(anyio.EndOfStream):
+                await client.events.receive()
+            assert client.farewell is not None
+            assert (client.farewell.cause, client.farewell.detail) == ("shutdown", "the node stops")
+
+
+async def test_clients_that_do_not_read_hold_up_the_end_for_a_moment(tmp_path: Path) -> None:
+    node = LocalNode(tmp_path)
+    async with node.restartable() as running:
+        # One has attached, the other has not.
+        streams = [await trio.open_unix_socket(node.address.path) for _ in range(2)]
+        await streams[0].send_all(encode_frame("attach", version=VERSION, software="a test"))
+        await eventually(lambda: node.counts.attached == 1)
+        with trio.fail_after(3):
+            await running.finish()
+        for stream in streams:
+            await stream.aclose()
 
 
 async def test_a_named_client_gets_what_came_while_it_was_away(tmp_path: Path) -> None:

@@ -101,19 +101,25 @@ class RunningNode:
     nursery: trio.Nursery
     scope: trio.CancelScope = field(factory=trio.CancelScope)
     over: trio.Event = field(factory=trio.Event)
+    finished: trio.Event = field(factory=trio.Event)
 
     async def start(self) -> None:
-        self.scope, self.over = trio.CancelScope(), trio.Event()
+        self.scope, self.over, self.finished = trio.CancelScope(), trio.Event(), trio.Event()
         await self.nursery.start(self._run)
 
     async def stop(self) -> None:
-        """Stop the node; return when it is gone."""
+        """Stop the node at once; return when it is gone."""
         self.scope.cancel()
+        await self.over.wait()
+
+    async def finish(self) -> None:
+        """Stop the node in order; return when it is gone."""
+        self.finished.set()
         await self.over.wait()
 
     async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
         with self.scope:
             async with self.node.running():
                 task_status.started()
-                await trio.sleep_forever()
+                await self.finished.wait()
         self.over.set()

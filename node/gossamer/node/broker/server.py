@@ -55,8 +55,8 @@ class BrokerServer(LocalService):
             await self._send_attached(
                 stream, role=BROKER, peer=self._key, schema=self._schema, **fields
             )
-            self._services.counts.attached += 1
-            self._note_end(await session.run(member, aside=aside))
+            with self._attached(connection):
+                self._note_end(await session.run(member, aside=aside))
         finally:
             members.leave(member, aside=aside)
 
@@ -82,6 +82,7 @@ async def open_broker_server(
             server = BrokerServer(door, services, key, queue_id)
             nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
             yield server
+            await server.say_goodbye()
             nursery.cancel_scope.cancel()
     finally:
         close_door(door)

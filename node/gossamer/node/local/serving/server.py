@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from hmac import compare_digest
 
 import trio
@@ -49,6 +49,7 @@ class LocalService:
         self._services = services
         self._limits = transport_limits(services.limits)
         self._doors = Doors(_STRANGERS, _STRANGERS, warn_of_crowd)
+        self._connections: set[Connection] = set()
 
     def limit(self, limits: Local) -> None:
         """Bound what clients may cost by these, those that are connected as before."""
@@ -112,6 +113,23 @@ class LocalService:
         with trio.fail_after(self._limits.stall_seconds):
             await stream.send_all(attached)
 
+    async def say_goodbye(self) -> None:
+        """Send clients what waits for them, and that the node stops; wait a moment for them."""
+        with trio.move_on_after(self._limits.close_seconds):
+            async with trio.open_nursery() as nursery:
+                for connection in self._connections:
+                    nursery.start_soon(connection.close, Cause.SHUTDOWN, "the node stops")
+
+    @contextmanager
+    def _attached(self, connection: Connection) -> Iterator[None]:
+        """A client is served over a connection."""
+        self._services.counts.attached += 1
+        self._connections.add(connection)
+        try:
+            yield
+        finally:
+            self._connections.discard(connection)
+
     def _note_end(self, farewell: Farewell) -> None:
         self._services.counts.ended[farewell.cause] += 1
         if farewell.cause in (Cause.BAD_FRAME, Cause.FLOOD, Cause.STALLED):
@@ -169,12 +187,12 @@ class LocalServer(LocalService):
     async def _serve_attached(
         self, stream: trio.SocketStream, rest: bytes, frame: Frame, durable: DurableClient | None
     ) -> None:
-        self._services.counts.attached += 1
         admitted = admitted_end(stream, frame, rest)
         connection = Connection(admitted, self._limits, FRAMES)
         ordered = frame.get("ordered", False)
         session = Session(connection, self._services, self._durable, durable, ordered=ordered)
-        self._note_end(await session.run())
+        with self._attached(connection):
+            self._note_end(await session.run())
 
     async def _attach(self, name: str) -> DurableClient:
         if not name.isprintable() or not name:
@@ -214,6 +232,7 @@ async def open_local_server(
             server = LocalServer(door, services, durable)
             nursery.start_soon(trio.serve_listeners, server.serve, [door.listener])
             yield server
+            await server.say_goodbye()
             nursery.cancel_scope.cancel()
     finally:
         close_door(door)
