@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
@@ -95,6 +96,49 @@ async def test_nothing_published_in_another_part_is_missed(tmp_path: Path) -> No
                 while not published <= got:
                     got.add((await anext(events)).id)
             assert published <= got, f"parted {phase + 1} times"
+
+
+@pytest.mark.parametrize("parted_s", [7.0, 12.0, 16.0, 20.0, 24.0])
+@on_jumping_clock
+async def test_parts_so_short_that_no_connection_ends_miss_nothing(
+    tmp_path: Path, parted_s: float
+) -> None:
+    """Neighbours count as failed meanwhile, so that each part acknowledges by itself."""
+    keys = KEYS[:6]
+    async with memory_peers(tmp_path, *keys) as crowd:
+        await whole(crowd)
+        readers = [crowd.peers[key].subscribe("price >= 0") for key in keys]
+        await rounds_pass(*crowd.peers.values(), rounds=8)
+        published = set[int]()
+        got = [set[int]() for _ in keys]
+
+        async def read(events: Subscription, taken: set[int]) -> None:
+            async for event in events:
+                taken.add(event.id)
+
+        async def publish(key: int) -> None:
+            for i in range(int(parted_s * 5)):
+                with suppress(NotAcknowledged):
+                    event = {"price": (i * 37 + key) % 100, "symbol": "ABCD"[i % 4]}
+                    published.add(await crowd.peers[key].publish(event))
+                await trio.sleep(0.2)
+
+        async with trio.open_nursery() as reading:
+            for events, taken in zip(readers, got, strict=True):
+                reading.start_soon(read, events, taken)
+            for alone in range(3):
+                crowd.network.partition([keys[alone]], keys[:alone] + keys[alone + 1 :])
+                async with trio.open_nursery() as publishing:
+                    for key in keys:
+                        publishing.start_soon(publish, key)
+                    await trio.sleep(parted_s)
+                    crowd.network.heal()
+                with trio.move_on_after(PATIENCE_S):
+                    while not all(published <= taken for taken in got):
+                        await trio.sleep(0.5)
+                lacking = [len(published - taken) for taken in got]
+                assert lacking == [0] * len(keys), f"{alone} was alone, {len(published)} published"
+            reading.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("heals_first", [True, False])

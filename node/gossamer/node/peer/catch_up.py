@@ -3,27 +3,57 @@
 Short breaks need nothing of this: whoever remembers the events of the last `delivery.replay_s`
 seconds hands them to subscriptions that are asked of it anew. What is longer is asked for: when the
 process did not run, when it was paused, and when peers come back that were out of reach, since then
-the overlay may have been in parts.
+the overlay may have been in parts. Parts acknowledge by themselves as soon as the others count as
+failed in them, which is much sooner than connections are found to be dead. What they held is on no
+path of the others afterwards, and nobody offers it: who was silent for as long as that is a reason
+to ask, too, whether its connection ended or not.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import trio
 
+from gossamer.node.errors import NoAnswerError
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.runtime import Runtime
+from gossamer.node.peer.unicast.messages import Unicast
+from gossamer.node.security.encoding import decode, encode
+from gossamer.protocol.peer.settings.config import Settings
 
+# Of peers that were apart from others, who tell them for how long.
+SERVICE: Final = "apart"
 # Rounds until a peer that starts has its place and its subscriptions are known, and until parts of
 # an overlay that were apart are one ring again.
 ROUNDS_TO_START: Final = 6
 ROUNDS_TO_MERGE: Final = 20
 # Asked for in addition, for what was under way.
 MARGIN_ROUNDS: Final = 4
-# Peers out of reach that are remembered: more than there are connections.
+# Peers out of reach that are remembered, of each kind: more than there are connections.
 MAX_LOST: Final = 1024
+
+
+def quiet_rounds(settings: Settings) -> int:
+    """Rounds without news of a neighbour that may soon count as failed.
+
+    Rounds of different peers begin at different moments: by then it does so for some.
+    """
+    return max(1, settings.failure_age - 2)
+
+
+class Silence(NamedTuple):
+    """Of a peer that counts as failed or may soon do, though its connection has not ended.
+
+    Attributes:
+        since, noticed: when it was heard last, and when it counted as failed; of trio's clock.
+    """
+
+    since: float
+    noticed: float
 
 
 class CatchUp:
@@ -34,7 +64,11 @@ class CatchUp:
 
     Args:
         runtime: of the peer.
+        heard_at: by trio's clock, when anything came last from the peer of a key; None while it is
+            not connected.
         round_s: seconds of a round.
+        quiet_rounds: without news of a neighbour after which it may soon count as failed, here or
+            elsewhere; more than pass without news of one that is well.
         silence_s: how long a connection may have been dead when it is found to be.
         replay_s: breaks up to this long are made good without asking.
         kept_s: how long events are kept, and can be asked for.
@@ -43,18 +77,26 @@ class CatchUp:
     def __init__(
         self,
         runtime: Runtime,
+        heard_at: Callable[[int], float | None],
         *,
         round_s: float,
+        quiet_rounds: int,
         silence_s: float,
         replay_s: float,
         kept_s: float,
     ) -> None:
         self._runtime = runtime
+        self._heard_at = heard_at
         self._round_s = round_s
+        self._quiet_rounds = quiet_rounds
         self._silence_s = silence_s
         self._replay_s = replay_s
         self._kept_s = kept_s
         self._lost: dict[int, float] = {}
+        self._silent: dict[int, Silence] = {}
+        self._stopped: dict[int, None] = {}
+        self._telling: trio.Nursery | None = None
+        self._messages: Unicast | None = None
         self._since = math.inf
         self._settle_rounds = 0
         self._again = False
@@ -62,6 +104,7 @@ class CatchUp:
         self._caught_up = trio.Event()
         self.is_whole = True
         runtime.on_caught_up = self._on_caught_up
+        runtime.on_round = self._look
 
     @property
     def missing_s(self) -> float:
@@ -71,7 +114,8 @@ class CatchUp:
         this process would know when they come back, and the next one would not.
         """
         now = trio.current_time()
-        losses = [now - since for since in self._lost.values()]
+        silent = [silence.since for silence in self._silent.values()]
+        losses = [now - since for since in (*self._lost.values(), *silent)]
         return max((lost_s for lost_s in losses if lost_s <= self._kept_s), default=0.0)
 
     def was_stopped(self, seconds: float) -> None:
@@ -101,32 +145,113 @@ class CatchUp:
     def lost(self, key: int, alive_until: float) -> None:
         """A connection ended in disorder: what was sent since it was last alive may be lost."""
         self._runtime.report_loss(key)
-        if len(self._lost) >= MAX_LOST:
-            del self._lost[next(iter(self._lost))]
+        _make_room(self._lost)
         self._lost.setdefault(key, alive_until)
+
+    def stopped(self, key: int) -> None:
+        """A peer has said goodbye as it stops: it does nothing without the others until it is back.
+
+        So nothing is missed because of it, although it counts as failed.
+        """
+        _make_room(self._stopped)
+        self._stopped[key] = None
+        self._silent.pop(key, None)
 
     def found(self, key: int) -> None:
         """A peer is connected."""
-        since = self._lost.pop(key, None)
-        if since is not None and trio.current_time() - since > self._replay_s:
+        now = trio.current_time()
+        self._stopped.pop(key, None)
+        since = self._lost.pop(key, math.inf)
+        if now - since > self._replay_s:
             self._catch_up(since, ROUNDS_TO_MERGE, again=True)
+        silence = self._silent.pop(key, None)
+        if silence is not None and self._ended(silence, now):
+            self._tell([key], silence.since)
+
+    def _look(self) -> None:
+        """Once a round: find who is silent, and who is so no more."""
+        now = trio.current_time()
+        for key in self._runtime.silent_peers(self._quiet_rounds):
+            if key not in self._silent and key not in self._stopped:
+                heard_at = self._heard_at(key)
+                since = now - self._quiet_rounds * self._round_s if heard_at is None else heard_at
+                _make_room(self._silent)
+                self._silent[key] = Silence(since, now)
+        if self._silent:
+            self._end_silences(now)
+
+    def listen(self, messages: Unicast) -> None:
+        """Tell other peers by ``messages`` that this one was apart from them, and hear of it."""
+        self._messages = messages
+        messages.offer(SERVICE, self._hear)
+
+    def _hear(self, _: int, body: bytes) -> bytes:
+        apart_s = decode(body)
+        if type(apart_s) is not int or apart_s < 0:
+            raise ValueError("no number of seconds")
+        # Longer, and the connection would have ended.
+        since = trio.current_time() - min(apart_s, self._silence_s)
+        self._catch_up(since, ROUNDS_TO_MERGE, again=True)
+        return b""
+
+    def _tell(self, keys: Iterable[int], since: float) -> None:
+        """Others may not have noticed: news of this peer went round among them meanwhile."""
+        if self._messages is not None and self._telling is not None:
+            apart_s = math.ceil(trio.current_time() - since)
+            for key in keys:
+                self._telling.start_soon(self._tell_one, self._messages, key, encode(apart_s))
+
+    async def _tell_one(self, messages: Unicast, key: int, apart_s: bytes) -> None:
+        with suppress(NoAnswerError):
+            await messages.ask(key, (), SERVICE, apart_s, self._silence_s)
+
+    def _end_silences(self, now: float) -> None:
+        silent = set(self._runtime.silent_peers(self._quiet_rounds))
+        linked = set(self._runtime.linked_peers()) - silent
+        apart_since = math.inf
+        for key, silence in list(self._silent.items()):
+            heard_at = self._heard_at(key)
+            if heard_at is None or heard_at <= silence.noticed:
+                heard_at = now if key in linked else None
+            if heard_at is None:
+                continue
+            if self._ended(silence, heard_at):
+                apart_since = min(apart_since, silence.since)
+            elif key not in linked:
+                # Under way when it counted as failed already, perhaps.
+                self._silent[key] = Silence(heard_at, now)
+                continue
+            del self._silent[key]
+        if apart_since < now and self._messages is not None:
+            self._tell(self._messages.connected, apart_since)
+
+    def _ended(self, silence: Silence, ended: float) -> bool:
+        """Whether a silence was so long that something may have been missed, which is asked for."""
+        was_long = ended - silence.since > self._quiet_rounds * self._round_s
+        if was_long:
+            self._catch_up(silence.since, ROUNDS_TO_MERGE, again=True)
+        return was_long
 
     async def run(self) -> None:
         """Catch up whenever there is need, until cancelled."""
-        while True:
-            await self._needed.wait()
-            noticed = trio.current_time()
-            await self._runtime.heard_back.wait()
-            await trio.sleep(self._settle_rounds * self._round_s)
-            since, again = self._since, self._again
-            self._since, self._settle_rounds, self._again = math.inf, 0, False
-            self._needed = trio.Event()
-            await self._ask(since)
-            if again:
-                # What was published while the parts found together went to one of them only.
-                await trio.sleep(ROUNDS_TO_MERGE * self._round_s)
-                await self._ask(noticed)
-            self.is_whole = not self._needed.is_set()
+        async with trio.open_nursery() as self._telling:
+            while True:
+                await self._needed.wait()
+                await self._catch_up_now()
+
+    async def _catch_up_now(self) -> None:
+        noticed = trio.current_time()
+        await self._runtime.heard_back.wait()
+        await trio.sleep(self._settle_rounds * self._round_s)
+        since, again = self._since, self._again
+        self._since, self._settle_rounds, self._again = math.inf, 0, False
+        self._needed = trio.Event()
+        await self._ask(since)
+        if again:
+            # What was published while the parts found together went to one of them only.
+            await trio.sleep(ROUNDS_TO_MERGE * self._round_s)
+            await self._ask(noticed)
+        self.is_whole = not self._needed.is_set()
 
     def _catch_up(self, since: float, settle_rounds: int, *, again: bool = False) -> None:
         self._since = min(self._since, since)
@@ -144,3 +269,9 @@ class CatchUp:
 
     def _on_caught_up(self) -> None:
         self._caught_up.set()
+
+
+def _make_room(remembered: dict[int, Any]) -> None:
+    """Forget the first of as many peers as are remembered."""
+    if len(remembered) >= MAX_LOST:
+        del remembered[next(iter(remembered))]

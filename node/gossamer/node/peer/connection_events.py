@@ -134,6 +134,7 @@ class ConnectionEvents:
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:
+            self._catch_up.stopped(identity.key)
             self._runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)

@@ -18,7 +18,7 @@ from gossamer.node.peer.batches.steps import linked_step
 from gossamer.node.peer.batches.tiers import Tiers
 from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.bootstrap import Bootstrap
-from gossamer.node.peer.catch_up import CatchUp
+from gossamer.node.peer.catch_up import CatchUp, quiet_rounds
 from gossamer.node.peer.cluster_info import schema_fingerprint
 from gossamer.node.peer.connection_events import ConnectionEvents
 from gossamer.node.peer.dependencies import Dependencies
@@ -108,7 +108,9 @@ class PeerParts:
         )
         self.catch_up = CatchUp(
             self.runtime,
+            self._heard_at,
             round_s=dependencies.round_s,
+            quiet_rounds=quiet_rounds(dependencies.settings),
             silence_s=dependencies.limits.silence_seconds + dependencies.limits.ping_seconds,
             replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
             kept_s=dependencies.settings.retention_rounds * dependencies.round_s,
@@ -150,6 +152,7 @@ class PeerParts:
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
         self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
+        self.catch_up.listen(self.messages)
         self.services = services = self._make_services()
         self.reports = ClusterReports(
             self.members, self.pool, lambda: report_of(self.views, self.core)
@@ -362,6 +365,10 @@ class PeerParts:
             fingerprint=None if certificate is None else certificate.fingerprint,
             schema=schema_fingerprint(self.dependencies.schema),
         )
+
+    def _heard_at(self, key: int) -> float | None:
+        connection = self.pool.get(key)
+        return None if connection is None else connection.heard_at
 
     def _on_held(self, event: int, brought_by: int) -> None:
         self.events.hold(event)

@@ -96,6 +96,7 @@ class Runtime:
         on_held: told of an event that this peer is to hold for peers that are away, and of the key
             of the neighbour that it came from.
         on_caught_up: told when all that was missed is here.
+        on_round: told when a round begins.
         on_greeting: told the key of each peer that introduced itself and can be joined through.
         observer: shown every record that the peer takes, before it does, and every delivery.
     """
@@ -118,6 +119,7 @@ class Runtime:
         self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
         self.on_held: Callable[[int, int], None] = lambda _event, _brought_by: None
         self.on_caught_up: Callable[[], None] = lambda: None
+        self.on_round: Callable[[], None] = lambda: None
         self._address_book = address_book
         self._wire = wire
         self._authentication = authentication
@@ -205,6 +207,7 @@ class Runtime:
             if self._publishers is not None:
                 self._publishers.new_round()
             self._take_late_frames()
+            self.on_round()
         self.handle(self.core.timer(kind))
 
     def handle(self, record: Record) -> None:
@@ -248,6 +251,15 @@ class Runtime:
         entry = self._address_book.find(key)
         if entry is not None:
             self.handle(self.core.link_broke(entry.handle))
+
+    def silent_peers(self, rounds: int) -> list[int]:
+        """Keys of neighbours of whom no news has come for so long, and of those that failed."""
+        return [self._address_book.key_of(handle) for handle in self.core.silent(rounds)]
+
+    def linked_peers(self) -> list[int]:
+        """Keys of the neighbours."""
+        handles = self.core.neighbours()
+        return [self._address_book.key_of(handle) for handle in handles if handle >= 0]
 
     def catch_up(self, rounds: int) -> None:
         """Ask for the events that were missed in so many rounds."""

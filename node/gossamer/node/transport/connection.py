@@ -85,6 +85,7 @@ class Connection:
         stats: what went over it.
         farewell: how it ended; None while it lasts.
         last_used_at: trio's time when the last frame that was no ping went either way.
+        heard_at: trio's time when anything came last.
     """
 
     def __init__(
@@ -105,8 +106,7 @@ class Connection:
         self.admitted = admitted
         self.stats = ConnectionStats()
         self.farewell: Farewell | None = None
-        self.opened_at = now
-        self.last_used_at = now
+        self.opened_at = self.last_used_at = self.heard_at = now
         self._limits = limits
         self._types = types
         self._state = State.OPEN
@@ -342,6 +342,7 @@ class Connection:
             self._keep_alive.is_reading = False
             if not data:
                 return
+            self.heard_at = trio.current_time()
 
     async def _take_frames(self, reader: FrameReader, on_frame: OnFrame, on_bytes: OnBytes) -> None:
         """Hand on every whole frame, waiting as long as their number asks for."""

@@ -9,10 +9,13 @@ import attrs
 import pytest
 import trio
 
+from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, CatchUp
+from gossamer.node.security.encoding import decode, encode
 from support.transport_peers import on_jumping_clock
 
 ROUND_S, SILENCE_S, REPLAY_S, KEPT_S = 0.5, 20.0, 30.0, 3600.0
+QUIET_ROUNDS = 8
 # Since a connection that is found to be broken was alive: a frame may have come just after a look.
 DEAD_S = 24.5
 
@@ -25,12 +28,23 @@ class Asked:
     calls: list[tuple[float, float]] = attrs.field(factory=list)
     losses: list[int] = attrs.field(factory=list)
     answers: bool = True
+    silent: list[int] = attrs.field(factory=list)
+    linked: list[int] = attrs.field(factory=list)
+    heard: dict[int, float] = attrs.field(factory=dict)
     on_caught_up: Callable[[], None] = lambda: None
+    on_round: Callable[[], None] = lambda: None
 
     def catch_up(self, rounds: int) -> None:
         self.calls.append((trio.current_time(), (rounds - MARGIN_ROUNDS) * ROUND_S))
         if self.answers:
             self.on_caught_up()
+
+    def silent_peers(self, rounds: int) -> list[int]:
+        assert rounds == QUIET_ROUNDS
+        return self.silent
+
+    def linked_peers(self) -> list[int]:
+        return self.linked
 
     def report_loss(self, key: int) -> None:
         self.losses.append(key)
@@ -43,7 +57,9 @@ async def watched(*, heard: bool = True) -> AsyncIterator[tuple[CatchUp, Asked]]
         asked.heard_back.set()
     catch_up = CatchUp(
         asked,  # type: ignore[arg-type]
+        asked.heard.get,
         round_s=ROUND_S,
+        quiet_rounds=QUIET_ROUNDS,
         silence_s=SILENCE_S,
         replay_s=REPLAY_S,
         kept_s=KEPT_S,
@@ -148,3 +164,125 @@ async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back()
         assert catch_up.missing_s == 5
         await trio.sleep(KEPT_S)
         assert catch_up.missing_s == 0, "nobody keeps that"
+
+
+@attrs.define(eq=False)
+class Told:
+    """The messages of a peer: whom it told that it was apart, and for how many seconds."""
+
+    connected: dict[int, float]
+    told: list[tuple[int, object]] = attrs.field(factory=list)
+    services: dict[str, Callable[[int, bytes], bytes]] = attrs.field(factory=dict)
+
+    def offer(self, name: str, service: Callable[[int, bytes], bytes]) -> None:
+        self.services[name] = service
+
+    async def ask(
+        self, key: int, _addresses: object, _service: str, body: bytes, _patience_s: float
+    ) -> bytes:
+        await trio.lowlevel.checkpoint()
+        self.told.append((key, decode(body)))
+        raise NoAnswerError(key, "it is of an older version")
+
+
+async def rounds(asked: Asked, seconds: float) -> None:
+    """Let rounds pass."""
+    for _ in range(int(seconds / ROUND_S)):
+        await trio.sleep(ROUND_S)
+        asked.on_round()
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+@on_jumping_clock
+async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to_tell(
+    is_connected: bool,
+) -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({5: 0.0, 6: 0.0})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        if is_connected:
+            asked.heard[5] = trio.current_time()
+        await rounds(asked, QUIET_ROUNDS * ROUND_S)
+        asked.silent = [5]
+        await rounds(asked, 10)
+        assert catch_up.missing_s == QUIET_ROUNDS * ROUND_S + 10 - (0 if is_connected else ROUND_S)
+        asked.silent = []
+        if is_connected:
+            asked.heard[5] = trio.current_time()
+        else:
+            asked.linked = [5]
+        await rounds(asked, 100)
+        assert len(asked.calls) == 2
+        began = asked.calls[0][0] - asked.calls[0][1]
+        assert began == (0 if is_connected else ROUND_S)
+        assert [key for key, _ in messages.told] == [5, 6]
+        assert catch_up.missing_s == 0
+
+
+@on_jumping_clock
+async def test_who_counted_as_failed_for_a_moment_is_no_reason_to_ask() -> None:
+    async with watched() as (catch_up, asked):
+        asked.heard[5] = trio.current_time()
+        asked.silent = [5]
+        await rounds(asked, 1)
+        asked.heard[5] = trio.current_time()
+        asked.silent, asked.linked = [], [5]
+        await rounds(asked, 100)
+        assert asked.calls == []
+        assert catch_up.missing_s == 0
+
+
+@on_jumping_clock
+async def test_what_was_under_way_when_a_peer_was_cut_off_does_not_end_its_silence() -> None:
+    async with watched() as (_, asked):
+        asked.heard[5] = trio.current_time()
+        asked.silent = [5]
+        await rounds(asked, 1)
+        asked.heard[5] = trio.current_time()
+        await rounds(asked, 12)
+        assert asked.calls == []
+        asked.heard[5] = trio.current_time()
+        await rounds(asked, 100)
+        assert asked.calls[0][0] - asked.calls[0][1] == 1
+
+
+@pytest.mark.parametrize("counts_as_failed_first", [True, False])
+@on_jumping_clock
+async def test_who_stopped_is_no_reason_to_ask(counts_as_failed_first: bool) -> None:
+    async with watched() as (catch_up, asked):
+        asked.silent = [5]
+        if counts_as_failed_first:
+            asked.on_round()
+        catch_up.stopped(5)
+        await rounds(asked, 20)
+        catch_up.found(5)
+        asked.silent, asked.linked = [], [5]
+        await rounds(asked, 100)
+        assert asked.calls == []
+
+
+@on_jumping_clock
+async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask() -> None:
+    """As where connections to another part are reset at once."""
+    async with watched() as (catch_up, asked):
+        asked.silent = [5]
+        await rounds(asked, 10)
+        catch_up.found(5)
+        await rounds(asked, 100)
+        assert len(asked.calls) == 2
+
+
+@on_jumping_clock
+async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can_be() -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        hear = messages.services["apart"]
+        await trio.sleep(1000)
+        for body in (encode(-1), encode("long"), encode(True)):
+            with pytest.raises(ValueError, match="no number of seconds"):
+                hear(5, body)
+        assert hear(5, encode(1 << 60)) == b""
+        await trio.sleep(100)
+        merging = ROUNDS_TO_MERGE * ROUND_S
+        assert asked.calls[0] == (1000 + merging, SILENCE_S + merging)

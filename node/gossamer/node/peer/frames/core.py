@@ -39,7 +39,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
-from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
 Record = list[int]
@@ -118,6 +118,14 @@ class Core:
     def neighbours(self) -> list[int]:
         """Handles of the link slots, in their order; -1 where one is empty."""
         return [word & HANDLE_MASK if word >= 0 else -1 for word in self.state.links[SELF].tolist()]
+
+    def silent(self, rounds: int) -> Iterator[int]:
+        """Handles of neighbours of whom no news has come for so long, and of those that failed."""
+        links = self.state.links[SELF]
+        yield from (links[links >> AGE_SHIFT >= rounds] & HANDLE_MASK).tolist()
+        failed = self.state.failed[SELF]
+        recent = (failed >> AGE_SHIFT) + 1 >= self.state.round[SELF]
+        yield from (failed[(failed >= 0) & recent] & HANDLE_MASK).tolist()
 
     def members(self) -> list[int]:
         """Handles of the random view."""
