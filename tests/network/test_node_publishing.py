@@ -11,11 +11,20 @@ import trio
 
 from gossamer.node.commands.clients.publishing import LINE_BYTES, Published, Report, publish_all
 from gossamer.node.commands.clients.subscribing import Wanted, print_events
-from gossamer.node.errors import RefusedByNodeError, TransportBroken, UnacknowledgedError
+from gossamer.node.errors import (
+    PeerStopped,
+    RefusedByNodeError,
+    TransportBroken,
+    UnacknowledgedError,
+)
 from gossamer.node.local.client import open_client
 from gossamer.node.local.follower import CONNECTED
+from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
+from support.memory_peers import memory_peers
+from support.node_peers import rounds_pass, take
+from support.transport_peers import on_jumping_clock
 
 pytestmark = pytest.mark.trio
 
@@ -209,3 +218,36 @@ async def test_a_client_learns_which_of_its_events_were_not_acknowledged(tmp_pat
             await client.publish_many([{**IBM, "price": price} for price in range(4)])
         assert sorted(some.value.events) == ["0" * 15 + "4", "0" * 15 + "6"]
         assert some.value.published == 4
+
+
+@on_jumping_clock
+async def test_a_peer_publishes_many_events_together(tmp_path: Path) -> None:
+    """Each has its own outcome, and they come in their order."""
+    async with memory_peers(tmp_path, *[1 + (i << 58) for i in range(3)]) as crowd:
+        publisher, _, subscriber = crowd.peers.values()
+        events = subscriber.subscribe("price >= 0")
+        await rounds_pass(*crowd.peers.values(), rounds=12)
+        made: list[dict[str, object]] = [{"symbol": "IBM", "price": price} for price in range(200)]
+        made[7] = {"symbol": "IBM", "price": -1}
+        made[9] = {"symbol": 5, "price": 9}
+        outcomes = await publisher.publish_many(made)
+        assert [type(outcomes[place]) for place in (7, 9)] == [WrongValueError, WrongValueError]
+        good = [one for one in outcomes if isinstance(one, int)]
+        assert len(set(good)) == 198
+        taken = await take(events, 198)
+        assert {one.id for one in taken} == {*good}
+        taken.sort(key=lambda one: one.published_at)
+        assert [one.id for one in taken] == good
+        assert publisher.counters.events_acknowledged == 198
+        assert await publisher.publish_many([]) == []
+
+
+@on_jumping_clock
+async def test_nothing_of_many_events_is_published_by_a_peer_that_has_stopped(
+    tmp_path: Path,
+) -> None:
+    async with memory_peers(tmp_path, 1) as crowd:
+        (peer,) = crowd.peers.values()
+    with pytest.raises(PeerStopped):
+        await peer.publish_many([{"symbol": "IBM", "price": 1}])
+    assert peer.counters.events_published == 0

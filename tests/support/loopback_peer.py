@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 import trio
 from attrs import define, evolve, field, frozen
 
-from gossamer.node.errors import EventTooLarge, NoAnswerError, NotAcknowledged
+from gossamer.node.errors import EventTooLarge, NoAnswerError, NodeError, NotAcknowledged
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.peer.unicast.messages import Service
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.transport.base.base import Address
+from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.expressions.expression import Expression
 from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.payload import Payload
@@ -161,6 +162,34 @@ class LoopbackPeer:
         if checked.get("price") in self.unheld:
             raise NotAcknowledged(event.id, 10.0)
         return event.id
+
+    async def publish_many(
+        self,
+        events: Sequence[Mapping[str, object]],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: Sequence[int] | None = None,
+    ) -> Sequence[int | Exception]:
+        times = [self.order.reserve() for _ in events] if reserved is None else reserved
+        outcomes: list[int | Exception] = [0] * len(events)
+
+        async def publish(place: int) -> None:
+            try:
+                outcomes[place] = await self.publish(
+                    events[place], payload=payload, application=application, reserved=times[place]
+                )
+            except (NodeError, ContentError) as error:
+                outcomes[place] = error
+
+        if self.hold is None:
+            for place in range(len(events)):
+                await publish(place)
+            return outcomes
+        async with trio.open_nursery() as nursery:
+            for place in range(len(events)):
+                nursery.start_soon(publish, place)
+        return outcomes
 
     def deliver(self, event: LoopbackEvent) -> None:
         """Give ``event`` to whom it matches; once more, if it was given before."""

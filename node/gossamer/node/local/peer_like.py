@@ -95,6 +95,17 @@ class PeerLike(Protocol):
         """
         ...
 
+    async def publish_many(
+        self,
+        events: Sequence[Mapping[str, object]],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: Sequence[int] | None = None,
+    ) -> Sequence[int | Exception]:
+        """Publish events; return the id of each once others hold it, or what `publish` raises."""
+        ...
+
     def reserve(self) -> int:
         """The place of an event that is to be published soon in the order of all."""
         ...

@@ -5,16 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 import trio
 
-from gossamer.node.errors import EventTooLarge, PeerStopped
+from gossamer.node.errors import EventTooLarge, NodeError, PeerStopped
 from gossamer.node.monitoring.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.peer.frames.core import Box, Core, Record
-from gossamer.node.peer.frames.event_authentication import EventAuthentication, point_bytes
+from gossamer.node.peer.frames.event_authentication import (
+    EventAuthentication,
+    Unsealed,
+    point_bytes,
+)
 from gossamer.node.peer.frames.events import (
     MAX_EVENT_BYTES,
     Event,
@@ -22,7 +26,7 @@ from gossamer.node.peer.frames.events import (
     EventMemory,
 )
 from gossamer.node.peer.membership.status import Standing
-from gossamer.node.peer.publications import Publications
+from gossamer.node.peer.publications import Publications, Sealed
 from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.peer.unicast.announcements import (
@@ -35,10 +39,12 @@ from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.node.transport.base.base import Address
+from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.patterns.recent import RecentNumbers
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
@@ -66,6 +72,20 @@ class Inside:
 DELIVERED: Final = 1 << 16
 # Seconds between two comparisons of last values with another peer.
 LAST_S: Final = 1.0
+
+
+class _Made(NamedTuple):
+    """An event that is to be sealed.
+
+    Attributes:
+        values: by attribute, canonical.
+        point: where it is published.
+        unsealed: what is sealed.
+    """
+
+    values: Mapping[str, Value]
+    point: Sequence[int]
+    unsealed: Unsealed
 
 
 @attrs.frozen
@@ -255,26 +275,97 @@ class Peer:
             PeerRevoked: the peer belongs to its cluster no more; nothing was published.
             PeerStopped: the peer runs no more.
         """
-        time = self._order.reserve() if reserved is None else reserved
-        acknowledged = False
+        (outcome,) = await self.publish_many(
+            [values],
+            payload=payload,
+            application=application,
+            reserved=None if reserved is None else [reserved],
+        )
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def publish_many(
+        self,
+        events: Sequence[Mapping[str, object]],
+        *,
+        payload: Payload | None = None,
+        application: Hashable = None,
+        reserved: Sequence[int] | None = None,
+    ) -> list[int | NodeError | ContentError]:
+        """Publish events as by so many calls of `publish` at once, at a smaller cost.
+
+        They go out together, share their signature, and all have the ``payload``.
+
+        Returns:
+            For each its identifier, or the exception that `publish` would have raised.
+
+        Raises:
+            PeerRevoked, PeerStopped: as of `publish`; nothing was published.
+        """
+        times = [self._order.reserve() for _ in events] if reserved is None else reserved
+        under_way = set(times)
+        outcomes: list[int | NodeError | ContentError] = []
         try:
             await trio.lowlevel.checkpoint()
             self._check()
             self.standing.check()
-            exact = self.version.check_event(values)
-            content = self._format.to_bytes(exact, self.key, time / 1e6, payload)
-            if len(content) > MAX_EVENT_BYTES:
-                raise EventTooLarge(len(content), MAX_EVENT_BYTES)
-            hashed = encode_values(self._hashes, exact)
-            event, sealed, point = await self._seal(content, hashed)
-            self._order.note(time, event, exact)
-            await self._publications.publish(event, sealed, point, application)
-            acknowledged = True
-            if may_be_last(content):
-                self.last.note(self._format.from_bytes(event, content), sealed)
+            unsealed = [
+                self._unsealed(values, time, payload)
+                for values, time in zip(events, times, strict=True)
+            ]
+            outcomes = await self._publish_sealed(unsealed, times, under_way, application)
         finally:
-            self._order.settle(time, acknowledged=acknowledged)
-        return event
+            for time in under_way:
+                self._order.settle(time, acknowledged=False)
+        return outcomes
+
+    def _unsealed(
+        self, values: Mapping[str, object], time: int, payload: Payload | None
+    ) -> _Made | NodeError | ContentError:
+        """An event as it is sealed, or what is wrong with it."""
+        try:
+            exact = self.version.check_event(values)
+        except ContentError as error:
+            return error
+        content = self._format.to_bytes(exact, self.key, time / 1e6, payload)
+        if len(content) > MAX_EVENT_BYTES:
+            return EventTooLarge(len(content), MAX_EVENT_BYTES)
+        return self._made(content, exact, encode_values(self._hashes, exact))
+
+    def _made(self, content: bytes, values: Mapping[str, Value], hashed: Sequence[int]) -> _Made:
+        draw = self._draws.getrandbits(ID_BITS)
+        point = self._core.point_of(hashed, draw)
+        unsealed = Unsealed(content, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point))
+        return _Made(values, point, unsealed)
+
+    async def _publish_sealed(
+        self,
+        made: Sequence[_Made | NodeError | ContentError],
+        times: Sequence[int],
+        under_way: set[int],
+        application: Hashable,
+    ) -> list[int | NodeError | ContentError]:
+        """Publish what is in order; take those that are acknowledged out of those ``under_way``."""
+        good = [
+            (one, time) for one, time in zip(made, times, strict=True) if isinstance(one, _Made)
+        ]
+        sealed = await self._seal([one for one, _ in good])
+        by_event = dict[int, tuple[Sealed, bytes, int]]()
+        for one, (event, time) in zip(sealed, good, strict=True):
+            by_event[one.event] = one, event.unsealed.content, time
+            self._order.note(time, one.event, event.values)
+
+        def on_held(event: int) -> None:
+            one, content, time = by_event[event]
+            under_way.discard(time)
+            self._order.settle(time, acknowledged=True)
+            if may_be_last(content):
+                self.last.note(self._format.from_bytes(event, content), one.content)
+
+        failed = await self._publications.publish(sealed, on_held, application) if sealed else {}
+        published = iter(failed.get(one.event, one.event) for one in sealed)
+        return [next(published) if isinstance(one, _Made) else one for one in made]
 
     def reserve(self) -> int:
         """The place of an event that is to be published soon in the order of all; see `publish`."""
@@ -299,19 +390,17 @@ class Peer:
         values = self.version.check_event(some_event(self.version))
         payload = Payload(data, ANNOUNCEMENT_TYPE)
         content = self._format.to_bytes(values, self.key, self._now(), payload)
-        event, sealed, point = await self._seal(content, corner_of(boxes[0]))
-        await self._publications.publish(event, sealed, point, None)
+        (sealed,) = await self._seal([self._made(content, values, corner_of(boxes[0]))])
+        failed = await self._publications.publish([sealed], lambda _: None)
+        if failed:
+            raise failed[sealed.event]
 
-    async def _seal(
-        self, content: bytes, hashed: Sequence[int]
-    ) -> tuple[int, bytes, Sequence[int]]:
-        """The identifier of an event of these hashed values, all of it, and its point."""
-        draw = self._draws.getrandbits(ID_BITS)
-        point = self._core.point_of(hashed, draw)
-        sealed = await self._authentication.seal(
-            content, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point)
-        )
-        return identifier(sealed), sealed, point
+    async def _seal(self, events: Sequence[_Made]) -> list[Sealed]:
+        all_sealed = await self._authentication.seal([one.unsealed for one in events])
+        return [
+            Sealed(identifier(sealed), sealed, one.point)
+            for sealed, one in zip(all_sealed, events, strict=True)
+        ]
 
     def hear_announcements(self, hear: Callable[[Event], None]) -> None:
         """Have ``hear`` called with what others announce to subscribers of expressions of here."""

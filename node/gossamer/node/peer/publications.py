@@ -6,8 +6,8 @@ how many of its publications may wait at a time: more wait for their turn (`wind
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, NamedTuple
 
 import attrs
 import trio
@@ -24,17 +24,46 @@ from gossamer.protocol.kernel.errors import InvariantError
 SLOW: Final = 0.3
 
 
+class Sealed(NamedTuple):
+    """An event that is ready to be published.
+
+    Attributes:
+        event: its identifier.
+        content: all of it.
+        point: where it is published.
+    """
+
+    event: int
+    content: bytes
+    point: Sequence[int]
+
+
+@attrs.define(eq=False)
+class _Together:
+    """Publications that went out together.
+
+    Attributes:
+        left: how many of them are not acknowledged.
+        over: set once none is left, or the peer stops.
+    """
+
+    left: int
+    over: trio.Event = attrs.field(factory=trio.Event)
+
+
 @attrs.define(eq=False)
 class _Waiting:
     """A publication under way.
 
     Attributes:
-        over: set once it is acknowledged, or the peer stops.
-        held: whether it is acknowledged.
+        together: what it went out with.
+        began: when, of trio's clock.
+        on_held: told that it is acknowledged.
     """
 
-    over: trio.Event = attrs.field(factory=trio.Event)
-    held: bool = False
+    together: _Together
+    began: float
+    on_held: Callable[[int], None]
 
 
 class Publications:
@@ -63,44 +92,60 @@ class Publications:
         runtime.on_publication = self._on_publication
 
     async def publish(
-        self, event: int, sealed: bytes, point: Sequence[int], application: Hashable = None
-    ) -> None:
-        """Publish a sealed event at this point; return once it is acknowledged.
+        self,
+        sealed: Sequence[Sealed],
+        on_held: Callable[[int], None],
+        application: Hashable = None,
+    ) -> dict[int, NotAcknowledged | PeerStopped]:
+        """Publish events; return once all are acknowledged or given up, with what went wrong.
 
-        While it has to wait for its turn, those of each ``application`` take turns.
-        Where the settings have no publication acknowledged, that is at once.
+        While they have to wait for their turn, those of each ``application`` take turns. Where the
+        settings have no publication acknowledged, each counts as held at once.
 
-        Raises:
-            NotAcknowledged: it was not in time, or the peer stops; it is not published again.
-            PeerStopped: the peer stopped before its turn came; nothing was published.
+        Args:
+            sealed: the events.
+            on_held: told the identifier of each when it is acknowledged.
+            application: whose they are.
+
+        Returns:
+            By identifier, of those that were not acknowledged in time, or before the peer stopped,
+            and are not published again; and of those whose turn had not come when it stopped.
         """
         if self._window is None:
-            self._events.keep(event, sealed)
-            await self._send(event, point)
-            return
-        async with self._window.place(application):
-            if self._stopped:
-                raise PeerStopped
-            began = trio.current_time()
-            try:
-                await self._publish_and_wait(event, sealed, point)
-            except NotAcknowledged:
-                self._window.note(trio.current_time() - began)
-                raise
-            self._window.note(trio.current_time() - began)
+            for one in sealed:
+                self._events.keep(one.event, one.content)
+            await self._send(sealed)
+            for one in sealed:
+                on_held(one.event)
+            return {}
+        failed: dict[int, NotAcknowledged | PeerStopped] = {}
+        places = await self._window.take(application, len(sealed))
+        if places == len(sealed):
+            await self._publish_and_wait(sealed, on_held, failed)
+            return failed
+        async with trio.open_nursery() as nursery:
+            left = sealed
+            while True:
+                portion, left = left[:places], left[places:]
+                nursery.start_soon(self._publish_and_wait, portion, on_held, failed)
+                if not left:
+                    break
+                places = await self._window.take(application, len(left))
+        return failed
 
     def stop(self) -> None:
         """Let nobody wait any longer."""
         self._stopped = True
         for waiting in self._waiting.values():
-            waiting.over.set()
+            waiting.together.over.set()
 
-    async def _send(self, event: int, point: Sequence[int]) -> None:
-        """Let the protocol publish an event, with all that others are about to publish."""
-        self._counters.events_published += 1
-        self._due[event] = self._runtime.core.publish(event, point)
+    async def _send(self, sealed: Sequence[Sealed]) -> None:
+        """Let the protocol publish events, with all that others are about to publish."""
+        self._counters.events_published += len(sealed)
+        for one in sealed:
+            self._due[one.event] = self._runtime.core.publish(one.event, one.point)
         if self._gathers:
-            return  # who came first takes it along
+            return  # who came first takes them along
         # Those whose events share a signature come here in the same turn of the event loop.
         self._gathers = True
         await trio.lowlevel.cancel_shielded_checkpoint()
@@ -108,24 +153,48 @@ class Publications:
         due, self._due = [*self._due.values()], {}
         self._runtime.publish(due)
 
-    async def _publish_and_wait(self, event: int, sealed: bytes, point: Sequence[int]) -> None:
-        began = trio.current_time()
-        waiting = self._waiting[event] = _Waiting()
-        self._events.pinned[event] = sealed
+    async def _publish_and_wait(
+        self,
+        sealed: Sequence[Sealed],
+        on_held: Callable[[int], None],
+        failed: dict[int, NotAcknowledged | PeerStopped],
+    ) -> None:
+        """Publish events that have their places, and give these back."""
+        assert self._window is not None
+        if self._stopped:
+            failed.update((one.event, PeerStopped()) for one in sealed)
+            self._window.give_back(len(sealed))
+            return
+        began, together = trio.current_time(), _Together(len(sealed))
+        for one in sealed:
+            self._waiting[one.event] = _Waiting(together, began, on_held)
+            self._events.pinned[one.event] = one.content
         try:
-            await self._send(event, point)
+            await self._send(sealed)
             with trio.move_on_after(self._patience_s):
-                await waiting.over.wait()
+                await together.over.wait()
         finally:
-            del self._waiting[event]
-            self._due.pop(event, None)
-            self._events.keep(event, self._events.pinned.pop(event))
-            if not waiting.held:
-                self._counters.events_unacknowledged += 1
-                self._runtime.handle(self._runtime.core.withdraw(event))
-        if not waiting.held:
-            raise NotAcknowledged(event, None if self._stopped else self._patience_s)
-        self._counters.acknowledge_latency.observe(trio.current_time() - began)
+            if together.left:
+                failed.update(self._give_up(sealed, trio.current_time() - began))
+
+    def _give_up(
+        self, sealed: Sequence[Sealed], waited_s: float
+    ) -> dict[int, NotAcknowledged | PeerStopped]:
+        """Wait no longer for those of these events that are not acknowledged."""
+        assert self._window is not None
+        failed: dict[int, NotAcknowledged | PeerStopped] = {}
+        for one in sealed:
+            if self._waiting.pop(one.event, None) is None:
+                continue
+            self._due.pop(one.event, None)
+            self._events.keep(one.event, self._events.pinned.pop(one.event))
+            self._counters.events_unacknowledged += 1
+            self._runtime.handle(self._runtime.core.withdraw(one.event))
+            self._window.note(waited_s)
+            self._window.give_back()
+            patience_s = None if self._stopped else self._patience_s
+            failed[one.event] = NotAcknowledged(one.event, patience_s)
+        return failed
 
     def _on_publication(self, event: int, held: bool) -> None:
         waiting = self._waiting.get(event)
@@ -133,6 +202,15 @@ class Publications:
             return
         if not held:
             raise InvariantError(f"event {event:016x} was published beyond all slots")
+        assert self._window is not None
+        del self._waiting[event]
+        took_s = trio.current_time() - waiting.began
+        self._events.keep(event, self._events.pinned.pop(event))
         self._counters.events_acknowledged += 1
-        waiting.held = True
-        waiting.over.set()
+        self._counters.acknowledge_latency.observe(took_s)
+        self._window.note(took_s)
+        self._window.give_back()
+        waiting.on_held(event)
+        waiting.together.left -= 1
+        if waiting.together.left == 0:
+            waiting.together.over.set()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import attrs
 import pytest
 import trio
 
-from gossamer.node.errors import NotAcknowledged, PeerStopped
+from gossamer.node.errors import NotAcknowledged
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import SELF, Box, Core, Record
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.load.window import FEWEST, Window
-from gossamer.node.peer.publications import Publications
+from gossamer.node.peer.publications import Publications, Sealed
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
@@ -55,6 +56,7 @@ class Desk:
     counters: Counters = attrs.field(factory=Counters)
     publications: Publications = attrs.field(init=False)
     outcomes: dict[int, str] = attrs.field(factory=dict)
+    held: list[int] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.publications = Publications(
@@ -65,11 +67,24 @@ class Desk:
         )
 
     async def publish(self, event: int) -> None:
-        try:
-            await self.publications.publish(event, b"values", [5])
-            self.outcomes[event] = "acknowledged"
-        except (NotAcknowledged, PeerStopped) as error:
-            self.outcomes[event] = type(error).__name__
+        await self.publish_together(event)
+
+    async def publish_together(self, *events: int) -> None:
+        sealed = [Sealed(event, b"values", [5]) for event in events]
+        failed = await self.publications.publish(sealed, self.held.append)
+        for event in events:
+            error = failed.get(event)
+            self.outcomes[event] = "acknowledged" if error is None else type(error).__name__
+
+
+@asynccontextmanager
+async def a_place(window: Window, whose: str = "") -> AsyncIterator[None]:
+    """A place of a window for the time of the context."""
+    await window.take(whose)
+    try:
+        yield
+    finally:
+        window.give_back()
 
 
 @on_jumping_clock
@@ -89,8 +104,9 @@ async def test_publishing_ends_with_the_acknowledgement() -> None:
 @on_jumping_clock
 async def test_what_is_not_acknowledged_in_time_is_withdrawn_and_said_so() -> None:
     desk = Desk()
+    failed = await desk.publications.publish([Sealed(7, b"values", [5])], desk.held.append)
     with pytest.raises(NotAcknowledged, match=r"event 0{15}7 was not .* within 10 s, .* or none"):
-        await desk.publications.publish(7, b"values", [5])
+        raise failed[7]
     assert trio.current_time() == PATIENCE_S
     assert desk.runtime.kinds() == [PUBLISH, WITHDRAW]
     assert desk.counters.events_unacknowledged == 1
@@ -135,6 +151,65 @@ async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
         assert (PUBLISH, event) not in kinds[kinds.index((WITHDRAW, event)) :]
 
 
+@on_jumping_clock
+async def test_events_published_together_take_the_places_that_there_are() -> None:
+    desk = Desk()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.publish_together, *range(5))
+        await trio.sleep(1)
+        for event in range(5):
+            assert desk.runtime.kinds() == [PUBLISH] * min(5, SLOTS + event)
+            desk.runtime.on_publication(event, True)
+            await trio.sleep(1)
+            assert desk.held == [*range(event + 1)]
+    assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
+    assert desk.counters.events_acknowledged == 5
+
+
+@on_jumping_clock
+async def test_of_events_published_together_each_has_its_own_outcome_and_time() -> None:
+    desk = Desk()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.publish_together, 1, 2, 3)
+        await trio.sleep(3)
+        desk.runtime.on_publication(2, True)
+        await trio.sleep(1)
+        assert [record[BODY] for record in desk.runtime.taken] == [1, 2, 3]
+        await trio.sleep(PATIENCE_S - 4.5)
+        assert 1 not in desk.outcomes
+        desk.runtime.on_publication(3, True)
+    assert trio.current_time() == PATIENCE_S
+    assert desk.outcomes == {1: "NotAcknowledged", 2: "acknowledged", 3: "acknowledged"}
+    assert desk.runtime.kinds()[-1] == WITHDRAW
+
+
+@on_jumping_clock
+async def test_what_waits_for_its_turn_when_the_peer_stops_is_not_published() -> None:
+    desk = Desk()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.publish_together, 1, 2, 3)
+        await trio.sleep(1)
+        desk.publications.stop()
+    assert desk.outcomes == {1: "NotAcknowledged", 2: "NotAcknowledged", 3: "PeerStopped"}
+    assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW, WITHDRAW]
+
+
+@on_jumping_clock
+async def test_others_have_their_turn_between_events_published_together() -> None:
+    desk = Desk()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.publish_together, *range(10, 20))
+        await trio.sleep(1)
+        publish = desk.publications.publish
+        nursery.start_soon(publish, [Sealed(1, b"values", [5])], desk.held.append, "other")
+        await trio.sleep(1)
+        for record in desk.runtime.taken:
+            if record[KIND] == PUBLISH:
+                desk.runtime.on_publication(record[BODY], True)
+                await trio.sleep(0.1)
+    assert desk.held.index(1) <= SLOTS + 1
+
+
 @pytest.mark.slow
 @on_jumping_clock
 @pytest.mark.parametrize("capacity", [2, 20, 200])
@@ -148,7 +223,7 @@ async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capac
     seconds = 100
 
     async def publish() -> None:
-        async with window.place():
+        async with a_place(window):
             window.note(await overlay.publish())
 
     async with trio.open_nursery() as nursery:
@@ -213,7 +288,7 @@ async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> No
 
     async def hold(number: int, patience_s: float) -> None:
         with trio.move_on_after(patience_s):
-            async with window.place():
+            async with a_place(window):
                 order.append(number)
                 await trio.sleep(1)
 
@@ -229,7 +304,7 @@ async def test_applications_take_turns_however_many_publications_one_has() -> No
     window, order = Window(1, 3.0), []
 
     async def hold(whose: str) -> None:
-        async with window.place(whose):
+        async with a_place(window, whose):
             order.append(whose)
             await trio.sleep(1)
 

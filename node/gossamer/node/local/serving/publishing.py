@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import define, field
@@ -19,6 +20,9 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
 from gossamer.protocol.content.values import Value
+
+# Events of a client that are published together.
+MOST_TOGETHER: Final = 64
 
 
 @define(eq=False)
@@ -55,12 +59,25 @@ class PublishingRequests(Requests):
             await self._refuse(number, error)
             return
         batch = _Batch(number, [""] * len(checked), len(checked), single, payload)
-        for place, values in enumerate(checked):
-            await self._publishing.acquire()
-            reserved = self._services.peer.reserve()
-            self._nursery.start_soon(self._publish_one, batch, place, values, reserved)
+        first = 0
+        while first < len(checked):
+            count = await self._take_places(min(len(checked) - first, MOST_TOGETHER))
+            events = checked[first : first + count]
+            reserved = [self._services.peer.reserve() for _ in events]
+            self._nursery.start_soon(self._publish_together, batch, first, events, reserved)
+            first += count
         if not checked:
             await self._finish(batch)
+
+    async def _take_places(self, most: int) -> int:
+        """Wait for room to publish; return for how many events there is."""
+        await self._publishing.acquire()
+        count = 1
+        with suppress(trio.WouldBlock):
+            while count < most:
+                self._publishing.acquire_nowait()
+                count += 1
+        return count
 
     def _check(self, values: dict[str, Any], place: int) -> dict[str, Value]:
         try:
@@ -68,25 +85,37 @@ class PublishingRequests(Requests):
         except BadFrame as error:
             raise ClientRequestError(f"event {place}: {error}") from None
 
-    async def _publish_one(
-        self, batch: _Batch, place: int, values: Mapping[str, Value], reserved: int
+    async def _publish_together(
+        self,
+        batch: _Batch,
+        first: int,
+        events: Sequence[Mapping[str, Value]],
+        reserved: Sequence[int],
     ) -> None:
+        """Publish events of a batch, from its place ``first`` on."""
+        peer = self._services.peer
         try:
-            event = await self._services.peer.publish(
-                values, payload=batch.payload, application=self, reserved=reserved
+            outcomes = await peer.publish_many(
+                events, payload=batch.payload, application=self, reserved=reserved
             )
-            batch.ids[place] = id_text(event)
-            batch.alone += self._services.standing.alone
-        except NotAcknowledged as error:
-            batch.ids[place] = id_text(error.event)
-            batch.errors[place] = error
-            self._services.counts.unacknowledged += 1
         except REFUSALS as error:
-            check_refusal(error)
-            batch.errors[place] = error
+            outcomes = [error] * len(events)
         finally:
-            self._publishing.release()
-        batch.left -= 1
+            for _ in events:
+                self._publishing.release()
+        is_alone = self._services.standing.alone
+        for place, outcome in enumerate(outcomes, first):
+            if isinstance(outcome, int):
+                batch.ids[place] = id_text(outcome)
+                batch.alone += is_alone
+                continue
+            batch.errors[place] = outcome
+            if isinstance(outcome, NotAcknowledged):
+                batch.ids[place] = id_text(outcome.event)
+                self._services.counts.unacknowledged += 1
+            else:
+                check_refusal(outcome)
+        batch.left -= len(events)
         if batch.left == 0:
             await self._finish(batch)
 

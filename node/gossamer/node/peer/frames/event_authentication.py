@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import attrs
 import trio
@@ -44,14 +44,29 @@ MOST_VERIFIED: Final = 256
 # Seconds between two signatures: what is published meanwhile shares the next one.
 GATHER_S: Final = 0.02
 
+
+class Unsealed(NamedTuple):
+    """What is sealed of an event.
+
+    Attributes:
+        content: its publisher, time, values and payload.
+        draw: drawn for it, which spreads events of one value.
+        point: where it is published, of `point_bytes`.
+    """
+
+    content: bytes
+    draw: bytes
+    point: bytes
+
+
 MakeEventKey = Callable[[], Awaitable[EventKey]]
 
 
 class EventAuthentication(Protocol):
     """How events are sealed and opened."""
 
-    async def seal(self, content: bytes, draw: bytes, point: bytes) -> bytes:
-        """An event of this peer, sealed; those that follow each other closely share a signature."""
+    async def seal(self, events: Sequence[Unsealed]) -> list[bytes]:
+        """Events of this peer, sealed; those that follow each other closely share a signature."""
         ...
 
     def open(self, event: int, sealed: bytes, brought_by: int) -> bytes | None:
@@ -89,8 +104,8 @@ class PlainEvents:
     def __init__(self, coordinates: int) -> None:
         self._seal = Seal(coordinates)
 
-    async def seal(self, content: bytes, draw: bytes, point: bytes) -> bytes:
-        return self._seal.close(content, draw, point)
+    async def seal(self, events: Sequence[Unsealed]) -> list[bytes]:
+        return [self._seal.close(*one) for one in events]
 
     def open(self, _event: int, sealed: bytes, _brought_by: int) -> bytes | None:
         try:
@@ -111,10 +126,16 @@ class PlainEvents:
 
 @attrs.define(eq=False)
 class _Waiting:
-    """An event that waits for its signature."""
+    """Events that wait for their signature.
 
-    leaf: bytes
-    proof: bytes = b""
+    Attributes:
+        leaves: of the seal, one for each.
+        proofs: for each, once they are signed.
+        signed: set then.
+    """
+
+    leaves: list[bytes]
+    proofs: list[bytes] = attrs.field(factory=list)
     signed: trio.Event = attrs.field(factory=trio.Event)
 
 
@@ -165,10 +186,10 @@ class SignedEvents:
                 introduce(member.authority, member.identity, member.certificate, self._key)
             )
 
-    async def seal(self, content: bytes, draw: bytes, point: bytes) -> bytes:
+    async def seal(self, events: Sequence[Unsealed]) -> list[bytes]:
         if self._key is None:
             await self._begin_to_publish()
-        waiting = _Waiting(self._seal.leaf(content, draw, point))
+        waiting = _Waiting([self._seal.leaf(*one) for one in events])
         self._gathered.append(waiting)
         if len(self._gathered) == 1:
             # One event alone is signed at once; who publishes more shares a signature now and then.
@@ -177,7 +198,9 @@ class SignedEvents:
             self._sign_gathered()
         else:
             await waiting.signed.wait()
-        return self._seal.close(content, draw, point, waiting.proof)
+        return [
+            self._seal.close(*one, proof) for one, proof in zip(events, waiting.proofs, strict=True)
+        ]
 
     async def _begin_to_publish(self) -> None:
         async with self._making:
@@ -189,12 +212,13 @@ class SignedEvents:
         assert self._key is not None
         gathered, self._gathered = self._gathered, []
         self._signed_at = trio.current_time()
-        for first in range(0, len(gathered), MOST_SHARING):
-            sharing = gathered[first : first + MOST_SHARING]
-            proofs = sign(self._authority, self._key, [one.leaf for one in sharing])
-            for one, proof in zip(sharing, proofs, strict=True):
-                one.proof = proof
-                one.signed.set()
+        leaves = [leaf for one in gathered for leaf in one.leaves]
+        proofs: list[bytes] = []
+        for first in range(0, len(leaves), MOST_SHARING):
+            proofs += sign(self._authority, self._key, leaves[first : first + MOST_SHARING])
+        for one in gathered:
+            one.proofs, proofs = proofs[: len(one.leaves)], proofs[len(one.leaves) :]
+            one.signed.set()
 
     def open(self, event: int, sealed: bytes, brought_by: int) -> bytes | None:
         try:

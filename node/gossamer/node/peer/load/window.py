@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
 from typing import Final
 
 import trio
@@ -43,18 +42,23 @@ class Window:
         self._taken = 0
         self._lots: OrderedDict[Hashable, trio.lowlevel.ParkingLot] = OrderedDict()
 
-    @asynccontextmanager
-    async def place(self, whose: Hashable = None) -> AsyncIterator[None]:
-        """A place for the time of the context, once it is the turn of ``whose`` it is to be."""
+    async def take(self, whose: Hashable = None, most: int = 1) -> int:
+        """Take places, once it is the turn of ``whose`` they are to be; return how many.
+
+        At least one, and up to ``most`` while nobody waits; each is to be given back.
+        """
         if self._lots or self._taken >= self._places:
             await self._wait(whose)
         else:
             self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
-            self._give_places()
+        more = 0 if self._lots else max(0, min(most - 1, self._places - self._taken))
+        self._taken += more
+        return 1 + more
+
+    def give_back(self, places: int = 1) -> None:
+        """Let others have these places."""
+        self._taken -= places
+        self._give_places()
 
     def note(self, took_s: float) -> None:
         """An acknowledgement took so long, or was waited for in vain for so long."""

@@ -16,7 +16,12 @@ from gossamer.node.errors import MalformedCertificateError
 from gossamer.node.monitoring.metrics import FORGERY_CAUSES, Counters
 from gossamer.node.peer.frames import forgeries
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.event_authentication import GATHER_S, PlainEvents, SignedEvents
+from gossamer.node.peer.frames.event_authentication import (
+    GATHER_S,
+    PlainEvents,
+    SignedEvents,
+    Unsealed,
+)
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import SAID_AGAIN_S, Forgeries
 from gossamer.node.peer.frames.parked_events import (
@@ -128,7 +133,8 @@ class Side:
 
     async def publish(self, value: int = 7, draw: int = 1) -> int:
         content = encode([self.key, 1, 1, [value]])
-        sealed = await self.signed.seal(content, draw.to_bytes(DRAW_BYTES, "big"), POINT)
+        unsealed = Unsealed(content, draw.to_bytes(DRAW_BYTES, "big"), POINT)
+        (sealed,) = await self.signed.seal([unsealed])
         self.events.keep(identifier(sealed), sealed)
         return identifier(sealed)
 
@@ -463,7 +469,7 @@ def test_who_forges_thousands_of_events_gets_a_line_now_and_then(
 @on_jumping_clock
 async def test_without_certificates_nothing_is_signed_and_everybody_believed() -> None:
     plain = PlainEvents(coordinates=1)
-    sealed = await plain.seal(b"content", bytes(DRAW_BYTES), POINT)
+    (sealed,) = await plain.seal([Unsealed(b"content", bytes(DRAW_BYTES), POINT)])
     assert plain.open(identifier(sealed), sealed, 5) == b"content"
     assert plain.open(5, b"short", 5) == b""
 
