@@ -13,6 +13,7 @@ import random
 import signal
 import subprocess
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
 import trio
@@ -52,11 +55,44 @@ PATIENCE_S: Final = 300 + EVENTS / 100
 PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
 
 
-def lines_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """All lines of finished files below a folder."""
+@define(eq=False)
+class Lines:
+    """The lines of finished files, column by column.
+
+    Attributes:
+        ids, begins, published, prices: of the events; when their windows begin and when they were
+            published, Unix seconds.
+        probes: the ids of those that were not counted.
+    """
+
+    ids: array[int] = field(factory=lambda: array("Q"))
+    begins: array[int] = field(factory=lambda: array("q"))
+    published: array[float] = field(factory=lambda: array("d"))
+    prices: array[float] = field(factory=lambda: array("d"))
+    probes: set[int] = field(factory=set)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        self.ids.append(int(line["id"], 16))
+        self.begins.append(int(line["published_at"]) // WINDOW_S * WINDOW_S)
+        self.published.append(line["published_at"])
+        self.prices.append(line["values"]["price"])
+        if line["values"]["symbol"] == PROBE["symbol"]:
+            self.probes.add(self.ids[-1])
+
+    def once(self) -> npt.NDArray[np.int64]:
+        """Places of lines, one for each event."""
+        return np.unique(np.array(self.ids), return_index=True)[1]
+
+
+def lines_of(folder: Path) -> dict[str, Lines]:
+    """All lines of finished files below a folder, by the name of what they lie in."""
+    found: dict[str, Lines] = {}
     for path in sorted(folder.glob("*/*.jsonl")):
-        for line in path.read_text().splitlines():
-            yield json.loads(line)
+        lines = found.setdefault(path.parent.name, Lines())
+        with path.open() as file:
+            for text in file:
+                lines.add(json.loads(text))
+    return found
 
 
 @define(eq=False)
@@ -69,13 +105,13 @@ class Received:
     """
 
     folder: Path
-    ids: dict[str, set[str]] = field(factory=dict)
+    ids: dict[str, set[int]] = field(factory=dict)
     _known: set[Path] = field(factory=set)
 
-    def look(self) -> dict[str, set[str]]:
+    def look(self) -> dict[str, set[int]]:
         """Read what is new; return `ids`."""
         for file in set(self.folder.glob("*/*.jsonl")) - self._known:
-            new = (json.loads(line)["id"] for line in file.read_text().splitlines())
+            new = (int(json.loads(line)["id"], 16) for line in file.read_text().splitlines())
             self.ids.setdefault(file.parent.name, set()).update(new)
             self._known.add(file)
         return self.ids
@@ -94,11 +130,11 @@ class Live:
     folder: Path
     shell: Shell
     fleet: Fleet
-    prices: dict[str, float] = field(factory=dict)
+    prices: dict[int, float] = field(factory=dict)
     draws: random.Random = field(factory=lambda: random.Random(SEED))
     got: Received = field(init=False)
     recorded: Received = field(init=False)
-    _new: list[str] = field(factory=list)
+    _new: list[int] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.got, self.recorded = (Received(self.folder / name) for name in ("got", "published"))
@@ -125,7 +161,7 @@ class Live:
 
     def settle(self) -> None:
         """Publish at all peers until a round of events has come to all subscribers."""
-        rounds: list[set[str]] = []
+        rounds: list[set[int]] = []
 
         def is_settled() -> bool:
             text = json.dumps(PROBE) + "\n"
@@ -133,7 +169,7 @@ class Live:
                 self.shell.ok("pub", "--folder", name, "--jsonl", "-", text=text)
                 for name in self.fleet.names
             ]
-            rounds.append({line.split()[1] for one in told for line in one.splitlines()})
+            rounds.append({int(line.split()[1], 16) for one in told for line in one.splitlines()})
             got = [*self.got.look().values(), *self.recorded.look().values()]
             return len(got) == PEERS + 1 and any(all(one <= ids for ids in got) for one in rounds)
 
@@ -162,11 +198,12 @@ class Live:
             assert process.returncode == 0, errors
             acknowledged = [line.split() for line in told.read_text().splitlines()]
             assert len(acknowledged) == len(prices)
-            for number, event in acknowledged:
+            for number, text in acknowledged:
+                event = int(text, 16)
                 self.prices[event] = prices[int(number) - 1]
                 self._new.append(event)
 
-    def expected(self, events: Iterable[str]) -> dict[str, set[str]]:
+    def expected(self, events: Iterable[int]) -> dict[str, set[int]]:
         """Those of some events that each subscriber is to get."""
         names = [Path(name).name for name in self.fleet.names]
         prices = [(event, self.prices[event]) for event in events]
@@ -219,17 +256,17 @@ def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
         kill_group(process)
 
 
-def kept_lines(out: Path) -> Counter[tuple[str, str]]:
-    """How often each delivery is among the lines that were kept."""
-    files = [file for one in batches_of(LocalPlace(out), DELIVERIES).values() for file in one]
-    tables = [pq.read_table(file.source(), columns=["subscriber", "id"]) for file in files]
-    rows = ((table[name].to_pylist() for name in ("subscriber", "id")) for table in tables)
-    return Counter(pair for columns in rows for pair in zip(*columns, strict=True))
-
-
-def begin_of(line: Mapping[str, Any]) -> int:
-    """The beginning of the window of an event, in Unix seconds."""
-    return int(line["published_at"]) // WINDOW_S * WINDOW_S
+def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
+    """The ids of the deliveries that were kept, by subscriber."""
+    kept: dict[str, list[npt.NDArray[np.uint64]]] = {}
+    for files in batches_of(LocalPlace(out), DELIVERIES).values():
+        for file in files:
+            table = pq.read_table(file.source(), columns=["subscriber", "id"])
+            ids = np.array([int(one, 16) for one in table["id"].to_pylist()], np.uint64)
+            names = table["subscriber"].to_numpy()
+            for name in np.unique(names):
+                kept.setdefault(str(name), []).append(ids[names == name])
+    return kept
 
 
 def windows_found(out: Path) -> dict[tuple[int, str], tuple[int, int]]:
@@ -242,22 +279,24 @@ def windows_found(out: Path) -> dict[tuple[int, str], tuple[int, int]]:
     }
 
 
-def windows_wanted(live: Live) -> dict[tuple[int, str], tuple[int, int]]:
+def windows_wanted(live: Live, got: Mapping[str, Lines]) -> dict[tuple[int, str], tuple[int, int]]:
     """The same by the files of subscribers, each event counted once."""
-    got, published = live.folder / "got", live.folder / "published"
-    delivered = {(begin_of(one), one["subscriber"], one["id"]) for one in lines_of(got)}
-    since = {
-        told["subscriber"]: told["since"]
-        for told in (json.loads(file.read_text()) for file in got.glob("*/subscription.json"))
-    }
-    due = {
-        (begin_of(one), name, one["id"])
-        for one in lines_of(published)
-        for name in since
-        if one["values"]["price"] >= live.threshold(name) and one["published_at"] >= since[name]
-    }
-    counts = [Counter(key[:2] for key in keys) for keys in (due, delivered)]
-    return {key: (counts[0][key], counts[1][key]) for key in counts[0] | counts[1]}
+    recorded = lines_of(live.folder / "published")["record"]
+    once = recorded.once()
+    begins, prices, published = (
+        np.array(column)[once] for column in (recorded.begins, recorded.prices, recorded.published)
+    )
+    due, delivered = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+    for name, lines in got.items():
+        told = json.loads((live.folder / "got" / name / "subscription.json").read_text())
+        is_due = (prices >= live.threshold(name)) & (published >= told["since"])
+        for counts, windows in (
+            (due, begins[is_due]),
+            (delivered, np.array(lines.begins)[lines.once()]),
+        ):
+            for begin, count in zip(*np.unique(windows, return_counts=True), strict=True):
+                counts[int(begin), name] = int(count)
+    return {key: (due[key], delivered[key]) for key in due | delivered}
 
 
 def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path: Path) -> None:
@@ -283,16 +322,20 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path:
         assert done.returncode == 0, done.stderr
 
         assert len(live.prices) == EVENTS
-        lines = list(lines_of(got))
-        probes = {line["id"] for line in lines if line["values"]["symbol"] == PROBE["symbol"]}
+        lines = lines_of(got)
+        probes = set[int]().union(*(one.probes for one in lines.values()))
         wanted = live.expected(live.prices)
         assert {name: ids - probes for name, ids in live.got.look().items()} == wanted
         assert live.recorded.look()["record"] - probes == live.prices.keys()
-        assert kept_lines(out) == Counter((line["subscriber"], line["id"]) for line in lines)
-        assert windows_found(out) == windows_wanted(live)
+        kept = kept_lines(out)
+        assert kept.keys() == lines.keys()
+        for name, one in lines.items():
+            assert np.array_equal(np.sort(np.concatenate(kept[name])), np.sort(np.array(one.ids)))
+        assert windows_found(out) == windows_wanted(live, lines)
+        written = sum(len(one.ids) for one in lines.values())
         told = f"{EVENTS:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"
         print(
-            f"seed {SEED}: {told}, {len(lines) - len(kept_lines(out)):,} of them written twice; "
-            f"{len(batches_of(LocalPlace(out), DELIVERIES))} batches, killed {KILLS} times; "
-            f"published and delivered in {delivered_s:.0f} s, job included"
+            f"seed {SEED}: {told}, {written - sum(len(one.once()) for one in lines.values()):,} of "
+            f"them written twice; {len(batches_of(LocalPlace(out), DELIVERIES))} batches, killed "
+            f"{KILLS} times; published and delivered in {delivered_s:.0f} s, job included"
         )
