@@ -5,11 +5,13 @@ Run it by hand:
     python tests/bench/bench_spark.py rows [--sizes 1000000,10000000] [--kind vinifera]
     python tests/bench/bench_spark.py crunch [--deliveries 1000000] [--nodes 100000]
     python tests/bench/bench_spark.py commands [--sizes 10000000] [--kind vinifera] [--memory 1g]
+    python tests/bench/bench_spark.py runs [--sizes 1000,10000] [--memory 1g]
 
 `rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
 to nowhere, Spark writing them, and the whole command, which checks them as well. `commands` is
 what users wait and pay for: a plain writer of the same rows, then `gossamer spark workload` and
-`crunch`, each a process of its own with all that it starts. Processor time is
+`crunch`, each a process of its own with all that it starts. `runs` crunches so many small runs by
+the command. Processor time is
 that of the machine, on which nothing else may run; memory is the largest sum of what the processes
 hold alone (PSS).
 With ``--out FILE`` the rows of `bench.json` are written there.
@@ -161,6 +163,16 @@ def measure_commands(kind: str, size: int, memory: str) -> list[dict[str, Any]]:
     return found
 
 
+def measure_runs(count: int, memory: str) -> list[dict[str, Any]]:
+    """The command that crunches so many small runs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for seed in range(count):
+            make_up_run(Path(scratch) / "runs" / f"{seed}", 2_000, 100, seed)
+        command = (COMMAND, "spark", "crunch", f"{scratch}/runs", "--out", f"{scratch}/c")
+        spent = timed(partial(run_python, *command, "--no-plots", "--memory", memory))
+    return [row("gossamer spark crunch: runs", count, spent, "run")]
+
+
 def run_python(*arguments: str) -> None:
     """Run a program of Python to its end, and show nothing of it unless it fails."""
     done = subprocess.run([sys.executable, "-c", *arguments], capture_output=True, text=True)
@@ -218,13 +230,13 @@ def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[dict[str, 
     return [row(f"crunch, {nodes:,} nodes", deliveries, spent, "delivery")]
 
 
-def make_up_run(folder: Path, deliveries: int, nodes: int) -> None:
+def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> None:
     """The tables of a run that never happened, of plausible shape."""
-    draws = np.random.default_rng(1)
+    draws = np.random.default_rng(seed)
     events = max(int(deliveries * EVENTS_A_DELIVERY), 1)
     system = folder / "vinifera"
     system.mkdir(parents=True)
-    summary = {"scenario": {}, "seed": 1, "systems": {"vinifera": {}}, "result_hash": ""}
+    summary = {"scenario": {}, "seed": seed, "systems": {"vinifera": {}}, "result_hash": ""}
     (folder / "summary.json").write_text(json.dumps(summary))
     for name, columns, rows in (
         ("events", EVENT_COLUMNS, events),
@@ -289,7 +301,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("rows", "crunch", "commands"))
+    parser.add_argument("what", choices=("rows", "crunch", "commands", "runs"))
     parser.add_argument("--sizes", default="1000000")
     parser.add_argument("--kind", default="vinifera")
     parser.add_argument("--deliveries", type=int, default=1_000_000)
@@ -300,6 +312,8 @@ def main() -> None:
     sizes = [int(size) for size in chosen.sizes.split(",")]
     if chosen.what == "commands":
         measured = [measure_commands(chosen.kind, size, chosen.memory) for size in sizes]
+    elif chosen.what == "runs":
+        measured = [measure_runs(size, chosen.memory) for size in sizes]
     else:
         with spark_session() as session:
             session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm

@@ -51,7 +51,7 @@ def event_of(peer: LoopbackPeer, price: float) -> LoopbackEvent:
     values = peer.schema.check_event(quote(price))
     event = LoopbackEvent(1000 + int(price), values, peer.key, time / 1e6)
     peer.order.note(time, event.id, values)
-    peer.order.settle(time, acknowledged=True)
+    peer.order.settle(time)
     return event
 
 

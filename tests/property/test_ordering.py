@@ -47,7 +47,9 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
         elif what < 0.45 and unsettled:
             time = unsettled.pop(draws.randrange(len(unsettled)))
             is_given_up = draws.random() < 0.1
-            log.settle(time, Fate.GIVEN_UP if is_given_up else Fate.ACKNOWLEDGED)
+            if not is_given_up:
+                log.settle(time)
+            log.give_up(time)
             if is_given_up:
                 given_up.add(time)
                 if draws.random() < 0.5 and time in under_way:
@@ -70,7 +72,7 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
             under_way.remove(time)
             got += order.take(time, time, now)
     for time in unsettled:
-        log.settle(time, Fate.ACKNOWLEDGED)
+        log.settle(time)
     for time in under_way:
         got += order.take(time, time, now)
     for _ in range(60):

@@ -158,9 +158,10 @@ class LoopbackPeer:
         self.order.note(at, event.id, checked)
         self.deliver(event)
         await trio.lowlevel.checkpoint()
-        self.order.settle(at, acknowledged=checked.get("price") not in self.unheld)
         if checked.get("price") in self.unheld:
+            self.order.give_up(at)
             raise NotAcknowledged(event.id, 10.0)
+        self.order.settle(at)
         return event.id
 
     async def publish_many(

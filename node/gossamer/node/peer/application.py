@@ -5,51 +5,32 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import attrs
 import trio
 
-from gossamer.node.errors import EventTooLarge, NodeError, PeerStopped
+from gossamer.node.errors import PeerStopped
 from gossamer.node.monitoring.metrics import Counters, Gauges
 from gossamer.node.page.snapshot import Snapshot
 from gossamer.node.peer.frames.core import Box, Core, Record
-from gossamer.node.peer.frames.event_authentication import (
-    EventAuthentication,
-    Unsealed,
-    point_bytes,
-)
-from gossamer.node.peer.frames.events import (
-    MAX_EVENT_BYTES,
-    Event,
-    EventFormat,
-    EventMemory,
-)
+from gossamer.node.peer.frames.event_authentication import EventAuthentication
+from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
 from gossamer.node.peer.membership.status import Standing
-from gossamer.node.peer.publications import Publications, Sealed
+from gossamer.node.peer.publishing.event_publisher import EventPublisher, Outcome
+from gossamer.node.peer.publishing.publications import Publications
 from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
-from gossamer.node.peer.unicast.announcements import (
-    ANNOUNCEMENT_TYPE,
-    corner_of,
-    some_event,
-)
+from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE
 from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
-from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.node.transport.base.base import Address
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value
-from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.patterns.recent import RecentNumbers
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
-from gossamer.protocol.peer.space.covering import cover
-from gossamer.protocol.peer.space.encoding import encode_values
 from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 from gossamer.protocol.peer.state.state import State
 
@@ -72,20 +53,6 @@ class Inside:
 DELIVERED: Final = 1 << 16
 # Seconds between two comparisons of last values with another peer.
 LAST_S: Final = 1.0
-
-
-class _Made(NamedTuple):
-    """An event that is to be sealed.
-
-    Attributes:
-        values: by attribute, canonical.
-        point: where it is published.
-        unsealed: what is sealed.
-    """
-
-    values: Mapping[str, Value]
-    point: Sequence[int]
-    unsealed: Unsealed
 
 
 @attrs.frozen
@@ -157,8 +124,6 @@ class Peer:
         self._authentication = authentication
         self._publications = Publications(runtime, events, acknowledge_s, counters)
         self._format = EventFormat(version)
-        self._hashes = hashes
-        self._draws = draws
         self._now = now
         self._order = PublicationOrder(messages, lambda: self.schema, now)
         self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
@@ -173,6 +138,18 @@ class Peer:
             now,
             draws,
             LAST_S,
+        )
+        self._publisher = EventPublisher(
+            key,
+            runtime.core,
+            authentication,
+            self._publications,
+            self._order,
+            self.last.note,
+            version,
+            hashes,
+            draws,
+            now,
         )
         self._hear: Callable[[Event], None] = lambda _: None
         runtime.on_delivery = self._on_delivery
@@ -191,6 +168,7 @@ class Peer:
         self.version = version
         self.subscribers.schema = version.known
         self._format = EventFormat(version)
+        self._publisher.change_schema(version)
 
     def show(self, views: Views) -> None:
         """Let `snapshot` and `gauges` give these."""
@@ -292,7 +270,7 @@ class Peer:
         payload: Payload | None = None,
         application: Hashable = None,
         reserved: Sequence[int] | None = None,
-    ) -> list[int | NodeError | ContentError]:
+    ) -> list[Outcome]:
         """Publish events as by so many calls of `publish` at once, at a smaller cost.
 
         They go out together, share their signature, and all have the ``payload``.
@@ -304,68 +282,14 @@ class Peer:
             PeerRevoked, PeerStopped: as of `publish`; nothing was published.
         """
         times = [self._order.reserve() for _ in events] if reserved is None else reserved
-        under_way = set(times)
-        outcomes: list[int | NodeError | ContentError] = []
         try:
             await trio.lowlevel.checkpoint()
             self._check()
             self.standing.check()
-            unsealed = [
-                self._unsealed(values, time, payload)
-                for values, time in zip(events, times, strict=True)
-            ]
-            outcomes = await self._publish_sealed(unsealed, times, under_way, application)
+            return await self._publisher.publish(events, times, payload, application)
         finally:
-            for time in under_way:
-                self._order.settle(time, acknowledged=False)
-        return outcomes
-
-    def _unsealed(
-        self, values: Mapping[str, object], time: int, payload: Payload | None
-    ) -> _Made | NodeError | ContentError:
-        """An event as it is sealed, or what is wrong with it."""
-        try:
-            exact = self.version.check_event(values)
-        except ContentError as error:
-            return error
-        content = self._format.to_bytes(exact, self.key, time / 1e6, payload)
-        if len(content) > MAX_EVENT_BYTES:
-            return EventTooLarge(len(content), MAX_EVENT_BYTES)
-        return self._made(content, exact, encode_values(self._hashes, exact))
-
-    def _made(self, content: bytes, values: Mapping[str, Value], hashed: Sequence[int]) -> _Made:
-        draw = self._draws.getrandbits(ID_BITS)
-        point = self._core.point_of(hashed, draw)
-        unsealed = Unsealed(content, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point))
-        return _Made(values, point, unsealed)
-
-    async def _publish_sealed(
-        self,
-        made: Sequence[_Made | NodeError | ContentError],
-        times: Sequence[int],
-        under_way: set[int],
-        application: Hashable,
-    ) -> list[int | NodeError | ContentError]:
-        """Publish what is in order; take those that are acknowledged out of those ``under_way``."""
-        good = [
-            (one, time) for one, time in zip(made, times, strict=True) if isinstance(one, _Made)
-        ]
-        sealed = await self._seal([one for one, _ in good])
-        by_event = dict[int, tuple[Sealed, bytes, int]]()
-        for one, (event, time) in zip(sealed, good, strict=True):
-            by_event[one.event] = one, event.unsealed.content, time
-            self._order.note(time, one.event, event.values)
-
-        def on_held(event: int) -> None:
-            one, content, time = by_event[event]
-            under_way.discard(time)
-            self._order.settle(time, acknowledged=True)
-            if may_be_last(content):
-                self.last.note(self._format.from_bytes(event, content), one.content)
-
-        failed = await self._publications.publish(sealed, on_held, application) if sealed else {}
-        published = iter(failed.get(one.event, one.event) for one in sealed)
-        return [next(published) if isinstance(one, _Made) else one for one in made]
+            for time in times:
+                self._order.give_up(time)
 
     def reserve(self) -> int:
         """The place of an event that is to be published soon in the order of all; see `publish`."""
@@ -383,24 +307,7 @@ class Peer:
         """
         self._check()
         self.standing.check()
-        wanted = parse_expression(self.schema, expression)
-        boxes = cover(self.schema, self._hashes, wanted)
-        if not boxes:
-            raise ExpressionError(expression, 1, "no event can match all of this")
-        values = self.version.check_event(some_event(self.version))
-        payload = Payload(data, ANNOUNCEMENT_TYPE)
-        content = self._format.to_bytes(values, self.key, self._now(), payload)
-        (sealed,) = await self._seal([self._made(content, values, corner_of(boxes[0]))])
-        failed = await self._publications.publish([sealed], lambda _: None)
-        if failed:
-            raise failed[sealed.event]
-
-    async def _seal(self, events: Sequence[_Made]) -> list[Sealed]:
-        all_sealed = await self._authentication.seal([one.unsealed for one in events])
-        return [
-            Sealed(identifier(sealed), sealed, one.point)
-            for sealed, one in zip(all_sealed, events, strict=True)
-        ]
+        await self._publisher.announce(expression, data)
 
     def hear_announcements(self, hear: Callable[[Event], None]) -> None:
         """Have ``hear`` called with what others announce to subscribers of expressions of here."""

@@ -96,11 +96,17 @@ class PublishedLog(Generic[T]):
         if entry is not None:
             entry.event, entry.content = event, content
 
-    def settle(self, time: int, fate: Fate) -> None:
-        """Note what became of the event of a time."""
+    def settle(self, time: int) -> None:
+        """The event of a time is acknowledged."""
         entry = self._find(time)
         if entry is not None:
-            entry.fate = fate
+            entry.fate = Fate.ACKNOWLEDGED
+
+    def give_up(self, time: int) -> None:
+        """Nobody waits for the event of a time any more, if it is not acknowledged by now."""
+        entry = self._find(time)
+        if entry is not None and entry.fate is Fate.PENDING:
+            entry.fate = Fate.GIVEN_UP
 
     def between(
         self, after: int, until: int, wanted: Callable[[T], bool]

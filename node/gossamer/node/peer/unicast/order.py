@@ -55,9 +55,13 @@ class PublicationOrder:
         """The event of a time is about to be published."""
         self._log.note(time, event, values)
 
-    def settle(self, time: int, *, acknowledged: bool) -> None:
-        """It is acknowledged, or nobody waits for that any more, or it was not published at all."""
-        self._log.settle(time, Fate.ACKNOWLEDGED if acknowledged else Fate.GIVEN_UP)
+    def settle(self, time: int) -> None:
+        """It is acknowledged."""
+        self._log.settle(time)
+
+    def give_up(self, time: int) -> None:
+        """Nobody waits for its acknowledgement any more, or it was not published at all."""
+        self._log.give_up(time)
 
     def _answer(self, _: int, body: bytes) -> bytes:
         parts = decode(body)

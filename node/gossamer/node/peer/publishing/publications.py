@@ -7,21 +7,44 @@ how many of its publications may wait at a time: more wait for their turn (`wind
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import attrs
 import trio
 
 from gossamer.node.errors import NotAcknowledged, PeerStopped
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.frames.core import Record
+from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.load.window import Window
-from gossamer.node.peer.runtime import Runtime
 from gossamer.protocol.kernel.errors import InvariantError
 
 # An acknowledgement that takes this part of the time that it may take is slow.
 SLOW: Final = 0.3
+
+
+class Publishing(Protocol):
+    """What publications need of a peer's runtime.
+
+    Attributes:
+        on_publication: told of an event whether it is held as promised now, or could not be
+            published since too many wait for that.
+    """
+
+    on_publication: Callable[[int, bool], None]
+
+    @property
+    def core(self) -> Core:
+        """The peer's protocol."""
+        ...
+
+    def publish(self, publications: Sequence[Record]) -> None:
+        """Take commands to publish."""
+        ...
+
+    def handle(self, record: Record) -> None:
+        """Take a command."""
+        ...
 
 
 class Sealed(NamedTuple):
@@ -77,7 +100,7 @@ class Publications:
     """
 
     def __init__(
-        self, runtime: Runtime, events: EventMemory, patience_s: float, counters: Counters
+        self, runtime: Publishing, events: EventMemory, patience_s: float, counters: Counters
     ) -> None:
         self._runtime = runtime
         self._events = events
