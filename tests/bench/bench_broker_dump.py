@@ -39,6 +39,7 @@ import trio
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.node.broker.contract.host import NEVER
+from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.engine.apart import Apart, Begun, Work, in_a_process, in_this_process
 from gossamer.node.broker.engine.engine import Engine, Input
 from gossamer.node.broker.engine.journal import StoredJournal
@@ -170,7 +171,7 @@ class Bystander:
 
     backlog = 0
 
-    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         raise AssertionError(f"nobody here has asked for {effect}")
 
     def carry_out(self, told: Input, effects: list[Any]) -> None:

@@ -26,7 +26,8 @@ from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.sim.bench.benchmarks import machine, state_bytes
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.bench.measurement import state_bytes
 from gossamer.sim.studies.stock_quotes import (
     Quote,
     heavy_covering,

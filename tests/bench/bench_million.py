@@ -35,7 +35,8 @@ import numpy as np
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.sim.bench.benchmarks import machine, state_bytes
+from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.bench.measurement import state_bytes
 from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
 
 SEED: Final = 1

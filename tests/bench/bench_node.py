@@ -127,7 +127,9 @@ class Stream:
 
     def total(self, name: str) -> float:
         """By how much a number grew, over all processes."""
-        return sum(one[name] for one in self.used) - sum(one[name] for one in self.before)
+        used: float = sum(one[name] for one in self.used)
+        before: float = sum(one[name] for one in self.before)
+        return used - before
 
 
 @define(eq=False)

@@ -21,6 +21,7 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.bench.benchmarks import machine
+from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.overlay_measures import (
     mean_friend_utility,
     ring_correctness,
@@ -64,6 +65,7 @@ def share_of_optimum(s: State) -> float:
 def run_once(number: int) -> float:
     """Run the scenario once, print what came of it, and return its seconds."""
     scenario, _ = read_scenario(SCENARIO)
+    assert isinstance(scenario, Scenario)
     begun = time.perf_counter()
     run = SystemRun(scenario, scenario.systems[0], None)
     while not run.is_finished:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from statistics import median
 from typing import Any
 
@@ -30,7 +30,8 @@ def run_nodes(nodes: int) -> int:
     driver = PlainDriver(NodeGossip.declared, {}, conditions)
     driver.begin()
     driver.run_until(1000 * ROUNDS)
-    return sum(node.asked for node in driver.nodes) + sum(driver.traffic().messages.values())
+    asked = sum(node.asked for node in driver.nodes)
+    return int(asked + sum(driver.traffic().messages.values()))
 
 
 def run_simpy_stores(nodes: int) -> int:
@@ -54,7 +55,7 @@ def run_simpy_stores(nodes: int) -> int:
             env.process(carry(other + (other >= me), ("question", me, number)))
             yield env.timeout(1.0)
 
-    def answer(me: int) -> Iterator[Any]:
+    def answer(me: int) -> Generator[Any, Any, None]:
         answered = 0
         while True:
             kind, sender, number = yield stores[me].get()

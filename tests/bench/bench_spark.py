@@ -261,14 +261,14 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
         for first in range(0, deliveries, BATCH):
             count = min(BATCH, deliveries - first)
             hops = draws.poisson(6, count).astype(np.int16)
-            columns = [
+            values = [
                 np.sort(draws.integers(0, events, count)),
                 draws.integers(0, nodes, count, dtype=np.int32),
                 hops,
                 (hops // 2).astype(np.int16),
                 60.0 * draws.integers(0, 40, count),
             ]
-            arrays = [pa.array(column) for column in columns]
+            arrays = [pa.array(column) for column in values]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 

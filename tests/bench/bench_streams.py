@@ -147,7 +147,7 @@ def _subscriber(shell: Shell, lines: int) -> Iterator[tuple[subprocess.Popen[str
 def _used_s(process: subprocess.Popen[str]) -> float:
     found = psutil.Process(process.pid)
     times = [one.cpu_times() for one in (found, *found.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    return float(sum(one.user + one.system for one in times))
 
 
 def main() -> None:

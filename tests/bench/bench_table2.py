@@ -78,8 +78,9 @@ class Spent:
 
     def add(self, kind: str, seconds: float, covering: float) -> None:
         """A message of a kind took so long, with that much for covering."""
-        self.seconds[kind] += seconds - covering
-        self.seconds["covering"] += covering if kind == "matching" else 0.0
+        # Counters of numbers that are not whole add up as well.
+        self.seconds[kind] += seconds - covering  # type: ignore[assignment]
+        self.seconds["covering"] += covering if kind == "matching" else 0.0  # type: ignore[assignment]
         self.messages[kind] += 1
 
     def each(self, kind: str) -> float:

@@ -18,6 +18,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from time import process_time
@@ -72,6 +73,11 @@ from support.tree_plans import small_case
 Rows = list[dict[str, Any]]
 
 
+def path_table_of(graph: Graph) -> Any:
+    """A table of its own, room for work and all."""
+    return make_path_table(graph, make_workspace(graph))
+
+
 def timed(work: Callable[[], Any], runs: int = 1) -> tuple[float, Any]:
     """Median processor seconds, and what the last run gave."""
     seconds = []
@@ -117,10 +123,10 @@ def steiner(largest: int) -> Rows:
             draws = [Stream(seed, count).some(range(graph.nodes), count) for seed in range(DRAWS)]
             triples = make_triples(graph, count)
             makers: dict[str, Callable[[int], int]] = {
-                "Mehlhorn": lambda k, g=graph, w=work: write_steiner_tree(g, w, k),
-                "twice Mehlhorn": lambda k, g=graph, w=work: write_short_tree(g, w, k),
-                "table": lambda k, g=graph, w=work, t=table: join_by_table(g, w, t, k),
-                "triples": lambda k, g=graph, w=work, t=triples: write_better_tree(g, w, t, k),
+                "Mehlhorn": partial(write_steiner_tree, graph, work),
+                "twice Mehlhorn": partial(write_short_tree, graph, work),
+                "table": partial(join_by_table, graph, work, table),
+                "triples": partial(write_better_tree, graph, work, triples),
             }
             theirs = [timed_networkx(whole, terminals) for terminals in draws]
             slow = median(seconds for seconds, _ in theirs)
@@ -187,11 +193,7 @@ def stretch(_: int) -> Rows:
             bound = math.log2(graph.nodes) ** 2 * math.log2(math.log2(graph.nodes))
             more: dict[str, Any] = {"brokers": graph.nodes, "log2n_loglogn": round(bound, 1)}
             for width in (proven_width(graph.nodes), 0.1, 0.25, 0.5):
-                seconds, trees = timed(
-                    lambda graph=graph, work=work, width=width: low_stretch_tree(
-                        graph, work, width=width
-                    )
-                )
+                seconds, trees = timed(partial(low_stretch_tree, graph, work, width=width))
                 found = average_stretch(graph, work, trees)
                 rows.append(
                     row(
@@ -223,7 +225,7 @@ def plans(largest: int) -> Rows:
         if brokers > largest:
             break
         graph, sample = paper_workload(brokers)
-        seconds, table = timed(lambda graph=graph: make_path_table(graph, make_workspace(graph)))
+        seconds, table = timed(partial(path_table_of, graph))
         rows.append(row("path table", brokers, round(seconds, 3), "s"))
         makers: dict[str, Callable[[Any], Any]] = {
             "COMPUTETREE": route_single,
@@ -234,7 +236,7 @@ def plans(largest: int) -> Rows:
         }
         for name, make in makers.items():
             plan = make_plan(graph, sample, table)
-            seconds, routes = timed(lambda make=make, plan=plan: make(plan))
+            seconds, routes = timed(partial(make, plan))
             cost = routes.price(plan, sample).total
             rows.append(
                 row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
@@ -269,7 +271,7 @@ def scale(largest: int) -> Rows:
             ("MULT2, lists of 32", lambda plan: route_mult2(plan, NEIGHBOURS)),
         ):
             plan = make_plan(graph, sample, table)
-            seconds, routes = timed(lambda make=make, plan=plan: make(plan))
+            seconds, routes = timed(partial(make, plan))
             costs[name] = routes.price(plan, sample).total
             more: dict[str, Any] = {"cost": costs[name], "trees": routes.trees.count}
             if "MULT2" in costs:

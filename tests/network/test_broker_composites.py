@@ -18,7 +18,7 @@ from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text
 from gossamer.node.store.broker import StoredComposite
 from gossamer.protocol.content import filters
 from gossamer.protocol.kernel.errors import CapacityError
-from support.memory_brokers import MemoryBrokers, MemoryClient, memory_brokers
+from support.memory_brokers import MemoryBrokers, MemoryClient, memory_brokers, tree_broker
 from support.transport_peers import on_jumping_clock
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ class Overlay:
     def subscriptions(self) -> Mapping[int, int]:
         """What the tables of the brokers hold."""
         nodes = self.brokers.nodes
-        return {number: nodes[number].engine.broker.sizes().subscriptions for number in nodes}
+        return {number: tree_broker(nodes[number]).sizes().subscriptions for number in nodes}
 
 
 @asynccontextmanager
@@ -215,7 +215,9 @@ async def test_what_was_half_told_or_half_taken_back_is_put_right_at_the_next_st
             StoredComposite("gone", "pair", "m", PAIR, 1.0),
         ]
         for row in rows:
-            await node._given.writer.run(lambda store, row=row: store.broker.keep_composite(row))
+            await node._given.writer.run(
+                lambda store, row=row: store.broker.keep_composite(row)  # type: ignore[misc]
+            )
         await one.brokers.crash(3)
         await one.brokers.start(3)
         await one.brokers.settle()

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from gossamer.protocol.content import filters
+from gossamer.protocol.kernel.errors import ExpressionError
 from support.broker_play import random_filter_text, random_values
 from support.memory_brokers import (
     PATIENCE_S,
@@ -18,6 +19,7 @@ from support.memory_brokers import (
     MemoryBrokers,
     MemoryClient,
     memory_brokers,
+    tree_broker,
 )
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
@@ -59,7 +61,7 @@ class Market:
         label, text = f"s{self.labels}", random_filter_text(self.draw)
         try:
             filters.parse(text)
-        except filters.ExpressionError:
+        except ExpressionError:
             return
         await self.clients[number].subscribe(label, text)
         self.wanted[number][label] = text
@@ -189,7 +191,7 @@ async def test_nothing_that_was_acknowledged_is_lost_when_brokers_end(
             for label in market.wanted[number]:
                 await client.unsubscribe(label)
         await brokers.settle()
-        assert [node.engine.broker.sizes().subscriptions for node in brokers.nodes.values()] == [
+        assert [tree_broker(node).sizes().subscriptions for node in brokers.nodes.values()] == [
             0,
             0,
             0,

@@ -35,6 +35,7 @@ from support.memory_brokers import (
     SETTINGS,
     MemoryClient,
     memory_brokers,
+    tree_broker,
 )
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
@@ -183,11 +184,11 @@ async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
             watcher = await MemoryClient.attach(brokers.nodes[3], "watcher")
             await watcher.subscribe("all", OFFER)
             await brokers.settle()
-            assert brokers.nodes[1].engine.broker.sizes().subscriptions == 1
+            assert tree_broker(brokers.nodes[1]).sizes().subscriptions == 1
             key = members[3].identity.key
             cluster.registrar.revoke(cluster.store, f"{key:016x}", cluster.now)
             await eventually(
-                lambda: brokers.nodes[1].engine.broker.sizes().subscriptions == 0, PATIENCE_S
+                lambda: tree_broker(brokers.nodes[1]).sizes().subscriptions == 0, PATIENCE_S
             )
             (other,) = [one for one in brokers.nodes[2].neighbours.known.values() if one.key == key]
             assert "revoked" in other.refused
@@ -279,12 +280,14 @@ async def test_a_client_cut_off_while_it_asks_may_ask_again(tmp_path: Path) -> N
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ada.subscribe, "x", "x > 1")
-                await soon(lambda: brokers.nodes[1].engine.waiting or brokers.nodes[1].engine.busy)
+                await soon(
+                    lambda: bool(brokers.nodes[1].engine.waiting) or brokers.nodes[1].engine.busy
+                )
                 scope.cancel()
         await brokers.settle()
         await ada.subscribe("x", "x > 1")
         await ada.subscribe("x", "x > 2")
-        assert brokers.nodes[1].engine.broker.sizes().subscriptions == 1
+        assert tree_broker(brokers.nodes[1]).sizes().subscriptions == 1
         brokers.nodes[1].members.leave(ada.member)
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -311,9 +314,9 @@ async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_
         await trio.sleep(120)
         await slow.fetch()
         assert list(slow.got) == sent[2:]
-        assert {one.name for one in node.engine.broker.clients()} == {"exchange", "away", "slow"}
+        assert {one.name for one in tree_broker(node).clients()} == {"exchange", "away", "slow"}
         await trio.sleep(180)
-        assert {one.name for one in node.engine.broker.clients()} == {"exchange", "slow"}
+        assert {one.name for one in tree_broker(node).clients()} == {"exchange", "slow"}
         assert node.members.deliveries == 0
 
 
@@ -373,7 +376,7 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
         for number in range(5):
             await ada.subscribe(f"s{number}", f"price > {number}")
         await brokers.settle()
-        assert brokers.nodes[2].engine.broker.sizes().sent == 1
+        assert tree_broker(brokers.nodes[2]).sizes().sent == 1
         brokers.settings = attrs.evolve(SETTINGS, covering="off")
         published = set()
         for number in (2, 3, 1):
@@ -386,7 +389,7 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
         exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
         published.add(await exchange.publish({"symbol": "IBM", "price": 2}))
         await brokers.settle()
-        assert brokers.nodes[2].engine.broker.sizes().sent == 5
+        assert tree_broker(brokers.nodes[2]).sizes().sent == 5
         ada = await MemoryClient.attach(brokers.nodes[3], "ada")
         await ada.fetch()
         assert (set(ada.got), ada.twice) == (published, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import anyio
@@ -114,7 +114,12 @@ def test_fewer_expressions_of_a_name_end_the_others(tmp_path: Path, loop: str) -
 
 @BOTH
 def test_what_is_known_of_each_event_is_said(tmp_path: Path, loop: str) -> None:
-    events = [quote(81), {"cost": 3}, quote(82), {**quote(1), "price": None}]
+    events: list[Mapping[str, object]] = [
+        quote(81),
+        {"cost": 3},
+        quote(82),
+        {**quote(1), "price": None},
+    ]
 
     async def use(client: Client, _: ThreadedNode) -> None:
         outcomes = await client.publish_each(events)

@@ -45,7 +45,7 @@ def test_each_event_comes_to_one_worker_and_to_another_when_that_is_gone(
             # What it had not acknowledged comes to the other one, which is asked for no more.
             await stays.acknowledge(first)
             rest = []
-            for _ in range(3):
+            for _turn in range(3):
                 event = await anext(stays)
                 rest.append(event.values["price"])
                 await stays.acknowledge(event)
@@ -118,7 +118,7 @@ def test_events_wait_for_a_group_without_workers_until_the_node_leaves_it(
             await client.leave_group("work", ALL)
         for options in ({"name": "ada"}, {"retained": True}):
             with pytest.raises(RefusedByNodeError, match="no name of its own"):
-                async with client.subscribe(ALL, group="work", **options):  # type: ignore[arg-type]
+                async with client.subscribe(ALL, group="work", **options):
                     pass
 
     run(tmp_path, loop, use)
@@ -139,7 +139,7 @@ def test_one_of_a_group_replies(tmp_path: Path, loop: str) -> None:
         async with anyio.create_task_group() as tasks:
             await tasks.start(serve, "ada")
             await tasks.start(serve, "ben")
-            for _ in range(4):
+            for _turn in range(4):
                 await client.request(quote(1), timeout_s=PATIENCE_S)
             tasks.cancel_scope.cancel()
         assert len(served) == 4

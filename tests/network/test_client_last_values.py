@@ -17,6 +17,7 @@ from gossamer.client import (
     connect,
     open_client,
 )
+from support.loopback_peer import LoopbackEvent
 from support.threaded_node import ThreadedNode, quote, threaded_node
 from support.waiting import PATIENCE_S
 
@@ -97,7 +98,7 @@ def test_an_older_value_comes_no_more_after_a_later_one(tmp_path: Path, loop: st
     run(tmp_path, loop, use)
 
 
-def deliver(node: ThreadedNode, event: object) -> None:
+def deliver(node: ThreadedNode, event: LoopbackEvent) -> None:
     assert node._token is not None
     node._token.run_sync_soon(node.node.peer.deliver, event)
 

@@ -14,7 +14,7 @@ import trio.testing
 
 from gossamer.client import links
 from gossamer.client.address import LocalAddress
-from gossamer.client.link import Introduction, Link, Resume
+from gossamer.client.link import Introduction, Link, Resume, open_link
 from gossamer.client.session import Session
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.node import Local
@@ -192,10 +192,9 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
     """The node has been told how far the client is by then, and nothing of this."""
     window = 3
     node, asked, found = LocalNode(tmp_path, local=Local(window=window)), trio.Event(), trio.Event()
-    open_now = links.open_link
 
     async def open_slowly(address: LocalAddress, who: Introduction, resume: Resume | None) -> Link:
-        link = await open_now(address, who, resume)
+        link = await open_link(address, who, resume)
         asked.set()
         await found.wait()
         return link

@@ -108,7 +108,7 @@ async def rounds_pass(clients: list[Client], rounds: int = 5) -> None:
             await trio.sleep(POLL_S)
 
 
-async def publish_all(clients: list[Client], draws: random.Random) -> dict[int, dict[str, Any]]:
+async def publish_all(clients: list[Client], draws: random.Random) -> dict[str, dict[str, Any]]:
     """Let every client publish a few events; return them by id, all acknowledged."""
     published = {}
     for client in clients:

@@ -14,7 +14,7 @@ import trio
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.session import read_id
 from gossamer.node.config.families import NAMED
-from support.flooding import FloodingHost
+from support.flooding import FloodingBroker, FloodingHost
 from support.memory_brokers import PATIENCE_S, MemoryBrokers, MemoryClient
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import on_jumping_clock
@@ -43,8 +43,11 @@ class MemoryFloods(MemoryBrokers):
         await eventually(self._are_up, PATIENCE_S)
 
     def _are_up(self) -> bool:
-        ups = sum(sum(node.engine.broker.neighbours.values()) for node in self.nodes.values())  # type: ignore[attr-defined]
-        return bool(ups == 2 * sum({*edge} <= set(self.nodes) for edge in self.edges))
+        ups = 0
+        for node in self.nodes.values():
+            assert isinstance(node.engine.broker, FloodingBroker)
+            ups += sum(node.engine.broker.neighbours.values())
+        return ups == 2 * sum({*edge} <= set(self.nodes) for edge in self.edges)
 
 
 async def got(one: MemoryClient, wanted: set[str]) -> None:

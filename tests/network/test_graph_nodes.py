@@ -71,7 +71,7 @@ async def test_trees_are_planned_anew_and_exchanged_under_load(tmp_path: Path) -
         clients = await with_subscribers(graph)
         publisher = await MemoryClient.attach(graph.nodes[4], "publisher")
         before = graph.machine(4).present.plan.version
-        published = {}
+        published: dict[str, int] = {}
         for start in range(0, 60, 4):
             published |= await publish(publisher, range(start, start + 4))
             await trio.sleep(1)

@@ -263,7 +263,9 @@ async def test_clients_that_do_not_read_hold_up_the_end_for_a_moment(tmp_path: P
     node = LocalNode(tmp_path)
     async with node.restartable() as running:
         # One has attached, the other has not.
-        streams = [await trio.open_unix_socket(node.address.path) for _ in range(2)]
+        path = node.address.path
+        assert path is not None
+        streams = [await trio.open_unix_socket(path) for _ in range(2)]
         await streams[0].send_all(encode_frame("attach", version=VERSION, software="a test"))
         await eventually(lambda: node.counts.attached == 1)
         with trio.fail_after(3):

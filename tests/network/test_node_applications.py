@@ -174,7 +174,8 @@ def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
         manager.settimeout(PATIENCE_S)
         # Fails once, then keeps what it is given.
         command = "test -e tried && cat >> kept && echo >> kept || { touch tried; exit 3; }"
-        options = {"env": shell.environment | {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}}
+        told = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}
+        options: dict[str, Any] = {"env": shell.environment | told}
         service = start(
             *(shell, "on_event.py", "demo/peer1", "price > 80", "--pause", "0.1"),
             *("--", "sh", "-c", command),

@@ -27,7 +27,8 @@ from gossamer.node.transport.streams.tls import TlsStream
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
 from support.memory_use import memory_of_process
-from support.node_peers import aside, eventually, linked, of_member
+from support.node_peers import aside, linked, of_member
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.trio]
 

@@ -13,8 +13,9 @@ from gossamer.node.store import Store
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import eventually, rounds_pass, take
+from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

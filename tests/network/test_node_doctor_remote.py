@@ -318,7 +318,7 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
 
 def test_who_accepts_a_certificate_that_has_expired_by_this_clock_proves_it_wrong() -> None:
     def faults(**timely: bool) -> dict[str, str]:
-        greeting = attrs.evolve(GREETING, **timely)
+        greeting = attrs.evolve(GREETING, **timely)  # type: ignore[arg-type]
         found = check_greeting(greeting, probes())
         return {one.check: one.what for one in found if not one.ok}
 

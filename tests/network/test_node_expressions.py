@@ -22,8 +22,9 @@ from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from support.expression_strategies import SCHEMA, Written, random_event, random_written
 from support.memory_peers import MemoryPeers, memory_peers
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

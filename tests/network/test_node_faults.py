@@ -13,8 +13,9 @@ from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import eventually, rounds_pass, take
+from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
@@ -57,7 +58,7 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
         crowd.network.partition(*halves)
         for half in halves:
             part = {key: crowd.peers[key] for key in half}
-            await eventually(lambda part=part: not ring_errors(part), PATIENCE_S)
+            await eventually(lambda part=part: not ring_errors(part), PATIENCE_S)  # type: ignore[misc]
         await trio.sleep(60)
         assert ring_errors(crowd.peers) == set(KEYS)
         crowd.network.heal()

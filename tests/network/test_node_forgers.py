@@ -26,6 +26,7 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.security.event_keys import introduce
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, Seal, identifier, sign
+from gossamer.protocol.content.values import Value
 from gossamer.protocol.peer.record_table.records import EVENT, TREE
 from gossamer.protocol.peer.settings import config
 from support.attackers import attacker
@@ -80,7 +81,7 @@ class Tried:
     async def publish(self) -> None:
         """Publish from an honest peer."""
         key = self.draws.choice(self.honest)
-        values = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
+        values: dict[str, Value] = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
         at = self.crowd.now(key)
         try:
             event = await self.crowd.peers[key].publish(values)

@@ -49,9 +49,10 @@ from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S, ring_errors
 from support.memory_use import memory_of_process
 from support.mouthpiece import Door, Mouthpiece
-from support.node_peers import eventually, rounds_pass, take
+from support.node_peers import rounds_pass, take
 from support.tampering import frames_in, read_frame, tampered
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

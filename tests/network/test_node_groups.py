@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -113,7 +114,7 @@ async def together(fleet: Fleet, peers: list[str]) -> None:
             await trio.sleep(0.2)
 
 
-async def group_of(fleet: Fleet, peer: str) -> dict[str, object] | None:
+async def group_of(fleet: Fleet, peer: str) -> dict[str, Any] | None:
     """What a peer's node says of its group."""
     async with fleet.client(peer) as client:
         groups = (await client.status())["groups"]

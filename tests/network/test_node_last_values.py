@@ -18,9 +18,10 @@ from gossamer.node.peer.unicast.last_values import LastMark, marked
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.node_processes import Shell, free_ports
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 
@@ -63,7 +64,8 @@ async def agreed(crowd: MemoryPeers, expected: dict[object, object]) -> None:
 async def test_all_peers_keep_the_newest_and_those_that_come_learn_it(tmp_path: Path) -> None:
     """Nobody subscribes, connections break, and most of those who were told first crash."""
     async with a_crowd(tmp_path) as crowd:
-        network, draws, expected = crowd.network, random.Random(1), {}
+        network, draws = crowd.network, random.Random(1)
+        expected: dict[object, object] = {}
         network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
         for price in range(24):
             symbol = draws.choice(SYMBOLS)

@@ -28,8 +28,9 @@ from support.clusters import MadeCluster, made_cluster
 from support.liars import League, Liar
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

@@ -21,8 +21,9 @@ from support.attackers import Attacker, attacker
 from support.clusters import MadeCluster, made_cluster
 from support.frame_fuzzing import framed
 from support.memory_members import MemberPeers, member_peers
-from support.node_peers import config_of, eventually
+from support.node_peers import config_of
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -19,9 +19,10 @@ from gossamer.node.peer.peer import Event, Peer
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet, Publisher, until
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.node_processes import Shell, free_ports
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -18,12 +19,12 @@ from support.clusters import MadeCluster, made_cluster
 from support.node_peers import (
     config_of,
     elsewhere,
-    eventually,
     linked,
     of_member,
     rounds_pass,
     take,
 )
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: Mad
         await rounds_pass(first, second, third)
         published = {}
         for i in range(20):
-            values = {"price": 10.5 * i, "symbol": "IBM" if i % 2 else "SAP"}
+            values: dict[str, Any] = {"price": 10.5 * i, "symbol": "IBM" if i % 2 else "SAP"}
             published[await (first, second, third)[i % 3].publish(values)] = values
         assert {e.id: dict(e.values) for e in await take(every, 20)} == published
         wanted = {i for i, v in published.items() if v["price"] > 80 and v["symbol"] == "IBM"}
@@ -227,7 +228,7 @@ async def test_a_port_in_use_is_one_clear_error(cluster: MadeCluster) -> None:
     port = listeners[0].socket.getsockname()[1]
     config = of_member(cluster.first)
 
-    listen = attrs.evolve(config.listen, addresses=[f"127.0.0.1:{port}"])
+    listen = attrs.evolve(config.listen, addresses=(f"127.0.0.1:{port}",))
     with pytest.raises(ListenFailed, match=str(port)):
         async with open_peer(attrs.evolve(config, listen=listen)):
             raise AssertionError("it opened")

@@ -23,9 +23,10 @@ from gossamer.node.transport.base.limits import Limits
 from support.ledgers import Ledger
 from support.memory_peers import REPLICAS, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
@@ -17,8 +18,7 @@ from gossamer.node.errors import (
     TransportBroken,
     UnacknowledgedError,
 )
-from gossamer.node.local.client import open_client
-from gossamer.node.local.follower import CONNECTED
+from gossamer.node.local.client import CONNECTED, open_client
 from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
@@ -96,7 +96,7 @@ async def test_bad_lines_are_named_and_all_others_are_published(tmp_path: Path) 
         done, _, ids, said = await publish_bytes(node, tmp_path / "events", b"\n".join(lines))
     assert (done.events, done.refused) == (690, 10)
     assert sorted(ids) == [number for number in range(1, 701) if number not in bad]
-    prices = {event.id: event.values["price"] for event in node.peer.published}
+    prices = {event.id: cast(int, event.values["price"]) for event in node.peer.published}
     assert {number: prices[int(event, 16)] + 1 for number, event in ids.items()} == {
         number: number for number in ids
     }
@@ -144,7 +144,7 @@ async def test_of_a_node_that_stops_it_is_told_which_lines_may_be_lost(tmp_path:
     refused = {place(one) for one in err.getvalue().splitlines()[:-3]}
     assert set(ids) | known | refused == set(range(1, last + 1))
     assert not set(ids) & (known | refused)
-    published = {event.values["price"] + 1 for event in node.peer.published}
+    published = {cast(int, event.values["price"]) + 1 for event in node.peer.published}
     assert published <= set(ids) | known
     assert report.exit_code != 0
 

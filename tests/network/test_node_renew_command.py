@@ -66,7 +66,7 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
 ) -> None:
     """It asks at the address where it once joined, and its node need not be stopped for it."""
     port = free_ports(2)
-    desk = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]', *QUIET)
+    desk: tuple[str, ...] = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]', *QUIET)
     desk += ("--set", f'listen.addresses=["127.0.0.1:{port + 1}"]')
     made(shell, port)
     peers = ("--set", f'discovery.peers=["127.0.0.1:{port + 1}"]', *QUIET)
@@ -108,7 +108,7 @@ def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: s
     made(shell)
     address = f"127.0.0.1:{free_ports(1)}"
     options = ("--role", role, *QUIET)
-    other = ("--neighbour", address) if role == "broker" else ()
+    other: tuple[str, ...] = ("--neighbour", address) if role == "broker" else ()
     other += ("--set", f'discovery.peers=["{address}"]')
     listen = ("--set", f'listen.addresses=["{address}"]')
     old = certify(shell, 5 * DAY_S).certificate

@@ -19,8 +19,9 @@ from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import eventually, linked, rounds_pass, take
+from support.node_peers import linked, rounds_pass, take
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

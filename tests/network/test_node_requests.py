@@ -22,9 +22,10 @@ from gossamer.protocol.content.payload import Payload
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet
-from support.node_peers import eventually, rounds_pass
+from support.node_peers import rounds_pass
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,9 @@ from gossamer.node.security.revocation import Revocation, RevocationList, proves
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
-from support.node_peers import eventually, linked, rounds_pass, take
+from support.node_peers import linked, rounds_pass, take
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -138,13 +139,17 @@ async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> 
         left, *gone = crowd.peers
         await acquainted(crowd)
         peer = crowd.peers[left]
+
+        def is_alone() -> bool:
+            return peer.standing.alone
+
         await peer.publish({"price": 6, "symbol": "A"})
-        assert not peer.standing.alone
+        assert not is_alone()
         for key in gone:
             await crowd.stop(key)
-        await eventually(lambda: peer.standing.alone, PATIENCE_S)
+        await eventually(is_alone, PATIENCE_S)
         await peer.publish({"price": 6, "symbol": "A"})
-        assert peer.standing.alone
+        assert is_alone()
         (trouble,) = peer.snapshot().troubles
         assert "no other peer is reached, though others are known" in trouble
         await crowd.add(gone[0])

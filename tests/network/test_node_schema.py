@@ -24,8 +24,9 @@ from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import SCHEMA, eventually, linked, rounds_pass
+from support.node_peers import SCHEMA, linked, rounds_pass
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
 

@@ -7,7 +7,9 @@ and of the 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import pytest
@@ -22,7 +24,10 @@ from support.transport_peers import on_jumping_clock
 
 pytestmark = pytest.mark.slow
 
-SCOT = Scot(Factor.of("abcde", ["ab", "bc", "bd", "de"]), Factor.complete(3))
+T = TypeVar("T")
+
+EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
+SCOT = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
 EACH = 24 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12
 """Publications of each publisher; the failure comes after a third of them."""
 LONGEST_S = 0.2
@@ -34,7 +39,7 @@ FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
 AROUND = ScotSettings(around_failures=True)
 
 
-def chosen(cases: list[object], few: int) -> list[object]:
+def chosen(cases: Sequence[T], few: int) -> Sequence[T]:
     """All cases, or a few of them."""
     return cases if FULL else [cases[i * len(cases) // few] for i in range(few)]
 

@@ -39,6 +39,7 @@ from gossamer.node.security.joining.server import (
     serve_joins,
 )
 from gossamer.node.security.joining.tokens import Token
+from gossamer.node.security.renewal import RenewalRequest
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
@@ -195,9 +196,9 @@ async def test_the_secret_goes_to_nobody_but_the_inviter(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
     """Neither to another member nor to another cluster, whoever answers at the address."""
-    heard: list[Request] = []
+    heard: list[Request | RenewalRequest] = []
 
-    async def listen(request: Request) -> Answer:
+    async def listen(request: Request | RenewalRequest) -> Answer:
         heard.append(request)
         raise TokenUnknownError
 
@@ -360,7 +361,8 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
     recorded: list[Request] = []
 
     def recording(admit: Admit) -> Admit:
-        async def admit_and_record(request: Request) -> Answer:
+        async def admit_and_record(request: Request | RenewalRequest) -> Answer:
+            assert isinstance(request, Request)
             recorded.append(request)
             return await admit(request)
 
@@ -424,7 +426,7 @@ async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster
 async def test_a_full_disk_refuses_and_keeps_the_token(
     cluster: MadeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(_: Request) -> Answer:
+    async def fail(_: Request | RenewalRequest) -> Answer:
         raise StoreFullError("state.db")
 
     async with serving(JoinServer(cluster.first, fail)) as port:
@@ -438,7 +440,7 @@ async def test_a_full_disk_refuses_and_keeps_the_token(
 async def test_an_inviter_that_breaks_the_rules_is_not_believed(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
-    async def send_junk(_: Request) -> Answer:
+    async def send_junk(_: Request | RenewalRequest) -> Answer:
         return Answer(certificate=b"junk", revoked=cluster.first.revoked.to_bytes())
 
     async with serving(JoinServer(cluster.first, send_junk)) as port:

@@ -124,7 +124,8 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
 async def test_a_peer_is_met_by_its_address_alone(make: MakeTransport) -> None:
     async with crowd(make) as people:
         one, two = await people.add(1), await people.add(2)
-        addresses, met = people.addresses.pop(2), []
+        addresses = people.addresses.pop(2)
+        met: list[Admitted] = []
         for _ in range(2):
             identity = await one.pool.meet(addresses, met.append)
             assert identity.key == 2
@@ -280,7 +281,7 @@ async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -
             for peer in peers:
                 nursery.start_soon(talk, peer)
         for peer in peers:
-            await peer.heard.until(lambda peer=peer: len(peer.heard.frames) >= 160)
+            await peer.heard.until(lambda peer=peer: len(peer.heard.frames) >= 160)  # type: ignore[misc]
             assert len({(key, frame["number"]) for key, frame in peer.heard.frames}) == 160
             assert len(peer.heard.frames) == 160
             assert len(peer.pool) == 4

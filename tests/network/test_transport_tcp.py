@@ -301,7 +301,7 @@ async def test_admitted_peers_are_no_strangers() -> None:
         streams = []
         for key in (1, 2, 3):
             streams.append((await tls_transport(key, LIMITS).dial([address])).stream)
-            await soon(lambda key=key: len(came) == key)
+            await soon(lambda key=key: len(came) == key)  # type: ignore[misc]
         assert transport.refusals.total() == 0
         for stream in streams:
             await trio.aclose_forcefully(stream)

@@ -143,7 +143,7 @@ def test_delays_begin_with_the_round_that_an_event_was_published_in(
 ) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        tables = {
+        tables: dict[str, dict[str, Sequence[float]]] = {
             "events": {"event": list(range(len(events))), "cycle": events},
             "cycles": {"cycle": cycles, "time_s": [60.0 * cycle for cycle in cycles]},
         }
@@ -225,9 +225,8 @@ def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> 
         whole = sum(one for _, one in group)
         if whole:
             expected.append((first * 60.0, sum(one for one, _ in group) / whole))
-    assert [(row.x, row.value) for row in points] == [
-        (x, pytest.approx(value)) for x, value in expected
-    ]
+    about: list[tuple[float, object]] = [(x, pytest.approx(value)) for x, value in expected]
+    assert [(row.x, row.value) for row in points] == about
     assert all(row.part == SERIES for row in points)
 
 
@@ -285,7 +284,8 @@ def test_intervals_are_student_s(values: list[float]) -> None:
 
     error = np.std(values, ddof=1) / math.sqrt(len(values))
     low, high = t.interval(0.95, len(values) - 1, np.mean(values), max(error, 1e-300))
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.low == pytest.approx(low)
+    assert found.high == pytest.approx(high)
 
 
 def test_values_that_are_missing_do_not_count() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +133,8 @@ def test_portions_of_runs_make_the_same_tables(session: Any, tmp_path: Path) -> 
         for out in ("whole", "portioned")
     ]
     assert curves[0].drop_columns("value").equals(curves[1].drop_columns("value"))
-    values = [one["value"].to_numpy() for one in curves]
-    assert np.array_equal(*values, equal_nan=True)
+    one, other = [curve["value"].to_numpy() for curve in curves]
+    assert np.array_equal(one, other, equal_nan=True)
     assert len(curves[0]) > 5_000
 
 
@@ -225,7 +225,7 @@ def test_runs_of_brokers_and_of_kinds_unknown_are_crunched(session: Any, tmp_pat
         folder = tmp_path / "runs" / run / "active"
         folder.mkdir(parents=True)
         counts = {"table": [3, 5], "handled": [10, 30], "publications": [4, 4]}
-        tables = {
+        tables: dict[str, dict[str, Iterable[float]]] = {
             "deliveries": {"publication": range(len(delays)), "delay_s": delays},
             "queues": {"time_s": [1.0, 2.0], f"core-{run}": [4, 7]},
             "brokers": {**counts, "false_positives": [0, 2], "triggered": [1, 1]},
@@ -281,6 +281,11 @@ def test_the_same_run_twice_counts_once(session: Any, tmp_path: Path) -> None:
     assert "2 systems were run again with the same seed: left out." in found.notes
 
 
+def without_runs(runs: Path) -> None:
+    for name in "12":
+        shutil.rmtree(runs / name)
+
+
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
@@ -305,7 +310,7 @@ def test_the_same_run_twice_counts_once(session: Any, tmp_path: Path) -> None:
         ),
         (lambda runs: (runs / "1/summary.json").write_text("{"), "is not the summary of a run"),
         (lambda runs: (runs / "1/summary.json").write_text('{"systems": {}}'), "has no seed"),
-        (lambda runs: [shutil.rmtree(runs / name) for name in "12"], "holds no results"),
+        (without_runs, "holds no results"),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_anything_is_done(

@@ -192,7 +192,14 @@ def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signa
     with start_spark_command(*command, TMPDIR=str(scratch)) as process:
         # For a moment while it becomes Java its command line is empty.
         found: list[psutil.Process] = []
-        wait_for(lambda: process.poll() is not None or found.extend(java_of(process)) or found)
+
+        def is_java_there() -> bool:
+            if process.poll() is None:
+                found.extend(java_of(process))
+                return bool(found)
+            return True
+
+        wait_for(is_java_there)
         (java,) = found
         assert sentences(ended(process, number, group=True)) == ["gossamer: interrupted"]
         assert not java.is_running()

@@ -28,9 +28,9 @@ from gossamer.spark.handover import SharedFolder
 from gossamer.spark.java import find_java_home
 from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from support.checkout import ROOT
 from support.installed_command import install
 from support.spark_processes import (
-    ROOT,
     STARTING_S,
     Cluster,
     kill_group,
@@ -130,7 +130,7 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     swept = ROOT / "examples" / "spark" / "sizes.toml" if FULL else file
     plan, out = read_sweep(swept), tmp_path / "out"
     enough = 30 if FULL else 3
-    arguments = (str(swept), "--out", str(out), "--at-once", "1", "--memory", "1g")
+    arguments: tuple[str, ...] = (str(swept), "--out", str(out), "--at-once", "1", "--memory", "1g")
     there = killed_half_way(arguments, tmp_path / "out.unfinished", enough)
     assert enough <= len(there) < len(plan.points)
 

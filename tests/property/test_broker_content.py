@@ -64,7 +64,9 @@ names = st.sampled_from(
     ("a", "b", "in", "present", "", " ", "`", "\ud800", "x" * 65, "x" * 5000, "ü")
 )
 odd_names = names | anything.filter(lambda one: getattr(type(one), "__hash__", None) is not None)
-labels = st.sampled_from(("one", "two", "", "\n", "x" * 65, "\ud800", 5, None, [], HUGE))
+labels: st.SearchStrategy[Any] = st.sampled_from(
+    ("one", "two", "", "\n", "x" * 65, "\ud800", 5, None, [], HUGE)
+)
 
 
 def made(comparisons: list[Comparison]) -> Filter | None:
@@ -88,7 +90,7 @@ BEYOND = Filter((("x", Constraint(Kind.NUMBER, (10**5000, 0), (10**5000, 1))),))
 equalities = st.lists(
     st.builds(Comparison, names | st.just(5), st.just(EQUAL), anything), max_size=3
 )
-wanted = (
+wanted: st.SearchStrategy[Any] = (
     st.sampled_from(LONG)
     | filters(most=3)
     | equalities.map(made).filter(lambda one: one is not None)
@@ -103,7 +105,9 @@ values = st.dictionaries(odd_names, anything, max_size=3) | st.sampled_from(
 asked = st.lists(st.tuples(labels, wanted), max_size=2).map(tuple) | st.sampled_from(
     (None, 5, "ab", ((),), (("one",),), ("ab",), tuple((str(n), parse("x > 5")) for n in range(3)))
 )
-ids = st.sampled_from((Id("A", 1), Id("B", 1), Id("", -1), Id("A", 10**30), ("A",), None, [], "A"))
+ids: st.SearchStrategy[Any] = st.sampled_from(
+    (Id("A", 1), Id("B", 1), Id("", -1), Id("A", 10**30), ("A",), None, [], "A")
+)
 from_clients = st.one_of(
     st.builds(m.Attach, asked, asked),
     st.just(m.Attach()),
@@ -115,7 +119,7 @@ from_clients = st.one_of(
     st.builds(ClientAcknowledge, st.lists(ids, max_size=2).map(tuple)),
     st.sampled_from((m.Detach(), m.Move(), None, 5, "attach")),
 )
-who = st.sampled_from(("ann", "bob", "", "\ud800", "\n", "x" * 65, None, 5))
+who: st.SearchStrategy[Any] = st.sampled_from(("ann", "bob", "", "\ud800", "\n", "x" * 65, None, 5))
 from_client = st.tuples(who.map(client), from_clients)
 
 EVERYTHING = parse("present(x)")
@@ -275,7 +279,10 @@ def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataOb
         (m.Publish({"x": math.nan}), "not the number nan"),
         (m.Publish({"x": "\ud800"}), "not the string"),
         (m.Publish({"x": "x" * 4097}), "has 4097 characters, expected at most 4096"),
-        (m.Publish({5: 1}), "publish: values is 5, expected the name of an attribute"),
+        (
+            m.Publish({5: 1}),  # type: ignore[dict-item]
+            "publish: values is 5, expected the name of an attribute",
+        ),
         (m.Publish({"\ud800": 1}), "expected the name of an attribute"),
         (
             m.Publish(dict.fromkeys(map(str, range(4097)), 1)),
@@ -284,9 +291,12 @@ def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataOb
         (m.Subscribe("s", LONG[3]), "the filter has 66007 characters when written out"),
         (m.Subscribe("s", LONG[1]), "the filter has 4097 comparisons when written out"),
         (m.Subscribe("s", BEYOND), "not the integer of more than 1000 digits"),
-        (m.Subscribe("s", None), "subscribe: filter is None, expected a filter"),
         (
-            m.Subscribe([], EVERYTHING),
+            m.Subscribe("s", None),  # type: ignore[arg-type]
+            "subscribe: filter is None, expected a filter",
+        ),
+        (
+            m.Subscribe([], EVERYTHING),  # type: ignore[arg-type]
             "subscribe: label is a list of 0, expected 1 to 64",
         ),
         (m.Advertise("a", LONG[3]), "the filter has 66007 characters when written out"),
@@ -316,9 +326,9 @@ def test_clients_with_odd_names_are_refused(family: str) -> None:
 
 @pytest.mark.parametrize("name", ["kept", "samples"])
 def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
-    GraphSettings(**{name: MAX_SAMPLES})
+    GraphSettings(**{name: MAX_SAMPLES})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=f"{name} is 10001, expected at most 10000"):
-        GraphSettings(**{name: MAX_SAMPLES + 1})
+        GraphSettings(**{name: MAX_SAMPLES + 1})  # type: ignore[arg-type]
 
 
 def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(

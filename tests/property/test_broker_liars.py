@@ -39,7 +39,7 @@ def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBroker
     if isinstance(message, t.Unsubscription) and message.critical is not None:
         critical = tuple(evolve_tuple(one, draw) for one in message.critical)
         return evolve(message, id=draw.draw(ids), critical=critical)
-    if hasattr(message, "id"):
+    if isinstance(message, t.Advertisement | t.Unadvertisement | t.Subscription | t.Unsubscription):
         return evolve(message, id=draw.draw(ids))
     return message
 

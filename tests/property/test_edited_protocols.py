@@ -46,7 +46,7 @@ def run_version(folder: Path, version: Version) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("place", PLACES)
 def test_an_edit_at_any_place_is_compiled(place: str, tmp_path: Path, code_folder: Path) -> None:
     before = Version()
-    edited = dataclasses.replace(before, **{place: 2 if place != "branch" else False})
+    edited = dataclasses.replace(before, **{place: 2 if place != "branch" else False})  # type: ignore[arg-type]
     first, _ = run_version(tmp_path / "own", before)
     forget_process()
     compiled, interpreted = run_version(tmp_path / "own", edited)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content.operators import Comparison, Operator
-from gossamer.protocol.content.schema import Schema
+from gossamer.protocol.content.schema import Attribute, Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import RING_SIZE, equi_depth_hash, uniform_hashes
@@ -78,7 +78,7 @@ def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
 @pytest.mark.slow
 @UNTIMED
 @given(attributes(), st.data())
-def test_an_equality_on_a_value_is_one_point(attribute: object, data: st.DataObject) -> None:
+def test_an_equality_on_a_value_is_one_point(attribute: Attribute, data: st.DataObject) -> None:
     schema = Schema([attribute])
     value = data.draw(values_of(attribute))
     subscription = Subscription.of(schema, [Comparison(attribute.name, Operator.EQUAL, value)])

@@ -54,7 +54,7 @@ def take(queue: EventQueue) -> list[int] | None:
     if slot < 0:
         return None
     at = int(slot) + RECORD
-    words = queue.words[at : at + queue.words[at + LENGTH]].tolist()
+    words: list[int] = queue.words[at : at + queue.words[at + LENGTH]].tolist()
     release(queue, slot, size_of_slot(words[LENGTH]))
     return words
 

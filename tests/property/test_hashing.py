@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from datetime import timedelta
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.content.schema import (
     Attribute,
+    DateAttribute,
     EnumerationAttribute,
     FloatAttribute,
     IntegerAttribute,
@@ -54,12 +56,12 @@ def hashes_of(draw: st.DrawFn, attribute: Attribute) -> OrderPreservingHash:
     return quantile_hash(attribute, sorted(values, key=uniform_hash(attribute)))
 
 
-def in_order(attribute: Attribute, one: object, other: object) -> tuple[object, object]:
+def in_order(attribute: Attribute, one: Any, other: Any) -> tuple[Any, Any]:
     """The two values with the lesser one first."""
     if isinstance(attribute, EnumerationAttribute):
         low, high = sorted((one, other), key=attribute.values.index)
     else:
-        low, high = sorted((one, other), key=canonical)
+        low, high = sorted((one, other), key=canonical)  # type: ignore[arg-type]
     return low, high
 
 
@@ -179,7 +181,8 @@ def test_arc_length_follows_the_mass_of_the_sample(
 @given(st.data())
 def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
     attribute = data.draw(integer_attributes(widest=2**40))
-    boundaries = sorted(data.draw(st.lists(values_of(attribute), min_size=1, max_size=20)))
+    drawn: list[Any] = data.draw(st.lists(values_of(attribute), min_size=1, max_size=20))
+    boundaries = sorted(drawn)
     hash_of = quantile_hash(attribute, boundaries)
     for value in boundaries:
         if value == attribute.minimum:
@@ -215,7 +218,8 @@ def test_arrays_of_floats_hash_as_their_elements(
 ) -> None:
     hash_of = data.draw(hashes_of(attribute))
     anything = st.floats(allow_nan=False, allow_infinity=False)
-    values = data.draw(st.lists(anything | values_of(attribute).map(float) | st.floats(-2, 2)))
+    numbers: st.SearchStrategy[Any] = values_of(attribute)
+    values = data.draw(st.lists(anything | numbers.map(float) | st.floats(-2, 2)))
     hashed = hash_of.array(np.array(values, dtype=np.float64))
     assert hashed.tolist() == [hash_of(value) for value in values]
 
@@ -239,7 +243,7 @@ def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
 
 @UNTIMED
 @given(date_attributes())
-def test_dates_are_told_apart_to_the_microsecond(attribute: object) -> None:
+def test_dates_are_told_apart_to_the_microsecond(attribute: DateAttribute) -> None:
     assume(attribute.maximum > attribute.minimum)
     hash_of = uniform_hash(attribute)
     assert hash_of(attribute.minimum) < hash_of(attribute.minimum + timedelta(microseconds=1))

@@ -56,7 +56,7 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any
 
 def distance(one: int, other: int) -> int:
     """The distance of two places, the shorter way around."""
-    return min(clockwise(one, other), clockwise(other, one))
+    return int(min(clockwise(one, other), clockwise(other, one)))
 
 
 def check_path(hosts: Hosts, places: list[int], start: int, value: int) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_TIMER
-from gossamer.protocol.peer.rendezvous.installation import forwarding_limit
+from gossamer.protocol.peer.rendezvous.box_aggregation import forwarding_limit
 from gossamer.protocol.peer.rendezvous.routing import next_hop, own_arc_begins
 from gossamer.protocol.peer.rendezvous.routing_table import (
     aggregate,
@@ -213,11 +213,11 @@ def test_what_goes_out_covers_what_came_in(
         )
         hosts.step(0, install_record(state, INSTALL, 0, source, asked))
         limit = int(forwarding_limit(state, 0, hosts.identifiers()[source]))
-        wanted += [(attribute, box, limit) for attribute, box in asked]
+        wanted += [(attribute, ends, limit) for attribute, ends in asked]
     sent = hosts.step(0, record(INSTALL_TIMER, 0, 0))
     onward = {int(words[TO]): boxes_of(state, words) for words in sent if words[KIND] == INSTALL}
-    for attribute, box, limit in wanted:
-        point = [data.draw(st.integers(low, high)) for low, high in box]
+    for attribute, ends, limit in wanted:
+        point = [data.draw(st.integers(low, high)) for low, high in ends]
         distance = clockwise(int(hosts.identifiers()[0]), point[attribute])
         if 0 < distance <= limit:
             slot = int(next_hop(state, 0, point[attribute])) >> 1
@@ -288,6 +288,8 @@ def test_nothing_stale_is_left_after_a_subscriber_goes(
         hosts.cycle()
     living = [box for p, box in enumerate(boxes) if p != gone]
     if not any(contains(box, point) for box in living):
-        held = [box for p in np.flatnonzero(hosts.alive) for _, _, box in entries(state, p)]
+        held = [
+            box for p in np.flatnonzero(hosts.alive).tolist() for _, _, box in entries(state, p)
+        ]
         assert not any(contains(box, point) for box in held)
     assert state.counters[:, MERGED].sum() == 0

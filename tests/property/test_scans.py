@@ -179,7 +179,8 @@ def test_boxes_found_are_those_that_hold_the_point(
         s = seen(Boxes(boxes=boxes))
         held = int(find_boxes(s, s.boxes, 1, count, first, words, 1, 3, seen(found)))
         assert (found[held:] == -1).all()
-        return found[:held].tolist()
+        rows: list[int] = found[:held].tolist()
+        return rows
 
     expected = [
         i
@@ -365,7 +366,8 @@ def test_points_marked_are_those_in_the_box(
     def mark(seen: Callable[[Any], Any]) -> list[int]:
         marked = marks.copy()
         mark_points(seen(points), 1, words, 1, 3, 2, seen(marked))
-        return marked.tolist()
+        rows: list[int] = marked.tolist()
+        return rows
 
     expected = [
         int(marks[i]) | 2 * all(box[2 * d] <= points[1, i, d] <= box[2 * d + 1] for d in range(3))
@@ -449,7 +451,7 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
         return [v.views.tolist(), v.view_profile.tolist()]
 
     for rule, arguments in ((move, (one, other)), (swap, (one, other)), (seat, (one, 9, new, 2))):
-        in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))
+        in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))  # type: ignore[misc]
 
 
 @pytest.mark.slow
@@ -479,7 +481,7 @@ def reachable(*rules: Rule) -> list[Any]:
         function = waiting.pop()
         found[function.__qualname__] = function
         for name in function.__code__.co_names:
-            called = function.__globals__.get(name)
+            called: Any = function.__globals__.get(name)
             assert not isinstance(called, Rule), f"{function.__qualname__} calls a rule, {name}"
             if hasattr(called, "__code__") and called.__qualname__ not in found:
                 waiting.append(called)

@@ -170,7 +170,13 @@ def about_few(one: Any, draw: random.Random) -> Any:
         return tuple(about_few(each, draw) for each in one)
     if not attrs.has(type(one)) or isinstance(one, Filter):
         return one
-    few = {"client": ["ada", "bob"], "region": ["a", "b"], "past": ["a", "b"], "number": [1, 2, 3]}
+    regions = ["a", "b"]
+    few: dict[str, list[Any]] = {
+        "client": ["ada", "bob"],
+        "region": regions,
+        "past": regions,
+        "number": [1, 2, 3],
+    }
     return attrs.evolve(
         one,
         **{

@@ -6,6 +6,7 @@ sees every candidate once, in any order, and keeps no list of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,7 +150,7 @@ def best_slots(state: State, candidates: list[int]) -> list[int]:
     ]
     left = list(candidates)
 
-    def take_least(badness: dict[int, tuple[float, ...]]) -> int:
+    def take_least(badness: Mapping[int, tuple[float, ...]]) -> int:
         if not left:
             return -1
         best = min(left, key=badness.__getitem__)

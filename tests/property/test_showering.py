@@ -60,7 +60,7 @@ def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
     before, me = arc_of(hosts.state, q)
     first = (before + 1) & RING_MASK
     length = clockwise(first, me)
-    return clockwise(first, low) <= length or clockwise(low, first) <= high - low
+    return bool(clockwise(first, low) <= length or clockwise(low, first) <= high - low)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())

@@ -14,6 +14,8 @@ from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
+    NeighbourDown,
+    NeighbourGone,
     Publish,
     Restarted,
     Subscribe,
@@ -45,8 +47,8 @@ MESSAGES = [
 ]
 FROM_ELSEWHERE = [
     m.NeighbourUp("b1", 2.5),
-    m.NeighbourDown("b1"),
-    m.NeighbourGone("b1"),
+    NeighbourDown("b1"),
+    NeighbourGone("b1"),
     m.Planned(7, PLAN, 12.5, 14.0),
     TimerFired("tick", 2),
     Restarted(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from gossamer.protocol.dissemination.graphs.spanning import (
     shortest_path_tree as make_shortest_path_tree,
 )
 from gossamer.protocol.dissemination.optimum import document_costs, lower_bounds
-from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.plan import Plan, make_plan
 from gossamer.protocol.dissemination.strategies import (
     Routes,
     route_by_minimum_spanning_tree,
@@ -29,7 +31,7 @@ from gossamer.protocol.dissemination.strategies import (
 )
 from support.tree_plans import Case, cases, is_spanning_tree, slow_cost, tree_of
 
-STRATEGIES = {
+STRATEGIES: dict[str, Callable[[Plan], Routes]] = {
     "SPT": lambda plan: route_by_shortest_paths(plan, plan.graph.nodes - 1),
     "MST": route_by_minimum_spanning_tree,
     "SINGLE": route_single,
@@ -121,7 +123,7 @@ def carry(case: Case, routes: Routes, document: int) -> tuple[Counter[int], floa
     return delivered, cost
 
 
-def leads_to(tree, broker: int, source: int, places: set[int]) -> bool:
+def leads_to(tree: nx.Graph, broker: int, source: int, places: set[int]) -> bool:
     """Whether one of the places lies behind ``broker``, seen from ``source``."""
     return broker in places or any(
         leads_to(tree, other, broker, places) for other in tree[broker] if other != source

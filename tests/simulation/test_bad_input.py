@@ -10,10 +10,10 @@ import shlex
 import types
 from pathlib import Path
 
+import psutil
 import pytest
 
 import gossamer.sim.results.results
-import gossamer.sim.studies.peers.preview
 from gossamer.command.main import main
 from support.checkout import ROOT
 from support.installed_command import (
@@ -186,9 +186,7 @@ def test_more_nodes_than_fit_in_memory(
     command: str,
 ) -> None:
     machine = types.SimpleNamespace(total=2 * 2**30)
-    monkeypatch.setattr(
-        gossamer.sim.studies.peers.preview.psutil, "virtual_memory", lambda: machine
-    )
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
     (work / "s.toml").write_text("nodes = 1_000_000\n")
     with unchanged(work):
         told = sentence_of(capsys, f"{command} s.toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -
     """For pages, snapshots and exports; the same links in both ways of writing."""
     written, engine, nodes, rounds = PROTOCOLS[name]
     files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
-    keys = {"nodes": nodes, "rounds": min(rounds, 6), "engine": engine}
+    keys: dict[str, Any] = {"nodes": nodes, "rounds": min(rounds, 6), "engine": engine}
     scenario = scenario_of(*files, folder=COOKBOOK, **keys)
     found = []
     for system in scenario.systems:

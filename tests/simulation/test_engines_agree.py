@@ -36,7 +36,7 @@ def arrays_of(value: Any, name: str) -> dict[str, np.ndarray[Any, Any]]:
         return {name: value}
     if not isinstance(value, Struct):
         return {}
-    found = {}
+    found: dict[str, np.ndarray[Any, Any]] = {}
     for field in type(value).__annotations__:
         found |= arrays_of(getattr(value, field), f"{name}.{field}")
     return found
@@ -109,8 +109,8 @@ class Pair:
         assert len(one) > 5
         for name, array in one.items():
             np.testing.assert_array_equal(array, other[name], err_msg=f"{name}, seed {SEED}")
-        counts = [engine.network.counts for engine in self.engines]
-        np.testing.assert_array_equal(*counts)
+        counts, others = [engine.network.counts for engine in self.engines]
+        np.testing.assert_array_equal(counts, others)
         assert self.chains[0][1] > NODES * CYCLES / 2
         np.testing.assert_array_equal(*self.chains)
 

@@ -8,6 +8,8 @@ a random graph, 2C/n, so only its order is asserted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_a_large_overlay_has_the_reference_values(
     graph = undirected_view_graph(engine.state, alive)
     sample = np.arange(0, 100_000, 50)
     found = clustering(graph, sample)
-    band = {"abs": 0.0002} if name == "cyclon" else {"rel": 0.02}
+    band: dict[str, Any] = {"abs": 0.0002} if name == "cyclon" else {"rel": 0.02}
     assert found == pytest.approx(clustered, **band), f"seed {seed}"
     degrees = in_degrees(engine.state, alive)
     assert degrees.mean() == pytest.approx(20, rel=0.0001), f"seed {seed}"

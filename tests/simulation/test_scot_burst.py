@@ -12,6 +12,7 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.messages import QueueReport
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
@@ -126,7 +127,7 @@ class Watcher:
         self.deliveries: list[tuple[int, str]] = []
         self.lengths: list[tuple[int, int]] = []
 
-    def handled(self, *_: object) -> None:
+    def handled(self, *_: object, **__: object) -> None:
         pass
 
     def delivered(self, now: int, effect: Deliver) -> None:
@@ -135,7 +136,7 @@ class Watcher:
     def refused(self, now: int, broker: str, effect: object) -> None:
         raise SimulationError(f"{broker} at {now}: {effect}")
 
-    def window_ended(self, now: int, queues: dict[tuple[str, str], object]) -> None:
+    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
         self.lengths.append((now, len(queues)))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.studies.dissemination.simulation
+import gossamer.sim.studies.dissemination.simulation as simulation
 from gossamer.command.main import main
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
@@ -31,7 +31,7 @@ from gossamer.sim.studies.dissemination.scenario import (
     WorkloadSection,
 )
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
-from gossamer.sim.studies.dissemination.strategies import STRATEGIES
+from gossamer.sim.studies.dissemination.strategies import STRATEGIES, Outcome, Setting, run_strategy
 from support.checkout import ROOT
 from support.installed_command import install, unchanged
 
@@ -65,7 +65,7 @@ def scenario(seed: int = 3, **changes: object) -> TreesScenario:
         ),
         planning=Planning(sample_share=0.3, states=4),
     )
-    return attrs.evolve(made, **changes)
+    return attrs.evolve(made, **changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -190,25 +190,22 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
 ) -> None:
     made = scenario(strategies=("SPT", "MULT", "OPT"))
     whole = simulate_trees(made, processes=1)
-    run_strategy = gossamer.sim.studies.dissemination.simulation.run_strategy
 
-    def fails_at_mult(name: str, setting):
+    def fails_at_mult(name: str, setting: Setting) -> Outcome:
         if name == "MULT":
             raise SimulationError("interrupted")
         return run_strategy(name, setting)
 
-    monkeypatch.setattr(
-        gossamer.sim.studies.dissemination.simulation, "run_strategy", fails_at_mult
-    )
+    monkeypatch.setattr(simulation, "run_strategy", fails_at_mult)
     with pytest.raises(SimulationError, match="MULT: interrupted"):
         simulate_trees(made, checkpoint=tmp_path, processes=1)
     ran = []
 
-    def notes(name: str, setting):
+    def notes(name: str, setting: Setting) -> Outcome:
         ran.append(name)
         return run_strategy(name, setting)
 
-    monkeypatch.setattr(gossamer.sim.studies.dissemination.simulation, "run_strategy", notes)
+    monkeypatch.setattr(simulation, "run_strategy", notes)
     resumed = simulate_trees(made, checkpoint=tmp_path, resume=True, processes=1)
     assert ran == ["MULT", "OPT"]
     assert result_hash(resumed) == result_hash(whole)

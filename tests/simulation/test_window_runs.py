@@ -165,8 +165,8 @@ def world(tmp_path: Path, **network: Any) -> Scenario:
         down_rate=60,
         up_queue=1500,
         down_queue=1500,
-        loss_period=[{"begin_s": 300, "end_s": 500, "loss": 0.3}],
-        partition=[{"begin_s": 600, "end_s": 900, "shares": [0.3]}],
+        loss_period=[{"begin_s": 300, "end_s": 500, "loss": 0.3}],  # type: ignore[arg-type]
+        partition=[{"begin_s": 600, "end_s": 900, "shares": [0.3]}],  # type: ignore[arg-type]
         **network,
     )
     return attrs.evolve(scenario(), network=link)

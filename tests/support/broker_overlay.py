@@ -8,7 +8,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.effects import (
+    Deliver,
+    Effect,
+    Moved,
+    Published,
+    Refuse,
+    Send,
+    SetTimer,
+)
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.messages import (
@@ -50,7 +58,7 @@ class Overlay:
         self._each = dict(each or {})
         self.new_index = new_index
         self.now = 0
-        self.deliveries: list[tuple[str, Publication, tuple[str, ...]]] = []
+        self.deliveries: list[tuple[str, Published, tuple[str, ...]]] = []
         self.refusals: list[Refuse] = []
         self.moved: dict[str, Moved] = {}
         self.arrivals: list[tuple[Publication, str, str, bool]] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from gossamer.protocol.content.schema import (
     Schema,
     StringAttribute,
 )
-from gossamer.protocol.content.subscription import Subscription, narrow
+from gossamer.protocol.content.subscription import Constraint, Subscription, narrow
 
 UNTIMED = settings(deadline=None)
 """For properties that claim nothing about time."""
@@ -51,7 +52,7 @@ def float_attributes(draw: st.DrawFn, name: str = "x") -> FloatAttribute:
     """Float attributes with whole, binary and exact decimal ends."""
     ends = FINITE | st.integers(-1000, 1000) | st.decimals(-10, 10, places=3)
     low, high = sorted(draw(st.lists(ends, min_size=2, max_size=2, unique_by=Fraction)))
-    return FloatAttribute(name, low, high)
+    return FloatAttribute(name, low, high)  # type: ignore[arg-type]  # it takes decimals too
 
 
 @st.composite
@@ -104,12 +105,14 @@ def values_of(draw: st.DrawFn, attribute: Attribute) -> object:
         return draw(st.sampled_from(attribute.values))
     if isinstance(attribute, StringAttribute):
         return draw(_strings_of(attribute))
-    low, high = attribute.minimum, attribute.maximum
     if isinstance(attribute, IntegerAttribute):
-        return draw(st.integers(low, high) | st.sampled_from([low, high]))
+        least, most = attribute.minimum, attribute.maximum
+        return draw(st.integers(least, most) | st.sampled_from([least, most]))
     if isinstance(attribute, DateAttribute):
-        microseconds = draw(st.integers(0, (high - low) // timedelta(microseconds=1)))
-        return draw(st.just(low + timedelta(microseconds=microseconds)) | st.just(high))
+        first, last = attribute.minimum, attribute.maximum
+        microseconds = draw(st.integers(0, (last - first) // timedelta(microseconds=1)))
+        return draw(st.just(first + timedelta(microseconds=microseconds)) | st.just(last))
+    low, high = attribute.minimum, attribute.maximum
     share = draw(st.fractions(0, 1) | st.floats(0, 1).map(Fraction))
     exact = Fraction(low) + share * (Fraction(high) - Fraction(low))
     rounded = float(exact)
@@ -159,7 +162,8 @@ def comparisons(draw: st.DrawFn, schema: Schema) -> Comparison:
 @st.composite
 def consistent_comparisons(draw: st.DrawFn, schema: Schema) -> list[Comparison]:
     """One or more comparisons that do not contradict each other."""
-    held, kept = {}, []
+    held: dict[str, Constraint] = {}
+    kept = []
     for comparison in draw(st.lists(comparisons(schema), max_size=6)):
         name = comparison.attribute
         try:
@@ -203,8 +207,10 @@ def holds(schema: Schema, comparison: Comparison, event: Mapping[str, object]) -
     )
 
 
-def _comparable(attribute: Attribute, value: object) -> object:
+def _comparable(attribute: Attribute, value: object) -> Any:
+    """What stands for a value in comparisons, of one type for all values of an attribute."""
     if isinstance(attribute, EnumerationAttribute):
+        assert isinstance(value, str)
         return attribute.values.index(value)
     if isinstance(value, int | float | Decimal | Fraction):
         return Fraction(value)
@@ -212,4 +218,5 @@ def _comparable(attribute: Attribute, value: object) -> object:
         return [ord(character) for character in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC)
+    assert isinstance(value, date)
     return datetime(value.year, value.month, value.day, tzinfo=UTC)

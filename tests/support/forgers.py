@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 import cbor2
@@ -150,15 +151,13 @@ class Forger:
     def _content_of(self, frame: Frame) -> bytes:
         return self.league.seal.open(frame["event"] + frame["words"][POINT_AT:]).content
 
-    def _changed(
-        self, frame: Frame, change: Callable[[Sequence[object]], Sequence[object]]
-    ) -> bytes:
+    def _changed(self, frame: Frame, change: Callable[[Sequence[Any]], Sequence[object]]) -> bytes:
         content = self._content_of(frame)
         rest: bytes = frame["event"][len(content) :]
         return encode(list(change(cbor2.loads(content)))) + rest
 
     def _with_content(
-        self, frame: Frame, change: Callable[[Sequence[object]], Sequence[object]]
+        self, frame: Frame, change: Callable[[Sequence[Any]], Sequence[object]]
     ) -> bytes:
         return write_frame(frame | {"event": self._changed(frame, change)})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -66,7 +66,8 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + body
 
 
-def whole(frame: Frame) -> bytes:
+def whole(frame: Mapping[Any, Any]) -> bytes:
+    """The bytes of a frame, whatever its keys are."""
     return framed(cbor2.dumps(frame))
 
 
@@ -136,7 +137,7 @@ class Fuzzer:
         return self._judged(frame, "key missing")
 
     def key_unknown(self, frame: Frame) -> Fuzzed:
-        key = self.draws.choice(("more", "Type", "", 7, b"kind", None, -1))
+        key: Any = self.draws.choice(("more", "Type", "", 7, b"kind", None, -1))
         return Fuzzed(whole({**frame, key: 1}), f"key {key!r}", is_bad=True)
 
     def other_type(self, frame: Frame) -> Fuzzed:

@@ -28,7 +28,7 @@ from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
-from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters.composite import parse_composite
 from support.memory_peers import at_once
@@ -43,6 +43,13 @@ LIMITS = Limits(unused_seconds=86_400.0, stall_seconds=60.0)
 SETTINGS = TreeSettings(
     covering="active", retained_publications=1000, acknowledge_every=4, acknowledge_interval=1000
 )
+
+
+def tree_broker(node: BrokerNode) -> TreeBroker:
+    """The broker of a node of a tree, for looking at."""
+    broker = node.engine.broker
+    assert isinstance(broker, TreeBroker)
+    return broker
 
 
 @attrs.define
@@ -90,7 +97,7 @@ class MemoryBrokers:
         async def nothing(*_: object) -> None:
             return
 
-        node._journal.dump = nothing  # type: ignore[method-assign]
+        node._journal.dump = nothing  # type: ignore[method-assign, assignment]
         await self.stop(number)
 
     async def settle(self, refused: int = 0) -> None:
@@ -129,12 +136,12 @@ class MemoryBrokers:
         return all(
             self._agree(node.engine.broker.name, link.name)
             for node in self.nodes.values()
-            for link in node.engine.broker.links()
+            for link in tree_broker(node).links()
             if link.up and link.name in names
         )
 
     def _agree(self, one: str, other: str) -> bool:
-        brokers = {node.engine.broker.name: node.engine.broker for node in self.nodes.values()}
+        brokers = {node.engine.broker.name: tree_broker(node) for node in self.nodes.values()}
         there = {link.name: link for link in brokers[one].links()}.get(other)
         back = {link.name: link for link in brokers[other].links()}.get(one)
         if there is None or back is None:

@@ -31,8 +31,8 @@ def config_of(
     return NodeConfig(
         preset="local",
         identity=Identity(folder=folder),
-        listen=Listen(addresses=["127.0.0.1:0"], plain_text=plain),
-        discovery=Discovery(multicast=False, peers=list(map(str, bootstrap))),
+        listen=Listen(addresses=("127.0.0.1:0",), plain_text=plain),
+        discovery=Discovery(multicast=False, peers=tuple(map(str, bootstrap))),
         protocol=Protocol(peers_expected=8, round_s=ROUND_S, settings=protocol),
         page=Page(enabled=False),
         schema=SCHEMA,
@@ -46,7 +46,7 @@ def of_member(member: Membership, bootstrap: Sequence[Address] = (), **protocol:
 
 def elsewhere(config: NodeConfig, *bootstrap: Address) -> NodeConfig:
     """``config`` with other contacts."""
-    discovery = attrs.evolve(config.discovery, peers=list(map(str, bootstrap)))
+    discovery = attrs.evolve(config.discovery, peers=tuple(map(str, bootstrap)))
     return attrs.evolve(config, discovery=discovery)
 
 

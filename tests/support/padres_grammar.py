@@ -8,7 +8,7 @@ as for PADRES' client; where there are none, what is on the left is joined first
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import frozen
@@ -210,7 +210,7 @@ def holds(operator: str, constant: Any, value: Any) -> bool:
         return is_text(value) is constant.of_text
     if is_text(value) is not is_text(constant):
         return False
-    tests = {
+    tests: dict[str, Callable[[], Any]] = {
         "isPresent": lambda: True,
         "eq": lambda: value == constant,
         "neq": lambda: value != constant,

@@ -19,8 +19,8 @@ import attrs
 import trio
 
 from gossamer.node.config.broker import AUTO, Node
+from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import (
-    Delivery,
     Discovery,
     Identity,
     Listen,
@@ -173,8 +173,8 @@ def peer_config(
         node=Node(compiled=os.environ.get("GOSSAMER_TEST_COMPILED", AUTO)),
         preset="local",
         identity=Identity(folder=folder),
-        listen=Listen(addresses=[address]),
-        discovery=Discovery(multicast=False, peers=bootstrap),
+        listen=Listen(addresses=(address,)),
+        discovery=Discovery(multicast=False, peers=tuple(bootstrap)),
         protocol=Protocol(round_s=round_s, settings=settings),
         delivery=delivery,
         page=Page(enabled=False),

@@ -74,10 +74,10 @@ messages = st.one_of(
     st.builds(plain.ClientAcknowledge, st.lists(ids, max_size=3).map(tuple)),
     st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourAnnounced, names, places, st.booleans(), st.booleans()),
-    st.builds(m.NeighbourDown, names),
+    st.builds(plain.NeighbourDown, names),
     st.just(m.WaitedEnough()),
     st.builds(m.OverlayGrown, numbers, st.lists(names, max_size=3).map(tuple)),
-    st.builds(m.NeighbourGone, names),
-    st.just(m.Restarted()),
+    st.builds(plain.NeighbourGone, names),
+    st.just(plain.Restarted()),
     st.builds(m.WindowEnded, st.lists(queue, max_size=3).map(tuple), st.none() | waiting),
 )

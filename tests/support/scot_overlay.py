@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Sized
 
 from attrs import frozen
 
@@ -171,7 +172,7 @@ class ScotOverlay:
         kinds = Notification | BidNotification
         return [(sent.one, sent.other) for sent in self.sent if isinstance(sent.message, kinds)]
 
-    def tables(self) -> dict[str, object]:
+    def tables(self) -> dict[str, Sized]:
         """The routing table of each broker."""
         return {name: broker.table() for name, broker in self.brokers.items()}
 

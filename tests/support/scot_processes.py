@@ -24,7 +24,7 @@ from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
 EDGES = ("a-b", "b-c", "b-d", "d-e")
-SCOT = Scot(Factor.of("abcde", [tuple(edge.split("-")) for edge in EDGES]), Factor.complete(3))
+SCOT = Scot(Factor.of("abcde", [(edge[0], edge[2]) for edge in EDGES]), Factor.complete(3))
 POLL_S = 0.05
 
 Link = tuple[BrokerLabel, BrokerLabel]
@@ -45,7 +45,7 @@ class Relay:
     cut: bool = False
     _scopes: set[trio.CancelScope] = field(factory=set)
 
-    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[list[trio.SocketListener]]) -> None:
         await trio.serve_tcp(self._serve, self.port, host="127.0.0.1", task_status=task_status)
 
     def break_now(self) -> None:

@@ -9,7 +9,7 @@ own, so that the order does not depend on how tasks are scheduled.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -113,6 +113,9 @@ class TimedNode:
 
     def send(self, key: int, frame: bytes, record: Record, _: Flow | None = None) -> None:
         self.network.send(self, self.network.rows[key], frame, record)
+
+    def send_together(self, key: int, frames: Sequence[bytes]) -> bool:
+        raise AssertionError(f"nothing here waits for batches: {len(frames)} frames for {key}")
 
     def held(self) -> Iterator[Record]:
         return iter(self.network.under_way.get(self.row, {}).values())

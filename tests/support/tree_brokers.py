@@ -16,6 +16,7 @@ from gossamer.protocol.brokers.core.messages import (
     Attach,
     NeighbourDown,
     Publish,
+    Restarted,
     Subscribe,
     TimerFired,
     Unsubscribe,
@@ -28,7 +29,6 @@ from gossamer.protocol.brokers.graph.memory.messages import (
     BetweenBrokers,
     Message,
     NeighbourUp,
-    Restarted,
     Sampled,
 )
 from gossamer.protocol.brokers.graph.memory.problem import Problem
@@ -90,7 +90,7 @@ class TreeOverlay:
         self._random = random.Random(seed)
         self._make_plan = make_plan
         self._up: set[Link] = set()
-        self._ways: dict[Link, deque[object]] = {}
+        self._ways: dict[Link, deque[bytes]] = {}
         self._plans: list[tuple[str, MakePlan]] = []
         self._timers: dict[str, SetTimer] = {}
         for name in sorted({end for pair in self.links for end in pair}):

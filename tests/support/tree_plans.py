@@ -110,7 +110,7 @@ def is_spanning_tree(graph: Graph, trees: Trees, tree: int) -> bool:
     found = tree_of(graph, trees.links(tree).tolist())
     found.add_nodes_from(range(graph.nodes))
     depths = nx.single_source_shortest_path_length(found, int(np.argmin(trees.depth[tree])))
-    return nx.is_tree(found) and depths == dict(enumerate(trees.depth[tree].tolist()))
+    return bool(nx.is_tree(found) and depths == dict(enumerate(trees.depth[tree].tolist())))
 
 
 def least_part(tree: nx.Graph, wanted: Sequence[int]) -> nx.Graph:

@@ -29,8 +29,8 @@ def made_up_course(rounds: int, nodes: int = 100) -> Course:
     number = np.arange(1, rounds + 1)
     values = np.where(number < 10, np.nan, 1.0 / number)
     about = Measure("doubt", "doubt", "ratio", "lower", "What is left of it.")
-    up = np.full(rounds, float(nodes))
-    return Course(number, number * 60.0, up, (Curve(about, values),))
+    up = np.full(rounds, nodes, np.float64)
+    return Course(number, number.astype(np.float64) * 60.0, up, (Curve(about, values),))
 
 
 @attrs.define

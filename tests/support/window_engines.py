@@ -15,6 +15,5 @@ def make_window_engine(
 ) -> WindowEngine:
     """A windows engine; by default links are perfect but take a tick, and shards are small."""
     links = make_link_conditions(len(network.alive), latency=constant_latency(1))
-    return WindowEngine(
-        state, step, timers, network, seed, **({"links": links, "shard_rows": 2} | options)
-    )
+    made: dict[str, Any] = {"links": links, "shard_rows": 2} | options
+    return WindowEngine(state, step, timers, network, seed, **made)

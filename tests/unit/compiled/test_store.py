@@ -166,7 +166,7 @@ RATE = 1
 @rule
 def times_rate(x: int) -> int:
     """A number times a global one, by way of another rule."""
-    return double(x) * RATE
+    return double(x) * RATE  # type: ignore[no-any-return]
 
 
 @loop_factory(inline=False)

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from gossamer.command.main import main
 from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.engine.engine import Engine, Input
 from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.scot.host import ScotHost
@@ -77,7 +78,7 @@ def test_what_goes_beyond_the_paper_can_be_switched_on() -> None:
     names = ("input_queues", "own_threshold", "around_failures", "take_over", "covering")
     chosen = [word for name in names for word in ("--set", f"scot.{name}=true")]
     kind = configured(*TREE, "--region", "b", *chosen)
-    assert kind.of == ScotSettings(**dict.fromkeys(names, True))
+    assert kind.of == ScotSettings(**dict.fromkeys(names, True))  # type: ignore[arg-type]
 
 
 def test_overlays_are_the_same_however_their_edges_are_written() -> None:
@@ -153,7 +154,7 @@ class Recorder:
     async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
         """Keep nothing more."""
 
-    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         return QueuedDelivery(effect.client, b"")
 
     def carry_out(self, told: Input, effects: list[object]) -> None:
@@ -215,10 +216,11 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
     kind = ScotHost(HERE, SETTINGS, "words")
     async with open_writer(tmp_path / "state.db") as writer:
 
-        async def recalled(one: ScotHost) -> HostedBroker:
+        async def recalled(one: ScotHost) -> ScotBroker:
             found = await recall(
                 writer, "B", one, now=5, incarnation=7, new_index=PlainIndex, large_index=PlainIndex
             )
+            assert isinstance(found.broker, ScotBroker)
             return found.broker
 
         broker, journal = await recalled(kind), StoredJournal(writer, kind)

@@ -73,8 +73,8 @@ def frames_of(data: list[bytes]) -> list[dict[str, object]]:
     for one in data:
         reader.feed(one)
     found = list(reader)
-    for one in found:
-        OVERLAY_FRAMES.check(one)
+    for frame in found:
+        OVERLAY_FRAMES.check(frame)
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from gossamer.node.config.checks import is_loopback, parse_address
+from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.file import (
     DEFAULTS,
     VARIABLES,
@@ -22,7 +23,6 @@ from gossamer.node.config.node import (
     PRESETS,
     PROTOCOL_SETTINGS,
     SECTIONS,
-    Delivery,
     Listen,
     NodeConfig,
     Protocol,

@@ -58,7 +58,7 @@ def test_who_did_not_answer_is_counted_and_listed_last() -> None:
 )
 def test_who_is_overloaded_is_named(figure: str, value: float, words: str) -> None:
     members = [member(0), member(1)]
-    told = {members[0]["key"]: report(), members[1]["key"]: report(**{figure: value})}
+    told = {members[0]["key"]: report(), members[1]["key"]: report(**{figure: value})}  # type: ignore[arg-type]
     view = cluster_view(members, told, asked=1)
     assert view["overloaded"] == ["peer1"]
     said = drawn(view)

@@ -196,7 +196,7 @@ def test_a_broker_shows_no_ring_and_no_rounds(tmp_path: Path) -> None:
 
 def view(count: int, answered: int) -> dict[str, Any]:
     """A cluster of so many members, of which so many have answered."""
-    members = [
+    members: list[dict[str, Any]] = [
         {
             "key": f"{number:016x}",
             "name": f"peer{number}",

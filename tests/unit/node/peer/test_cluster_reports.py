@@ -68,7 +68,7 @@ class FakePool:
         await trio.lowlevel.checkpoint()
         self.dialled.append(key)
         if key not in self.reachable:
-            raise PeerUnreachable(key, [], "nobody listens")
+            raise PeerUnreachable(key, [("127.0.0.1:1", "nobody listens")])
         self.connected.add(key)
 
 

@@ -118,7 +118,9 @@ def test_a_later_value_is_read_by_its_kind() -> None:
     price, side = FIRST.known
     assert read_leniently(price, 5000) == 5000
     assert read_leniently(side, "short") == "short"
-    assert read_leniently(DateAttribute("day", DAY, DAY), "2021-02-03") > DAY
+    read = read_leniently(DateAttribute("day", DAY, DAY), "2021-02-03")
+    assert isinstance(read, datetime)
+    assert read > DAY
     with pytest.raises(WrongValueError):
         read_leniently(price, "dear")
     with pytest.raises(WrongValueError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,15 +18,15 @@ from gossamer.protocol.dissemination.capacities import (
 from gossamer.protocol.dissemination.graphs.errors import WeightError
 from gossamer.protocol.dissemination.graphs.graph import make_graph
 from gossamer.protocol.dissemination.optimum import document_bill
-from gossamer.protocol.dissemination.plan import make_plan
+from gossamer.protocol.dissemination.plan import Plan, make_plan
 from gossamer.protocol.dissemination.sample import make_sample
-from gossamer.protocol.dissemination.strategies import route_mult, route_mult2, route_single
+from gossamer.protocol.dissemination.strategies import Routes, route_mult, route_mult2, route_single
 from support.tree_plans import Case, least_part, random_case, tree_of
 
 
-def slow_loads(case: Case, routes) -> list[float]:
+def slow_loads(case: Case, routes: Routes) -> list[float]:
     """The load of each link, one document and tree at a time."""
-    loads: Counter[tuple[int, int]] = Counter()
+    loads: defaultdict[tuple[int, int], float] = defaultdict(float)
     for document in range(case.sample.documents):
         matched = case.sample.matches(document).tolist()
         for group in sorted({int(routes.groups[s]) for s in matched}):
@@ -39,7 +40,9 @@ def slow_loads(case: Case, routes) -> list[float]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("route", [route_single, route_mult, route_mult2])
-def test_a_load_is_the_size_of_what_crosses_a_link(seed: int, route) -> None:
+def test_a_load_is_the_size_of_what_crosses_a_link(
+    seed: int, route: Callable[[Plan], Routes]
+) -> None:
     case = random_case(15, 20, 12, seed)
     plan = make_plan(case.graph, case.sample)
     routes = route(plan)
@@ -67,7 +70,7 @@ def test_links_beyond_their_capacity_are_named_the_worst_first() -> None:
 def test_a_capacity_is_a_number_above_zero(capacity: object) -> None:
     graph = make_graph(4, [(0, 1), (1, 2), (2, 3)])
     with pytest.raises(WeightError, match="capacity of link"):
-        read_capacities(capacity, graph)
+        read_capacities(capacity, graph)  # type: ignore[arg-type]
 
 
 def two_ways() -> tuple[Case, np.ndarray]:

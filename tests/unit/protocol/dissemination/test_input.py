@@ -40,7 +40,7 @@ def test_a_cost_is_a_number_above_zero(cost: float) -> None:
 @pytest.mark.parametrize("costs", [[1, "dear"], [1, None], [1, 2, 3]])
 def test_costs_are_numbers_one_for_each_link(costs: list[object]) -> None:
     with pytest.raises(WeightError, match="expected a finite number above 0"):
-        make_graph(3, [(0, 1), (1, 2)], costs)
+        make_graph(3, [(0, 1), (1, 2)], costs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("end", [-1, 3])
@@ -71,7 +71,7 @@ def test_documents_match_known_subscriptions() -> None:
 @pytest.mark.parametrize("size", [0, -1, float("nan"), "large"])
 def test_a_size_is_a_number_above_zero(size: object) -> None:
     with pytest.raises(WeightError, match="size of document"):
-        make_sample(2, [0, 1], [[], []], [0], [1, size])
+        make_sample(2, [0, 1], [[], []], [0], [1, size])  # type: ignore[arg-type]
 
 
 def test_every_document_says_what_it_matches() -> None:

@@ -99,10 +99,16 @@ def add_up(row: Any) -> Any:
     return total
 
 
+def block_of(table: Struct) -> Any:
+    """The one array that holds the columns of a struct."""
+    assert table._rows is not None
+    return table._rows.block
+
+
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_columns_share_one_array_whose_rows_begin_at_cache_lines(rows: int) -> None:
     table = make_table(rows)
-    block = table._rows.block
+    block = block_of(table)
     columns = (table.count, table.pair, table.nothing)
     assert [column.shape for column in columns] == [(rows,), (rows, 2), (rows, 0)]
     assert all(np.shares_memory(column, block) for column in columns[:2])
@@ -132,7 +138,7 @@ def test_compiled_and_interpreted_rules_see_the_same_columns(rows: int) -> None:
         write_row(one, p)
         write_row.interpreted(other, p)
     assert read_below(Above(table=one), 0) == read_row.interpreted(other, 0)
-    np.testing.assert_array_equal(one._rows.block, other._rows.block)
+    np.testing.assert_array_equal(block_of(one), block_of(other))
     assert one.count.tolist() == [p + 7 for p in range(rows)]
     assert one.pair[:, 1].tolist() == [-5] * rows
     assert one.pair[:, 0].tolist() == [10 * p for p in range(rows)]
@@ -157,10 +163,10 @@ def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
     above = Above(table=make_table(rows))
     before = read_below(above, rows - 1)
     table = duplicate(above).table
-    block = table._rows.block
+    block = block_of(table)
     assert np.shares_memory(table.count, block)
     assert np.shares_memory(table.pair, block)
-    assert not np.shares_memory(block, above.table._rows.block)
+    assert not np.shares_memory(block, block_of(above.table))
     assert read_row(table, rows - 1) == read_row.interpreted(table, rows - 1) == before
     write_row(table, rows - 1)
     assert table.count[rows - 1] == block[rows - 1, 0] == rows + 6
@@ -212,8 +218,8 @@ def test_the_state_of_peers_keeps_its_small_numbers_together() -> None:
     )
     columns = [name for name in State.__annotations__ if state.is_column(name)]
     assert set(columns) >= {"round", "successor", "predecessor", "primary", "offsets"}
-    assert all(np.shares_memory(getattr(state, name), state._rows.block) for name in columns)
+    assert all(np.shares_memory(getattr(state, name), block_of(state)) for name in columns)
     arrays = [getattr(state, name) for name in State.__annotations__ if name not in columns]
     assert all(array.flags.c_contiguous for array in arrays if isinstance(array, np.ndarray))
     for column in (state.sampler.key, state.sampler.draws, state.sampler.profile):
-        assert np.shares_memory(column, state.sampler._rows.block)
+        assert np.shares_memory(column, block_of(state.sampler))

@@ -61,7 +61,7 @@ def index_twice(s: Any, p: int) -> None:
 
 def call_otherwise(s: Any, p: int) -> None:
     """Call a rule with more than it takes."""
-    give_one(s, p)  # type: ignore[arg-type]  # fault
+    give_one(s, p)  # fault
 
 
 def raise_with_row(s: Any, p: int) -> None:

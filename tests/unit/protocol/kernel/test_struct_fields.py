@@ -92,7 +92,8 @@ def test_every_other_name_reaches_compiled_rules(name: str) -> None:
     exec(f"def read(s):\n    return s.{name}[1]\n", space)
     import numba
 
-    assert numba.njit(_nrt=False)(space["read"])(made(**{name: np.array([5, 6])})) == 6
+    compiled = numba.njit(_nrt=False)(space["read"])  # type: ignore[call-overload]
+    assert compiled(made(**{name: np.array([5, 6])})) == 6
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,12 @@ def test_latency_drawn_by_message_reorders_messages() -> None:
 
 def test_draws_of_a_message_depend_on_nothing_but_its_sender() -> None:
     """Other traffic changes neither which messages get lost nor the order of the rest."""
-    rough = {"latency": uniform_latency(1, 500), "loss": 0.3, "duplication": 0.2, "seed": 9}
+    rough: dict[str, Any] = {
+        "latency": uniform_latency(1, 500),
+        "loss": 0.3,
+        "duplication": 0.2,
+        "seed": 9,
+    }
     alone = run_pings([(k, 0, 1) for k in range(200)], **rough)
     others = [(k % 97, 2 + k % 3, 1 + k % 2) for k in range(500)]
     amid = run_pings([(k, 0, 1) for k in range(200)] + others, **rough)

@@ -33,20 +33,15 @@ WAY = 10
 
 def ping_engine(**options: Any) -> WindowEngine:
     """Pings that take WAY ticks, with a log of all records."""
+    made: dict[str, Any] = {
+        "period": 100,
+        "links": make_link_conditions(NODES, latency=constant_latency(WAY)),
+        "observe": log_records,
+        "collector": np.zeros((4000, 5), np.int64),
+        "reserve": 256,
+    }
     return WindowEngine(
-        make_pings(NODES),
-        ping_step,
-        (TICK,),
-        make_network(NODES),
-        3,
-        **{
-            "period": 100,
-            "links": make_link_conditions(NODES, latency=constant_latency(WAY)),
-            "observe": log_records,
-            "collector": np.zeros((4000, 5), np.int64),
-            "reserve": 256,
-        }
-        | options,
+        make_pings(NODES), ping_step, (TICK,), make_network(NODES), 3, **(made | options)
     )
 
 
@@ -54,22 +49,17 @@ def chatter_engine(**options: Any) -> WindowEngine:
     """Nodes that chat a lot, with everything at its smallest."""
     nodes = 40
     state = make_chatter(nodes)
+    made: dict[str, Any] = {
+        "period": 100,
+        "links": make_link_conditions(nodes, seed=1, latency=uniform_latency(5, 900)),
+        "observe": listen,
+        "collector": state,
+        "reserve": RESERVE,
+        "shard_rows": 4,
+        "store_words": 1,
+    }
     return WindowEngine(
-        state,
-        chatter_step,
-        (FIRST_TIMER,),
-        make_network(nodes),
-        3,
-        **{
-            "period": 100,
-            "links": make_link_conditions(nodes, seed=1, latency=uniform_latency(5, 900)),
-            "observe": listen,
-            "collector": state,
-            "reserve": RESERVE,
-            "shard_rows": 4,
-            "store_words": 1,
-        }
-        | options,
+        state, chatter_step, (FIRST_TIMER,), make_network(nodes), 3, **(made | options)
     )
 
 

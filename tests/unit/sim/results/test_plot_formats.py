@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.plot_style import (
@@ -95,6 +96,8 @@ def test_intervals_are_drawn_only_where_there_are_several_seeds() -> None:
         draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
         draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
     one, several = axes.containers
+    assert isinstance(one, ErrorbarContainer)
+    assert isinstance(several, ErrorbarContainer)
     assert not one.has_yerr
     assert several.has_yerr
     ends = several.lines[2][0].get_segments()

@@ -89,7 +89,7 @@ def assert_legible(figure: Figure) -> None:
     canvas = FigureCanvasAgg(figure)
     figure.savefig(io.BytesIO(), format="png", dpi=100)
     figure.canvas.draw()
-    renderer = canvas.get_renderer()
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
     everything: list[tuple[str, Bbox]] = []
     for place, axes in enumerate(figure.axes):
         box = axes.get_window_extent(renderer)

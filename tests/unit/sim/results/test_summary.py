@@ -39,7 +39,7 @@ def system() -> SystemRecord:
 
 def with_table(system: SystemRecord, name: str, **columns: np.ndarray) -> SystemRecord:
     """``system`` with some columns of one table replaced."""
-    return replace(system, **{name: {**getattr(system, name), **columns}})
+    return replace(system, **{name: {**getattr(system, name), **columns}})  # type: ignore[arg-type]
 
 
 def with_system(record: RunRecord, system: SystemRecord) -> RunRecord:
@@ -156,7 +156,7 @@ def test_hash_ignores_what_the_seed_does_not_decide() -> None:
         peak_rss_bytes=1,
         versions={"python": "3.13"},
         scenario_text="other words",
-        systems=dict(reversed(record.systems.items())),
+        systems=dict(reversed(list(record.systems.items()))),
     )
     assert result_hash(elsewhere) == result_hash(record)
 
@@ -167,7 +167,9 @@ def test_hash_ignores_the_order_of_rows_and_columns_and_signs_of_zero() -> None:
     order = np.random.default_rng(0).permutation(len(system.deliveries["event"]))
     shuffled = replace(
         system,
-        deliveries={name: system.deliveries[name][order] for name in reversed(system.deliveries)},
+        deliveries={
+            name: system.deliveries[name][order] for name in reversed(list(system.deliveries))
+        },
         cycles=dict(system.cycles)
         | {"ring_correct": np.where(system.cycles["ring_correct"] == 0, -0.0, 1.0)},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -96,6 +96,11 @@ def system_of(name: str, protocol: ProtocolClass, given: Mapping[str, Any], pref
     return CustomSystem(name=name, protocol=protocol, settings=settings)
 
 
+# Not the class itself: mypy does not see what that is called with.
+def _to_systems(systems: Iterable[CustomSystem]) -> tuple[CustomSystem, ...]:
+    return tuple(systems)
+
+
 def _without_churn(default: int) -> Any:
     """A default of runs without churn; with it, all of the trace is played (None)."""
     return attrs.Factory(lambda self: default if self.churn is None else None, takes_self=True)
@@ -124,7 +129,7 @@ class CustomScenario:
     kind: ClassVar[str] = KIND
 
     name: str = attrs.field(validator=of_type(str, "a text"))
-    systems: tuple[CustomSystem, ...] = attrs.field(converter=tuple)
+    systems: tuple[CustomSystem, ...] = attrs.field(converter=_to_systems)
     churn: Churn | None = None
     sessions: Sessions | None = None
     turnover: Turnover | None = None

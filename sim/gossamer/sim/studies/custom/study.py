@@ -65,7 +65,7 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
         if not chosen:
             known = ", ".join(one.name for one in scenario.systems)
             raise ScenarioError(None, "system", system, f"one of {known}")
-        alone: CustomScenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+        alone: CustomScenario = attrs.evolve(scenario, systems=chosen)
         return alone
 
     def check(self, scenario: CustomScenario) -> int:

@@ -65,7 +65,7 @@ class PeersStudy(Study[Scenario, RunRecord]):
         if not chosen:
             known = ", ".join(one.name for one in scenario.systems)
             raise ScenarioError(None, "system", system, f"one of {known}")
-        alone: Scenario = attrs.evolve(scenario, systems=chosen)  # type: ignore[arg-type]
+        alone: Scenario = attrs.evolve(scenario, systems=chosen)
         return alone
 
     def taken_from(self, kind: str, folder: Path) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ import trio.testing
 from attrs import define, field
 
 from gossamer.node.broker.contract.host import HostedBroker
+from gossamer.node.broker.contract.matches import Match
 from gossamer.node.broker.engine.engine import TURN, Engine, Input
 from gossamer.node.broker.engine.journal import Entry
 from gossamer.node.broker.families.tree.host import TreeHost
@@ -59,7 +60,7 @@ class Recorder:
         assert now >= 0
         assert nursery.child_tasks is not None
 
-    def queued(self, effect: Deliver) -> QueuedDelivery | None:
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
         return QueuedDelivery(effect.client, b"")
 
     def carry_out(self, told: Input, effects: list[Effect]) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from gossamer.client.results import Payload
 from gossamer.node.commands.clients.event_text import (
     event_of_arguments,
     event_of_line,
@@ -15,7 +16,6 @@ from gossamer.node.commands.clients.event_text import (
 )
 from gossamer.node.errors import EventInputError
 from gossamer.node.local.client import ReceivedEvent
-from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import BooleanAttribute, DecimalAttribute, Schema
 
 SCHEMA = Schema.from_mapping(

@@ -27,7 +27,7 @@ def test_whoever_comes_gets_in_and_the_oldest_of_the_most_crowded_address_makes_
     doors = Doors(ROOM, PER_ADDRESS, crowds.append)
     there: list[tuple[int, str]] = []
     expected = []
-    guests = []
+    guests: list[Guest] = []
     with ExitStack() as stack:
         for number, group in enumerate(comers):
             counts = Counter(one for _, one in there)
@@ -60,7 +60,7 @@ def test_whoever_comes_gets_in_and_the_oldest_of_the_most_crowded_address_makes_
 def test_who_is_let_stay_makes_room_last() -> None:
     doors = Doors(ROOM, PER_ADDRESS)
     with ExitStack() as stack:
-        guests = []
+        guests: list[Guest] = []
         for _ in range(PER_ADDRESS):
             guest = stack.enter_context(doors.enter("a"))
             assert guest is not None

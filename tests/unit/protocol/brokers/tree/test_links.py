@@ -142,16 +142,14 @@ def test_a_broker_that_is_asked_tells_everything_that_stands() -> None:
 def test_stale_messages_are_counted_and_do_nothing() -> None:
     broker = between()
     unknown = Id("X", 1)
-    for number, message in enumerate(
-        (
-            Unsubscription(unknown),
-            Unadvertisement(unknown),
-            Unadvertisement(ADVERTISEMENT.id),
-            Publication(unknown, unknown, {"x": 1}),
-            Publication(unknown, ADVERTISEMENT.id, {"x": 1}),
-        ),
-        start=2,
-    ):
+    stale: tuple[BetweenBrokers, ...] = (
+        Unsubscription(unknown),
+        Unadvertisement(unknown),
+        Unadvertisement(ADVERTISEMENT.id),
+        Publication(unknown, unknown, {"x": 1}),
+        Publication(unknown, ADVERTISEMENT.id, {"x": 1}),
+    )
+    for number, message in enumerate(stale, start=2):
         assert broker.handle(0, M, Frame(1, number, message)) == []
     assert broker.counters.stale == 5
 

@@ -11,6 +11,7 @@ import pytest
 
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.schema import (
+    Attribute,
     DateAttribute,
     EnumerationAttribute,
     FloatAttribute,
@@ -104,7 +105,7 @@ def test_arrays_keep_their_shape() -> None:
     price = uniform_hash(PRICE)
     grid = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert price.array(grid).tolist() == [[price(n) for n in row] for row in grid.tolist()]
-    assert price.array(np.float32(500)).shape == ()
+    assert price.array(np.float32(500)).shape == ()  # type: ignore[arg-type]
     assert price.array(np.empty((0, 2))).shape == (0, 2)
 
 
@@ -156,7 +157,7 @@ def test_hashes_come_in_the_order_of_the_schema() -> None:
 
 def test_hashes_travel_between_processes() -> None:
     """Sweeps hand them to worker processes."""
-    attributes = [
+    attributes: list[Attribute] = [
         PRICE,
         StringAttribute("s", "ab"),
         DateAttribute("d", datetime(2020, 1, 1), datetime(2020, 1, 2)),

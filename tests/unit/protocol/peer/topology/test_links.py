@@ -327,7 +327,7 @@ def test_failed_peers_leave_every_table() -> None:
     hosts.alive[[3, 8]] = False
     for _ in range(20):
         hosts.cycle()
-    for p in np.flatnonzero(hosts.alive):
+    for p in np.flatnonzero(hosts.alive).tolist():
         views = [int(w) & HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
         assert not {3, 8} & {*neighbours(hosts.state, p), *views}
 

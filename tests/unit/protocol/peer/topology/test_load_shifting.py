@@ -136,7 +136,8 @@ def skewed_values(count: int, seed: int) -> list[int]:
     draws = np.random.default_rng(seed)
     crowded = draws.random(count) < 0.9
     values = draws.integers(0, RING_MASK, count)
-    return np.where(crowded, (5 << 58) + (values >> 4), values).tolist()
+    drawn: list[int] = np.where(crowded, (5 << 58) + (values >> 4), values).tolist()
+    return drawn
 
 
 def loads_of(hosts: Hosts, values: list[int]) -> np.ndarray:
@@ -170,7 +171,7 @@ def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
 
 def ring_order(hosts: Hosts) -> list[int]:
     """The peers clockwise, peer 0 first."""
-    order = np.argsort(hosts.identifiers(), kind="stable").tolist()
+    order: list[int] = np.argsort(hosts.identifiers(), kind="stable").tolist()
     first = order.index(0)
     return order[first:] + order[:first]
 

@@ -197,7 +197,7 @@ def test_a_run_ends_with_it_and_leaves_nothing(
 
 def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
     class Own(Protocol):
-        @initialiser()
+        @initialiser()  # type: ignore[untyped-decorator]
         def begin(self, run: Any) -> None: ...
 
         @control

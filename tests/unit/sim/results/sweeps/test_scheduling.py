@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
-import gossamer.sim.results.sweeps.scheduling as scheduling
 from gossamer.sim.results.sweeps.plan import Point
 from gossamer.sim.results.sweeps.scheduling import PointRunner
 
@@ -36,7 +36,7 @@ def test_points_that_share_a_memory_wait_for_each_other(monkeypatch: pytest.Monk
     class Memory:
         available = 4 * GIB
 
-    monkeypatch.setattr(scheduling.psutil, "virtual_memory", Memory)
+    monkeypatch.setattr(psutil, "virtual_memory", Memory)
     here, small, large = Nothing(8, shares_memory=True), points(9, GIB), points(2, 9 * GIB)
     assert len(here.next_points(small, [], 0)) == 1
     assert len(here.next_points(small, [], 1)) == 3

@@ -243,7 +243,7 @@ def test_a_cost_that_is_no_number_above_zero_names_its_link(tmp_path: Path, dela
 def test_a_workload_that_cannot_be_is_told_in_a_sentence(
     tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
-    told = bad_input(tmp_path, of_files(tmp_path, **changes))
+    told = bad_input(tmp_path, of_files(tmp_path, **changes))  # type: ignore[arg-type]
     assert told.startswith(f"{tmp_path / 'workload.json'}: {words}")
 
 

@@ -16,7 +16,7 @@ NODES = 20_000
 
 
 def test_shares_make_groups_and_the_rest_is_one_more() -> None:
-    link = Link(partition=[{"begin_s": 1, "end_s": 2.5, "shares": [0.2, 0.5]}])
+    link = Link(partition=[{"begin_s": 1, "end_s": 2.5, "shares": [0.2, 0.5]}])  # type: ignore[arg-type]
     (found,) = partitions(link, NODES, 1, {})
     assert found[:2] == (1000, 2500)
     counts = np.bincount(found.groups) / NODES
@@ -27,12 +27,12 @@ def test_shares_make_groups_and_the_rest_is_one_more() -> None:
 
 def test_partitions_of_one_scenario_are_drawn_apart() -> None:
     part = {"begin_s": 0, "end_s": 1, "shares": [0.5]}
-    one, other = partitions(Link(partition=[part, part]), NODES, 1, {})
+    one, other = partitions(Link(partition=[part, part]), NODES, 1, {})  # type: ignore[arg-type]
     assert 0.45 < (one.groups == other.groups).mean() < 0.55
 
 
 def test_the_values_of_an_attribute_are_groups() -> None:
-    link = Link(partition=[{"begin_s": 0, "end_s": 1, "by": "region"}])
+    link = Link(partition=[{"begin_s": 0, "end_s": 1, "by": "region"}])  # type: ignore[arg-type]
     region = np.array([7.5, 2, 7.5, 9])
     (found,) = partitions(link, 4, 1, {"region": region})
     assert found.groups.tolist() == [1, 0, 1, 2]
@@ -41,7 +41,7 @@ def test_the_values_of_an_attribute_are_groups() -> None:
 
 
 def test_times_become_ticks() -> None:
-    link = Link(loss_period=[{"begin_s": 0.5, "end_s": 60, "loss": 0.25}])
+    link = Link(loss_period=[{"begin_s": 0.5, "end_s": 60, "loss": 0.25}])  # type: ignore[arg-type]
     assert loss_periods(link) == [(500, 60_000, 0.25)]
 
 

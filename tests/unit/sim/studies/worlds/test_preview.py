@@ -40,8 +40,8 @@ def test_what_links_do_is_told() -> None:
         loss=0.01,
         up_rate=[1000, 20_000],
         up_queue=5000,
-        partition=[{"begin_s": 1, "end_s": 2, "shares": [0.5]}],
-        loss_period=[{"begin_s": 3, "end_s": 4, "loss": 0.5}],
+        partition=[{"begin_s": 1, "end_s": 2, "shares": [0.5]}],  # type: ignore[arg-type]
+        loss_period=[{"begin_s": 3, "end_s": 4, "loss": 0.5}],  # type: ignore[arg-type]
     )
     assert network_words(link) == (
         "loss 0.01, up rate 1,000 or 20,000, up queue 5,000, loss 0.5 from 3 to 4 s, "

@@ -7,7 +7,7 @@ problem is a `ScenarioError` that names the field and what was expected.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -300,6 +300,11 @@ class System:
             raise ScenarioError(None, field, error.value, error.expected) from None
 
 
+# Not the class itself: mypy does not see what that is called with.
+def _to_systems(systems: Iterable[System]) -> tuple[System, ...]:
+    return tuple(systems)
+
+
 def _without_churn(number: int) -> Any:
     """A default of runs without churn; with it, all of the trace is played (None)."""
     return attrs.Factory(lambda self: number if self.churn is None else None, takes_self=True)
@@ -349,7 +354,7 @@ class Scenario:
     engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
     systems: tuple[System, ...] = attrs.field(
         default=(System(name="vinifera"), System(name="baseline", preset="baseline")),
-        converter=tuple,
+        converter=_to_systems,
     )
     subscriptions: Subscriptions = attrs.field(
         factory=Subscriptions, validator=of_type(Subscriptions, "a Subscriptions object")

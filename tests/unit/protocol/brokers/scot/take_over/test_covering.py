@@ -6,7 +6,7 @@ import random
 
 from attrs import evolve
 
-from gossamer.protocol.brokers.core.effects import Settled
+from gossamer.protocol.brokers.core.effects import Effect, Settled
 from gossamer.protocol.brokers.core.messages import Attach, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, NeighbourUp, Scot, ScotBroker
 from gossamer.protocol.content.filters import parse
@@ -30,8 +30,8 @@ def a_broker(broker: ScotBroker | None = None) -> ScotBroker:
     return broker
 
 
-def told(effects: list[object], kind: str) -> set[str]:
-    return {name for name, one in sent_on(effects) if type(one).__name__ == kind}  # type: ignore[arg-type]
+def told(effects: list[Effect], kind: str) -> set[str]:
+    return {name for name, one in sent_on(effects) if type(one).__name__ == kind}
 
 
 def test_what_is_under_way_covers_nothing_and_what_is_acknowledged_does() -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled, Withdrawn
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, ClientAcknowledge, Publish, Subscribe
+from gossamer.protocol.brokers.core.messages import (
+    Attach,
+    ClientAcknowledge,
+    NeighbourDown,
+    Publish,
+    Restarted,
+    Subscribe,
+)
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotBroker
 from gossamer.protocol.brokers.scot.memory import messages as m
 from support.plain_index import PlainIndex
@@ -55,7 +62,7 @@ def started_again(*, memory: bool) -> ScotBroker:
     if memory:
         up(broker, "B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)")
         broker = ScotBroker.load(broker.dump(), position, SETTINGS, new_index=PlainIndex)
-    broker.handle(0, None, m.Restarted())
+    broker.handle(0, None, Restarted())
     return broker
 
 
@@ -64,7 +71,7 @@ def started_again(*, memory: bool) -> ScotBroker:
 
 def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_guest() -> None:
     home, backup = with_ada(a_broker()), a_backup()
-    backup.handle(0, None, m.NeighbourDown(HOME))
+    backup.handle(0, None, NeighbourDown(HOME))
     backup.handle(0, ADA, Attach())
     backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
     for number in (1, 2):
@@ -86,11 +93,11 @@ def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_g
 
 def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
     backup = a_backup()
-    backup.handle(0, None, m.NeighbourDown(HOME))
+    backup.handle(0, None, NeighbourDown(HOME))
     backup.handle(0, ADA, Attach())
     backup.handle(0, ADA, ClientAcknowledge((Id("far", 1), Id("unknown", 1))))
     again = ScotBroker.load(backup.dump(), backup.position, SETTINGS, new_index=PlainIndex)
-    again.handle(0, None, m.Restarted())
+    again.handle(0, None, Restarted())
     (handed,) = (one for _, one in sent_on(up(again, HOME)) if isinstance(one, m.HandBack))
     assert handed.taken == (Id("far", 1),)
 
@@ -100,7 +107,7 @@ def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
 
 def test_what_comes_to_the_backup_late_goes_on_to_the_broker_that_is_back() -> None:
     backup = a_backup()
-    backup.handle(0, None, m.NeighbourDown(HOME))
+    backup.handle(0, None, NeighbourDown(HOME))
     up(backup, HOME)
     late = m.ProxyNotification(a_notification(3), 0)
     effects = backup.handle(0, neighbour(THIRD), m.Numbered(5, late))
@@ -124,10 +131,10 @@ def test_a_broker_that_is_back_gives_what_went_to_its_backup_to_its_clients_alon
 
 def test_what_a_broker_that_died_again_was_sent_is_kept_for_it() -> None:
     backup = a_backup()
-    backup.handle(0, None, m.NeighbourDown(HOME))
+    backup.handle(0, None, NeighbourDown(HOME))
     up(backup, HOME)
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(3), 0)))
-    effects = backup.handle(0, None, m.NeighbourDown(HOME))
+    effects = backup.handle(0, None, NeighbourDown(HOME))
     assert Send(THIRD, m.Acknowledge(5, True)) in effects
     assert delivered(backup.handle(0, ADA, Attach())) == [1, 3]
 
@@ -223,7 +230,7 @@ def test_who_does_not_come_is_not_waited_for_for_ever(memory: bool) -> None:
 
 def test_clients_are_handed_back_before_it_is_told_what_stands() -> None:
     backup = a_backup()
-    backup.handle(0, None, m.NeighbourDown(HOME))
+    backup.handle(0, None, NeighbourDown(HOME))
     kinds = [type(one).__name__ for to, one in sent_on(up(backup, HOME)) if to == HOME]
     assert kinds.index("HandBack") < kinds.index("Synchronise")
 

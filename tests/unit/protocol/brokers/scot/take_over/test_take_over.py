@@ -15,6 +15,8 @@ from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import (
     Attach,
     ClientAcknowledge,
+    NeighbourDown,
+    NeighbourGone,
     Publish,
     Subscribe,
     Unsubscribe,
@@ -83,7 +85,7 @@ def test_a_notification_is_acknowledged_when_the_backup_has_what_is_owed() -> No
 def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> None:
     broker = with_ada(a_broker())
     broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
-    effects = broker.handle(0, None, m.NeighbourDown(BACKUP))
+    effects = broker.handle(0, None, NeighbourDown(BACKUP))
     replica, owed = (one.message for one in effects if isinstance(one, Send))
     assert isinstance(replica, m.Replica)
     assert [one.client for one in replica.promised] == ["ada"]
@@ -105,9 +107,9 @@ def test_what_nobody_can_take_is_not_safe() -> None:
     found = acknowledge(broker, effects, safe=False)
     assert [one.safe for one in found if isinstance(one, Settled)] == [False]
     for name in (BACKUP, THIRD):
-        broker.handle(0, None, m.NeighbourDown(name))
+        broker.handle(0, None, NeighbourDown(name))
     broker.handle(0, client("exchange"), Publish({"x": 2}))
-    found = broker.handle(0, None, m.NeighbourDown(BESIDE))
+    found = broker.handle(0, None, NeighbourDown(BESIDE))
     assert [one.safe for one in found if isinstance(one, Settled)] == [False]
     assert broker.counters.lost == 1
 
@@ -121,7 +123,7 @@ def test_a_client_whose_broker_is_there_is_sent_there() -> None:
 
 def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
     backup = a_backup()
-    backup.handle(0, None, m.NeighbourDown("B(a,0)"))
+    backup.handle(0, None, NeighbourDown("B(a,0)"))
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     effects = backup.handle(0, ADA, Attach())
     assert Adopted("ada", "B(a,0)", (("s", WANTED),)) in effects
@@ -140,7 +142,7 @@ def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
 def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> None:
     home, backup = with_ada(a_broker()), a_backup()
     home.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification(1)))
-    backup.handle(0, None, m.NeighbourDown("B(a,0)"))
+    backup.handle(0, None, NeighbourDown("B(a,0)"))
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     backup.handle(0, ADA, Attach())
     backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
@@ -170,8 +172,8 @@ def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
 
 def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> None:
     broker = a_broker()
-    broker.handle(0, None, m.NeighbourDown(BESIDE))
-    broker.handle(0, None, m.NeighbourDown(THIRD))
+    broker.handle(0, None, NeighbourDown(BESIDE))
+    broker.handle(0, None, NeighbourDown(THIRD))
     broker.handle(0, ADA, Attach())
     sent = [
         one.message.message
@@ -183,7 +185,7 @@ def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> No
     assert m.Relay(wanted, here, (BrokerLabel("b", 1), beside)) in sent
     assert m.Relay(wanted, here, (BrokerLabel("a", 2),)) in sent
     taker = a_broker(2)
-    taker.handle(0, None, m.NeighbourDown("B(a,0)"))
+    taker.handle(0, None, NeighbourDown("B(a,0)"))
     taker.handle(0, neighbour(BACKUP), m.Numbered(1, m.Relay(wanted, here, ())))
     assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
 
@@ -193,7 +195,7 @@ def a_finder() -> ScotBroker:
     place = BrokerLabel("b", 1)
     finder = ScotBroker(str(place), CHAIN.position(place), SETTINGS, new_index=PlainIndex)
     up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
-    finder.handle(0, None, m.NeighbourDown("B(b,0)"))
+    finder.handle(0, None, NeighbourDown("B(b,0)"))
     return finder
 
 
@@ -234,7 +236,7 @@ def test_a_neighbour_that_is_gone_takes_all_that_came_from_it_along() -> None:
     broker = a_broker()
     broker.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
     broker.handle(0, neighbour(BACKUP), m.Subscription(Id(BACKUP, 1), WANTED, vector(1)))
-    broker.handle(0, None, m.NeighbourGone(BESIDE))
+    broker.handle(0, None, NeighbourGone(BESIDE))
     assert [entry.id.broker for entry in broker.table()] == [BACKUP]
     assert broker.neighbours().keys() == {BACKUP, THIRD}
     broker.handle(0, None, NeighbourUp("new", BrokerLabel("b", 0)))
@@ -257,7 +259,7 @@ def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
 def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
     broker = a_broker()
     for name in (BACKUP, BESIDE):
-        broker.handle(0, None, m.NeighbourDown(name))
+        broker.handle(0, None, NeighbourDown(name))
     broker.handle(0, ADA, Attach())
     here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
     way = (BrokerLabel("b", 2), beside)
@@ -274,7 +276,7 @@ def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
 
 def test_an_end_goes_one_way_once_what_it_ends_is_acknowledged() -> None:
     broker = a_broker()
-    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    broker.handle(0, None, NeighbourDown(BESIDE))
     with_ada(broker)
     up(broker, BESIDE)
     sent = sent_on(broker.handle(0, ADA, Unsubscribe("s")))
@@ -343,7 +345,7 @@ def test_what_ended_by_another_way_does_not_begin_by_the_link() -> None:
     effects = broker.handle(0, neighbour(BESIDE), m.Numbered(1, late))
     assert effects == [Send(BESIDE, m.Acknowledge(1, True))]
     assert broker.table() == ()
-    broker.handle(0, None, m.NeighbourDown(BESIDE))
+    broker.handle(0, None, NeighbourDown(BESIDE))
     up(broker, BESIDE)
     broker.handle(0, neighbour(BESIDE), m.Numbered(2, late))
     assert len(broker.table()) == 1

@@ -34,7 +34,12 @@ DELAY = 100_000
 
 def broker(batch: int = 4, **more: int) -> TreeBroker:
     """One whose neighbour has been sent a root, which quenches what came after it."""
-    settings = TreeSettings(covering="paced", release_batch=batch, release_delay=DELAY, **more)
+    settings = TreeSettings(
+        covering="paced",
+        release_batch=batch,
+        release_delay=DELAY,
+        **more,  # type: ignore[arg-type]
+    )
     made = TreeBroker("B", settings)
     made.handle(0, None, NeighbourUp("N"))
     offer = Advertisement(Id("N", 1), parse("present(x)"))
@@ -134,7 +139,7 @@ def test_a_batch_that_nobody_acknowledges_ends_after_a_while() -> None:
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_dump_goes_on_where_it_was(after: int) -> None:
     made = broker()
-    effects = made.handle(0, ADA, Unsubscribe("root"))
+    effects: list[Effect] = made.handle(0, ADA, Unsubscribe("root"))
     for _ in range(after):
         effects = acknowledged(made, 10, effects)
     again = TreeBroker.load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import networkx as nx
@@ -109,7 +110,7 @@ def test_parameters_are_found_for_any_size(brokers: int) -> None:
         (lambda: Locality(publishers="nowhere"), "publishers"),
     ],
 )
-def test_impossible_parameters_are_named(make, field: str) -> None:
+def test_impossible_parameters_are_named(make: Callable[[], object], field: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make()
     assert caught.value.field == field

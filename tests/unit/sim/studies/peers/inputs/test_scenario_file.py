@@ -119,6 +119,7 @@ def test_an_empty_file_is_the_default_scenario(tmp_path: Path) -> None:
 
 def test_with_churn_all_of_the_trace_is_the_default(tmp_path: Path) -> None:
     scenario, _ = read_scenario(write(tmp_path, '[churn]\ntrace = "a.avt"\n'))
+    assert isinstance(scenario, Scenario)
     assert (scenario.nodes, scenario.rounds) == (None, None)
 
 
@@ -130,6 +131,7 @@ def test_paths_are_relative_to_the_file_and_absolute_in_the_saved_text(
     monkeypatch.chdir(tmp_path)
     path = write(folder, '[churn]\ntrace = "../a.avt"\n')
     scenario, text = read_scenario(path.relative_to(tmp_path))
+    assert isinstance(scenario, Scenario)
     assert scenario.churn == Churn(trace=tmp_path.resolve() / "a.avt")
     elsewhere = tmp_path / "elsewhere.toml"
     elsewhere.write_text(text)
@@ -142,6 +144,7 @@ def test_overrides_replace_values_and_are_part_of_the_saved_text(
     monkeypatch.chdir(tmp_path)
     overrides = {"seed": 3, "events.per_round": 9, "system.deep.ring_links": 2, "churn.trace": "t"}
     scenario, text = read_scenario(write(tmp_path, FULL), overrides)
+    assert isinstance(scenario, Scenario)
     assert scenario.seed == 3
     assert scenario.events.per_round == 9.0
     assert scenario.systems[0].settings["ring_links"] == 2
@@ -151,6 +154,7 @@ def test_overrides_replace_values_and_are_part_of_the_saved_text(
 
 def test_overrides_reach_the_systems_of_a_file_that_names_none(tmp_path: Path) -> None:
     scenario, _ = read_scenario(write(tmp_path, ""), {"system.baseline.view_size": 30})
+    assert isinstance(scenario, Scenario)
     assert [system.settings for system in scenario.systems] == [{}, {"view_size": 30}]
 
 
@@ -399,6 +403,7 @@ def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, ob
 
 def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
     scenario, _ = read_scenario(EXAMPLE)
+    assert isinstance(scenario, Scenario)
     assert {system.name: system.preset for system in scenario.systems} == {
         "vinifera": "kindred",
         "baseline": "baseline",
@@ -429,7 +434,8 @@ def as_cell(default: object) -> str:
 
 def default_of(field: Any) -> object:
     """The default of a field; that without churn, where churn decides it."""
-    decided = isinstance(field.default, attrs.Factory) and field.default.takes_self
+    factory: Any = attrs.Factory  # a class, though its stub calls it a function
+    decided = isinstance(field.default, factory) and field.default.takes_self
     return getattr(Scenario(), field.name) if decided else field.default
 
 

@@ -29,13 +29,20 @@ from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
 
-SETTINGS = {"attributes": 2, "per_node": 2, "width": 0.2, "subscribers": 0.8}
+SETTINGS: dict[str, Any] = {"attributes": 2, "per_node": 2, "width": 0.2, "subscribers": 0.8}
 SEED = 5
 
 
 def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any) -> Path:
     """A workload in a folder, its tables in several files."""
-    wish = Wish(**{"seed": SEED, "subscriptions": 80, "events": 30, "settings": SETTINGS} | changes)
+    asked: dict[str, Any] = {
+        "seed": SEED,
+        "subscriptions": 80,
+        "events": 30,
+        "settings": SETTINGS,
+        **changes,
+    }
+    wish = Wish(**asked)
     tables = make_workload(kind, wish).tables()
     for table in tables:
         (folder / table.name).mkdir(parents=True)
@@ -60,7 +67,7 @@ def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any
 
 def scenario(folder: Path | None, **changes: Any) -> Scenario:
     """A scenario that draws, or takes from a folder, the same rows."""
-    given = {
+    given: dict[str, Any] = {
         "nodes": 40,
         "rounds": 14,
         "seed": SEED,

@@ -149,7 +149,11 @@ def test_a_subset_publishes_and_some_of_it_more() -> None:
     draws = np.random.default_rng(SEED).random(4000)
     online = np.ones(200, np.bool_)
     few = Publishers(Events(publishers=0.05, publisher_exponent=1.0), 200, SEED)
-    chosen = [few.choose(draw, online) for draw in draws]
+    chosen: list[int] = []
+    for draw in draws:
+        publisher = few.choose(draw, online)
+        assert publisher is not None
+        chosen.append(publisher)
     counts = np.sort(np.unique(chosen, return_counts=True)[1])[::-1]
     weights = 1 / np.arange(1, 11)
     assert counts / 4000 == pytest.approx(weights / weights.sum(), abs=0.03)

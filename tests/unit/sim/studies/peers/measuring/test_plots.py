@@ -103,8 +103,8 @@ def test_load_curve_ends_where_all_nodes_are() -> None:
     for line, system in zip(
         plot_load(record.systems).axes[0].lines, record.systems.values(), strict=True
     ):
-        assert line.get_ydata()[-1] == 1.0
-        assert line.get_xdata()[-1] == system.nodes["load"].max()
+        assert np.asarray(line.get_ydata())[-1] == 1.0
+        assert np.asarray(line.get_xdata())[-1] == system.nodes["load"].max()
 
 
 @pytest.mark.usefixtures("style")
@@ -139,7 +139,7 @@ def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
     system = made_up_system("vinifera", 1, nodes=20, cycles=200, period_s=1.0)
     figure = plot_overhead({"vinifera": system})
     assert figure.axes[0].get_title(loc="left") == "Traffic overhead, over 11 cycles"
-    line = figure.axes[0].lines[0].get_ydata()
+    line = np.asarray(figure.axes[0].lines[0].get_ydata())
     cycles = system.cycles
     around = slice(100 - 5, 100 + 6)
     wasted = cycles["uninterested"][around].sum() / cycles["received"][around].sum()
@@ -182,7 +182,7 @@ def test_large_overlay_is_drawn_in_groups_of_neighbouring_interest() -> None:
     assert "by identifier" in by_identifier.get_title(loc="left")
     assert "150 of 1,000" in by_interest.get_title(loc="left")
     assert "subscribed range" in colours.get_ylabel()
-    drawn = sum(len(points.get_offsets()) for points in by_interest.collections)
+    drawn = sum(len(np.asarray(points.get_offsets())) for points in by_interest.collections)
     assert drawn == MAX_NODES
 
 
@@ -201,7 +201,7 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
     placed = replace(system, overlay=replace(system.overlay, nodes=nodes))
     figure = plot_overlay({"baseline": placed})
     assert figure is not None
-    offsets = figure.axes[0].collections[0].get_offsets()
+    offsets = np.asarray(figure.axes[0].collections[0].get_offsets())
     np.testing.assert_allclose(offsets, [[0, 1], [1, 0], [0, -1], [-1, 0]], atol=1e-9)
 
 

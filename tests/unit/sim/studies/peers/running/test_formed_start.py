@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.sim.studies.peers.inputs.changes import Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     FORMED,
     JOINING,
@@ -15,7 +16,6 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     Scenario,
     Subscriptions,
     System,
-    Turnover,
 )
 from gossamer.sim.studies.peers.measuring.overlay_measures import ring_correctness
 from gossamer.sim.studies.peers.running.population import played_trace

@@ -94,9 +94,8 @@ def test_a_run_over_nobody_is_refused_everywhere(
     tmp_path: Path, engine: str, sessions: list[tuple[int, float, float]], churn: dict[str, float]
 ) -> None:
     file = tmp_path / "t.avt"
-    scenario = scenario_of(
-        tmp_path, trace_of(sessions), churn=Churn(trace=file, **churn), engine=engine
-    )
+    period = Churn(trace=file, **churn)  # type: ignore[arg-type]
+    scenario = scenario_of(tmp_path, trace_of(sessions), churn=period, engine=engine)
     for begin in (prepare, preview, simulate):
         with pytest.raises(ScenarioError, match=r"churn is a trace with nobody online, expected"):
             begin(scenario)

@@ -43,7 +43,7 @@ ROWS = 4_000
 
 def near(share: float, expected: float, draws: int) -> bool:
     """Within five standard deviations of what is expected."""
-    return abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)
+    return bool(abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws))
 
 
 def test_siena_has_one_to_ten_constraints_equally_often() -> None:
@@ -102,7 +102,7 @@ def test_settings_of_siena_that_cannot_be_are_refused() -> None:
         {"shares": (0.5, 0.2, 0.2)},
     ):
         with pytest.raises(ScenarioError, match=r"workload\."):
-            Siena(**wrong)  # type: ignore[arg-type]
+            Siena(**wrong)
 
 
 @pytest.mark.parametrize(("roots", "degree"), [(1, 4), (5, 3), (7, 0)])
@@ -242,7 +242,9 @@ def test_sorts_of_commuters_have_their_shares() -> None:
 def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
     city = Commuters(subscribers=ROWS, rush=100 * MINUTE, publish_every=MINUTE)
     sorts = city.sorts()
-    leaving = {sort: [] for sort in (COMMUTER, STATIONARY, WANDERER)}
+    leaving: dict[int, list[tuple[int, str]]] = {
+        sort: [] for sort in (COMMUTER, STATIONARY, WANDERER)
+    }
     for at, _, message in city.steps(200 * MINUTE):
         if isinstance(message, Unsubscribe):
             leaving[int(sorts[int(message.label)])].append((at, message.label))
