@@ -60,7 +60,7 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         self.publications = Publications(
-            self.runtime,  # type: ignore[arg-type]
+            self.runtime,
             self.events,
             PATIENCE_S,
             self.counters,
