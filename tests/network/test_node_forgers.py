@@ -210,7 +210,7 @@ def short_identifiers(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], int]
     def short(sealed: bytes) -> int:
         return identifier(sealed) >> (ID_BITS - 12)
 
-    for module in ("frames.wire", "application"):
+    for module in ("frames.wire", "publishing.event_publisher"):
         monkeypatch.setattr(f"gossamer.node.peer.{module}.identifier", short)
     return short
 

@@ -21,6 +21,7 @@ import trio
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.local.client import open_client
+from gossamer.protocol.patterns.groups import HEARTBEAT_S
 from support.node_fleets import Fleet, Publisher, until
 from support.node_processes import Shell, free_ports
 
@@ -166,14 +167,26 @@ async def test_killed_members_and_leaders_lose_nothing(fleet: Fleet) -> None:
     assert len(work.twice()) <= 4
 
 
-async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(fleet: Fleet) -> None:
+@pytest.mark.parametrize("in_the_midst", [False, True], ids=["at some time", "amid a round"])
+async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
+    fleet: Fleet, in_the_midst: bool
+) -> None:
+    """Its questions to the others may be without an answer when it is paused; it asks again."""
     members = fleet.names[1:]
     async with at_work(fleet, members) as work, trio.open_nursery() as nursery:
         publisher = Publisher(fleet, fleet.names[0])
         nursery.start_soon(publisher.run, EVENTS, 0.2)
         await until(lambda: len(work.dealt) > EVENTS // 6)
         (leader,) = [one for one in members if (await _leads(fleet, one))]
+        others = [one for one in members if one != leader and in_the_midst]
+        for one in others:
+            fleet.send(one, signal.SIGSTOP)
+        if others:
+            # Nothing tells when the leader has asked them; it asks everybody once in that time.
+            await trio.sleep(1.5 * HEARTBEAT_S)
         fleet.send(leader, signal.SIGSTOP)
+        for one in others:
+            fleet.send(one, signal.SIGCONT)
         before = len(work.dealt)
         await until(lambda: len(work.dealt) > before + 5, PATIENCE_S)
         fleet.send(leader, signal.SIGCONT)

@@ -21,7 +21,7 @@ import trio
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.local.groups import wire
-from gossamer.node.local.groups.leading import Leading
+from gossamer.node.local.groups.leading import PAUSE_S, Leading
 from gossamer.node.local.groups.log import GroupLog, client_of
 from gossamer.node.local.groups.other_peers import OtherPeers
 from gossamer.node.local.groups.workers import Worker, Workers
@@ -38,8 +38,6 @@ from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 SETTLE_ROUNDS: Final = 6
 # Between two looks of one that follows.
 LOOK_S: Final = 0.5
-# A gap between two looks that says that this process was paused.
-PAUSE_S: Final = 2.0
 
 
 class Group:

@@ -22,6 +22,8 @@ ANNOUNCE_S: Final = 30.0
 TALKS: Final = 8
 # Between two attempts of a leader to reach a peer whose connection has ended.
 AGAIN_S: Final = 0.25
+# A gap between two looks at the clock that says that this process was paused.
+PAUSE_S: Final = 2.0
 # An event that this peer has not got is fetched once others have had it for so long, not again
 # before so many others.
 UNKNOWN_S: Final = 3.0
@@ -70,17 +72,20 @@ class Leading:
         self._unknown: dict[int, float] = {}
         self._wakes: dict[int, trio.Event] = {}
         self._news = trio.Event()
+        self._looked_at = self._woken_at = -math.inf
 
     async def lead(self, epoch: tuple[int, int], view: set[int]) -> None:
         """Lead the peers of ``view`` in ``epoch`` until another peer does."""
         self.leader = leader = Leader(epoch, view, self._member.pending, self._member.is_done)
         log.info("this peer leads a group", group=self._name, epoch=epoch[0])
+        self._looked_at = trio.current_time()
         try:
             async with trio.open_nursery() as nursery:
                 self._talking = nursery
                 nursery.start_soon(self._announce_on)
                 while not leader.deposed:
                     self._news = trio.Event()
+                    self._look_for_a_pause()
                     self._talk_to_itself(leader)
                     for key in leader.assign(trio.current_time(), self._log.keeps):
                         if key == self._key:
@@ -120,6 +125,13 @@ class Leading:
             for key, wake in self._wakes.items():
                 if self.leader.has_news(key):
                     wake.set()
+
+    def _look_for_a_pause(self) -> None:
+        """Note when this process was paused: nobody's answer could be heard meanwhile."""
+        now = trio.current_time()
+        if now - self._looked_at > PAUSE_S:
+            self._woken_at = now
+        self._looked_at = now
 
     def _talk_to_itself(self, leader: Leader) -> None:
         """Talk to this peer as to the others, as long as there is something new."""
@@ -164,7 +176,8 @@ class Leading:
         """A round with one peer, and its answer.
 
         Where the connection ends first the peer may have taken the round, so that what it has does
-        not go to others as long as it may answer the next one.
+        not go to others as long as it may answer the next one. After a pause of this process, in
+        which another peer may have begun to lead, it has the whole time once more.
 
         Raises:
             NoAnswerError: it did not answer in time.
@@ -179,9 +192,10 @@ class Leading:
                 left_s = deadline - trio.current_time()
                 return told, await self._others.ask(key, question, left_s)
             except NoAnswerError:
-                if trio.current_time() + AGAIN_S >= deadline:
+                await trio.sleep(AGAIN_S)  # a pause is noted meanwhile
+                deadline = max(deadline, self._woken_at + ANSWER_S)
+                if trio.current_time() >= deadline:
                     raise
-            await trio.sleep(AGAIN_S)
 
     def _take_report(self, leader: Leader, key: int, told: Round, report: Report) -> list[int]:
         """Take an answer to a round; return the events that only that peer keeps."""
