@@ -26,10 +26,10 @@ class Log:
 
     is_full = False
 
-    def keeps(self, event: int) -> bool:
+    def keeps(self, _event: int) -> bool:
         return True
 
-    def learn(self, done: object) -> None:
+    def learn(self, _done: object) -> None:
         return
 
 
@@ -44,10 +44,10 @@ class PausedAmidARound:
         self.member = Member(OTHER)
         self._clock = clock
 
-    def learn(self, addresses: object) -> None:
+    def learn(self, _addresses: object) -> None:
         return
 
-    def with_addresses(self, keys: object) -> Mapping[int, tuple[Address, ...]]:
+    def with_addresses(self, _keys: object) -> Mapping[int, tuple[Address, ...]]:
         return {}
 
     async def announce(self) -> None:
@@ -74,10 +74,10 @@ async def test_a_leader_that_was_paused_amid_a_round_asks_again_before_it_assign
     for event in range(50):
         own.arrive(event)
 
-    def take_round(told: Round, addresses: object) -> bytes:
+    def take_round(told: Round, _addresses: object) -> bytes:
         return wire.report(own.take(told, 64)[0], {})
 
-    async def fetch(key: int, event: int) -> None:
+    async def fetch(_key: int, _event: int) -> None:
         await trio.lowlevel.checkpoint()
 
     leading = Leading(
