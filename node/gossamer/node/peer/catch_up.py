@@ -27,6 +27,8 @@ from gossamer.protocol.peer.settings.config import Settings
 
 # Of peers that were apart from others, who tell them for how long.
 SERVICE: Final = "apart"
+# Of peers that do not send all that they should, who tell whom they do not, since when.
+NOT_SENT: Final = "not sent"
 # Rounds until a peer that starts has its place and its subscriptions are known, and until parts of
 # an overlay that were apart are one ring again.
 ROUNDS_TO_START: Final = 6
@@ -142,6 +144,18 @@ class CatchUp:
         if seconds > self._replay_s - self._silence_s:
             self._catch_up(trio.current_time() - seconds, ROUNDS_TO_MERGE, again=True)
 
+    @property
+    def long_loss_s(self) -> float:
+        """How old what is offered anew may be: all of it is remembered when it is wanted."""
+        return self._replay_s / 2
+
+    def was_not_sent(self, key: int, since: float, *, lasts: bool) -> None:
+        """Frames for a peer were dropped here since then, and are still if it ``lasts``."""
+        if not lasts:
+            self._runtime.report_loss(key)
+        if trio.current_time() - since >= self.long_loss_s:
+            self._tell([key], since, NOT_SENT)
+
     def lost(self, key: int, alive_until: float) -> None:
         """A connection ended in disorder: what was sent since it was last alive may be lost."""
         self._runtime.report_loss(key)
@@ -183,27 +197,30 @@ class CatchUp:
     def listen(self, messages: Unicast) -> None:
         """Tell other peers by ``messages`` that this one was apart from them, and hear of it."""
         self._messages = messages
-        messages.offer(SERVICE, self._hear)
+        messages.offer(SERVICE, self._hear_apart)
+        messages.offer(NOT_SENT, self._hear_not_sent)
 
-    def _hear(self, _: int, body: bytes) -> bytes:
-        apart_s = decode(body)
-        if type(apart_s) is not int or apart_s < 0:
-            raise ValueError("no number of seconds")
+    def _hear_apart(self, _: int, body: bytes) -> bytes:
         # Longer, and the connection would have ended.
-        since = trio.current_time() - min(apart_s, self._silence_s)
+        since = trio.current_time() - min(_seconds(body), self._silence_s)
         self._catch_up(since, ROUNDS_TO_MERGE, again=True)
         return b""
 
-    def _tell(self, keys: Iterable[int], since: float) -> None:
+    def _hear_not_sent(self, _: int, body: bytes) -> bytes:
+        # Longer, and it would have been told before.
+        self._catch_up(trio.current_time() - min(_seconds(body), 2 * self._replay_s), 0)
+        return b""
+
+    def _tell(self, keys: Iterable[int], since: float, service: str = SERVICE) -> None:
         """Others may not have noticed: news of this peer went round among them meanwhile."""
         if self._messages is not None and self._telling is not None:
-            apart_s = math.ceil(trio.current_time() - since)
+            body = encode(math.ceil(trio.current_time() - since))
             for key in keys:
-                self._telling.start_soon(self._tell_one, self._messages, key, encode(apart_s))
+                self._telling.start_soon(self._tell_one, self._messages, key, service, body)
 
-    async def _tell_one(self, messages: Unicast, key: int, apart_s: bytes) -> None:
+    async def _tell_one(self, messages: Unicast, key: int, service: str, body: bytes) -> None:
         with suppress(NoAnswerError):
-            await messages.ask(key, (), SERVICE, apart_s, self._silence_s)
+            await messages.ask(key, (), service, body, self._silence_s)
 
     def _end_silences(self, now: float) -> None:
         silent = set(self._runtime.silent_peers(self._quiet_rounds))
@@ -269,6 +286,13 @@ class CatchUp:
 
     def _on_caught_up(self) -> None:
         self._caught_up.set()
+
+
+def _seconds(body: bytes) -> int:
+    seconds = decode(body)
+    if type(seconds) is not int or seconds < 0:
+        raise ValueError("no number of seconds")
+    return seconds
 
 
 def _make_room(remembered: dict[int, Any]) -> None:

@@ -32,6 +32,7 @@ from gossamer.node.peer.frames.event_authentication import SignedEvents, make_ev
 from gossamer.node.peer.frames.events import EventMemory, ValueMemory
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.wire import Wire, frame_types
+from gossamer.node.peer.load.losses import Losses
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.cluster_reports import ClusterReports
@@ -103,9 +104,6 @@ class PeerParts:
         )
         self.runtime.on_held = self._on_held
         backlog = Backlog()
-        self.overloads = Overloads(
-            backlog, self.counters, self.address_book, self.runtime.report_loss
-        )
         self.catch_up = CatchUp(
             self.runtime,
             self._heard_at,
@@ -115,6 +113,8 @@ class PeerParts:
             replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
             kept_s=dependencies.settings.retention_rounds * dependencies.round_s,
         )
+        losses = Losses(self.catch_up.was_not_sent, self.catch_up.long_loss_s)
+        self.overloads = Overloads(backlog, self.counters, self.address_book, losses)
         self.connection_events = ConnectionEvents(
             self.runtime,
             self.address_book,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, CatchUp
@@ -172,20 +173,20 @@ async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back()
 
 @attrs.define(eq=False)
 class Told:
-    """The messages of a peer: whom it told that it was apart, and for how many seconds."""
+    """The messages of a peer: whom it told of what service, and how many seconds."""
 
     connected: dict[int, float]
-    told: list[tuple[int, object]] = attrs.field(factory=list)
+    told: list[tuple[int, str, object]] = attrs.field(factory=list)
     services: dict[str, Callable[[int, bytes], bytes]] = attrs.field(factory=dict)
 
     def offer(self, name: str, service: Callable[[int, bytes], bytes]) -> None:
         self.services[name] = service
 
     async def ask(
-        self, key: int, _addresses: object, _service: str, body: bytes, _patience_s: float
+        self, key: int, _addresses: object, service: str, body: bytes, _patience_s: float
     ) -> bytes:
         await trio.lowlevel.checkpoint()
-        self.told.append((key, decode(body)))
+        self.told.append((key, service, decode(body)))
         raise NoAnswerError(key, "it is of an older version")
 
 
@@ -219,7 +220,7 @@ async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to
         assert len(asked.calls) == 2
         began = asked.calls[0][0] - asked.calls[0][1]
         assert began == (0 if is_connected else ROUND_S)
-        assert [key for key, _ in messages.told] == [5, 6]
+        assert [told[:2] for told in messages.told] == [(5, "apart"), (6, "apart")]
         assert catch_up.missing_s == 0
 
 
@@ -277,15 +278,60 @@ async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask() -> None:
 
 
 @on_jumping_clock
+@pytest.mark.parametrize("lasts", [False, True])
+async def test_who_was_not_sent_all_is_told_where_that_is_not_remembered_for_sure(
+    lasts: bool,
+) -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        began = trio.current_time()
+        await trio.sleep(REPLAY_S / 2 - 1)
+        catch_up.was_not_sent(5, began, lasts=lasts)
+        await trio.testing.wait_all_tasks_blocked()
+        assert messages.told == []
+        await trio.sleep(1)
+        catch_up.was_not_sent(5, began, lasts=lasts)
+        await trio.testing.wait_all_tasks_blocked()
+        assert messages.told == [(5, "not sent", REPLAY_S / 2)]
+        assert asked.losses == ([] if lasts else [5, 5]), "it is offered what is remembered"
+
+
+@on_jumping_clock
+async def test_who_hears_that_it_was_not_sent_all_asks_at_once() -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        hear = messages.services["not sent"]
+        await trio.sleep(1000)
+        for seconds in (20, 1 << 60):
+            assert hear(5, encode(seconds)) == b""
+            assert not catch_up.is_whole
+            await trio.testing.wait_all_tasks_blocked()
+            assert catch_up.is_whole
+        assert asked.calls == [(1000, 20), (1000, 2 * REPLAY_S)]
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("service", ["apart", "not sent"])
+async def test_what_is_no_number_of_seconds_is_refused(service: str) -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        for body in (encode(-1), encode("long"), encode(True)):
+            with pytest.raises(ValueError, match="no number of seconds"):
+                messages.services[service](5, body)
+        await trio.sleep(1000)
+        assert asked.calls == []
+
+
+@on_jumping_clock
 async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can_be() -> None:
     async with watched() as (catch_up, asked):
         messages = Told({})
         catch_up.listen(messages)  # type: ignore[arg-type]
         hear = messages.services["apart"]
         await trio.sleep(1000)
-        for body in (encode(-1), encode("long"), encode(True)):
-            with pytest.raises(ValueError, match="no number of seconds"):
-                hear(5, body)
         assert hear(5, encode(1 << 60)) == b""
         await trio.sleep(100)
         merging = ROUNDS_TO_MERGE * ROUND_S

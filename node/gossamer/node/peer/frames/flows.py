@@ -19,7 +19,7 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_MODE,
     EVENT_ORIGIN,
     PUBLISH,
-    RECALL,
+    RECALLED,
     REPLAY_WANTED,
     TREE,
 )
@@ -86,7 +86,9 @@ class Cause:
                     self._address_book.key_of(self._from), self._publisher(self._event)
                 )
             return self._flow
-        if written[KIND] not in EVENT_MESSAGES:
+        if written[KIND] not in EVENT_MESSAGES or written[KIND] == RECALLED:
+            # Held events come by pages, as they are asked for, and in order: after the last of a
+            # page the asker takes it for whole.
             return None
         return self._flow_of_event(written)
 
@@ -94,7 +96,7 @@ class Cause:
         own = self._address_book.key_of(SELF)
         if self._kind == PUBLISH:
             return Flow(own, own)
-        if self._kind in (REPLAY_WANTED, RECALL):
+        if self._kind == REPLAY_WANTED:
             return Flow(REPLAYED, self._address_book.key_of(self._from))
         if self._kind >= UNREACHABLE:
             return Flow(REROUTED, self._publisher(written[BODY + EVENT_ID]))

@@ -9,7 +9,7 @@ no more while too much of them waits, and the log has a line when that begins an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Final
 
 import attrs
@@ -19,14 +19,13 @@ from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
+from gossamer.node.peer.load.losses import QUIET_S, Losses
 from gossamer.node.security.identity import key_text
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 
 # Bytes of a flow that may wait, over all connections: some 900 events of a handful of attributes.
 # Who publishes waits for acknowledgements and has `delivery.publications` of them under way.
 MOST_WAITING: Final = 512 << 10
-# Seconds without anything dropped or refused after which it is over.
-QUIET_S: Final = 5.0
 PASSING_ON: Final = "its events wait to be passed on"
 # Publishers told apart of one source while its overload lasts.
 MAX_PUBLISHERS: Final = 64
@@ -39,13 +38,11 @@ class _Overload:
     Attributes:
         began_at, last_at: trio's time of the first and of the last sign of it.
         dropped: frames, by publisher.
-        links: keys of the peers for whom frames were dropped.
     """
 
     began_at: float
     last_at: float
     dropped: Counter[Hashable] = attrs.field(factory=Counter)
-    links: set[int] = attrs.field(factory=set)
 
     def note(self, publisher: Hashable) -> None:
         if publisher not in self.dropped and len(self.dropped) >= MAX_PUBLISHERS:
@@ -64,7 +61,7 @@ class Overloads:
         backlog: what waits to be sent.
         counters: where it is counted.
         book: knows what people call peers.
-        on_loss: told the key of a peer to whom frames were not sent, once that is over.
+        losses: told to whom frames were not sent.
     """
 
     def __init__(
@@ -72,12 +69,12 @@ class Overloads:
         backlog: Backlog,
         counters: Counters,
         address_book: AddressBook,
-        on_loss: Callable[[int], None] = lambda _: None,
+        losses: Losses,
     ) -> None:
         self._backlog = backlog
         self._counters = counters
         self._address_book = address_book
-        self._on_loss = on_loss
+        self._losses = losses
         self._lasting: dict[Hashable, _Overload] = {}
 
     def __len__(self) -> int:
@@ -103,7 +100,8 @@ class Overloads:
     def note_dropped(self, key: int, flow: Flow) -> None:
         """A frame of a flow was dropped, since too much waits for the peer ``key``."""
         self._counters.drop("queue full")
-        self._note(flow, PASSING_ON).links.add(key)
+        self._note(flow, PASSING_ON)
+        self._losses.note(key)
 
     def new_round(self) -> None:
         """Look what is over."""
@@ -112,8 +110,9 @@ class Overloads:
             if now - overload.last_at >= QUIET_S:
                 del self._lasting[source]
                 self._end(source, overload)
+        self._losses.new_round()
 
-    def _note(self, flow: Flow, why: str) -> _Overload:
+    def _note(self, flow: Flow, why: str) -> None:
         now = trio.current_time()
         overload = self._lasting.get(flow.source)
         if overload is None:
@@ -122,7 +121,6 @@ class Overloads:
             log.warning("overload begins", **self._named(*flow[:2]), cause=why)
         overload.last_at = now
         overload.note(flow.publisher)
-        return overload
 
     def _end(self, source: Hashable, overload: _Overload) -> None:
         log.warning(
@@ -131,8 +129,6 @@ class Overloads:
             lasted_s=f"{overload.last_at - overload.began_at:.1f}",
             dropped=sum(overload.dropped.values()),
         )
-        for key in overload.links:
-            self._on_loss(key)
 
     def _named(self, source: Hashable, publisher: Hashable) -> dict[str, str]:
         """Who it is, for people: who brought it, and whose events most of it is, where known."""

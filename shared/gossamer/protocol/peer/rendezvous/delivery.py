@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
 from gossamer.protocol.kernel.rows.row_search import (
     copy_words,
     find_labelled_boxes,
-    position,
 )
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
@@ -52,7 +52,12 @@ from gossamer.protocol.peer.rendezvous.publication import (
     is_due_again,
     note_try,
 )
-from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS, has_seen, remember
+from gossamer.protocol.peer.rendezvous.replay import (
+    TAKEN_AS_OURS,
+    has_seen,
+    place_of,
+    remember,
+)
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
 from gossamer.protocol.peer.rendezvous.routing import (
     goes_back,
@@ -120,10 +125,11 @@ def send_event(
 def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
     """Hand an event to the application, unless it has it already."""
     event = words[body + EVENT_ID]
-    if position(s.delivered, p, event) >= 0:
-        return
     place = s.delivered_next[p]
+    if place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event) >= 0:
+        return
     s.delivered[p, place] = event
+    chain(s.delivered_heads, s.delivered_older, p, place, event)
     s.delivered_next[p] = (place + 1) % s.delivered.shape[1]
     me = s.sampler.handle[p]
     at = open_record(out, DELIVER, me, me, 3)
@@ -216,7 +222,7 @@ def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outb
 def note_ours(s: State, p: int, words: Any, body: int) -> None:
     """Remember that ``p`` took an event copy as its rendezvous node (see `arc_return`)."""
     copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
-    m = position(s.event_copies, p, copy)
+    m = place_of(s, p, copy)
     if m >= 0:
         s.event_hops[p, m] |= TAKEN_AS_OURS
 

@@ -19,7 +19,8 @@ from gossamer.protocol.kernel.records import (
     drop_record,
     open_record,
 )
-from gossamer.protocol.kernel.rows.row_search import mark_points, position
+from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
+from gossamer.protocol.kernel.rows.row_search import mark_points
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
@@ -60,7 +61,13 @@ HANDED_ON = 1 << 61
 @rule
 def has_seen(s: State, p: int, copy: int) -> bool:
     """Whether ``p`` remembers this event copy."""
-    return position(s.event_copies, p, copy) >= 0
+    return place_of(s, p, copy) >= 0
+
+
+@rule
+def place_of(s: State, p: int, copy: int) -> int:
+    """Where ``p`` remembers this event copy, -1 where it does not."""
+    return place_in_ring(s.event_copies, s.event_heads, s.event_older, p, s.event_next[p], copy)
 
 
 @rule
@@ -75,6 +82,7 @@ def remember(s: State, p: int, copy: int, tree_hops: int, words: Any, at: int) -
         needed_until = s.event_rounds[p, m] + max(s.params.replay_rounds, 1)
         s.counters[p, FORGOTTEN] += needed_until >= s.round[p]
     s.event_copies[p, m] = copy
+    chain(s.event_heads, s.event_older, p, m, copy)
     s.event_rounds[p, m] = s.round[p]
     s.event_hops[p, m] = tree_hops
     for a in range(s.params.attributes):
@@ -260,7 +268,7 @@ def note_missed(s: State, p: int, wanted: int, words: Any, at: int) -> None:
 def on_replay_wanted(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Send the copies that a neighbour has not seen, where they are remembered still."""
     for i in range(copies_listed(s, p, words, at)):
-        m = position(s.event_copies, p, words[at + BODY + 1 + i])
+        m = place_of(s, p, words[at + BODY + 1 + i])
         if m >= 0 and s.event_copies[p, m] >= 0:
             send_remembered(s, p, m, words[at + FROM], out)
             s.counters[p, REPLAYED] += 1

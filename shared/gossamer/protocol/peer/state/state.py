@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.kernel.rows.hash_chains import chains_of
 from gossamer.protocol.kernel.struct import Rows, Struct
 from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler, sampler_columns
 from gossamer.protocol.peer.settings.config import Parameters, Settings
@@ -197,8 +198,11 @@ class State(Struct):
         event_rounds, event_values: int64[n, L] and [n, L, A], when they came and what they say.
         event_hops: int64[n, L].
         event_next: int64[n], the slot that the next one takes.
+        event_heads, event_older: int64[n, H] and [n, L], chains of `event_copies` (see
+            `kernel.rows.hash_chains`); int64[n, 0] where L is small.
         delivered: int64[n, L], events handed to the application, -1 none.
         delivered_next: int64[n].
+        delivered_heads, delivered_older: int64[n, H] and [n, L], chains of `delivered`.
         pending: int64[n, P, 4 + A], publications not yet acknowledged (see `publication`).
         under_way: int64[n, U, 9 + A], copies that the next hop has not acknowledged (see
             `hop_acknowledgements`).
@@ -241,8 +245,12 @@ class State(Struct):
     event_values: Int64s
     event_hops: Int64s
     event_next: Int64s
+    event_heads: Int64s
+    event_older: Int64s
     delivered: Int64s
     delivered_next: Int64s
+    delivered_heads: Int64s
+    delivered_older: Int64s
     pending: Int64s
     under_way: Int64s
     held_copies: Int64s
@@ -367,6 +375,7 @@ def make_state(
         sampler.profile[:, ARC_START] = sampler.profile[:, IDENTIFIER]
     sampler.profile[:, settings.first_range :] = NOTHING
     a, memory = settings.coordinates, settings.event_memory
+    heads, older = chains_of(memory)
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -392,7 +401,11 @@ def make_state(
         event_rounds=np.zeros((nodes, memory), np.int64),
         event_values=np.zeros((nodes, memory, a), np.int64),
         event_hops=np.zeros((nodes, memory), np.int64),
+        event_heads=np.zeros((nodes, heads), np.int64),
+        event_older=np.zeros((nodes, older), np.int64),
         delivered=_empty(nodes, memory),
+        delivered_heads=np.zeros((nodes, heads), np.int64),
+        delivered_older=np.zeros((nodes, older), np.int64),
         pending=_empty(nodes, settings.pending_publications, 4 + a),
         under_way=_empty(nodes, settings.acknowledged_hops, RECORD + 6 + a),
         # Zeros, which take no memory until something is held.

@@ -17,7 +17,8 @@ from gossamer.node.peer.frames.events import publisher_of
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
-from gossamer.node.peer.load.overload import MOST_WAITING, QUIET_S, Overloads
+from gossamer.node.peer.load.losses import QUIET_S, SETTLED_S, Losses
+from gossamer.node.peer.load.overload import MOST_WAITING, Overloads
 from gossamer.node.security.encoding import encode
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
@@ -26,6 +27,8 @@ from gossamer.protocol.peer.record_table.records import EVENT, FINAL, GREEDY, TR
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300
+# Seconds after which a loss is a long one.
+LONG_S = 20
 
 
 def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES, origin: int = 0) -> Frame:
@@ -43,13 +46,17 @@ class Desk:
     def __init__(self) -> None:
         self.counters = Counters()
         self.backlog = Backlog()
-        self.lost: list[int] = []
+        self.lost: list[tuple[int, float, bool]] = []
         self.address_book = AddressBook(1, 100, set, trio.current_time)
         self.address_book.learn(FLOODER, (), "eve")
-        self.overloads = Overloads(self.backlog, self.counters, self.address_book, self.lost.append)
+        losses = Losses(self._lose, LONG_S)
+        self.overloads = Overloads(self.backlog, self.counters, self.address_book, losses)
         self.dealt: list[tuple[int, int]] = []
         self.cuts: list[int] = []
         self.inbox = Inbox(self._deal, self.overloads, self._cut)
+
+    def _lose(self, key: int, since: float, *, lasts: bool) -> None:
+        self.lost.append((key, since, lasts))
 
     def _deal(self, sender: int, taken: Frame) -> None:
         if taken["words"] == b"":
@@ -210,9 +217,54 @@ async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
     desk.overloads.note_dropped(HONEST, flow)
     assert desk.dealt == [(RELAY, FLOODER), (RELAY, HONEST)]
     assert (desk.counters.dropped["overload"], desk.counters.dropped["queue full"]) == (1, 1)
+    dropped_at = trio.current_time()
     await trio.sleep(QUIET_S)
     desk.overloads.new_round()
-    assert desk.lost == [HONEST], "what it may have missed can be asked for"
+    assert desk.lost == [(HONEST, dropped_at, False)], "what it may have missed can be asked for"
+
+
+@pytest.mark.trio
+async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    desk = Desk()
+    flow = Flow(RELAY, FLOODER)
+    began = trio.current_time()
+    desk.overloads.note_dropped(HONEST, flow)
+    await trio.sleep(QUIET_S)
+    desk.overloads.new_round()
+    await trio.sleep(SETTLED_S / 2)
+    desk.overloads.note_dropped(HONEST, flow)
+    await trio.sleep(QUIET_S)
+    desk.overloads.new_round()
+    await trio.sleep(SETTLED_S)
+    desk.overloads.new_round()
+    later = trio.current_time()
+    desk.overloads.note_dropped(HONEST, flow)
+    await trio.sleep(QUIET_S)
+    desk.overloads.new_round()
+    assert desk.lost == [(HONEST, began, False), (HONEST, began, False), (HONEST, later, False)]
+
+
+@pytest.mark.trio
+async def test_a_loss_that_lasts_is_seen_to_while_it_does(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    desk = Desk()
+    began = trio.current_time()
+    for _ in range(int(2.5 * LONG_S)):
+        desk.overloads.note_dropped(HONEST, Flow(RELAY, FLOODER))
+        await trio.sleep(1)
+        desk.overloads.new_round()
+    await trio.sleep(QUIET_S)
+    desk.overloads.new_round()
+    assert desk.lost == [
+        (HONEST, began, True),
+        (HONEST, began + LONG_S, True),
+        (HONEST, began + 2 * LONG_S, False),
+    ]
 
 
 @pytest.mark.trio
