@@ -241,7 +241,14 @@ def interrupted(process: subprocess.Popen[str]) -> None:
 def six_peers(folder: Path) -> Iterator[Live]:
     """Six peers of one cluster, processes of this machine."""
     shell = Shell(folder)
-    fleet = Fleet.make(shell, PEERS, free_ports(PEERS), discovery__multicast=False)
+    # With the job beside them, peers refuse events now and then, which are tried again.
+    fleet = Fleet.make(
+        shell,
+        PEERS,
+        free_ports(PEERS),
+        discovery__multicast=False,
+        delivery__acknowledge_s=60.0,
+    )
     try:
         fleet.start(*fleet.names)
         trio.run(fleet.ready)

@@ -1,0 +1,111 @@
+"""A peer that takes less than it is sent, for longer than others remember what they sent.
+
+What does not fit into the queue to it is dropped, and forgotten soon after; it is told, and asks
+for what is held.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from gossamer.node.errors import UnacknowledgedError
+from gossamer.protocol.content.payload import Payload
+from support.node_fleets import Fleet, Follower, until
+from support.node_processes import Shell, free_ports
+
+pytestmark = [pytest.mark.slow, pytest.mark.trio]
+
+PEERS = 4
+# Of these a few dozen fit into a queue, and some hundred into buffers of the system.
+SIZE = 30_000
+SETTINGS: dict[str, object] = {
+    "discovery__multicast": False,
+    "limits__frame_bytes": 64_000,
+    "limits__queue_bytes": 128_000,
+    "delivery__event_memory": 512,
+    # The rendezvous node alone holds an event, so that none waits for the peer that is slow.
+    "delivery__successors": 0,
+}
+AT_ONCE = 8
+SLOW_S = 25.0
+# Of which it runs a twentieth: too little for what it is sent, and enough to count as alive.
+STOPPED_S, RUNNING_S = 0.38, 0.02
+PATIENCE_S = 120.0
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    made = Fleet.make(Shell(tmp_path), PEERS, free_ports(PEERS), **SETTINGS)
+    made.start(*made.names)
+    yield made
+    made.stop()
+
+
+@asynccontextmanager
+async def slow(fleet: Fleet, name: str) -> AsyncIterator[None]:
+    """A peer that hardly runs meanwhile."""
+
+    async def hold_up() -> None:
+        try:
+            while True:
+                fleet.send(name, signal.SIGSTOP)
+                await trio.sleep(STOPPED_S)
+                fleet.send(name, signal.SIGCONT)
+                await trio.sleep(RUNNING_S)
+        finally:
+            fleet.send(name, signal.SIGCONT)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hold_up)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_is_slow_for_long_has_everything_afterwards(fleet: Fleet) -> None:
+    *_, slow_one = fleet.names
+    acknowledged: set[str] = set()
+    follower = Follower(fleet, slow_one, "app")
+    await fleet.ready()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(follower.run)
+        async with fleet.client(fleet.names[0]) as client, slow(fleet, slow_one):
+
+            async def publish(place: int) -> None:
+                number = place
+                while True:
+                    values = {"symbol": "IBM", "price": float(number % 500), "volume": number}
+                    number += AT_ONCE
+                    try:
+                        acknowledged.add(await client.publish(values, payload=Payload(bytes(SIZE))))
+                    except UnacknowledgedError:
+                        continue
+
+            with trio.move_on_after(SLOW_S):
+                async with trio.open_nursery() as publishers:
+                    for place in range(AT_ONCE):
+                        publishers.start_soon(publish, place)
+        dropped = [
+            await total(fleet, name, 'dropped_total{cause="queue full"}') for name in fleet.names
+        ]
+        await until(lambda: acknowledged <= set(follower.got), PATIENCE_S)
+        nursery.cancel_scope.cancel()
+    asked_for = await total(fleet, slow_one, "events_recovered_total")
+    print(f"{len(acknowledged)} events, {dropped} dropped, {asked_for:.0f} asked for")
+    assert sum(dropped) > 100, "it was sent no more than it could take"
+    assert asked_for > 0
+    assert len(follower.got) == len(set(follower.got))
+
+
+async def total(fleet: Fleet, name: str, metric: str) -> float:
+    """A counter of a peer."""
+    async with fleet.client(name) as client:
+        lines = (await client.metrics()).splitlines()
+    return sum(
+        float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"gossamer_{metric} ")
+    )
