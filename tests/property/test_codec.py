@@ -286,6 +286,7 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
         "alarm",
         *("event_copies", "event_rounds", "event_values", "event_hops", "event_next"),
         *("event_heads", "event_older", "delivered_heads", "delivered_older"),
+        *("held_heads", "held_older"),
         *("delivered", "delivered_next", "pending", "load", "counters", "work"),
         *("held_copies", "held_rounds", "held_values", "held_next", "installed_digest"),
         *("kind", "seed", "view_size", "shuffle_length", "key", "draws", "profile"),

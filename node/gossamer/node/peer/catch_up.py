@@ -33,8 +33,11 @@ NOT_SENT: Final = "not sent"
 # an overlay that were apart are one ring again.
 ROUNDS_TO_START: Final = 6
 ROUNDS_TO_MERGE: Final = 20
-# Asked for in addition, for what was under way.
+# Asked for in addition, for what was under way, and within how many an answer is prompt.
 MARGIN_ROUNDS: Final = 4
+PROMPT_ROUNDS: Final = 2
+# Times that a peer that does not answer promptly is told the same.
+MOST_TELLS: Final = 4
 # Peers out of reach that are remembered, of each kind: more than there are connections.
 MAX_LOST: Final = 1024
 
@@ -208,19 +211,27 @@ class CatchUp:
 
     def _hear_not_sent(self, _: int, body: bytes) -> bytes:
         # Longer, and it would have been told before.
-        self._catch_up(trio.current_time() - min(_seconds(body), 2 * self._replay_s), 0)
+        self._catch_up(trio.current_time() - min(_seconds(body), 4 * self._replay_s), 0)
         return b""
 
     def _tell(self, keys: Iterable[int], since: float, service: str = SERVICE) -> None:
         """Others may not have noticed: news of this peer went round among them meanwhile."""
         if self._messages is not None and self._telling is not None:
-            body = encode(math.ceil(trio.current_time() - since))
             for key in keys:
-                self._telling.start_soon(self._tell_one, self._messages, key, service, body)
+                self._telling.start_soon(self._tell_one, self._messages, key, service, since)
 
-    async def _tell_one(self, messages: Unicast, key: int, service: str, body: bytes) -> None:
-        with suppress(NoAnswerError):
-            await messages.ask(key, (), service, body, self._silence_s)
+    async def _tell_one(self, messages: Unicast, key: int, service: str, since: float) -> None:
+        """Tell a peer for how long it has been; again if that took so long that it is longer now.
+
+        Peers that are sent too much have much to read before.
+        """
+        for _ in range(MOST_TELLS):
+            told_at = trio.current_time()
+            body = encode(math.ceil(told_at - since))
+            with suppress(NoAnswerError):
+                await messages.ask(key, (), service, body, self._silence_s)
+            if trio.current_time() - told_at <= PROMPT_ROUNDS * self._round_s:
+                return
 
     def _end_silences(self, now: float) -> None:
         silent = set(self._runtime.silent_peers(self._quiet_rounds))

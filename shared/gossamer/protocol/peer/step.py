@@ -334,6 +334,7 @@ def restart(s: State, p: int) -> None:
     s.alarm[p, :] = -1
     s.asked[p, :] = -1
     s.held_next[p] = 0
+    s.held_heads[p, :] = 0
     s.recall[p, SUBSCRIPTION] = -1
     s.load[p] = 0
     if s.params.ring_links > 0:

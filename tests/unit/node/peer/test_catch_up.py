@@ -11,7 +11,13 @@ import trio
 import trio.testing
 
 from gossamer.node.errors import NoAnswerError
-from gossamer.node.peer.catch_up import MARGIN_ROUNDS, ROUNDS_TO_MERGE, ROUNDS_TO_START, CatchUp
+from gossamer.node.peer.catch_up import (
+    MARGIN_ROUNDS,
+    MOST_TELLS,
+    ROUNDS_TO_MERGE,
+    ROUNDS_TO_START,
+    CatchUp,
+)
 from gossamer.node.security.encoding import decode, encode
 from support.transport_peers import on_jumping_clock
 
@@ -173,11 +179,15 @@ async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back()
 
 @attrs.define(eq=False)
 class Told:
-    """The messages of a peer: whom it told of what service, and how many seconds."""
+    """The messages of a peer: whom it told of what service, and how many seconds.
+
+    Answers take so long as ``takes_s`` says, or not at all.
+    """
 
     connected: dict[int, float]
     told: list[tuple[int, str, object]] = attrs.field(factory=list)
     services: dict[str, Callable[[int, bytes], bytes]] = attrs.field(factory=dict)
+    takes_s: list[float] = attrs.field(factory=list)
 
     def offer(self, name: str, service: Callable[[int, bytes], bytes]) -> None:
         self.services[name] = service
@@ -185,8 +195,8 @@ class Told:
     async def ask(
         self, key: int, _addresses: object, service: str, body: bytes, _patience_s: float
     ) -> bytes:
-        await trio.lowlevel.checkpoint()
         self.told.append((key, service, decode(body)))
+        await trio.sleep(self.takes_s.pop(0) if self.takes_s else 0)
         raise NoAnswerError(key, "it is of an older version")
 
 
@@ -220,7 +230,7 @@ async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to
         assert len(asked.calls) == 2
         began = asked.calls[0][0] - asked.calls[0][1]
         assert began == (0 if is_connected else ROUND_S)
-        assert [told[:2] for told in messages.told] == [(5, "apart"), (6, "apart")]
+        assert sorted(told[:2] for told in messages.told) == [(5, "apart"), (6, "apart")]
         assert catch_up.missing_s == 0
 
 
@@ -309,7 +319,24 @@ async def test_who_hears_that_it_was_not_sent_all_asks_at_once() -> None:
             assert not catch_up.is_whole
             await trio.testing.wait_all_tasks_blocked()
             assert catch_up.is_whole
-        assert asked.calls == [(1000, 20), (1000, 2 * REPLAY_S)]
+        assert asked.calls == [(1000, 20), (1000, 4 * REPLAY_S)]
+
+
+@on_jumping_clock
+async def test_who_is_told_late_is_told_again() -> None:
+    """What it heard is too short by how long it took."""
+    async with watched() as (catch_up, _):
+        messages = Told({}, takes_s=[12.0, 2.0, 1.0])
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        began = trio.current_time()
+        await trio.sleep(20)
+        catch_up.was_not_sent(5, began, lasts=True)
+        await trio.sleep(100)
+        assert messages.told == [(5, "not sent", 20), (5, "not sent", 32), (5, "not sent", 34)]
+        messages.takes_s = [12.0] * 9
+        catch_up.was_not_sent(5, trio.current_time() - 20, lasts=True)
+        await trio.sleep(100)
+        assert len(messages.told) == 3 + MOST_TELLS
 
 
 @on_jumping_clock

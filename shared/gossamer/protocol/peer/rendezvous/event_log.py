@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
 from gossamer.protocol.kernel.rows.row_search import is_in_ring
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
@@ -96,6 +97,7 @@ def hold(s: State, p: int, copy: int, again: bool, words: Any, at: int, out: Out
         held_until = s.held_rounds[p, place] + s.params.retention_rounds
         s.counters[p, PUSHED_OUT] += held_until >= s.round[p]
     s.held_copies[p, place] = copy
+    chain(s.held_heads, s.held_older, p, place, copy)
     s.held_rounds[p, place] = s.round[p]
     for a in range(s.params.attributes):
         s.held_values[p, place, a] = words[at + a]
@@ -106,8 +108,12 @@ def hold(s: State, p: int, copy: int, again: bool, words: Any, at: int, out: Out
 @rule
 def holds(s: State, p: int, copy: int) -> bool:
     """Whether a copy was taken into the log within the last rounds."""
-    recent = first_since(s, p, s.round[p] - RECENT_ROUNDS)
-    return is_in_ring(s.held_copies, p, recent, s.held_next[p], copy)
+    since = s.round[p] - RECENT_ROUNDS
+    if s.held_heads.shape[1] == 0:
+        return is_in_ring(s.held_copies, p, first_since(s, p, since), s.held_next[p], copy)
+    place = s.held_next[p] % s.held_copies.shape[1]
+    found = place_in_ring(s.held_copies, s.held_heads, s.held_older, p, place, copy)
+    return found >= 0 and s.held_rounds[p, found] >= since
 
 
 @rule

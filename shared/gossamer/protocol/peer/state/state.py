@@ -210,6 +210,8 @@ class State(Struct):
             away, and when they came; place i % M has the i-th.
         held_values: int64[n, M, A].
         held_next: int64[n], how many copies were ever held.
+        held_heads, held_older: int64[n, H] and [n, M], chains of `held_copies`; int64[n, 0] where M
+            is small.
         recall: int64[n, RECALL_WORDS], what this peer asks for itself (see `retention`).
         departed: int64[n, F, 2], round << 32 | handle of peers that have moved, -1 where none, and
             the places they left; int64[n, 0, 2] where nobody moves.
@@ -257,6 +259,8 @@ class State(Struct):
     held_rounds: Int64s
     held_values: Int64s
     held_next: Int64s
+    held_heads: Int64s
+    held_older: Int64s
     recall: Int64s
     departed: Int64s
     seat: Int64s
@@ -376,6 +380,7 @@ def make_state(
     sampler.profile[:, settings.first_range :] = NOTHING
     a, memory = settings.coordinates, settings.event_memory
     heads, older = chains_of(memory)
+    held_heads, held_older = chains_of(settings.held_events)
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -410,6 +415,8 @@ def make_state(
         under_way=_empty(nodes, settings.acknowledged_hops, RECORD + 6 + a),
         # Zeros, which take no memory until something is held.
         held_copies=np.zeros((nodes, settings.held_events), np.int64),
+        held_heads=np.zeros((nodes, held_heads), np.int64),
+        held_older=np.zeros((nodes, held_older), np.int64),
         held_rounds=np.zeros((nodes, settings.held_events), np.int64),
         held_values=np.zeros((nodes, settings.held_events, a), np.int64),
         recall=_empty(nodes, RECALL_WORDS),

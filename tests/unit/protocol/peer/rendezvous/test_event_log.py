@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words
+from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
+from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
@@ -25,11 +27,21 @@ from gossamer.protocol.peer.record_table.records import (
     RECALLED,
 )
 from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
-from gossamer.protocol.peer.rendezvous.event_log import ASK_AGAIN_ROUNDS, PAGE_EVENTS
+from gossamer.protocol.peer.rendezvous.event_log import (
+    ASK_AGAIN_ROUNDS,
+    PAGE_EVENTS,
+    hold,
+    holds,
+)
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import NOT_GIVEN_BACK, PUSHED_OUT, SUBSCRIPTION
+from gossamer.protocol.peer.state.state import (
+    NOT_GIVEN_BACK,
+    PUSHED_OUT,
+    SUBSCRIPTION,
+    make_state,
+)
 from gossamer.protocol.peer.step import join_record, restart
 from support.overlays import (
     Hosts,
@@ -263,13 +275,35 @@ def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None
     assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 1
 
 
-def test_a_copy_that_comes_again_is_held_once() -> None:
+@pytest.mark.parametrize("held_events", [256, 2 * CHAINED_FROM])
+def test_a_copy_that_comes_again_is_held_once(held_events: int) -> None:
     """As it does where an acknowledgement got lost."""
-    hosts = overlay()
+    hosts = overlay(held_events=held_events)
     for _ in range(3):
         hosts.publish(0, 1, 7)
         hosts.cycle()
     assert count(hosts, HELD) == 3  # the rendezvous node and its two successors
+
+
+def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
+    """Over rounds in which it is old, and a restart after which it is gone."""
+    found = []
+    for held_events in (CHAINED_FROM - 1, CHAINED_FROM):
+        chosen = Settings(held_events=held_events, retention_rounds=100)
+        s, out = make_state(chosen, 1), make_outbox(1 << 12)
+        draws, known = random.Random(1), list[bool]()
+        for number in range(4 * CHAINED_FROM):
+            s.round[0] += draws.random() < 0.05
+            copy = draws.randrange(number + 1) if draws.random() < 0.5 else number
+            known.append(bool(holds(s, 0, copy)))
+            if not known[-1]:
+                out.cursor[:] = 0
+                hold(s, 0, copy, False, [0] * chosen.coordinates, 0, out)
+            if number == CHAINED_FROM:
+                restart(s, 0)
+        found.append(known)
+    assert found[0] == found[1]
+    assert 0.05 < sum(found[0]) / len(found[0]) < 0.95
 
 
 def test_nothing_is_held_without_the_setting() -> None:
