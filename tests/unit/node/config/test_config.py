@@ -120,15 +120,30 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         "held_events": 16_384,
         "pending_publications": 128,
         "shift_threshold": 12.5,
+        "retry_rounds": 2,
         **Protocol.NODE_SETTINGS,
     }
     for preset, expected in (
-        ("kindred", kindred(1024, friend_links=32, **decided)),
+        ("kindred", kindred(1024, friend_links=32, suspect_rounds=2, **decided)),
         ("resilient", resilient(1024, friend_links=24, **decided)),
     ):
         protocol = Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
         made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
         assert made == expected
+
+
+@pytest.mark.parametrize(("round_s", "rounds"), [(0.2, 5), (0.3, 4), (0.5, 2), (2.0, 2)])
+def test_peers_are_patient_for_a_second_whatever_the_length_of_a_round(
+    round_s: float, rounds: int
+) -> None:
+    """An answer takes as long on a busy machine; what is given has precedence."""
+    made = Protocol(round_s=round_s).settings_for(2, Delivery())
+    assert (made.suspect_rounds, made.retry_rounds) == (rounds, rounds)
+    others = Protocol(round_s=round_s, preset="resilient").settings_for(2, Delivery())
+    assert (others.suspect_rounds, others.retry_rounds) == (0, rounds)
+    given = {"suspect_rounds": 1, "retry_rounds": 3}
+    chosen = Protocol(round_s=round_s, settings=given).settings_for(2, Delivery())
+    assert (chosen.suspect_rounds, chosen.retry_rounds) == (1, 3)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

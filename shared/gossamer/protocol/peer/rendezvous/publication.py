@@ -34,12 +34,11 @@ NOBODY = -1
 # and how many rounds after it comes the next.
 PENDING_EVENT, UNANSWERED, TRIED_AT, NEXT_TRY_AFTER, PENDING_VALUES = 0, 1, 2, 3, 4
 
-# Rounds without an answer after which a publication is tried again: longer than it takes to find
+# A publication is tried again after `retry_rounds` without an answer: longer than it takes to find
 # out that a neighbour failed, and to route around it. Each further try waits twice as long, since
-# what is late because too much is under way is only delayed by more of it; up to the longest pause,
-# at which what was lost comes soon enough after the overlay has been repaired.
-RETRY_ROUNDS = 2
-LONGEST_RETRY_ROUNDS = 8
+# what is late because too much is under way is only delayed by more of it; up to so many times the
+# first pause, at which what was lost comes soon enough after the overlay has been repaired.
+LONGEST_PAUSE = 4
 
 
 @rule
@@ -73,7 +72,7 @@ def await_answers(s: State, p: int, words: Any, body: int, out: Outbox) -> bool:
     s.pending[p, place, PENDING_EVENT] = words[body + EVENT_ID]
     s.pending[p, place, UNANSWERED] = all_copies(s)
     s.pending[p, place, TRIED_AT] = s.round[p]
-    s.pending[p, place, NEXT_TRY_AFTER] = RETRY_ROUNDS
+    s.pending[p, place, NEXT_TRY_AFTER] = s.params.retry_rounds
     for a in range(s.params.attributes):
         s.pending[p, place, PENDING_VALUES + a] = words[body + EVENT_VALUES + a]
     return True
@@ -156,4 +155,5 @@ def is_due_again(s: State, p: int, i: int) -> bool:
 def note_try(s: State, p: int, i: int) -> None:
     """Publication ``i`` is tried again now; the pause after this try is twice as long."""
     s.pending[p, i, TRIED_AT] = s.round[p]
-    s.pending[p, i, NEXT_TRY_AFTER] = min(2 * s.pending[p, i, NEXT_TRY_AFTER], LONGEST_RETRY_ROUNDS)
+    longest = LONGEST_PAUSE * s.params.retry_rounds
+    s.pending[p, i, NEXT_TRY_AFTER] = min(2 * s.pending[p, i, NEXT_TRY_AFTER], longest)

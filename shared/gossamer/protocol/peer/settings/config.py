@@ -104,6 +104,7 @@ class Settings:
         event_memory: event copies a peer remembers, for dropping duplicates and for replay.
         pending_publications: publications of a peer that may wait for their acknowledgement at a
             time; 0 for none acknowledged, as in the paper.
+        retry_rounds: rounds without an answer after which a publication is tried again.
         held_events: event copies that a peer holds, as rendezvous node or successor of one, for
             peers that are away; 0 none.
         retention_rounds: rounds for which they are given to peers that ask for them.
@@ -153,6 +154,7 @@ class Settings:
     replay_rounds: int = 0
     event_memory: int = 64
     pending_publications: int = 0
+    retry_rounds: int = 2
     held_events: int = 0
     retention_rounds: int = 0
     hop_limit: int = 4096
@@ -183,6 +185,7 @@ class Settings:
             "replay_rounds": (0, 1 << 20),
             "event_memory": (1, MAX_EVENT_MEMORY),
             "pending_publications": (0, 1 << 16),
+            "retry_rounds": (1, 1 << 16),
             "held_events": (0, 1 << 20),
             "retention_rounds": (0, 1 << 30),
             "hop_limit": (1, MAX_HOPS),
@@ -319,6 +322,7 @@ class Settings:
             replicas=self.replicas,
             replay_rounds=self.replay_rounds,
             retention_rounds=self.retention_rounds,
+            retry_rounds=self.retry_rounds,
             hop_limit=self.hop_limit,
         )
 
@@ -371,6 +375,7 @@ class Parameters(NamedTuple):
     replicas: int
     replay_rounds: int
     retention_rounds: int
+    retry_rounds: int
     hop_limit: int
 
 

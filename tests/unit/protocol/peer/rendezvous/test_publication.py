@@ -18,7 +18,7 @@ from gossamer.protocol.peer.record_table.records import (
     STORED,
     TREE,
 )
-from gossamer.protocol.peer.rendezvous.publication import RETRY_ROUNDS, TRIED_AT
+from gossamer.protocol.peer.rendezvous.publication import TRIED_AT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN
@@ -129,10 +129,10 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     hosts.losing = kind
     publisher = next(p for p in range(NODES) if p not in holders(hosts, 7))
     hosts.publish(publisher, 7, VALUE)
-    for _ in range(RETRY_ROUNDS + 1):
+    for _ in range(Settings().retry_rounds + 1):
         hosts.cycle()
     hosts.losing = 0
-    for _ in range(2 * RETRY_ROUNDS):
+    for _ in range(2 * Settings().retry_rounds):
         hosts.cycle()
     assert told(hosts, PUBLISHED) == [(publisher, 7)]
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
@@ -165,7 +165,7 @@ def test_more_publications_than_can_be_remembered_are_refused() -> None:
     assert told(hosts, NOT_PUBLISHED) == [(0, 3)]
     assert hosts.state.counters[0, NOT_TAKEN] == 1
     hosts.losing = 0
-    for _ in range(RETRY_ROUNDS):
+    for _ in range(Settings().retry_rounds):
         hosts.cycle()
     assert sorted(told(hosts, PUBLISHED)) == [(0, 1), (0, 2)]
     hosts.publish(0, 3, VALUE)

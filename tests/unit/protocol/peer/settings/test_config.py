@@ -51,6 +51,7 @@ WHOLE_NUMBERS = {
     "replay_rounds": (0, 1 << 20),
     "event_memory": (1, 1 << 16),
     "pending_publications": (0, 1 << 16),
+    "retry_rounds": (1, 1 << 16),
     "held_events": (0, 1 << 20),
     "retention_rounds": (0, 1 << 30),
     "hop_limit": (1, (1 << 15) - 1),
