@@ -105,6 +105,7 @@ class Peer:
         mark: Mark,
         keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
+        retry_s: float,
         messages: Unicast,
         standing: Standing | None = None,
     ) -> None:
@@ -122,7 +123,7 @@ class Peer:
         self._core: Core = runtime.core
         self._events = events
         self._authentication = authentication
-        self._publications = Publications(runtime, events, acknowledge_s, counters)
+        self._publications = Publications(runtime, events, acknowledge_s, counters, retry_s)
         self._format = EventFormat(version)
         self._now = now
         self._order = PublicationOrder(messages, lambda: self.schema, now)

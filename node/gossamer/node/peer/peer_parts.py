@@ -314,6 +314,7 @@ class PeerParts:
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
             acknowledge_s=dependencies.acknowledge_s,
+            retry_s=dependencies.settings.retry_rounds * dependencies.round_s,
             standing=self.standing,
             messages=self.messages,
         )

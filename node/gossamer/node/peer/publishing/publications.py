@@ -6,6 +6,7 @@ how many of its publications may wait at a time: more wait for their turn (`wind
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -19,7 +20,8 @@ from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.load.window import Window
 from gossamer.protocol.kernel.errors import InvariantError
 
-# An acknowledgement that takes this part of the time that it may take is slow.
+# An acknowledgement that takes this part of the time that it may take is slow, and so is one before
+# which the publication was sent again.
 SLOW: Final = 0.3
 
 
@@ -97,17 +99,23 @@ class Publications:
         events: what it may have to send.
         patience_s: how long to wait for one.
         counters: where publications are counted.
+        retry_s: until the protocol publishes again what is not answered.
     """
 
     def __init__(
-        self, runtime: Publishing, events: EventMemory, patience_s: float, counters: Counters
+        self,
+        runtime: Publishing,
+        events: EventMemory,
+        patience_s: float,
+        counters: Counters,
+        retry_s: float = math.inf,
     ) -> None:
         self._runtime = runtime
         self._events = events
         self._patience_s = patience_s
         self._counters = counters
         slots = runtime.core.settings.pending_publications
-        self._window = Window(slots, SLOW * patience_s) if slots else None
+        self._window = Window(slots, min(SLOW * patience_s, retry_s)) if slots else None
         self._waiting: dict[int, _Waiting] = {}
         self._due: dict[int, Record] = {}
         self._gathers = False

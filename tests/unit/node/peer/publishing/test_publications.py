@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.monitoring.metrics import Counters
@@ -54,6 +55,7 @@ class Desk:
     )
     events: EventMemory = attrs.field(factory=lambda: EventMemory(1, 1 << 10))
     counters: Counters = attrs.field(factory=Counters)
+    retry_s: float = PATIENCE_S
     publications: Publications = attrs.field(init=False)
     outcomes: dict[int, str] = attrs.field(factory=dict)
     held: list[int] = attrs.field(factory=list)
@@ -64,6 +66,7 @@ class Desk:
             self.events,
             PATIENCE_S,
             self.counters,
+            self.retry_s,
         )
 
     async def publish(self, event: int) -> None:
@@ -126,6 +129,27 @@ async def test_more_publications_than_slots_wait_for_their_turn() -> None:
             desk.runtime.on_publication(event, True)
             await trio.sleep(0.1)
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
+
+
+@on_jumping_clock
+@pytest.mark.parametrize(("answered_s", "together"), [(0.9, 16), (1.1, 8)])
+async def test_fewer_are_under_way_once_answers_come_after_they_are_published_again(
+    answered_s: float, together: int
+) -> None:
+    core = Core(config.resilient(8, pending_publications=16), 1)
+    desk = Desk(runtime=Silence(core), retry_s=1.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.publish_together, *range(16))
+        await trio.sleep(answered_s)
+        for event in range(16):
+            desk.runtime.on_publication(event, True)
+        await trio.testing.wait_all_tasks_blocked()
+        desk.runtime.taken.clear()
+        for event in range(16, 32):
+            nursery.start_soon(desk.publish, event)
+        await trio.testing.wait_all_tasks_blocked()
+        assert desk.runtime.kinds() == [PUBLISH] * together
+        nursery.cancel_scope.cancel()
 
 
 @on_jumping_clock
