@@ -1,0 +1,173 @@
+"""What peers of one machine take that all publish as fast as they can.
+
+Run it by hand: ``python tests/bench/bench_together.py [--peers 6] [--events 6000] [--runs 5]
+[--busy 0] [--set SECTION.KEY=VALUE ...]``.
+
+At every peer ``gossamer pub --jsonl`` publishes its share, and ``gossamer sub`` with a name writes
+what it wants to files: the cheapest, or also the dearer events, fewer at each peer. Figures are
+events acknowledged a second of the clock, until the last is, and of the counters of the peers:
+copies sent for an event, copies that a peer had already, new events refused, and frames that did
+not fit into queues. ``--busy`` keeps so many processors busy meanwhile. The first run, in which
+compiled rules are loaded, does not count. The run fails unless every event came to everybody who
+wants it, within two minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import trio
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from gossamer.sim.bench.benchmarks import machine
+from support.node_fleets import Fleet
+from support.node_processes import Shell, end, free_ports, wait_for_line
+from support.spark_processes import wait_for
+
+SEED = 1
+DEAREST = 600.0
+PATIENCE_S = 120.0
+COUNTED = {
+    "copies sent for an event": "events_forwarded_total",
+    "taken twice": 'dropped_total{cause="duplicate"}',
+    "new ones refused": 'dropped_total{cause="overload"}',
+    "frames dropped": 'dropped_total{cause="queue full"}',
+}
+FOR_EACH = ("copies sent for an event", "taken twice")
+
+
+async def totals(fleet: Fleet) -> dict[str, float]:
+    """What the peers have counted together."""
+    found = dict.fromkeys(COUNTED, 0.0)
+    for name in fleet.names:
+        async with fleet.client(name) as client:
+            lines = (await client.metrics()).splitlines()
+        for label, metric in COUNTED.items():
+            values = [one for one in lines if one.startswith(f"gossamer_{metric} ")]
+            found[label] += sum(float(one.rsplit(" ", 1)[1]) for one in values)
+    return found
+
+
+def threshold(place: int, peers: int) -> float:
+    """The least price that the subscriber of a peer wants."""
+    return DEAREST * place / peers
+
+
+@contextmanager
+def subscribers(shell: Shell, fleet: Fleet) -> Iterator[None]:
+    """One at each peer, until the end of the context."""
+    with ExitStack() as stack:
+        for place, name in enumerate(fleet.names):
+            wanted = f"price >= {threshold(place, len(fleet.names))}"
+            words = ("sub", "--folder", name, wanted, "--into", "got", "--as", f"peer{place}")
+            process = shell.start(*words, "--name", "keep", "--rotate-s", "1")
+            stack.callback(end, process)
+            wait_for_line(process, "subscribed")
+        yield
+
+
+@contextmanager
+def busy(processors: int) -> Iterator[None]:
+    """So many processors have something else to do."""
+    command = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(command) for _ in range(processors)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def publish(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> dict[str, float]:
+    """Publish at all peers at once; return the prices of the events by their ids."""
+    running = []
+    for place, name in enumerate(fleet.names):
+        count = events // len(fleet.names)
+        prices = [round(draws.uniform(0, DEAREST), 2) for _ in range(count)]
+        file, told = shell.folder / f"{place}.jsonl", shell.folder / f"{place}.told"
+        values = ({"symbol": "IBM", "price": price, "volume": 1} for price in prices)
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in values))
+        with told.open("w") as out:
+            words = ("pub", "--folder", name, "--jsonl", str(file))
+            running.append((shell.start(*words, stdout=out), prices, told))
+    published = {}
+    for process, prices, told in running:
+        _, errors = process.communicate()
+        if process.returncode != 0:
+            raise SystemExit(f"not all were acknowledged: {errors}")
+        for number, event in (line.split() for line in told.read_text().splitlines()):
+            published[event] = prices[int(number) - 1]
+    return published
+
+
+def got(folder: Path, place: int) -> set[str]:
+    """The ids of the events in the files of a subscriber."""
+    files = (folder / "got" / f"peer{place}").glob("*.jsonl")
+    return {json.loads(line)["id"] for file in files for line in file.read_text().splitlines()}
+
+
+def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mapping[str, float]:
+    """Publish once, wait until all is there, and return what it took."""
+    before, began = trio.run(totals, fleet), time.monotonic()
+    published = publish(shell, fleet, events, draws)
+    took_s = time.monotonic() - began
+    peers = len(fleet.names)
+    for place in range(peers):
+        least = threshold(place, peers)
+        wanted = {event for event, price in published.items() if price >= least}
+        wait_for(lambda wanted=wanted, place=place: wanted <= got(shell.folder, place), PATIENCE_S)  # type: ignore[misc]
+    after = trio.run(totals, fleet)
+    figures = {"acknowledged a second": len(published) / took_s}
+    for label in COUNTED:
+        share = len(published) if label in FOR_EACH else 1
+        figures[label] = (after[label] - before[label]) / share
+    return figures
+
+
+def as_settings(texts: Sequence[str]) -> dict[str, object]:
+    """Settings of nodes, as `Fleet.make` takes them."""
+    pairs = (text.split("=", 1) for text in texts)
+    return {name.replace(".", "__"): json.loads(value) for name, value in pairs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peers", type=int, default=6)
+    parser.add_argument("--events", type=int, default=6000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
+    options = parser.parse_args()
+    draws = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        shell = Shell(Path(folder))
+        settings = {"discovery__multicast": False, **as_settings(options.set)}
+        fleet = Fleet.make(shell, options.peers, free_ports(options.peers), **settings)
+        stack.callback(fleet.stop)
+        fleet.start(*fleet.names)
+        trio.run(fleet.ready)
+        stack.enter_context(subscribers(shell, fleet))
+        stack.enter_context(busy(options.busy))
+        runs = [run(shell, fleet, options.events, draws) for _ in range(options.runs + 1)][1:]
+    print(machine())
+    for label in runs[0]:
+        values = sorted(one[label] for one in runs)
+        print(
+            f"{label:28} {statistics.median(values):10,.1f}  ({values[0]:,.1f}, {values[-1]:,.1f})"
+        )
+
+
+if __name__ == "__main__":
+    main()
