@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -73,6 +74,7 @@ def subscribers(shell: Shell, fleet: Fleet) -> Iterator[None]:
             words = ("sub", "--folder", name, wanted, "--into", "got", "--as", f"peer{place}")
             process = shell.start(*words, "--name", "keep", "--rotate-s", "1")
             stack.callback(end, process)
+            stack.callback(process.send_signal, signal.SIGINT)
             wait_for_line(process, "subscribed")
         yield
 
@@ -127,7 +129,7 @@ def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mappin
     for place in range(peers):
         least = threshold(place, peers)
         wanted = {event for event, price in published.items() if price >= least}
-        wait_for(lambda wanted=wanted, place=place: wanted <= got(shell.folder, place), PATIENCE_S)  # type: ignore[misc]
+        wait_for(lambda wanted=wanted, place=place: wanted <= got(shell.folder, place), PATIENCE_S)
     after = trio.run(totals, fleet)
     figures = {"acknowledged a second": len(published) / took_s}
     for label in COUNTED:
@@ -164,9 +166,8 @@ def main() -> None:
     print(machine())
     for label in runs[0]:
         values = sorted(one[label] for one in runs)
-        print(
-            f"{label:28} {statistics.median(values):10,.1f}  ({values[0]:,.1f}, {values[-1]:,.1f})"
-        )
+        middle = statistics.median(values)
+        print(f"{label:28} {middle:10,.1f}  ({values[0]:,.1f}, {values[-1]:,.1f})")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ ROUNDS_TO_START: Final = 6
 ROUNDS_TO_MERGE: Final = 20
 # Asked for in addition, for what was under way, and within how many an answer is prompt.
 MARGIN_ROUNDS: Final = 4
-PROMPT_ROUNDS: Final = 2
+SOON_ROUNDS: Final = 2
 # Times that a peer that does not answer promptly is told the same.
 MOST_TELLS: Final = 4
 # Peers out of reach that are remembered, of each kind: more than there are connections.
@@ -230,7 +230,7 @@ class CatchUp:
             body = encode(math.ceil(told_at - since))
             with suppress(NoAnswerError):
                 await messages.ask(key, (), service, body, self._silence_s)
-            if trio.current_time() - told_at <= PROMPT_ROUNDS * self._round_s:
+            if trio.current_time() - told_at <= SOON_ROUNDS * self._round_s:
                 return
 
     def _end_silences(self, now: float) -> None:
