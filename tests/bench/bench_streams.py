@@ -57,7 +57,7 @@ def one_peer(events: int, runs: int) -> list[Figures]:
         tempfile.TemporaryDirectory() as folder,
         peer_processes(MadeCluster(Path(folder) / "first"), (1, 1)) as peers,
     ):
-        peers.open(ROUND_S, {"delivery": {"event_memory": 8 * events}})
+        peers.open(ROUND_S, {})
         peers.call("ready")
         taker = peers.processes[1]
         wishes = [(number, 0, "price >= 0") for number in range(SUBSCRIPTIONS)]

@@ -387,7 +387,7 @@ class Peer:
         if sealed is None:
             self.counters.drop("expired")
             return
-        self.deliver(delivery.event, sealed, delivery.brought_by)
+        self._open(delivery.event, sealed, delivery.brought_by)
 
     def deliver(self, number: int, sealed: bytes, brought_by: int) -> None:
         """Hand an event to the applications that want it, if it is its publisher's.
@@ -397,8 +397,12 @@ class Peer:
             sealed: all of it.
             brought_by: key of the neighbour that it came from.
         """
+        if number not in self._delivered:
+            self._open(number, sealed, brought_by)
+
+    def _open(self, number: int, sealed: bytes, brought_by: int) -> None:
         content = self._authentication.open(number, sealed, brought_by)
-        if content is None or number in self._delivered:
+        if content is None:
             return
         try:
             event = self._format.from_bytes(number, content)

@@ -28,6 +28,7 @@ are unique: nobody but the signer can make another seal for the same content.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -163,6 +164,8 @@ def _climb(node: bytes, number: int, path: bytes) -> bytes:
     return node
 
 
+# Events that share a signature share nodes, too: most are computed once for many of them.
+@lru_cache(maxsize=8 * MOST_SHARING)
 def _inner(children: bytes) -> bytes:
     made = _INNER.copy()
     made.update(children)

@@ -6,6 +6,8 @@ dictionary takes some 140 bytes for each; here they are sorted words, of 16.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from typing import Final
@@ -35,7 +37,8 @@ class RecentNumbers:
         self._most = most
         self._new: dict[int, None] = {}
         self._blocks: deque[Words] = deque()
-        self._sorted: Words = np.empty(0, np.int64)
+        # To look into an array of NumPy's costs several times as much as into one of Python's.
+        self._sorted = array("q")
         for number in numbers:
             self._new[number] = None
         if len(self._new) >= BLOCK:
@@ -48,8 +51,8 @@ class RecentNumbers:
     def __contains__(self, number: int) -> bool:
         if number in self._new:
             return True
-        place = int(self._sorted.searchsorted(number))
-        return place < len(self._sorted) and int(self._sorted[place]) == number
+        place = bisect_left(self._sorted, number)
+        return place < len(self._sorted) and self._sorted[place] == number
 
     def __len__(self) -> int:
         return len(self._new) + len(self._sorted)
@@ -65,4 +68,4 @@ class RecentNumbers:
             self._sort()
 
     def _sort(self) -> None:
-        self._sorted = np.sort(np.concatenate(self._blocks))
+        self._sorted = array("q", np.sort(np.concatenate(self._blocks)).tobytes())

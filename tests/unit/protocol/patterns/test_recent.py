@@ -41,6 +41,6 @@ def test_bounds_of_words_are_numbers_as_others() -> None:
 
 def test_a_number_takes_two_words() -> None:
     recent = RecentNumbers(1 << 16, random.Random(1).sample(range(1 << 62), 1 << 16))
-    held = [recent._sorted, *recent._blocks]
-    size = sum(one.nbytes for one in held if one.base is None) + sys.getsizeof(recent._new)
+    blocks = sum(one.nbytes for one in recent._blocks if one.base is None)
+    size = blocks + sys.getsizeof(recent._sorted) + sys.getsizeof(recent._new)
     assert size <= 16.5 * (1 << 16)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from gossamer.compiled.object_code import LinkedCode
 from gossamer.node.peer.batches.buffers import (
     BEGIN,
@@ -128,6 +126,9 @@ class Exchange:
         self._core = core
         self._batch = make_batch(core.settings)
         self._rules = rules(core, self._batch)
+        # Bytes are cut out of these in a third of the time that it takes of arrays.
+        self._incoming = self._batch.incoming.data
+        self._outgoing = self._batch.outgoing.data
         self._filled = self._count = self._scanned = 0
 
     def load(self, data: bytes | bytearray | memoryview) -> None:
@@ -140,7 +141,7 @@ class Exchange:
         end = self._filled + len(data)
         if end > MOST_BYTES:
             return False
-        self._batch.incoming[self._filled : end] = np.frombuffer(data, np.uint8)
+        self._incoming[self._filled : end] = data
         self._filled = end
         return True
 
@@ -180,11 +181,11 @@ class Exchange:
 
     def incoming(self, begin: int, end: int) -> bytes:
         """Bytes of what was loaded."""
-        return self._batch.incoming[begin:end].tobytes()
+        return bytes(self._incoming[begin:end])
 
     def outgoing(self, begin: int, end: int) -> bytes:
         """Bytes of what was written."""
-        return self._batch.outgoing[begin:end].tobytes()
+        return bytes(self._outgoing[begin:end])
 
     def _frame(self, row: Sequence[int]) -> FrameRow:
         return FrameRow(

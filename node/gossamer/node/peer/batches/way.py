@@ -179,25 +179,22 @@ class EventBatches:
         names: list[int] = []
         events: list[bytes] = []
         here: dict[int, bytes] = {}
+        named: dict[tuple[int, bytes], int | None] = {}
         for i, (sender, row) in enumerate(zip(senders, rows, strict=True)):
+            sealed = self._sealed(row) if row.event >= 0 else b""
             handle = -1
-            is_named = row.values_at > row.name_at
-            if are_asked and is_named and 0 <= row.mode < TREE and row.kind == EVENT:
-                flow = Flow(sender, self._publisher(row), NEW_COSTS)
-                if not self._overloads.may_pass_on(flow):
+            if row.values_at > row.name_at:
+                if are_asked and not self._may_pass_on(sender, row, sealed):
                     break
-            if is_named:
-                entry = self._exchange.incoming(row.name_at, row.values_at)
-                try:
-                    handle, missing = self._wire.publisher_named(sender, entry)
-                except RemoteProtocolError:
+                name = sender, self._exchange.incoming(row.name_at, row.values_at)
+                if name not in named:
+                    named[name] = self._handle_of_named(*name)
+                found = named[name]
+                if found is None:
                     break
-                if missing:
-                    break
+                handle = found
                 self._exchange.name(i, handle)
-            sealed = b""
             if row.event >= 0:
-                sealed = self._sealed(row)
                 known = here.get(row.event) or self._events.find(row.event)
                 if not self._is_genuine(row, sealed, known, handle):
                     break
@@ -205,6 +202,20 @@ class EventBatches:
             names.append(handle)
             events.append(sealed)
         return names, events
+
+    def _may_pass_on(self, sender: int, row: FrameRow, sealed: bytes) -> bool:
+        """Whether there is room for an event, or it is not new."""
+        if row.kind != EVENT or not 0 <= row.mode < TREE:
+            return True
+        return self._overloads.may_pass_on(Flow(sender, publisher_of(sealed), NEW_COSTS))
+
+    def _handle_of_named(self, sender: int, name: bytes) -> int | None:
+        """The handle of who is named, -1 if nobody is; None where a frame goes by itself."""
+        try:
+            handle, missing = self._wire.publisher_named(sender, name)
+        except RemoteProtocolError:
+            return None
+        return None if missing else handle
 
     def _sealed(self, row: FrameRow) -> bytes:
         """All of the event that a frame carries: what is beside its words, and its point."""

@@ -38,7 +38,7 @@ from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
-from gossamer.protocol.peer.space.routing_key import held_boxes, point_of
+from gossamer.protocol.peer.space.routing_key import held_boxes, point_of, points_of
 from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
@@ -47,6 +47,8 @@ Record = list[int]
 Written = tuple[memoryview, Sequence[int]]
 
 SELF: Final = 0
+# Events whose points are found sooner all at once, by arrays, than one by one.
+WORTH_ARRAYS: Final = 4
 
 
 @attrs.frozen
@@ -171,6 +173,16 @@ class Core:
     def point_of(self, values: Sequence[int], draw: int) -> Sequence[int]:
         """Where an event of these hashed values is; a number drawn for it spreads equal ones."""
         return point_of(self.settings, values, draw)
+
+    def points_of(
+        self, values: Sequence[Sequence[int]], draws: Sequence[int]
+    ) -> Sequence[Sequence[int]]:
+        """`point_of` for each of many events."""
+        if len(values) < WORTH_ARRAYS:
+            return [*map(self.point_of, values, draws)]
+        hashed, drawn = np.array(values, np.int64), np.array(draws, np.int64)
+        points: list[list[int]] = points_of(self.settings, hashed, drawn).tolist()
+        return points
 
     def publish(self, event: int, point: Sequence[int]) -> Record:
         """The command to publish an event at this point."""

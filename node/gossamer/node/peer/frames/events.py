@@ -86,7 +86,9 @@ class EventFormat:
     def __init__(self, version: SchemaVersion) -> None:
         self._version = version.number
         self._names = version.known.names
-        self._parts = [(one, _READERS.get(one.kind, _as_it_is), one.check) for one in version.known]
+        self._parts = [
+            (one, one.name, _READERS.get(one.kind, _as_it_is), one.check) for one in version.known
+        ]
 
     def to_bytes(
         self,
@@ -125,14 +127,16 @@ class EventFormat:
             raise ValueError(str(error)) from error
 
     def _values(self, version: int, plain: list[Any]) -> dict[str, Value]:
-        given = [
-            (part, value)
-            for part, value in zip(self._parts, plain, strict=False)
-            if value is not None
-        ]
+        given = zip(self._parts, plain, strict=False)
         if version > self._version:
-            return {one.name: read_leniently(one, read(value)) for (one, read, _), value in given}
-        return {one.name: check(read(value)) for (one, read, check), value in given}
+            return {
+                one.name: read_leniently(one, read(value))
+                for (one, _, read, _), value in given
+                if value is not None
+            }
+        return {
+            name: check(read(value)) for (_, name, read, check), value in given if value is not None
+        }
 
 
 def _payload(part: list[Any] | None = None) -> Payload | None:
@@ -242,7 +246,5 @@ class EventMemory(ValueMemory):
 
     def find(self, event: int) -> bytes | None:
         """All of an event, None where it is neither remembered nor held nor pinned."""
-        sealed = super().find(event)
-        if sealed is None:
-            sealed = self.pinned.get(event)
-        return self.held.find(event) if sealed is None else sealed
+        # No sealed event is empty.
+        return self._events.get(event) or self.pinned.get(event) or self.held.find(event)

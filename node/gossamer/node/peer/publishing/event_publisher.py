@@ -33,18 +33,18 @@ from gossamer.protocol.peer.space.hashing import OrderPreservingHash
 Outcome = int | NodeError | ContentError
 
 
-class _Made(NamedTuple):
-    """An event that is to be sealed.
+class _Content(NamedTuple):
+    """What an event says.
 
     Attributes:
         values: by attribute, canonical.
-        point: where it is published.
-        unsealed: what is sealed.
+        hashed: those of all attributes.
+        data: what is sealed.
     """
 
     values: Mapping[str, Value]
-    point: Sequence[int]
-    unsealed: Unsealed
+    hashed: Sequence[int]
+    data: bytes
 
 
 class EventPublisher:
@@ -111,15 +111,15 @@ class EventPublisher:
             application: whose they are; those of each take turns.
         """
         made = [
-            self._make(values, time, payload) for values, time in zip(events, times, strict=True)
+            self._content(values, time, payload) for values, time in zip(events, times, strict=True)
         ]
         both = zip(made, times, strict=True)
-        good = [(one, time) for one, time in both if isinstance(one, _Made)]
-        sealed = await self._seal([one for one, _ in good])
+        good = [(one, time) for one, time in both if isinstance(one, _Content)]
+        sealed = await self._seal([(one.data, one.hashed) for one, _ in good])
         by_event = dict[int, tuple[Sealed, bytes, int]]()
-        for one, (event, time) in zip(sealed, good, strict=True):
-            by_event[one.event] = one, event.unsealed.content, time
-            self._order.note(time, one.event, event.values)
+        for one, (content, time) in zip(sealed, good, strict=True):
+            by_event[one.event] = one, content.data, time
+            self._order.note(time, one.event, content.values)
 
         def on_held(event: int) -> None:
             one, content, time = by_event[event]
@@ -129,7 +129,7 @@ class EventPublisher:
 
         failed = await self._publications.publish(sealed, on_held, application) if sealed else {}
         published = iter(failed.get(one.event, one.event) for one in sealed)
-        return [next(published) if isinstance(one, _Made) else one for one in made]
+        return [next(published) if isinstance(one, _Content) else one for one in made]
 
     async def announce(self, expression: str, data: bytes) -> None:
         """Publish an event that comes to all who subscribe to ``expression``, and says ``data``.
@@ -145,33 +145,34 @@ class EventPublisher:
         values = self.version.check_event(some_event(self.version))
         payload = Payload(data, ANNOUNCEMENT_TYPE)
         content = self._format.to_bytes(values, self._key, self._now(), payload)
-        (sealed,) = await self._seal([self._made(content, values, corner_of(boxes[0]))])
+        (sealed,) = await self._seal([(content, corner_of(boxes[0]))])
         failed = await self._publications.publish([sealed], lambda _: None)
         if failed:
             raise failed[sealed.event]
 
-    def _make(
+    def _content(
         self, values: Mapping[str, object], time: int, payload: Payload | None
-    ) -> _Made | NodeError | ContentError:
-        """An event as it is sealed, or what is wrong with it."""
+    ) -> _Content | NodeError | ContentError:
+        """What an event says, or what is wrong with it."""
         try:
             exact = self.version.check_event(values)
         except ContentError as error:
             return error
-        content = self._format.to_bytes(exact, self._key, time / 1e6, payload)
-        if len(content) > MAX_EVENT_BYTES:
-            return EventTooLarge(len(content), MAX_EVENT_BYTES)
-        return self._made(content, exact, encode_values(self._hashes, exact))
+        data = self._format.to_bytes(exact, self._key, time / 1e6, payload)
+        if len(data) > MAX_EVENT_BYTES:
+            return EventTooLarge(len(data), MAX_EVENT_BYTES)
+        return _Content(exact, encode_values(self._hashes, exact), data)
 
-    def _made(self, content: bytes, values: Mapping[str, Value], hashed: Sequence[int]) -> _Made:
-        draw = self._draws.getrandbits(ID_BITS)
-        point = self._core.point_of(hashed, draw)
-        unsealed = Unsealed(content, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point))
-        return _Made(values, point, unsealed)
-
-    async def _seal(self, events: Sequence[_Made]) -> list[Sealed]:
-        all_sealed = await self._authentication.seal([one.unsealed for one in events])
+    async def _seal(self, events: Sequence[tuple[bytes, Sequence[int]]]) -> list[Sealed]:
+        """Events of this content and these hashed values."""
+        draws = [self._draws.getrandbits(ID_BITS) for _ in events]
+        points = self._core.points_of([hashed for _, hashed in events], draws)
+        unsealed = [
+            Unsealed(data, draw.to_bytes(DRAW_BYTES, "big"), point_bytes(point))
+            for (data, _), draw, point in zip(events, draws, points, strict=True)
+        ]
+        all_sealed = await self._authentication.seal(unsealed)
         return [
-            Sealed(identifier(sealed), sealed, one.point)
-            for sealed, one in zip(all_sealed, events, strict=True)
+            Sealed(identifier(sealed), sealed, point)
+            for sealed, point in zip(all_sealed, points, strict=True)
         ]

@@ -84,7 +84,8 @@ def give_back(s: State, p: int, after: int, out: Outbox) -> None:
     """Give the predecessor the events of the last rounds that it answers for.
 
     Only those with values past ``after``, up to the predecessor itself, and only the newest of
-    them if there are many; of the older ones it is counted that they were not given.
+    them if there are many; of the older ones it is counted that they were not given, unless those
+    of them that were taken in its place follow one after another (`hand_on`).
     """
     predecessor = handle_of_slot(s, p, s.predecessor[p])
     arc_start = arc_begins(s, p)
@@ -102,7 +103,7 @@ def give_back(s: State, p: int, after: int, out: Outbox) -> None:
             if hop >= 0 and handle_of_slot(s, p, hop >> 1) == predecessor:
                 if number >= first_given:
                     send_held(s, p, EVENT, place, predecessor, out)
-                else:
+                elif s.params.hand_on == 0:
                     s.counters[p, NOT_GIVEN_BACK] += 1
         number += 1
 

@@ -261,6 +261,21 @@ def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
     assert len(events_of(hosts, AWAY)) == GIVEN_BACK
 
 
+def test_what_is_handed_on_by_and_by_is_not_counted_as_not_given_back() -> None:
+    """There is no bound for what was taken in another's place: it follows turn by turn."""
+    hosts = overlay(held_events=4 * GIVEN_BACK, hand_on=True, acknowledged_hops=32)
+    successor = published_while_misplaced(hosts)
+    there = int(hosts.identifiers()[AWAY])
+    events = range(2, GIVEN_BACK + 40)
+    for event in events:
+        hosts.publish(successor, event, there - 5)
+    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    for _ in range(2 * len(events) // 32):
+        hosts.cycle()
+    assert sorted(events_of(hosts, AWAY)) == [1, *events]
+    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 0
+
+
 def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None:
     hosts = overlay(held_events=4 * GIVEN_BACK)
     successor = published_while_misplaced(hosts)
