@@ -10,17 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.java import find_java_home
 from gossamer.spark.stream.due import subscribers_of
-from gossamer.spark.stream.folder import DELIVERIES, batches_of, check_or_describe, windows_of
+from gossamer.spark.stream.folder import DELIVERIES, batches_of, was_begun, windows_of
 from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.node_processes import free_ports
 from support.spark_processes import (
+    STARTING_S,
     connect_server,
     run_spark_command,
     sentences,
@@ -226,6 +228,51 @@ def test_nothing_to_follow_is_refused_before_spark_starts(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @needs_spark
+def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
+    got, published, out = (tmp_path / name for name in ("got", "published", "out"))
+    subscribe(got, "a", "price >= 0")
+    events = [event(n, BEGIN + n, 1.0) for n in range(9)]
+    write_lines(published, "record", 1, events)
+    write_lines(got, "a", 1, [delivery(one, "a", 0.1) for one in events])
+    folders = ("stream", str(got), "--published", str(published), "--out", str(out))
+    with start_spark_command(*folders, "--every", "0.1", "--memory", "1g") as process:
+        # What is due is found by Python, whose tasks send Java counts.
+        wait_for(lambda: process.poll() is not None or any(out.glob("windows/*/_SUCCESS")))
+        (java,) = [
+            one
+            for one in psutil.Process(process.pid).children(recursive=True)
+            if one.name() == "java"
+        ]
+        java.kill()
+        _, told = process.communicate(timeout=STARTING_S)
+    assert process.returncode == 2
+    (sentence,) = sentences(told)
+    assert sentence.removeprefix("gossamer: following the stream: ") in (
+        "the cluster ended the session, or is gone",
+        "a worker was lost while it was at work",
+    )
+
+
+@needs_spark
+def test_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from gossamer.spark.commands.cli import app
+
+    got, out = tmp_path / "got", tmp_path / "out"
+    (got / "a").mkdir(parents=True)
+    (got / "a" / "1.jsonl").write_text("{}\n")
+    out.mkdir()
+    (out / "stream.json").write_text(json.dumps({"deliveries": str(got), "published": None}))
+    # Nobody could have started Spark here.
+    asked = ("--window", "7", "--master", "spark://127.0.0.1:1")
+    done = CliRunner().invoke(app, ["stream", str(got), "--out", str(out), *asked])
+    assert isinstance(done.exception, PlaceError)
+    assert "was begun with window_s None, not 7; expected the same" in str(done.exception)
+
+
+@pytest.mark.slow
+@needs_spark
 def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
     scratch.mkdir()
@@ -274,4 +321,4 @@ def test_a_server_of_spark_connect_follows_and_goes_on(tmp_path: Path) -> None:
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("1")
     with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):
-        check_or_describe(LocalPlace(tmp_path), {"window_s": 1})
+        was_begun(LocalPlace(tmp_path), {"window_s": 1})

@@ -221,7 +221,9 @@ def _make(settings: SessionSettings, folder: Path) -> Any:
             start_java(options, folder / "complaints" if settings.log_level == "off" else None)
             _ask_master(settings, options)
         session = builder.getOrCreate()
-        if remote is not None:
+        if remote is None:
+            _quiet_counters(session)
+        else:
             _configured(session, settings)
         return session
     except ClusterError:
@@ -244,6 +246,16 @@ def _ask_master(settings: SessionSettings, options: Mapping[str, str]) -> None:
 
     if settings.master is not None:
         check_is_master(SparkContext._jvm, settings.master, options)
+
+
+def _quiet_counters(session: Any) -> None:
+    """Let the server to which Java sends counts of tasks, which has a thread, print nothing.
+
+    It would print how it failed when Java ends; whoever waits for a job says that.
+    """
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda _request, _address: None
 
 
 def _configured(session: Any, settings: SessionSettings) -> None:

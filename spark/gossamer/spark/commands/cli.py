@@ -321,7 +321,7 @@ def stream(
         once=once,
         files_a_batch=files,
     )
-    followed.check()
+    followed.check(place)
     try:
         with session_for(place, settings, is_new=False) as session:
             windows = follow_stream(session, followed, place)

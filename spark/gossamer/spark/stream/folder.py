@@ -27,11 +27,8 @@ DELIVERIES, WINDOWS, CHECKPOINT = "deliveries", "windows", "_checkpoint"
 _KEY: Final = ("begin", "subscriber")
 
 
-def check_or_describe(out: Place, told: Mapping[str, Any]) -> bool:
-    """Say in a new folder what is followed, or see that it is the same as before.
-
-    Returns:
-        Whether the folder is new.
+def was_begun(out: Place, told: Mapping[str, Any]) -> bool:
+    """Whether the same was followed in a folder before; if not it is empty, or not there.
 
     Raises:
         PlaceError: it follows something else or otherwise, or holds other things.
@@ -42,8 +39,7 @@ def check_or_describe(out: Place, told: Mapping[str, Any]) -> bool:
         if there:
             expected = f"expected a new folder, or one with {STREAM_FILE}"
             raise PlaceError(out, f"holds files ({there[0]}), {expected}")
-        file.write_bytes(json.dumps(told, indent=2).encode() + b"\n")
-        return True
+        return False
     try:
         before = json.loads(file.read_bytes())
     except ValueError as error:
@@ -53,7 +49,12 @@ def check_or_describe(out: Place, told: Mapping[str, Any]) -> bool:
             found = before.get(name) if isinstance(before, dict) else before
             expected = "expected the same to go on, or another folder"
             raise PlaceError(out, f"was begun with {name} {found!r}, not {value!r}; {expected}")
-    return False
+    return True
+
+
+def describe(out: Place, told: Mapping[str, Any]) -> None:
+    """Say in a new folder what is followed."""
+    (out / STREAM_FILE).write_bytes(json.dumps(told, indent=2).encode() + b"\n")
 
 
 def batches_of(out: Place, part: str) -> dict[int, list[Place]]:

@@ -8,8 +8,9 @@ is lost and nothing counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -29,7 +30,8 @@ from gossamer.spark.stream.folder import (
     CHECKPOINT,
     DELIVERIES,
     WINDOWS,
-    check_or_describe,
+    describe,
+    was_begun,
     windows_of,
 )
 from gossamer.spark.stream.reading import growing_lines, require_files, sound
@@ -37,6 +39,20 @@ from gossamer.spark.stream.windows import WindowSettings, windowed
 
 _LOOKING_S: Final = 1
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
+_STATE: Final = "spark.sql.streaming.stateStore"
+# What is known of all events of the last `late_s` seconds lies on disk: a million of them took more
+# than a gigabyte of Java's memory. A checkpoint keeps what it began with.
+_STATE_ON_DISK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"{_STATE}.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
+        f"{_STATE}.rocksdb.maxMemoryUsageMB": "256",
+        f"{_STATE}.rocksdb.trackTotalNumberOfRows": "false",
+    }
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -59,11 +75,12 @@ class StreamSettings:
     once: bool = False
     files_a_batch: int = 1_000
 
-    def check(self) -> None:
-        """See whether there is what is to be followed; raises `PlaceError`."""
+    def check(self, out: Place) -> None:
+        """See whether there is what is to be followed, and ``out`` of it; raises `PlaceError`."""
         require_files(self.deliveries)
         if self.published is not None:
             require_files(self.published)
+        was_begun(out, self.told())
 
     def told(self) -> dict[str, Any]:
         """What has to be the same when the stream is resumed."""
@@ -87,14 +104,15 @@ def follow_stream(session: Any, settings: StreamSettings, out: Place) -> pa.Tabl
         JobError: Spark failed; the next call resumes.
         KeyboardInterrupt: it was ended; the next call resumes.
     """
-    settings.check()
+    settings.check(out)
     address = folder_address(session, out, to_write=True)
     if address is None:
         raise PlaceError(out, "cannot be written to, expected storage that Spark has a jar for")
-    with _alone(out), job_errors("following the stream"), _few_tasks(session):
+    with _alone(out), job_errors("following the stream"), _configured(session):
         lines = growing_lines(session, settings.deliveries, settings.files_a_batch)
         due = _due(session, settings)
-        if check_or_describe(out, settings.told()):
+        if not was_begun(out, settings.told()):
+            describe(out, settings.told())
             write_lineage(out, lineage_of(session, [], []))
         windows = windowed(sound(lines, "subscriber", "received_at"), due, settings.windows)
         queries: list[Any] = []
@@ -123,15 +141,21 @@ def _alone(out: Place) -> Iterator[None]:
 
 
 @contextmanager
-def _few_tasks(session: Any) -> Iterator[None]:
-    """As many parts of the state as tasks run at a time; a checkpoint keeps what it began with."""
-    before = session.conf.get(_SHUFFLE)
-    session.conf.set(_SHUFFLE, slots(session))
+def _configured(session: Any) -> Iterator[None]:
+    """As many parts of the state as tasks run at a time, and these on disk."""
+    wanted = {_SHUFFLE: slots(session), **_STATE_ON_DISK}
+    before = {name: session.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
         with java_may_be_gone():
-            session.conf.set(_SHUFFLE, before)
+            for name, value in before.items():
+                if value is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, value)
 
 
 def _due(session: Any, settings: StreamSettings) -> Any | None:
