@@ -246,5 +246,7 @@ class EventMemory(ValueMemory):
 
     def find(self, event: int) -> bytes | None:
         """All of an event, None where it is neither remembered nor held nor pinned."""
-        # No sealed event is empty.
-        return self._events.get(event) or self.pinned.get(event) or self.held.find(event)
+        sealed = self._events.get(event)
+        if sealed is None:
+            sealed = self.pinned.get(event)
+        return self.held.find(event) if sealed is None else sealed
