@@ -149,15 +149,23 @@ class CatchUp:
 
     @property
     def long_loss_s(self) -> float:
-        """How old what is offered anew may be: all of it is remembered when it is wanted."""
+        """How old what is offered anew may be: all of it is remembered when it is wanted.
+
+        Unless more events pass than there is memory for.
+        """
         return self._replay_s / 2
 
     def was_not_sent(self, key: int, since: float, *, lasts: bool) -> None:
         """Frames for a peer were dropped here since then, and are still if it ``lasts``."""
         if not lasts:
             self._runtime.report_loss(key)
-        if trio.current_time() - since >= self.long_loss_s:
+        if trio.current_time() - since >= self.long_loss_s or self._is_forgotten(since):
             self._tell([key], since, NOT_SENT)
+
+    def _is_forgotten(self, since: float) -> bool:
+        """Whether some event of after then may be remembered here no more."""
+        now = trio.current_time()
+        return now - since > self._runtime.remembered_rounds() * self._round_s
 
     def lost(self, key: int, alive_until: float) -> None:
         """A connection ended in disorder: what was sent since it was last alive may be lost."""
@@ -181,6 +189,8 @@ class CatchUp:
         since = self._lost.pop(key, math.inf)
         if now - since > self._replay_s:
             self._catch_up(since, ROUNDS_TO_MERGE, again=True)
+        elif since < now and self._is_forgotten(since):
+            self._tell([key], since, NOT_SENT)
         silence = self._silent.pop(key, None)
         if silence is not None and self._ended(silence, now):
             self._tell([key], silence.since)

@@ -252,6 +252,10 @@ class Runtime:
         if entry is not None:
             self.handle(self.core.link_broke(entry.handle))
 
+    def remembered_rounds(self) -> float:
+        """For how many whole rounds until now all events that passed can be offered anew."""
+        return self.core.remembered_rounds()
+
     def silent_peers(self, rounds: int) -> list[int]:
         """Keys of neighbours of whom no news has come for so long, and of those that failed."""
         return [self._address_book.key_of(handle) for handle in self.core.silent(rounds)]

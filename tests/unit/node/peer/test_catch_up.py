@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -37,6 +38,7 @@ class Asked:
     answers: bool = True
     silent: list[int] = attrs.field(factory=list)
     linked: list[int] = attrs.field(factory=list)
+    remembered: float = math.inf
     heard: dict[int, float] = attrs.field(factory=dict)
     on_caught_up: Callable[[], None] = lambda: None
     on_round: Callable[[], None] = lambda: None
@@ -49,6 +51,9 @@ class Asked:
     def silent_peers(self, rounds: int) -> list[int]:
         assert rounds == QUIET_ROUNDS
         return self.silent
+
+    def remembered_rounds(self) -> float:
+        return self.remembered
 
     def linked_peers(self) -> list[int]:
         return self.linked
@@ -305,6 +310,43 @@ async def test_who_was_not_sent_all_is_told_where_that_is_not_remembered_for_sur
         await trio.testing.wait_all_tasks_blocked()
         assert messages.told == [(5, "not sent", REPLAY_S / 2)]
         assert asked.losses == ([] if lasts else [5, 5]), "it is offered what is remembered"
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("lasts", [False, True])
+async def test_who_was_not_sent_what_is_forgotten_already_is_told(lasts: bool) -> None:
+    """More events have passed meanwhile than there is memory for."""
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        began = trio.current_time()
+        await trio.sleep(6)
+        asked.remembered = 6 / ROUND_S
+        catch_up.was_not_sent(5, began, lasts=lasts)
+        await trio.testing.wait_all_tasks_blocked()
+        assert messages.told == []
+        asked.remembered -= 1
+        catch_up.was_not_sent(5, began, lasts=lasts)
+        await trio.testing.wait_all_tasks_blocked()
+        assert messages.told == [(5, "not sent", 6)]
+
+
+@on_jumping_clock
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_who_is_back_after_a_short_break_is_told_where_events_are_forgotten(
+    forgotten: bool,
+) -> None:
+    async with watched() as (catch_up, asked):
+        messages = Told({})
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        catch_up.lost(5, trio.current_time() - 4)
+        await trio.sleep(2)
+        asked.remembered = (5 if forgotten else 6) / ROUND_S
+        catch_up.found(5)
+        catch_up.found(6)
+        await trio.testing.wait_all_tasks_blocked()
+        assert messages.told == ([(5, "not sent", 6)] if forgotten else [])
+        assert asked.calls == []
 
 
 @on_jumping_clock

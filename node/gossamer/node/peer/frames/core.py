@@ -6,6 +6,7 @@ arrays. The peer knows itself as handle `SELF`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -128,6 +129,17 @@ class Core:
         failed = self.state.failed[SELF]
         recent = (failed >> AGE_SHIFT) + 1 >= self.state.round[SELF]
         yield from (failed[(failed >= 0) & recent] & HANDLE_MASK).tolist()
+
+    def remembered_rounds(self) -> float:
+        """For how many whole rounds until now every event copy is remembered.
+
+        Infinite as long as none had to make room for another.
+        """
+        oldest = self.state.event_next[SELF]
+        if self.state.event_copies[SELF, oldest] < 0:
+            return math.inf
+        # Of the round of the oldest some may be forgotten.
+        return float(self.state.round[SELF] - self.state.event_rounds[SELF, oldest] - 1)
 
     def members(self) -> list[int]:
         """Handles of the random view."""
