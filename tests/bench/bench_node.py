@@ -334,6 +334,7 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
     with open_bench(size, folder, quotes) as (bench, ready_s):
         bench.subscribe()
         settled_s = bench.settle(quotes[:40])
+        bench.peers.call("become_whole")
         idle = bench.peers.call("usage")
         bench.peers.call("rest", rounds=10)
         rested = bench.peers.call("usage")

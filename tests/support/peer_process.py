@@ -113,6 +113,11 @@ class Host:
         while any(peer.counters.rounds < goal for peer, goal in goals):
             await trio.sleep(0.02)
 
+    async def become_whole(self) -> None:
+        """Wait until no peer has anything to ask for: many that start at once miss each other."""
+        while not all(peer.is_whole for peer in self.peers):
+            await trio.sleep(0.02)
+
     async def take_receipts(self) -> list[tuple[int, int, float]]:
         """What was taken since the last time."""
         taken, self.receipts = self.receipts, []

@@ -102,6 +102,7 @@ class CatchUp:
         self._stopped: dict[int, None] = {}
         self._telling: trio.Nursery | None = None
         self._messages: Unicast | None = None
+        self._began = trio.current_time()
         self._since = math.inf
         self._settle_rounds = 0
         self._again = False
@@ -168,10 +169,15 @@ class CatchUp:
         return now - since > self._runtime.remembered_rounds() * self._round_s
 
     def lost(self, key: int, alive_until: float) -> None:
-        """A connection ended in disorder: what was sent since it was last alive may be lost."""
+        """A connection ended in disorder: what was sent since it was last alive may be lost.
+
+        Where another has taken its place already, the peer is back.
+        """
         self._runtime.report_loss(key)
         _make_room(self._lost)
         self._lost.setdefault(key, alive_until)
+        if self._heard_at(key) is not None:
+            self._end_loss(key)
 
     def stopped(self, key: int) -> None:
         """A peer has said goodbye as it stops: it does nothing without the others until it is back.
@@ -184,28 +190,40 @@ class CatchUp:
 
     def found(self, key: int) -> None:
         """A peer is connected."""
-        now = trio.current_time()
         self._stopped.pop(key, None)
+        self._end_loss(key)
+        silence = self._silent.pop(key, None)
+        if silence is not None and self._ended(silence, trio.current_time()):
+            self._tell([key], silence.since)
+
+    def _end_loss(self, key: int) -> None:
+        now = trio.current_time()
         since = self._lost.pop(key, math.inf)
         if now - since > self._replay_s:
             self._catch_up(since, ROUNDS_TO_MERGE, again=True)
         elif since < now and self._is_forgotten(since):
             self._tell([key], since, NOT_SENT)
-        silence = self._silent.pop(key, None)
-        if silence is not None and self._ended(silence, now):
-            self._tell([key], silence.since)
 
     def _look(self) -> None:
         """Once a round: find who is silent, and who is so no more."""
         now = trio.current_time()
         for key in self._runtime.silent_peers(self._quiet_rounds):
             if key not in self._silent and key not in self._stopped:
-                heard_at = self._heard_at(key)
-                since = now - self._quiet_rounds * self._round_s if heard_at is None else heard_at
                 _make_room(self._silent)
-                self._silent[key] = Silence(since, now)
+                self._silent[key] = Silence(self._silent_since(key, now), now)
         if self._silent:
             self._end_silences(now)
+
+    def _silent_since(self, key: int, now: float) -> float:
+        """When a peer that counts as silent was heard last.
+
+        Who has just started knows nothing of before, and asks for that itself: many who start at
+        once fail to reach each other at first.
+        """
+        heard_at = self._heard_at(key)
+        if heard_at is None:
+            heard_at = max(now - self._quiet_rounds * self._round_s, self._began)
+        return heard_at
 
     def listen(self, messages: Unicast) -> None:
         """Tell other peers by ``messages`` that this one was apart from them, and hear of it."""
