@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.catch_up import CatchUp
+from gossamer.node.peer.connection_events import ConnectionEvents
 from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
+from gossamer.node.transport.links import ConnectionPool
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import rounds_pass, take
@@ -67,6 +71,41 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
         await rounds_pass(*crowd.peers.values(), rounds=8)
         published = await crowd.peers[KEYS[5]].publish({"price": 1, "symbol": "A"})
         assert [event.id for event in await take(events, 1, PATIENCE_S)] == [published]
+
+
+@on_jumping_clock
+async def test_connections_that_were_replaced_are_told_from_those_that_broke(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered as lost is asked for when the peer is back; who was replaced is back."""
+    pools: list[ConnectionPool] = []
+    told: list[bool] = []
+    attach, lost = ConnectionEvents.attach, CatchUp.lost
+
+    def note_pool(self: ConnectionEvents, pool: ConnectionPool, *others: Any) -> None:
+        pools.append(pool)
+        attach(self, pool, *others)
+
+    def note_loss(self: CatchUp, key: int, alive_until: float, *, replaced: bool = False) -> None:
+        told.append(replaced)
+        lost(self, key, alive_until, replaced=replaced)
+
+    monkeypatch.setattr(ConnectionEvents, "attach", note_pool)
+    monkeypatch.setattr(CatchUp, "lost", note_loss)
+    async with memory_peers(tmp_path, *KEYS[:2]) as crowd:
+        await whole(crowd)
+        await eventually(lambda: [len(pool) for pool in pools] == [1, 1], PATIENCE_S)
+        told.clear()
+        crowd.network.break_connections(*KEYS[:2])
+        await eventually(lambda: told[:2] == [False, False], PATIENCE_S)
+        await eventually(lambda: [len(pool) for pool in pools] == [1, 1], PATIENCE_S)
+        # Later than what counts as dialled by both at once.
+        await trio.sleep(crowd.limits.handshake_seconds + 1)
+        told.clear()
+        (connection,) = pools[0]
+        await pools[0].meet(connection.admitted.hello.addresses, lambda _: None)
+        await eventually(lambda: len(told) == 2, PATIENCE_S)
+        assert told == [True, True]
 
 
 @on_jumping_clock

@@ -167,7 +167,9 @@ class Reader:
         said = self._in_the_shell(line)
         words = shlex.split(line)
         if words[:2] == ["gossamer", "pub"]:
-            self._known["ID"] = next(one for one in said if " " not in one and "{" not in one)
+            # Beside an event, which a `sub` of the same shell prints at any moment.
+            bare = [re.sub(r"\{.*\}", "", one) for one in said]
+            self._known["ID"] = next(one for one in bare if one and " " not in one)
         elif words[:3] == ["gossamer", "node", "invite"]:
             self._known["TOKEN"] = said[-1]
         elif words[-1] == "&" and words[:2] == ["gossamer", "sub"]:

@@ -168,15 +168,15 @@ class CatchUp:
         now = trio.current_time()
         return now - since > self._runtime.remembered_rounds() * self._round_s
 
-    def lost(self, key: int, alive_until: float) -> None:
+    def lost(self, key: int, alive_until: float, *, replaced: bool = False) -> None:
         """A connection ended in disorder: what was sent since it was last alive may be lost.
 
-        Where another has taken its place already, the peer is back.
+        Where it was ``replaced`` by another, the peer is back already.
         """
         self._runtime.report_loss(key)
         _make_room(self._lost)
         self._lost.setdefault(key, alive_until)
-        if self._heard_at(key) is not None:
+        if replaced:
             self._end_loss(key)
 
     def stopped(self, key: int) -> None:

@@ -140,8 +140,10 @@ class ConnectionEvents:
             self._nursery.start_soon(self._look_after, identity.key)
 
     def on_loss(self, identity: PeerIdentity, alive_until: float) -> None:
-        """A connection ended in disorder."""
-        self._catch_up.lost(identity.key, alive_until)
+        """A connection ended in disorder; another may have taken over."""
+        connection = self._pool.get(identity.key)
+        replaced = connection is not None and connection.is_open
+        self._catch_up.lost(identity.key, alive_until, replaced=replaced)
 
     def cut(self, key: int, error: RemoteProtocolError) -> None:
         """A peer has broken a rule by what it sent a while ago."""

@@ -259,8 +259,7 @@ async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask() -> N
     """Two dialled each other at once; what was under way on the one is offered anew."""
     async with watched() as (catch_up, asked):
         catch_up.found(5)
-        asked.heard[5] = trio.current_time()
-        catch_up.lost(5, trio.current_time())
+        catch_up.lost(5, trio.current_time(), replaced=True)
         assert asked.losses == [5]
         await trio.sleep(1000)
         assert catch_up.missing_s == 0
@@ -272,8 +271,7 @@ async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask() -> N
 @on_jumping_clock
 async def test_who_replaces_a_connection_that_was_dead_for_long_is_reason_to_ask() -> None:
     async with watched() as (catch_up, asked):
-        asked.heard[5] = trio.current_time()
-        catch_up.lost(5, trio.current_time() - REPLAY_S - 1)
+        catch_up.lost(5, trio.current_time() - REPLAY_S - 1, replaced=True)
         await trio.sleep(100)
         assert len(asked.calls) == 2
 
