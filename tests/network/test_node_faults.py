@@ -12,6 +12,7 @@ import trio
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.catch_up import CatchUp
 from gossamer.node.peer.connection_events import ConnectionEvents
+from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
 from gossamer.node.transport.links import ConnectionPool
@@ -106,6 +107,26 @@ async def test_connections_that_were_replaced_are_told_from_those_that_broke(
         await pools[0].meet(connection.admitted.hello.addresses, lambda _: None)
         await eventually(lambda: len(told) == 2, PATIENCE_S)
         assert told == [True, True]
+
+
+@on_jumping_clock
+async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads while it says its goodbyes, and passes nothing on."""
+    told: list[int] = []
+    report_loss = Runtime.report_loss
+
+    def note(self: Runtime, key: int) -> None:
+        told.append(key)
+        report_loss(self, key)
+
+    async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
+        await whole(crowd)
+        await rounds_pass(*crowd.peers.values(), rounds=4)
+        monkeypatch.setattr(Runtime, "report_loss", note)
+        await crowd.stop(KEYS[2])
+        await eventually(lambda: told.count(KEYS[2]) == 2, PATIENCE_S)
 
 
 @on_jumping_clock

@@ -102,7 +102,6 @@ class CatchUp:
         self._stopped: dict[int, None] = {}
         self._telling: trio.Nursery | None = None
         self._messages: Unicast | None = None
-        self._began = trio.current_time()
         self._since = math.inf
         self._settle_rounds = 0
         self._again = False
@@ -209,21 +208,12 @@ class CatchUp:
         now = trio.current_time()
         for key in self._runtime.silent_peers(self._quiet_rounds):
             if key not in self._silent and key not in self._stopped:
+                heard_at = self._heard_at(key)
+                since = now - self._quiet_rounds * self._round_s if heard_at is None else heard_at
                 _make_room(self._silent)
-                self._silent[key] = Silence(self._silent_since(key, now), now)
+                self._silent[key] = Silence(since, now)
         if self._silent:
             self._end_silences(now)
-
-    def _silent_since(self, key: int, now: float) -> float:
-        """When a peer that counts as silent was heard last.
-
-        Who has just started knows nothing of before, and asks for that itself: many who start at
-        once fail to reach each other at first.
-        """
-        heard_at = self._heard_at(key)
-        if heard_at is None:
-            heard_at = max(now - self._quiet_rounds * self._round_s, self._began)
-        return heard_at
 
     def listen(self, messages: Unicast) -> None:
         """Tell other peers by ``messages`` that this one was apart from them, and hear of it."""

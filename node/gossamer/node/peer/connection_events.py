@@ -134,6 +134,8 @@ class ConnectionEvents:
         if farewell.by_us or self._nursery is None:
             return
         if farewell.cause is Cause.SHUTDOWN:
+            # What came to it while it said its goodbyes went no further.
+            self._runtime.report_loss(identity.key)
             self._catch_up.stopped(identity.key)
             self._runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:

@@ -240,21 +240,6 @@ async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to
 
 
 @on_jumping_clock
-async def test_many_who_start_at_once_and_fail_to_reach_each_other_at_first_miss_nothing() -> None:
-    async with watched() as (catch_up, asked):
-        messages = Told({5: 0.0, 6: 0.0})
-        catch_up.listen(messages)  # type: ignore[arg-type]
-        asked.silent = [5, 6]
-        await rounds(asked, (QUIET_ROUNDS - 1) * ROUND_S)
-        catch_up.found(5)
-        asked.silent, asked.linked = [], [6]
-        await rounds(asked, 100)
-        assert asked.calls == []
-        assert messages.told == []
-        assert catch_up.missing_s == 0
-
-
-@on_jumping_clock
 async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask() -> None:
     """Two dialled each other at once; what was under way on the one is offered anew."""
     async with watched() as (catch_up, asked):
