@@ -138,6 +138,7 @@ class Reader:
         path = os.pathsep.join((str(programs), environment.get("PATH", "")))
         self._environment = environment | {"PATH": path, "XDG_RUNTIME_DIR": str(folder)}
         self._known: dict[str, str] = {}
+        self._published: list[str] = []
         # Ports are the reader's own, where the system allows: pages name fixed ones.
         self._inside = _own_network()
         hold = "ip link set lo up 2>/dev/null; set -m; echo ready; exec bash -m"
@@ -164,10 +165,13 @@ class Reader:
         if takes_its_terminal(line):
             self._open_terminal(line)
             return
-        said = self._in_the_shell(line)
         words = shlex.split(line)
+        if words[0] == "kill":
+            self._see_what_was_published()
+        said = self._in_the_shell(line)
         if words[:2] == ["gossamer", "pub"]:
             # Beside an event, which a `sub` of the same shell prints at any moment.
+            self._published = [word.partition("=")[0] for word in words[2:] if "=" in word]
             bare = [re.sub(r"\{.*\}", "", one) for one in said]
             self._known["ID"] = next(one for one in bare if one and " " not in one)
         elif words[:3] == ["gossamer", "node", "invite"]:
@@ -176,6 +180,12 @@ class Reader:
             self.shell.wait_for("subscribed")
         elif words[-1] == "&" and words[:3] == ["gossamer", "node", "run"]:
             self.shell.wait_for('"ready"')
+
+    def _see_what_was_published(self) -> None:
+        """Nobody ends a `sub` of the shell before it has printed the last event."""
+        for name in self._published[-1:]:
+            if f'"{name}": ' not in self.shell.text:
+                self.shell.wait_for(f'"{name}": ')
 
     def _open_terminal(self, line: str) -> None:
         words = shlex.split(line)

@@ -33,8 +33,9 @@ NOT_SENT: Final = "not sent"
 # an overlay that were apart are one ring again.
 ROUNDS_TO_START: Final = 6
 ROUNDS_TO_MERGE: Final = 20
-# Asked for in addition, for what was under way, and within how many an answer is prompt.
-MARGIN_ROUNDS: Final = 4
+# Asked for in addition, for what was under way and as long as questions may be, and within how many
+# an answer is prompt.
+MARGIN_ROUNDS: Final = 8
 SOON_ROUNDS: Final = 2
 # Times that a peer that does not answer promptly is told the same.
 MOST_TELLS: Final = 4
@@ -144,6 +145,9 @@ class CatchUp:
 
     def was_paused(self, seconds: float) -> None:
         """The process, or its machine, was paused for so long."""
+        skipped = int(seconds // self._round_s)
+        if skipped:
+            self._runtime.skip_rounds(skipped)
         if seconds > self._replay_s - self._silence_s:
             self._catch_up(trio.current_time() - seconds, ROUNDS_TO_MERGE, again=True)
 
@@ -223,14 +227,13 @@ class CatchUp:
 
     def _hear_apart(self, _: int, body: bytes) -> bytes:
         # Longer, and the connection would have ended.
-        since = trio.current_time() - min(_seconds(body), self._silence_s)
-        self._catch_up(since, ROUNDS_TO_MERGE, again=True)
-        return b""
+        self._catch_up(_since(body, self._silence_s), ROUNDS_TO_MERGE, again=True)
+        return _clock()
 
     def _hear_not_sent(self, _: int, body: bytes) -> bytes:
         # Longer, and it would have been told before.
-        self._catch_up(trio.current_time() - min(_seconds(body), 4 * self._replay_s), 0)
-        return b""
+        self._catch_up(_since(body, 4 * self._replay_s), 0)
+        return _clock()
 
     def _tell(self, keys: Iterable[int], since: float, service: str = SERVICE) -> None:
         """Others may not have noticed: news of this peer went round among them meanwhile."""
@@ -239,17 +242,26 @@ class CatchUp:
                 self._telling.start_soon(self._tell_one, self._messages, key, service, since)
 
     async def _tell_one(self, messages: Unicast, key: int, service: str, since: float) -> None:
-        """Tell a peer for how long it has been; again if that took so long that it is longer now.
+        """Tell a peer for how long it has been; if that took long, by its own clock since when.
 
-        Peers that are sent too much have much to read before.
+        Peers that are sent too much have much to read before, and by then it has been for longer.
+        Those of earlier versions do not say what their clocks show: they are told anew.
         """
+        by_its_clock: int | None = None
         for _ in range(MOST_TELLS):
             told_at = trio.current_time()
-            body = encode(math.ceil(told_at - since))
+            told = math.ceil(told_at - since) if by_its_clock is None else [by_its_clock]
+            answer = b""
             with suppress(NoAnswerError):
-                await messages.ask(key, (), service, body, self._silence_s)
-            if trio.current_time() - told_at <= SOON_ROUNDS * self._round_s:
+                answer = await messages.ask(key, (), service, encode(told), self._silence_s)
+                if by_its_clock is not None:
+                    return
+            answered_at = trio.current_time()
+            if answered_at - told_at <= SOON_ROUNDS * self._round_s:
                 return
+            with suppress(ValueError):
+                # It showed that before the answer was here.
+                by_its_clock = _whole(decode(answer)) - math.ceil((answered_at - since) * 1000)
 
     def _end_silences(self, now: float) -> None:
         silent = set(self._runtime.silent_peers(self._quiet_rounds))
@@ -317,11 +329,28 @@ class CatchUp:
         self._caught_up.set()
 
 
-def _seconds(body: bytes) -> int:
-    seconds = decode(body)
-    if type(seconds) is not int or seconds < 0:
+def _clock() -> bytes:
+    """What trio's clock shows here, which means nothing elsewhere: milliseconds."""
+    return encode(math.floor(trio.current_time() * 1000))
+
+
+def _since(body: bytes, longest_s: float) -> float:
+    """Since when something is, as `CatchUp` tells it: for so many seconds, or by our clock."""
+    told = decode(body)
+    now = trio.current_time()
+    if type(told) is list and len(told) == 1:
+        seconds = now - _whole(told[0]) / 1000
+    else:
+        seconds = _whole(told)
+    if not seconds >= 0:
         raise ValueError("no number of seconds")
-    return seconds
+    return now - min(seconds, longest_s)
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("no number of seconds")
+    return value
 
 
 def _make_room(remembered: dict[int, Any]) -> None:

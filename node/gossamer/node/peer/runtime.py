@@ -269,6 +269,10 @@ class Runtime:
         """Ask for the events that were missed in so many rounds."""
         self.handle(self.core.catch_up(rounds))
 
+    def skip_rounds(self, rounds: int) -> None:
+        """Let so many rounds have passed without this peer."""
+        self.handle(self.core.rounds_skipped(rounds))
+
     def join_through(self, key: int) -> bool:
         """Join the overlay through a peer that has introduced itself; False if it has not."""
         greeted = self._greeted.get(key)

@@ -58,6 +58,7 @@ from gossamer.protocol.peer.record_table.records import (
     REPLAY_OFFER,
     REPLAY_WANTED,
     RING_OFFER,
+    ROUNDS_SKIPPED,
     SEAT_FOUND,
     STORED,
     TABLE,
@@ -85,6 +86,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     on_catch_up,
     on_recall,
     on_recall_answer,
+    on_rounds_skipped,
     recall_elsewhere,
 )
 from gossamer.protocol.peer.rendezvous.handover import on_handover
@@ -201,6 +203,7 @@ ABOUT_EVENTS: Final = MappingProxyType(
         RECALL: on_recall,
         RECALL_ANSWER: on_recall_answer,
         CATCH_UP: on_catch_up,
+        ROUNDS_SKIPPED: on_rounds_skipped,
         LINK_BROKE: on_broken_link,
     }
 )

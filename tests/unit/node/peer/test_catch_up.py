@@ -35,6 +35,7 @@ class Asked:
     heard_back: trio.Event = attrs.field(factory=trio.Event)
     calls: list[tuple[float, float]] = attrs.field(factory=list)
     losses: list[int] = attrs.field(factory=list)
+    skipped: list[int] = attrs.field(factory=list)
     answers: bool = True
     silent: list[int] = attrs.field(factory=list)
     linked: list[int] = attrs.field(factory=list)
@@ -48,6 +49,9 @@ class Asked:
         if self.answers:
             self.on_caught_up()
 
+    def skip_rounds(self, rounds: int) -> None:
+        self.skipped.append(rounds)
+
     def silent_peers(self, rounds: int) -> list[int]:
         assert rounds == QUIET_ROUNDS
         return self.silent
@@ -60,6 +64,11 @@ class Asked:
 
     def report_loss(self, key: int) -> None:
         self.losses.append(key)
+
+
+def clock_ms() -> int:
+    """What trio's clock shows."""
+    return math.floor(trio.current_time() * 1000)
 
 
 @asynccontextmanager
@@ -133,6 +142,15 @@ async def test_a_paused_process_asks_for_the_pause() -> None:
 
 
 @on_jumping_clock
+async def test_rounds_that_a_peer_was_held_up_for_are_counted() -> None:
+    async with watched() as (catch_up, asked):
+        for pause_s in (0.6 * ROUND_S, 1.9 * ROUND_S, 5 * ROUND_S):
+            catch_up.was_paused(pause_s)
+        assert asked.skipped == [1, 5]
+        assert asked.calls == []
+
+
+@on_jumping_clock
 async def test_many_who_come_back_at_once_make_one_question() -> None:
     async with watched() as (catch_up, asked):
         for key in range(10):
@@ -186,13 +204,15 @@ async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back()
 class Told:
     """The messages of a peer: whom it told of what service, and how many seconds.
 
-    Answers take so long as ``takes_s`` says, or not at all.
+    Answers take so long as ``takes_s`` says; they say what the ``clock`` of who was told showed
+    in the middle of that. Without one there are none.
     """
 
     connected: dict[int, float]
     told: list[tuple[int, str, object]] = attrs.field(factory=list)
     services: dict[str, Callable[[int, bytes], bytes]] = attrs.field(factory=dict)
     takes_s: list[float] = attrs.field(factory=list)
+    clock: Callable[[], float] | None = None
 
     def offer(self, name: str, service: Callable[[int, bytes], bytes]) -> None:
         self.services[name] = service
@@ -201,8 +221,13 @@ class Told:
         self, key: int, _addresses: object, service: str, body: bytes, _patience_s: float
     ) -> bytes:
         self.told.append((key, service, decode(body)))
-        await trio.sleep(self.takes_s.pop(0) if self.takes_s else 0)
-        raise NoAnswerError(key, "it is of an older version")
+        takes_s = self.takes_s.pop(0) if self.takes_s else 0
+        await trio.sleep(takes_s / 2)
+        shown = self.clock and self.clock()
+        await trio.sleep(takes_s / 2)
+        if shown is None:
+            raise NoAnswerError(key, "it is of an older version")
+        return encode(math.floor(shown * 1000))
 
 
 async def rounds(asked: Asked, seconds: float) -> None:
@@ -379,11 +404,14 @@ async def test_who_hears_that_it_was_not_sent_all_asks_at_once() -> None:
         hear = messages.services["not sent"]
         await trio.sleep(1000)
         for seconds in (20, 1 << 60):
-            assert hear(5, encode(seconds)) == b""
+            assert decode(hear(5, encode(seconds))) == clock_ms()
             assert not catch_up.is_whole
             await trio.testing.wait_all_tasks_blocked()
             assert catch_up.is_whole
-        assert asked.calls == [(1000, 20), (1000, 4 * REPLAY_S)]
+        hear(5, encode([clock_ms() - 30_000]))
+        await trio.testing.wait_all_tasks_blocked()
+        asked_for = [(at, round(seconds, 1)) for at, seconds in asked.calls]
+        assert asked_for == [(1000, 20), (1000, 4 * REPLAY_S), (1000, 30)]
 
 
 @on_jumping_clock
@@ -404,12 +432,44 @@ async def test_who_is_told_late_is_told_again() -> None:
 
 
 @on_jumping_clock
+async def test_who_is_told_late_is_told_by_its_own_clock_since_when() -> None:
+    """However long that message takes, and whether or not the first of them is answered."""
+    async with watched() as (catch_up, _):
+        ahead = 12_345.0
+        messages = Told({}, clock=lambda: trio.current_time() + ahead, takes_s=[12.0, 9.0])
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        since = trio.current_time() + 5
+        await trio.sleep(25)
+        catch_up.was_not_sent(5, since, lasts=True)
+        await trio.sleep(100)
+        (_, _, first), (_, _, second) = messages.told
+        assert first == 20
+        assert isinstance(second, list)
+        late_ms = (since + ahead) * 1000 - second[0]
+        # Earlier by how long the answer took to come back, never later.
+        assert 0 <= late_ms < 6_010
+
+
+@on_jumping_clock
+async def test_who_is_told_soon_is_told_once() -> None:
+    async with watched() as (catch_up, _):
+        messages = Told({}, clock=trio.current_time, takes_s=[2 * ROUND_S])
+        catch_up.listen(messages)  # type: ignore[arg-type]
+        await trio.sleep(25)
+        catch_up.was_not_sent(5, trio.current_time() - 20, lasts=True)
+        await trio.sleep(100)
+        assert messages.told == [(5, "not sent", 20)]
+
+
+@on_jumping_clock
 @pytest.mark.parametrize("service", ["apart", "not sent"])
 async def test_what_is_no_number_of_seconds_is_refused(service: str) -> None:
     async with watched() as (catch_up, asked):
         messages = Told({})
         catch_up.listen(messages)  # type: ignore[arg-type]
-        for body in (encode(-1), encode("long"), encode(True)):
+        late = [clock_ms() + 1]
+        for told in (-1, "long", True, late, [], [True], [1, 2], [-1.5]):
+            body = encode(told)
             with pytest.raises(ValueError, match="no number of seconds"):
                 messages.services[service](5, body)
         await trio.sleep(1000)
@@ -423,7 +483,7 @@ async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can
         catch_up.listen(messages)  # type: ignore[arg-type]
         hear = messages.services["apart"]
         await trio.sleep(1000)
-        assert hear(5, encode(1 << 60)) == b""
+        assert decode(hear(5, encode(1 << 60))) == clock_ms()
         await trio.sleep(100)
         merging = ROUNDS_TO_MERGE * ROUND_S
         assert asked.calls[0] == (1000 + merging, SILENCE_S + merging)

@@ -124,6 +124,27 @@ async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None
 
 
 @pytest.mark.trio
+async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one() -> None:
+    """What was asked for, and gossip, are not lost where events come too fast."""
+    sending = Sending()
+    flow = Flow(5, 6)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sending.frame_sender.run)
+        for number in range(MAX_WAITING):
+            sending.frame_sender.send(7, b"event", [number], flow if number < 2 else None)
+        sending.frame_sender.send(7, b"asked for", [-1])
+        sending.frame_sender.send(7, b"asked for", [-2])
+        assert sending.dropped == [(7, flow)] * 2
+        sending.frame_sender.send(7, b"asked for", [-3])
+        assert sending.counters.dropped["queue full"] == 1
+        kept = sorted(record[0] for record in sending.frame_sender.held())
+        assert kept == [-2, -1, *range(2, MAX_WAITING)]
+        sending.pool.changed.set()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.trio
 async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:

@@ -33,6 +33,7 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     LINK_BROKE,
     PUBLISH,
+    ROUNDS_SKIPPED,
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
@@ -208,6 +209,10 @@ class Core:
     def catch_up(self, rounds: int) -> Record:
         """The command to ask for what was missed in so many rounds."""
         return header(CATCH_UP, SELF, [rounds])
+
+    def rounds_skipped(self, rounds: int) -> Record:
+        """The news that the peer was held up for so many rounds, which others have counted."""
+        return header(ROUNDS_SKIPPED, SELF, [rounds])
 
     def link_broke(self, handle: int) -> Record:
         """The news that what was on its way to a peer may be lost."""

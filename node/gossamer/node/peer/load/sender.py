@@ -87,7 +87,8 @@ class PoolSender:
     def send(self, key: int, frame: bytes, record: Record, flow: Flow | None = None) -> None:
         """Queue ``frame``, or let it wait until it can be.
 
-        It is dropped where too many wait, and where nothing waits any more: the peer stops.
+        Where too many wait, one of a flow is dropped, and this one if there is none; so it is where
+        nothing waits any more: the peer stops.
         """
         waiting = self._waiting.get(key)
         try:
@@ -103,14 +104,13 @@ class PoolSender:
                 return
             waiting = self._waiting[key] = FairQueue(self._pool.backlog)
             self._nursery.start_soon(self._serve, key, waiting)
-        if len(waiting) < MAX_WAITING:
-            waiting.put((frame, record, flow), len(frame), flow)
-        elif flow is None:
+        is_full = len(waiting) >= MAX_WAITING
+        if is_full and flow is None and not waiting.flow_items:
             self._counters.drop("queue full")
-        else:
-            waiting.put((frame, record, flow), len(frame), flow)
-            dropped = waiting.drop_longest()
-            assert dropped is not None
+            return
+        waiting.put((frame, record, flow), len(frame), flow)
+        dropped = waiting.drop_longest() if is_full else None
+        if dropped is not None:
             self._on_dropped(key, dropped[1])
 
     def send_together(self, key: int, frames: Sequence[bytes]) -> bool:

@@ -157,6 +157,7 @@ PUBLISH = _command(
 WITHDRAW = _command(10, "WITHDRAW", "Wait for no answer to this event any more.", _event_id)
 CATCH_UP = _command(11, "CATCH_UP", "Ask for what was missed in so many rounds.", _rounds)
 LINK_BROKE = _command(12, "LINK_BROKE", "What was on its way to this peer may be lost.", _peer)
+ROUNDS_SKIPPED = _command(13, "ROUNDS_SKIPPED", "This peer missed so many rounds.", _rounds)
 
 TMAN_REQUEST = _message(18, "TMAN_REQUEST", "The sender's links; its receiver answers.", _links)
 TMAN_REPLY = _message(19, "TMAN_REPLY", "Links for links.", _links)

@@ -261,6 +261,18 @@ def on_catch_up(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
 
 
 @rule
+def on_rounds_skipped(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+    """Ask for as much more as others have counted while ``p``, held up, has not."""
+    if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
+        s.counters[p, MALFORMED] += 1
+        return
+    rounds = min(words[at + BODY], s.params.retention_rounds)
+    s.recall[p, SINCE] -= rounds
+    if s.recall[p, NEXT_SINCE] != NO_TIME:
+        s.recall[p, NEXT_SINCE] -= rounds
+
+
+@rule
 def begin_walk(s: State, p: int, k: int) -> None:
     """Make ready to walk for subscription ``k``, or the next one that there is."""
     while k < s.constrained.shape[1] and s.constrained[p, k] < 0:

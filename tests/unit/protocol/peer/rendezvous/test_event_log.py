@@ -25,6 +25,7 @@ from gossamer.protocol.peer.record_table.records import (
     RECALL,
     RECALL_ANSWER,
     RECALLED,
+    ROUNDS_SKIPPED,
 )
 from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
 from gossamer.protocol.peer.rendezvous.event_log import (
@@ -37,6 +38,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import (
+    ASKED_IN,
     NOT_GIVEN_BACK,
     PUSHED_OUT,
     SUBSCRIPTION,
@@ -195,6 +197,36 @@ def test_many_events_come_page_by_page() -> None:
     assert sorted(events_of(hosts, AWAY)) == missed
     pages = [w for w in hosts.passed if w[KIND] == RECALL_ANSWER and w[BODY + 3] > 0]
     assert len(pages) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("says_so", [True, False])
+def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: bool) -> None:
+    """It counts no rounds meanwhile, and those who hold what it missed do."""
+    hosts = overlay(retention_rounds=60)
+    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    leave(hosts, AWAY)
+    hosts.publish(0, 1, 1 << 60)
+    for _ in range(4):
+        hosts.cycle()
+    come_back(hosts, AWAY)
+    hosts.loses = lambda words: bool(words[KIND] == RECALL)
+    catch_up(hosts, AWAY, 12)
+    held_up = 20
+    for _ in range(held_up):
+        hosts.cycle()
+    hosts.state.round[AWAY] -= held_up
+    if says_so:
+        hosts.handle(record(ROUNDS_SKIPPED, AWAY, AWAY, [held_up - 5]))
+        # Again before that walk ends.
+        catch_up(hosts, AWAY, 1)
+        hosts.handle(record(ROUNDS_SKIPPED, AWAY, AWAY, [5]))
+    hosts.loses = nothing
+    hosts.state.recall[AWAY, ASKED_IN] = 0
+    for _ in range(3 * ASK_AGAIN_ROUNDS):
+        hosts.cycle()
+    assert is_done(hosts, AWAY)
+    assert events_of(hosts, AWAY) == ([1] if says_so else [])
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from gossamer.protocol.peer.record_table.records import (
     OVERLAY_TIMER,
     PUBLISH,
     PUBLISHED,
+    ROUNDS_SKIPPED,
     SAMPLE_TIMER,
     WITHDRAW,
 )
@@ -47,7 +48,7 @@ COSTS = ("received", "uninterested", "false_positives")
 # Records that are no control messages: timers, commands, events and effects.
 NOT_CONTROL = (
     *(SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER),
-    *(JOIN, PUBLISH, WITHDRAW, CATCH_UP, LINK_BROKE),
+    *(JOIN, PUBLISH, WITHDRAW, CATCH_UP, LINK_BROKE, ROUNDS_SKIPPED),
     *EVENT_MESSAGES,
     *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD, CAUGHT_UP),
 )
