@@ -122,6 +122,7 @@ def test_no_step_touches_a_foreign_row(sampler: str) -> None:
             hosts.handle(record(messages.WITHDRAW, 3, 3, [4 * cycle]))
         if cycle >= 3:
             hosts.handle(record(messages.CATCH_UP, 4, 4, [10]))
+            hosts.handle(record(messages.ROUNDS_SKIPPED, 4, 4, [1]))
         for event in range(4):
             hosts.publish(0, 4 * cycle + event, *draws.integers(0, RING_MASK, 2).tolist())
         hosts.cycle()

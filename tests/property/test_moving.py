@@ -25,6 +25,8 @@ from support.overlays import HANDLE, Hosts, converged
 
 # Rounds by which moves are over, and all that follows from them.
 SETTLED = 14
+# By which clients have found the first peer that came onto the ring: gossip brings it to them.
+FOUND = 40
 RANGES = st.tuples(st.integers(0, 60), st.integers(0, 12))
 
 
@@ -99,6 +101,13 @@ def check_ring(hosts: Hosts, wanted: list[list[tuple[int, int]]]) -> None:
             assert state.link_profile[p, state.successor[p], IDENTIFIER] == after
 
 
+def clients_wait(hosts: Hosts) -> bool:
+    """Whether somebody is on the ring, and a peer that is not knows nobody there."""
+    off = hosts.identifiers() >= OFF_THE_RING
+    alone = (hosts.state.links < 0).all(axis=1)
+    return bool((off & alone).any() and not off.all())
+
+
 INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
 
 
@@ -123,6 +132,9 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
         check_links(hosts)
     assert (hosts.state.seat[:, WANTED] < 0).all()
     check_ring(hosts, wanted)
+    for _ in range(FOUND - SETTLED):
+        if clients_wait(hosts):
+            hosts.cycle()
     for p, interests in enumerate(wanted):
         place = int(hosts.identifiers()[p])
         assert not interests or p in due(wanted, place)
@@ -133,6 +145,23 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
         assert publish(hosts, settings, publisher, event, value) == due(wanted, value)
         copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == EVENT]
         assert len(copies) <= 2 * nodes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [2, 6, 14])
+@pytest.mark.parametrize("seed", range(10))
+def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: int) -> None:
+    """It has no neighbours to tell, so that only gossip about peers brings it to others."""
+    wanted: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+    hosts, settings = overlay(wanted, seed)
+    for _ in range(3):
+        hosts.cycle()
+    wanted[0] = [(0, 0)]
+    want(hosts, settings, 0, wanted[0])
+    for _ in range(FOUND):
+        hosts.cycle()
+    for event, publisher in enumerate(range(1, nodes)):
+        assert publish(hosts, settings, publisher, event, 0) == [0], f"seed {seed}"
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ NO_LINK: Final = "none"
 # Why something that came or was to go was dropped.
 DROP_CAUSES: Final = (
     "duplicate",  # an event copy seen before
+    "delivered before",  # an event that came anew, as what was asked for again does
     "hop limit",
     "bad frame",
     "too large",

@@ -381,7 +381,7 @@ class Peer:
 
     def _on_delivery(self, delivery: Delivery) -> None:
         if delivery.event in self._delivered:
-            self.counters.drop("duplicate")
+            self.counters.drop("delivered before")
             return
         sealed = self._events.find(delivery.event)
         if sealed is None:
