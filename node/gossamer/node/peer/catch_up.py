@@ -227,12 +227,13 @@ class CatchUp:
 
     def _hear_apart(self, _: int, body: bytes) -> bytes:
         # Longer, and the connection would have ended.
-        self._catch_up(_since(body, self._silence_s), ROUNDS_TO_MERGE, again=True)
+        since = _since(body, self._silence_s, self._silence_s)
+        self._catch_up(since, ROUNDS_TO_MERGE, again=True)
         return _clock()
 
     def _hear_not_sent(self, _: int, body: bytes) -> bytes:
         # Longer, and it would have been told before.
-        self._catch_up(_since(body, 4 * self._replay_s), 0)
+        self._catch_up(_since(body, 4 * self._replay_s, self._silence_s), 0)
         return _clock()
 
     def _tell(self, keys: Iterable[int], since: float, service: str = SERVICE) -> None:
@@ -334,15 +335,19 @@ def _clock() -> bytes:
     return encode(math.floor(trio.current_time() * 1000))
 
 
-def _since(body: bytes, longest_s: float) -> float:
-    """Since when something is, as `CatchUp` tells it: for so many seconds, or by our clock."""
+def _since(body: bytes, longest_s: float, late_s: float) -> float:
+    """Since when something is, as `CatchUp` tells it: for so many seconds, or by our clock.
+
+    No longer than ``longest_s``, and by our clock than ``late_s`` more: so late it may be told.
+    """
     told = decode(body)
     now = trio.current_time()
     if type(told) is list and len(told) == 1:
         seconds = now - _whole(told[0]) / 1000
+        longest_s += late_s
     else:
         seconds = _whole(told)
-    if not seconds >= 0:
+    if seconds < 0:
         raise ValueError("no number of seconds")
     return now - min(seconds, longest_s)
 

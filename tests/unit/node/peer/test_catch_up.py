@@ -487,3 +487,7 @@ async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can
         await trio.sleep(100)
         merging = ROUNDS_TO_MERGE * ROUND_S
         assert asked.calls[0] == (1000 + merging, SILENCE_S + merging)
+        asked.calls.clear()
+        hear(5, encode([clock_ms() - 1_000_000]))
+        await trio.sleep(100)
+        assert asked.calls[0][1] == 2 * SILENCE_S + merging
