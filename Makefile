@@ -36,11 +36,11 @@ test: $(DEV_INSTALLED)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
 
 check: lint format-check types
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m fast tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow and not campaign" tests/unit tests/property
 
 # Rules that run compiled are invisible to coverage; these tests run them interpreted.
 coverage: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m fast --cov --cov-report=term:skip-covered tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not campaign" --cov --cov-report=term:skip-covered tests/unit tests/property
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

@@ -11,23 +11,48 @@ from hypothesis import settings
 
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
+from support.draws import Draws
 
 TESTS: Final = Path(__file__).parent
 # Where the longest tests are, first; what runs last is short, so that all processes end together.
 FOLDERS: Final = ("pipeline", "simulation", "network", "equivalence", "property", "unit")
 
-# The first example of a test may compile a rule, so no example has a deadline.
-settings.register_profile("gossamer", deadline=None)
-settings.load_profile("gossamer")
+# `quick` draws the same examples for a test each time: what passed passes again, and what failed
+# fails again when it is run alone. `all` draws new ones, and prints how to repeat what failed. No
+# example has a deadline, since the first one may compile a rule.
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("all", print_blob=True, deadline=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of campaigns, and of what is computed and kept."""
+    group = parser.getgroup("gossamer")
+    group.addoption(
+        "--all", action="store_true", help="campaign tests, and more examples of each property"
+    )
+    group.addoption("--draws", type=int, metavar="N", help="drawn cases of each campaign")
+    group.addoption("--first-draw", type=int, default=0, metavar="N", help="the first of them (0)")
+    group.addoption(
+        "--write-golden", action="store_true", help="write golden measures, not compare"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how much hypothesis draws, before a module of tests is imported."""
+    settings.load_profile("all" if config.getoption("all") else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with long tests, and let one process run all that share what takes long to make."""
+    if not _asks_for_campaigns(config):
+        campaigns = [item for item in items if item.get_closest_marker("campaign") is not None]
+        if campaigns:
+            config.hook.pytest_deselected(items=campaigns)
+            items[:] = [item for item in items if item.get_closest_marker("campaign") is None]
     items.sort(key=lambda item: FOLDERS.index(_folder(item)))
     for item in items:
-        if _folder(item) in ("unit", "property") and item.get_closest_marker("slow") is None:
-            item.add_marker(pytest.mark.fast)
         shared = _shared_by(item)
         if shared is not None:
             item.add_marker(pytest.mark.xdist_group(shared))
@@ -49,6 +74,15 @@ def pytest_collection_finish(session: pytest.Session) -> Iterator[None]:
     return (yield)
 
 
+def _asks_for_campaigns(config: pytest.Config) -> bool:
+    """Whether campaign tests are asked for: all, by the mark, or one by its name."""
+    return bool(
+        config.getoption("all")
+        or "campaign" in config.getoption("markexpr")
+        or any("::" in argument for argument in config.args)
+    )
+
+
 def _folder(item: pytest.Item) -> str:
     """The folder right below `tests` that a test is in."""
     return item.path.relative_to(TESTS).parts[0]
@@ -58,11 +92,27 @@ def _shared_by(item: pytest.Item) -> str | None:
     """What a test shares with others: a fixture of the session, or those of its module."""
     fixtures = getattr(item, "_fixtureinfo", None)  # pytest has no other way to ask
     made = [] if fixtures is None else [found[-1] for found in fixtures.name2fixturedefs.values()]
-    ours = [one for one in made if one.func.__module__.startswith("tests.")]
+    ours = [
+        one
+        for one in made
+        if one.func.__module__.startswith("tests.") and one.func.__module__ != __name__
+    ]
     for one in ours:
         if one.scope == "session":
             return str(one.argname)
     return item.path.stem if any(one.scope == "module" for one in ours) else None
+
+
+@pytest.fixture(scope="session")
+def draws(request: pytest.FixtureRequest) -> Draws:
+    """How many drawn cases a campaign runs, and which."""
+    return Draws(request.config.getoption("draws"), request.config.getoption("first_draw"))
+
+
+@pytest.fixture(scope="session")
+def write_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden measures are written anew in place of being compared."""
+    return bool(request.config.getoption("write_golden"))
 
 
 @pytest.fixture
