@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -23,23 +23,8 @@ from gossamer.client import (
     connect,
     open_client,
 )
-from support.threaded_node import ThreadedNode, quote, threaded_node
+from support.threaded_node import BOTH, ThreadedNode, quote, run, threaded_node
 from support.waiting import PATIENCE_S
-
-BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
-Use = Callable[[Client, ThreadedNode], Awaitable[None]]
-
-
-def run(folder: Path, loop: str, use: Use) -> None:
-    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
-
-    async def main() -> None:
-        with anyio.fail_after(PATIENCE_S):
-            async with open_client(folder) as client:
-                await use(client, node)
-
-    with threaded_node(folder) as node:
-        anyio.run(main, backend=loop)
 
 
 @BOTH

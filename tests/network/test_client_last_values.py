@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -15,28 +14,11 @@ from gossamer.client import (
     ReceivedEvent,
     RefusedByNodeError,
     connect,
-    open_client,
 )
 from support.loopback_peer import LoopbackEvent
-from support.threaded_node import ThreadedNode, quote, threaded_node
-from support.waiting import PATIENCE_S
+from support.threaded_node import ALL, BOTH, ThreadedNode, quote, run, threaded_node
 
-BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
-ALL = "price >= 0"
 LAST = LastMark("symbol")
-Use = Callable[[Client, ThreadedNode], Awaitable[None]]
-
-
-def run(folder: Path, loop: str, use: Use) -> None:
-    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
-
-    async def main() -> None:
-        with anyio.fail_after(PATIENCE_S):
-            async with open_client(folder) as client:
-                await use(client, node)
-
-    with threaded_node(folder) as node:
-        anyio.run(main, backend=loop)
 
 
 def of(event: ReceivedEvent) -> tuple[object, object, str]:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
 import pytest
 import trio
 
-from gossamer.client import Client, RefusedByNodeError, connect, open_client
+from gossamer.client import Client, RefusedByNodeError, connect
 from support.loopback_peer import LoopbackEvent, LoopbackPeer
-from support.threaded_node import ThreadedNode, quote, threaded_node
+from support.threaded_node import ALL, BOTH, ThreadedNode, quote, run, threaded_node
 from support.waiting import PATIENCE_S
-
-BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
-ALL = "price >= 0"
-Use = Callable[[Client, ThreadedNode], Awaitable[None]]
-
-
-def run(folder: Path, loop: str, use: Use) -> None:
-    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
-
-    async def main() -> None:
-        with anyio.fail_after(PATIENCE_S):
-            async with open_client(folder) as client:
-                await use(client, node)
-
-    with threaded_node(folder) as node:
-        anyio.run(main, backend=loop)
 
 
 def deliver_backwards(node: ThreadedNode, *prices: float) -> None:
@@ -60,7 +43,7 @@ def test_events_come_in_the_order_of_their_publisher(tmp_path: Path, loop: str) 
     async def use(client: Client, node: ThreadedNode) -> None:
         # The first seconds of a subscription are not promised.
         async with client.subscribe(ALL, ordered=True) as events:
-            await anyio.sleep(4 * node.node.peer.snapshot().round_s)
+            await anyio.sleep(4 * node.node.peer.round_s)
             await anyio.to_thread.run_sync(deliver_backwards, node, 1, 2, 3)
             got = [await anext(events) for _ in range(3)]
             assert [(one.values["price"], one.late) for one in got] == [

@@ -353,7 +353,6 @@ async def test_leaving_while_the_node_is_away_takes_no_time(
         assert trio.current_time() == began
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ["peer", "broker"])
 async def test_a_client_of_a_node_that_is_killed_goes_on_with_the_next_one(
     tmp_path: Path, role: str

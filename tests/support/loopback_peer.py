@@ -100,6 +100,7 @@ class LoopbackPeer:
         changes: says when there are more subscribers, or more that wait to publish.
         unheld: prices of events that nobody acknowledges, though they are published.
         too_large: prices of events that are refused.
+        round_s: of its rounds, as it says.
     """
 
     schema: Schema = SCHEMA
@@ -118,6 +119,7 @@ class LoopbackPeer:
     is_whole: bool = True
     messages: OwnMessages = field(factory=OwnMessages)
     announced: list[bytes] = field(factory=list)
+    round_s: float = EMPTY.round_s
     order: PublicationOrder = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -223,4 +225,4 @@ class LoopbackPeer:
         """There is nobody else to hear."""
 
     def snapshot(self) -> Snapshot:
-        return evolve(EMPTY, subscriptions=len(self.subscribers))
+        return evolve(EMPTY, subscriptions=len(self.subscribers), round_s=self.round_s)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
+import pytest
 import trio
 from attrs import define, field
 
+from gossamer.client import Client, open_client
 from support.local_nodes import LocalNode
-from support.loopback_peer import IBM
+from support.loopback_peer import IBM, LoopbackPeer
 from support.waiting import PATIENCE_S
+
+# Of the node's peer: so many rounds it listens for others before it deals out events.
+ROUND_S = 0.01
+BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
+ALL = "price >= 0"
 
 
 def quote(price: float) -> dict[str, object]:
@@ -80,9 +88,24 @@ class ThreadedNode:
 @contextmanager
 def threaded_node(folder: Path) -> Iterator[ThreadedNode]:
     """A node in ``folder`` that runs, and is stopped at the end."""
-    node = ThreadedNode(LocalNode(folder))
+    node = ThreadedNode(LocalNode(folder, LoopbackPeer(round_s=ROUND_S)))
     node.start()
     try:
         yield node
     finally:
         node.stop()
+
+
+Use = Callable[[Client, ThreadedNode], Awaitable[None]]
+
+
+def run(folder: Path, loop: str, use: Use) -> None:
+    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with open_client(folder) as client:
+                await use(client, node)
+
+    with threaded_node(folder) as node:
+        anyio.run(main, backend=loop)
