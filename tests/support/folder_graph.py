@@ -39,9 +39,28 @@ def folder_of(module: str) -> str:
     return module if is_package else module.rpartition(".")[0]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a source file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def parts_of(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right inside a module or statement, and the arms that hold some."""
+    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+        yield from getattr(node, field, ())
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements of a module or statement, at any depth."""
+    for part in parts_of(node):
+        yield part
+        yield from statements(part)
+
+
 def imported_modules(module: str) -> Iterator[str]:
     """The modules of the sources that one imports, anywhere in its text."""
-    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+    for node in statements(parsed(modules()[module])):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom) and node.module in modules():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from support.checkout import ROOT
 
@@ -36,6 +35,7 @@ def links(page: Path) -> list[str]:
     return [target for target in found if not re.match(r"[a-z]+:", target)]
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """What its headings are called in addresses."""
     text = re.sub(r"(?ms)^(```+).*?^\1\s*$", "", page.read_text(encoding="utf-8"))
@@ -48,6 +48,7 @@ def anchors(page: Path) -> set[str]:
 GROUPS = frozenset({"gossamer.commands", "gossamer.runners", "gossamer.studies"})
 
 
+@cache
 def is_module(name: str) -> bool:
     """Whether a dotted name is a module or folder, or something that a module mentions."""
     if name in GROUPS:
@@ -111,20 +112,24 @@ def test_the_comparison_names_version_date_and_source_of_each_other_product() ->
         assert re.search(r"\b20\d\d\b|\d+\.\d+\.\d+", source), f"{product} is of no date"
 
 
-@pytest.mark.parametrize("page", LINKED, ids=named)
-def test_every_module_and_path_that_a_page_names_exists(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for name in re.findall(r"\bgossamer(?:\.[a-z_0-9]+)+\b(?!\.)", text):
-        assert is_module(name), f"{named(page)} names {name}"
-    for path in re.findall(r"`((?:tests|shared|node|sim|spark|examples|traces)/[\w/.]*)`", text):
-        assert (ROOT / path).exists(), f"{named(page)} names {path}"
+def test_every_module_and_path_that_a_page_names_exists() -> None:
+    missing = []
+    for page in LINKED:
+        text = page.read_text(encoding="utf-8")
+        modules = re.findall(r"\bgossamer(?:\.[a-z_0-9]+)+\b(?!\.)", text)
+        paths = re.findall(r"`((?:tests|shared|node|sim|spark|examples|traces)/[\w/.]*)`", text)
+        unknown = [name for name in modules if not is_module(name)]
+        unknown += [path for path in paths if not (ROOT / path).exists()]
+        missing += [f"{named(page)} names {name}" for name in unknown]
+    assert missing == []
 
 
-@pytest.mark.parametrize("page", LINKED, ids=named)
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    for target in links(page):
-        path, _, heading = target.partition("#")
-        file = (page.parent / path).resolve() if path else page
-        assert file.exists(), f"{named(page)} links to {target}"
-        if heading:
-            assert heading in anchors(file), f"{named(page)} links to {target}"
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    broken = []
+    for page in LINKED:
+        for target in links(page):
+            path, _, heading = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists() or (heading and heading not in anchors(file)):
+                broken.append(f"{named(page)} links to {target}")
+    assert broken == []
