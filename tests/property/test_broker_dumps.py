@@ -6,10 +6,10 @@ the disk. What was stored of the messages is told to a broker that has no disk: 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Unsubscription,
 )
 from gossamer.protocol.content.filters import parse
+from support.draws import Draws, few_or_many
 from support.plain_index import PlainIndex
 
 HOST = TreeHost(TreeSettings(covering="incremental", retained_publications=5))
@@ -83,8 +84,8 @@ class Messages:
     """What a broker is told, drawn at random: clients and a neighbour that come and ask."""
 
     draws: random.Random
-    labels: Iterator[int] = field(factory=count)
-    frames: Iterator[int] = field(factory=lambda: count(2))
+    labels: Iterator[int] = field(factory=itertools.count)
+    frames: Iterator[int] = field(factory=lambda: itertools.count(2))
     wanted: list[str] = field(factory=list)
     there: list[int] = field(factory=list)
     bea: bool = False
@@ -196,21 +197,23 @@ def rows(store: Store, table: str) -> int:
     return int(number)
 
 
-@pytest.mark.slow
-def test_killed_at_any_instant_it_is_recalled_as_the_one_that_went_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.campaign)])
+def test_killed_at_any_instant_it_is_recalled_as_the_one_that_went_on(
+    tmp_path: Path, every: int
+) -> None:
     seed = 1
     calls = calls_of(tmp_path, seed)
     print(f"seed {seed}: {calls} calls")
     assert calls > 10 * FIRST_DUMP
-    for last in range(FIRST_DUMP, calls + 1):
+    for last in range(FIRST_DUMP, calls + 1, every):
         check_killed(tmp_path / f"{last}.db", seed, last, in_this_process)
 
 
-@pytest.mark.slow
+@few_or_many(1, 10)
 def test_dumps_of_a_process_of_their_own_are_of_the_instant_when_they_were_begun(
-    tmp_path: Path,
+    tmp_path: Path, count: int, draws: Draws
 ) -> None:
-    for seed in range(100, 110):
+    for seed in draws.numbers(count):
         folder = tmp_path / str(seed)
         folder.mkdir()
         last = random.Random(seed).randrange(FIRST_DUMP, calls_of(folder, seed))

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
@@ -21,12 +21,11 @@ from gossamer.protocol.brokers.tree.memory import marks
 from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
 from support.broker_overlay import Overlay
 from support.broker_play import Play
+from support.draws import Draws, few_or_many, named
 from support.plain_index import PlainIndex
 
-SEEDS = 200
-"""Plays of each covering, with and without faults."""
-
 STEPS = 50
+UNPRUNED = ("off", "lazy", "active", "packed")
 
 
 def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettings:
@@ -58,32 +57,36 @@ def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -
     return found
 
 
-@pytest.mark.slow
+@few_or_many(6, 200)
 @pytest.mark.parametrize("faults", [False, True], ids=["lossless", "faults"])
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_seeded_plays_deliver_what_a_flat_matcher_does(covering: str, faults: bool) -> None:
-    for seed in range(SEEDS):
-        try:
-            play(random.Random(f"{covering} {faults} {seed}"), covering, faults)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+def test_seeded_plays_deliver_what_a_flat_matcher_does(
+    covering: str, faults: bool, count: int, draws: Draws
+) -> None:
+    for seed in draws.numbers(count):
+        with named(f"seed {seed}"):
+            overlay = play(random.Random(f"{covering} {faults} {seed}"), covering, faults).overlay
+            if not faults:
+                for name in ("duplicates", "stale", "gaps", "lost"):
+                    assert overlay.total(name) == 0, name
+            if covering in UNPRUNED and not faults:
+                for name in ("preserved", "dropped", "held"):
+                    assert overlay.total(name) == 0, name
 
 
-@pytest.mark.slow
+@few_or_many(5, 50)
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_brokers_that_restart_may_have_another_covering(covering: str) -> None:
-    for seed in range(SEEDS // 4):
+def test_brokers_that_restart_may_have_another_covering(
+    covering: str, count: int, draws: Draws
+) -> None:
+    for seed in draws.numbers(count):
         draw = random.Random(f"{covering} to others {seed}")
         chosen = settings_for(draw, covering, faults=True)
         size = draw.randrange(2, 8)
-        try:
+        with named(f"seed {seed}"):
             Play(draw, chosen, size, faults=True, coverings=sorted(COVERINGS)).run(STEPS)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
 
 
-@pytest.mark.slow
-@settings(max_examples=50)
 @given(
     draw=st.randoms(use_true_random=False),
     covering=st.sampled_from(sorted(COVERINGS)),
@@ -95,27 +98,12 @@ def test_plays_that_shrink_deliver_what_a_flat_matcher_does(
     play(draw, covering, faults, steps=25)
 
 
-@pytest.mark.slow
+@few_or_many(2, 8)
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_without_faults_nothing_is_stale_or_comes_twice(covering: str) -> None:
-    for seed in range(30):
-        overlay = play(random.Random(f"{covering} {seed}"), covering, faults=False).overlay
-        counted = [overlay.total(name) for name in ("duplicates", "stale", "gaps", "lost")]
-        assert counted == [0, 0, 0, 0], seed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("covering", ["off", "lazy", "active", "packed"])
-def test_without_pruning_nothing_is_preserved_or_held(covering: str) -> None:
-    for seed in range(30):
-        overlay = play(random.Random(f"{covering} {seed}"), covering, faults=False).overlay
-        assert [overlay.total(name) for name in ("preserved", "dropped", "held")] == [0, 0, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("covering", COVERINGS)
-def test_the_matching_index_and_a_plain_one_make_the_same_broker(covering: str) -> None:
-    for seed in range(8):
+def test_the_matching_index_and_a_plain_one_make_the_same_broker(
+    covering: str, count: int, draws: Draws
+) -> None:
+    for seed in draws.numbers(count):
         chosen = settings_for(random.Random(seed), covering, faults=True)
         plays = [
             Play(random.Random(seed), chosen, 5, faults=True, new_index=index)
@@ -128,11 +116,12 @@ def test_the_matching_index_and_a_plain_one_make_the_same_broker(covering: str) 
         assert dumps(plain) == dumps(shared), seed
 
 
+@few_or_many(1, 4)
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_neighbours_that_share_their_marks_get_the_same(
-    covering: str, monkeypatch: pytest.MonkeyPatch
+    covering: str, count: int, draws: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(4):
+    for seed in draws.numbers(count):
         chosen = settings_for(random.Random(seed), covering, faults=True)
         overlays = []
         for own_marks in (marks.OWN_MARKS, 1, 0):
@@ -144,7 +133,6 @@ def test_neighbours_that_share_their_marks_get_the_same(
         assert overlays[0].deliveries == overlays[1].deliveries == overlays[2].deliveries
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 def test_a_play_runs_the_same_with_the_index_compiled() -> None:
     chosen = settings_for(random.Random(5), "selective", faults=False)
@@ -161,7 +149,6 @@ def test_the_same_seed_makes_the_same_run() -> None:
     assert dumps(first) == dumps(second)
 
 
-@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     """Two interpreters that hash texts differently agree on what all brokers remember."""
     program = (
@@ -186,10 +173,10 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     assert len(told) == 1
 
 
-@pytest.mark.slow
-def test_brokers_of_one_overlay_may_cover_differently() -> None:
+@few_or_many(4, 60)
+def test_brokers_of_one_overlay_may_cover_differently(count: int, draws: Draws) -> None:
     """Deliveries depend on no agreement among brokers."""
-    for seed in range(60):
+    for seed in draws.numbers(count):
         draw = random.Random(seed)
         mixed = Play(draw, settings_for(draw, "active", faults=False), 6)
         edges, overlay = mixed.edges, mixed.overlay

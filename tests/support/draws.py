@@ -1,8 +1,12 @@
-"""Which of the drawn cases a campaign runs: `--draws N` and `--first-draw N` of pytest."""
+"""Drawn cases: how many a campaign runs, `--draws N` and `--first-draw N` of pytest say."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import attrs
+import pytest
 
 
 @attrs.frozen
@@ -20,3 +24,17 @@ class Draws:
     def numbers(self, count: int) -> range:
         """The numbers to draw from, ``count`` of them where the command line does not say."""
         return range(self.first, self.first + (count if self.count is None else self.count))
+
+
+def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
+    """Parametrise ``count``: a few drawn cases each time, and many as a campaign."""
+    return pytest.mark.parametrize("count", [few, pytest.param(many, marks=pytest.mark.campaign)])
+
+
+@contextmanager
+def named(case: str) -> Iterator[None]:
+    """Let what is asserted say which of the drawn cases it is about."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{case}: {error}") from error
