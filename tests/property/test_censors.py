@@ -32,8 +32,6 @@ from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import subscribe
 from support.overlays import Hosts, converged, record
 
-pytestmark = pytest.mark.slow
-
 NODES, CENSOR, EVENTS = 25, 24, 16
 STEP: Final = RING_MASK // (NODES - 1)
 # Of the ring in steps: where peer `CENSOR` stands, and what it keeps back lies there.

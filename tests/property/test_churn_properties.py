@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.churn import (
@@ -27,8 +27,6 @@ from gossamer.sim.churn import (
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_characters=" \t\n\r\x0b\x0c"), min_size=1, max_size=8
 ).filter(lambda name: not name.startswith("#"))
-# The first example imports the readers and distributions; no claim here is about time.
-untimed = settings(deadline=None)
 # Quarters of seconds: sums and products by powers of two are exact, so that laws hold exactly.
 QUARTERS = st.integers(0, 200).map(lambda ticks: ticks / 4)
 ANY_TIMES = st.floats(0, 1e9)
@@ -82,9 +80,7 @@ def assert_at_most_one_open_session(trace: ChurnTrace) -> None:
     assert not any(online)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["avt", "avt.gz", "parquet"])
-@untimed
 @given(trace=traces() | traces(ANY_TIMES))
 def test_reading_what_was_written_gives_the_trace_back(ending: str, trace: ChurnTrace) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +91,6 @@ def test_reading_what_was_written_gives_the_trace_back(ending: str, trace: Churn
     assert again.fingerprint() == trace.fingerprint()
 
 
-@untimed
 @given(trace=traces(), times_s=st.lists(QUARTERS, max_size=20))
 def test_transitions_reproduce_the_population(trace: ChurnTrace, times_s: list[float]) -> None:
     time_s, _, up = trace.transitions()
@@ -108,13 +103,11 @@ def test_transitions_reproduce_the_population(trace: ChurnTrace, times_s: list[f
     assert trace.population(times_s).tolist() == counted == by_definition
 
 
-@untimed
 @given(trace=traces() | traces(ANY_TIMES))
 def test_a_node_never_has_two_open_sessions(trace: ChurnTrace) -> None:
     assert_at_most_one_open_session(trace)
 
 
-@untimed
 @given(trace=traces(ANY_TIMES), factor=st.floats(1e-3, 1e2), times=st.integers(1, 5))
 def test_rounding_never_makes_sessions_overlap(
     trace: ChurnTrace, factor: float, times: int
@@ -123,14 +116,11 @@ def test_rounding_never_makes_sessions_overlap(
     assert_at_most_one_open_session(changed.cut(changed.duration_s / 3, changed.duration_s / 2))
 
 
-@untimed
 @given(trace=traces(), exponent=st.integers(-8, 8))
 def test_scaling_back_undoes_scaling(trace: ChurnTrace, exponent: int) -> None:
     assert trace.scaled(2.0**exponent).scaled(2.0**-exponent) == trace
 
 
-@pytest.mark.slow
-@untimed
 @given(trace=traces(), data=st.data())
 def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> None:
     ticks = int(trace.duration_s * 4)
@@ -143,8 +133,6 @@ def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> No
         assert (trace.cut(b, c).population(times_s - b) == trace.population(times_s)).all()
 
 
-@pytest.mark.slow
-@untimed
 @given(trace=traces(), times=st.integers(1, 4), more=st.integers(1, 3))
 def test_every_turn_of_a_loop_is_the_trace(trace: ChurnTrace, times: int, more: int) -> None:
     looped = trace.looped(times)
@@ -154,14 +142,12 @@ def test_every_turn_of_a_loop_is_the_trace(trace: ChurnTrace, times: int, more: 
     assert looped.looped(more) == trace.looped(times * more)
 
 
-@untimed
 @given(trace=traces(), times=st.integers(1, 4), exponent=st.integers(-4, 4))
 def test_loop_and_scale_commute(trace: ChurnTrace, times: int, exponent: int) -> None:
     factor = 2.0**exponent
     assert trace.looped(times).scaled(factor) == trace.scaled(factor).looped(times)
 
 
-@untimed
 @given(trace=traces(), data=st.data())
 def test_limiting_leaves_the_sessions_of_the_kept_nodes(
     trace: ChurnTrace, data: st.DataObject
@@ -175,8 +161,6 @@ def test_limiting_leaves_the_sessions_of_the_kept_nodes(
     assert (limited.end_s == trace.end_s[kept]).all()
 
 
-@pytest.mark.slow
-@untimed
 @given(spec=specifications(), seed=st.integers(0, 2**64))
 def test_any_specification_gives_a_possible_and_repeatable_trace(
     spec: ChurnSpec, seed: int

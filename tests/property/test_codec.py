@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.errors import MalformedRecordError
@@ -144,10 +143,8 @@ class Doubting:
         return None if words[0] & 0xFFFFFFFF in self.doubted else words
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
 @given(doubted=st.sets(st.integers(0, NODES - 1)), data=st.data())
-@hypothesis_settings(max_examples=50)
 def test_leaving_out_what_is_doubted_leaves_a_sane_record(
     kind: int, doubted: set[int], data: st.DataObject
 ) -> None:
@@ -186,10 +183,8 @@ def passes(words: Sequence[int]) -> bool:
     return True
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(BETWEEN_PEERS))
 @given(data=st.data())
-@hypothesis_settings(max_examples=150)
 def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -> None:
     """What passes the check makes no interpreted rule fail, words being Python's integers."""
     words = list(data.draw(st.sampled_from(REAL["cyclon"][kind])))
@@ -213,7 +208,6 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
     [(name, kind) for name, one in WITH_SAMPLER.items() for kind in sorted(Codec(one).kinds)],
 )
 @given(data=st.data())
-@hypothesis_settings(max_examples=30)
 def test_what_is_declared_is_accepted_and_harmless(
     sampler: str, kind: int, data: st.DataObject
 ) -> None:

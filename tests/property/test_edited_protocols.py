@@ -42,7 +42,6 @@ def run_version(folder: Path, version: Version) -> tuple[list[int], list[int]]:
     return names["compiled"].a.tolist(), names["interpreted"].a.tolist()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_an_edit_at_any_place_is_compiled(place: str, tmp_path: Path, code_folder: Path) -> None:
     before = Version()
@@ -69,7 +68,6 @@ def test_a_version_is_found_again_whatever_stands_elsewhere(
     assert sorted(code_folder.iterdir()) == kept
 
 
-@pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(versions=st.lists(st.tuples(VERSIONS, st.booleans(), st.booleans()), min_size=2, max_size=4))
 def test_versions_of_a_protocol_never_meet(

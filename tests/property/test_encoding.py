@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import RING_SIZE, equi_depth_hash, uniform_hashes
 from support.content_strategies import (
-    UNTIMED,
     attributes,
     consistent_comparisons,
     events,
@@ -22,8 +20,6 @@ from support.content_strategies import (
 )
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data())
 def test_matching_is_the_conjunction_of_the_comparisons(
     schema: Schema, data: st.DataObject
@@ -36,8 +32,6 @@ def test_matching_is_the_conjunction_of_the_comparisons(
     assert subscription.matcher()(schema.check_event(event)) == expected
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data())
 def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject) -> None:
     event = data.draw(events(schema))
@@ -59,8 +53,6 @@ def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject)
         assert box.contains(encode_event(schema, hashes, event))
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data())
 def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
     schema: Schema, data: st.DataObject
@@ -75,8 +67,6 @@ def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
             assert (box.low[place], box.high[place]) == (0, RING_SIZE - 1)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(attributes(), st.data())
 def test_an_equality_on_a_value_is_one_point(attribute: Attribute, data: st.DataObject) -> None:
     schema = Schema([attribute])

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import BadFrame
@@ -92,9 +92,7 @@ def lengths_are_right(data: bytes) -> bool:
     return len(data) - HEADER_BYTES == int.from_bytes(data[:HEADER_BYTES], "big") <= MOST
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["interpreted", "compiled"])
-@settings(max_examples=300)
 @given(st.lists(frames(), max_size=6), st.integers(0, 30), st.binary(max_size=30))
 def test_batches_take_what_is_whole_and_sane_and_nothing_after_it(
     form: str, made: list[bytes], cut: int, rest: bytes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.errors import CapacityError
@@ -59,10 +59,8 @@ def take(queue: EventQueue) -> list[int] | None:
     return words
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @given(start=STARTS, actions=ACTIONS)
-@settings(deadline=None, max_examples=40)
 def test_records_come_in_order_of_tick_then_of_insertion(
     compiled: bool, start: int, actions: list[tuple[int, int, int]]
 ) -> None:
@@ -95,7 +93,6 @@ def take_one(queue: EventQueue, oracle: list[tuple[int, int, int]]) -> None:
 
 
 @given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20), turns=st.integers(2, 5))
-@settings(deadline=None)
 def test_freed_slots_are_used_again(lengths: list[int], turns: int) -> None:
     """The pool does not grow when the same records come again and again."""
     queue = make_event_queue(1 << 15)
@@ -110,9 +107,7 @@ def test_freed_slots_are_used_again(lengths: list[int], turns: int) -> None:
     assert len(used) == 1
 
 
-@pytest.mark.slow
 @given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_records_survive_an_enlargement(lengths: list[int]) -> None:
     """And the larger pool has the room asked for."""
     queue = make_event_queue(sum(8 << size_of_slot(length) for length in lengths))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rows.hash_chains import (
@@ -44,7 +44,6 @@ class Ring:
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
-@settings(deadline=None)
 @given(
     size=st.integers(1, 9),
     bits=st.integers(0, 3),

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -31,7 +30,6 @@ from gossamer.protocol.peer.space.hashing import (
 from gossamer.protocol.peer.space.line import divide_wide, scale_wide
 from support.content_strategies import (
     CHARACTERS,
-    UNTIMED,
     attributes,
     constants_for,
     date_attributes,
@@ -65,8 +63,6 @@ def in_order(attribute: Attribute, one: Any, other: Any) -> tuple[Any, Any]:
     return low, high
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(st.data())
 def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -> None:
     attribute = data.draw(attributes())
@@ -76,8 +72,6 @@ def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -
     assert 0 <= hash_of(low) <= hash_of(high) < RING_SIZE
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(st.data())
 def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
     attribute = data.draw(integer_attributes() | date_attributes() | enumeration_attributes())
@@ -89,7 +83,6 @@ def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
     assert hash_of(low) < hash_of(high)
 
 
-@UNTIMED
 @given(integer_attributes(widest=2**62), st.data())
 def test_neighbouring_integers_differ_in_the_widest_domain(
     attribute: IntegerAttribute, data: st.DataObject
@@ -100,7 +93,6 @@ def test_neighbouring_integers_differ_in_the_widest_domain(
     assert hash_of(value) < hash_of(value + 1)
 
 
-@UNTIMED
 @given(float_attributes(), st.fractions(0, 1), st.integers(0, 61))
 def test_floats_differ_from_2_to_the_minus_61_of_the_width(
     attribute: FloatAttribute, share: Fraction, bits: int
@@ -112,7 +104,6 @@ def test_floats_differ_from_2_to_the_minus_61_of_the_width(
     assert hash_of(low) < hash_of(high)
 
 
-@UNTIMED
 @given(st.data(), st.sampled_from([(None, 3), (string.ascii_lowercase, 13), ("ab", 39)]))
 def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None, int]) -> None:
     alphabet, length = case
@@ -126,8 +117,6 @@ def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None
     assert within("ab" + low) < within("ab" + high)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(st.data())
 def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
     """Strict for integers of at most 2^50 values, for floats from 2^-50 of the width."""
@@ -141,8 +130,6 @@ def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
     assert hash_of(low) < hash_of(high)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(st.data())
 def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
     data: st.DataObject,
@@ -157,8 +144,6 @@ def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
     assert warp(place) < (warp(place + 1) if place + 1 < RING_SIZE else RING_SIZE)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(NUMBERS, st.data())
 def test_arc_length_follows_the_mass_of_the_sample(
     attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
@@ -176,8 +161,6 @@ def test_arc_length_follows_the_mass_of_the_sample(
         assert error <= Fraction(2, buckets) + Fraction(1, 2**10)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(st.data())
 def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
     attribute = data.draw(integer_attributes(widest=2**40))
@@ -192,8 +175,6 @@ def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
         assert abs(Fraction(hash_of(value), RING_SIZE) - share) <= Fraction(1, 2**10)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(NUMBERS, st.data())
 def test_arrays_of_integers_hash_as_their_elements(
     attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
@@ -210,8 +191,6 @@ def test_arrays_of_integers_hash_as_their_elements(
     assert hashed.tolist() == [hash_of(value) for value in values]
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(NUMBERS, st.data())
 def test_arrays_of_floats_hash_as_their_elements(
     attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
@@ -224,7 +203,6 @@ def test_arrays_of_floats_hash_as_their_elements(
     assert hashed.tolist() == [hash_of(value) for value in values]
 
 
-@UNTIMED
 @given(st.data(), st.integers(1, 2**62))
 def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
     factor = data.draw(st.integers(0, divisor - 1))
@@ -241,7 +219,6 @@ def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
     assert scaled[0] == factor * multiplier // divisor
 
 
-@UNTIMED
 @given(date_attributes())
 def test_dates_are_told_apart_to_the_microsecond(attribute: DateAttribute) -> None:
     assume(attribute.maximum > attribute.minimum)

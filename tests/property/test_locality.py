@@ -76,7 +76,6 @@ def test_every_array_of_a_state_has_a_row_for_each_peer() -> None:
     assert all(array.shape[0] == NODES for array in arrays_of(small_state()).values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
 def test_no_step_touches_a_foreign_row(sampler: str) -> None:
     seed = 1

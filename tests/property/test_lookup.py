@@ -32,7 +32,6 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int) -> Hosts:
     return Hosts(converged(settings, np.array(places, np.int64), seed), settings)
 
 
-@pytest.mark.slow
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())
 def test_every_lookup_ends_at_the_rendezvous_node_and_comes_closer_at_every_hop(
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
@@ -84,7 +83,6 @@ def test_an_event_comes_to_rest_at_the_rendezvous_node(
     assert seen == [true_rendezvous(places, value)]
 
 
-@pytest.mark.slow
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), value=ANYWHERE)
 def test_an_event_comes_to_rest_somewhere_whatever_peers_believe(
     places: list[int], shape: tuple[int, int], seed: int, value: int

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, USER, Words
@@ -294,10 +293,8 @@ WORD = st.one_of(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(changes=st.dictionaries(st.integers(0, 60), WORD, max_size=12), source=st.integers(1, 9))
-@hypothesis_settings(max_examples=120)
 def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
     kind: int, changes: dict[int, int], source: int
 ) -> None:
@@ -319,10 +316,8 @@ def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
     assert_sound(state)
 
 
-@pytest.mark.slow
 @given(kind=st.sampled_from(KINDS), body=st.lists(WORD, max_size=40))
 @example(kind=HANDOVER, body=[])
-@hypothesis_settings(max_examples=400)
 def test_no_record_of_random_words_breaks_a_peer(kind: int, body: list[int]) -> None:
     state = copy.deepcopy(LIVELY)
     hosts = Hosts(state, SETTINGS)

@@ -111,7 +111,6 @@ def clients_wait(hosts: Hosts) -> bool:
 INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
 
 
-@pytest.mark.slow
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
     wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject
@@ -147,7 +146,6 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
         assert len(copies) <= 2 * nodes
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [2, 6, 14])
 @pytest.mark.parametrize("seed", range(10))
 def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: int) -> None:
@@ -164,7 +162,6 @@ def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: 
         assert publish(hosts, settings, publisher, event, 0) == [0], f"seed {seed}"
 
 
-@pytest.mark.slow
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_what_is_published_during_moves_is_not_lost(
     wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject

@@ -68,7 +68,6 @@ def check_path(hosts: Hosts, places: list[int], start: int, value: int) -> None:
     assert left == sorted(set(left), reverse=True)
 
 
-@pytest.mark.slow
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())
 def test_every_lookup_ends_at_the_rendezvous_node_and_comes_nearer_at_every_hop(
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
@@ -88,7 +87,6 @@ def test_lookups_are_right_at_every_border(shape: tuple[int, int]) -> None:
         check_path(hosts, places, start, border + shift)
 
 
-@pytest.mark.slow
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
 def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_believe(
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
@@ -120,7 +118,6 @@ def ranges(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
     return low, high
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1])
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())
 def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
@@ -144,7 +141,6 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
             assert len(copies) == len(set(copies))
 
 
-@pytest.mark.slow
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
 def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject

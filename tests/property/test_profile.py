@@ -60,7 +60,6 @@ def lone_peers(identifiers: list[int]) -> State:
     return make_state(settings, len(identifiers), keys=np.array(identifiers, np.int64))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @given(places=st.lists(PLACES, min_size=3, max_size=3, unique=True))
 def test_what_a_peer_tells_of_its_arc_is_believed(compiled: bool, places: list[int]) -> None:
@@ -77,7 +76,6 @@ def test_what_a_peer_tells_of_its_arc_is_believed(compiled: bool, places: list[i
     assert believed == clockwise(me, two)
 
 
-@pytest.mark.slow
 @given(place=PLACES, other=PLACES, load=HALVES)
 def test_a_peer_tells_its_own_arc_and_keeps_its_load(place: int, other: int, load: int) -> None:
     state = lone_peers([place, other])

@@ -79,9 +79,7 @@ def table_state(attributes: int, boxes: int, entries: int) -> State:
     return make_state(settings, 1)
 
 
-@pytest.mark.slow
 @given(attributes=st.integers(1, 3), spare=st.integers(1, 6), data=st.data())
-@hypothesis_settings(max_examples=400)
 def test_aggregation_loses_no_interest(attributes: int, spare: int, data: st.DataObject) -> None:
     """However short the list; what it lets in beside has been counted as a merge."""
     limit = attributes + spare
@@ -111,7 +109,6 @@ def by_source(state: State) -> dict[int, set[tuple[int, ...]]]:
     return {source: points_of(boxes) for source, boxes in found.items()}
 
 
-@pytest.mark.slow
 @given(attributes=st.integers(1, 2), room=st.integers(8, 14), data=st.data())
 def test_a_table_holds_what_each_neighbour_asked_for_last(
     attributes: int, room: int, data: st.DataObject
@@ -137,7 +134,6 @@ def test_a_table_holds_what_each_neighbour_asked_for_last(
             assert before[other] <= held[other]
 
 
-@pytest.mark.slow
 @given(attributes=st.integers(1, 3), data=st.data())
 def test_a_full_table_finds_room_as_long_as_any_two_entries_can_be_merged(
     attributes: int, data: st.DataObject
@@ -191,7 +187,6 @@ def overlay(attributes: int, boxes: int, nodes: int, seed: int, **changes: Any) 
     return Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
 
 
-@pytest.mark.slow
 @given(
     attributes=st.integers(1, 3),
     spare=st.integers(1, 3),
@@ -239,10 +234,8 @@ def boxes_of(state: State, words: np.ndarray) -> list[Routed]:
     return [(row[0], tuple(zip(row[1::2], row[2::2], strict=True))) for row in rows]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [1, 2, 3])
 @given(seed=st.integers(0, 999), spare=st.integers(1, 4), data=st.data())
-@hypothesis_settings(max_examples=25)
 def test_every_match_is_served_once_and_nobody_else(
     attributes: int, seed: int, spare: int, data: st.DataObject
 ) -> None:
@@ -260,7 +253,6 @@ def test_every_match_is_served_once_and_nobody_else(
         assert sorted(hosts.publish(publisher, event, *point)) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("attributes", [1, 2])
 @given(seed=st.integers(0, 999), data=st.data())

@@ -34,7 +34,6 @@ from support.sampling_runs import (
 )
 
 SEEDS = st.integers(-(2**63), 2**63 - 1)
-UNTIMED = settings(deadline=None, max_examples=25)
 POISON = 0x5A5A5A5A5A5A
 
 
@@ -57,11 +56,10 @@ def compiled_run(sampler: SamplerState, down: set[int], cycles: int, hint: bool)
     return engine
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile_words", [0, 2])
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(seed=SEEDS, nodes=st.integers(2, 40), view_size=st.integers(1, 12), data=st.data())
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
     name: str, profile_words: int, seed: int, nodes: int, view_size: int, data: st.DataObject
 ) -> None:
@@ -77,7 +75,6 @@ def test_compiled_and_interpreted_runs_are_equal_bit_for_bit(
         np.testing.assert_array_equal(getattr(compiled, name), getattr(interpreted, name), name)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_hints_change_nothing(name: str) -> None:
     with_hints = ring_sampler(64, name, 8, 4, 1, seed=2)
@@ -89,7 +86,6 @@ def test_hints_change_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(seed=SEEDS, cycles=st.integers(1, 6), nodes=st.integers(2, 30), view=st.integers(1, 10))
-@UNTIMED
 def test_views_stay_sound(name: str, seed: int, cycles: int, nodes: int, view: int) -> None:
     """Nobody holds itself or anybody twice; used slots lead; profiles stay with their owners."""
     sampler = ring_sampler(nodes, name, view, max(1, view // 2), 2, seed)
@@ -118,7 +114,6 @@ def handle_record(sampler: SamplerState, p: int, now: int, words: Words) -> list
     return [list(r) for r in written(out)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_rules_touch_their_own_row_only(name: str, compiled: bool) -> None:
@@ -151,7 +146,6 @@ def test_rules_touch_their_own_row_only(name: str, compiled: bool) -> None:
     body=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=16),
     now=st.integers(0, 1 << 20),
 )
-@settings(deadline=None, max_examples=200)
 def test_no_record_makes_a_view_unsound(
     name: str, record_kind: int, count: int, body: list[int], now: int
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -94,7 +94,6 @@ def in_every_form(act: Callable[[Callable[[Any], Any]], Any]) -> Any:
     return compiled
 
 
-@settings(deadline=None)  # the first call compiles
 @given(rows=arrays(np.int64, (2, 9), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
 def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> None:
     row = rows[1].tolist()
@@ -102,8 +101,6 @@ def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> No
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(
     rows=arrays(np.int64, (2, 3, 4), elements=st.integers(0, 1) | st.just(LARGE)),
     words=arrays(np.int64, 6, elements=st.integers(0, 1) | st.just(LARGE)),
@@ -122,7 +119,6 @@ def test_rows_differ_in_any_word(rows: np.ndarray, words: np.ndarray, equal: boo
     )
 
 
-@settings(deadline=None)
 @given(
     rows=arrays(np.int64, (5, 3), elements=st.integers(-5, 5)),
     first=st.integers(0, 4),
@@ -141,7 +137,6 @@ def test_rows_are_written_one_after_another(rows: np.ndarray, first: int, count:
     assert in_every_form(act) == [9, 9, *flat, *[9] * (10 - len(flat))]
 
 
-@settings(deadline=None)
 @given(
     rows=arrays(
         np.int64,
@@ -162,7 +157,6 @@ def test_digests_are_polynomials_of_the_words(rows: np.ndarray, before: int, cou
     assert in_every_form(lambda seen: int(digest_row(before, seen(row), 1))) == expected
 
 
-@settings(deadline=None)
 @given(
     boxes=arrays(np.int64, (2, 7, 8), elements=st.integers(0, 4) | st.just(LARGE)),
     point=arrays(np.int64, 3, elements=st.integers(0, 4) | st.just(LARGE)),
@@ -193,8 +187,6 @@ def test_boxes_found_are_those_that_hold_the_point(
     assert in_every_form(find) == expected
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(
     boxes=arrays(np.int64, (2, 7, 9), elements=st.integers(0, 4) | st.just(LARGE)),
     points=arrays(np.int64, (12, 3), elements=st.integers(-1, 5) | st.just(LARGE)),
@@ -248,7 +240,6 @@ def test_indexes_belong_to_what_rules_are_handed() -> None:
     assert "_box_indexes" not in s.__getstate__()
 
 
-@settings(deadline=None)
 @given(
     size=st.integers(1, 3 * BLOCK),
     end=st.integers(0, 10 * BLOCK),
@@ -267,7 +258,6 @@ def test_long_rows_are_searched_block_by_block(
     assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, 1))) == held
 
 
-@settings(deadline=None)
 @given(rows=arrays(np.int64, (2, 9, 3), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
 def test_position_in_a_column_is_the_first(rows: np.ndarray, word: int) -> None:
     column = rows[1, :, 2].tolist()
@@ -275,7 +265,6 @@ def test_position_in_a_column_is_the_first(rows: np.ndarray, word: int) -> None:
     assert in_every_form(lambda seen: int(position_in_column(seen(rows), 1, 2, word))) == expected
 
 
-@settings(deadline=None)
 @given(
     rows=arrays(np.int64, (2, 5), elements=st.integers(0, 3)),
     end=st.integers(0, 17),
@@ -304,8 +293,6 @@ def test_words_are_copied_alike() -> None:
     assert outbox == [0, 2, 3, 4, 0, 0]
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(
     places=arrays(np.int64, 8, elements=st.integers(0, 6) | st.integers(0, RING_MASK)),
     empty=arrays(np.bool_, 8),
@@ -328,7 +315,6 @@ def test_the_links_around_a_place_are_the_closest_on_either_side(
     assert found == before << PAIR_BITS | after
 
 
-@settings(deadline=None)
 @given(
     places=arrays(np.int64, 5, elements=st.integers(0, 7)),
     empty=arrays(np.bool_, 5),
@@ -351,8 +337,6 @@ def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
     assert found == expected
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(
     points=arrays(np.int64, (2, 7, 3), elements=st.integers(0, 4) | st.just(LARGE)),
     box=arrays(np.int64, 6, elements=st.integers(0, 4) | st.just(LARGE)),
@@ -387,8 +371,6 @@ def test_a_row_is_copied_alike() -> None:
     assert in_every_form(copy) == [20, 21, 22, 23]
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(
     ages=arrays(np.int64, 8, elements=st.integers(0, 1 << 29)),
     handles=st.lists(st.integers(0, (1 << 32) - 1), min_size=8, max_size=8, unique=True),
@@ -406,8 +388,6 @@ def test_a_slot_is_found_by_its_handle_whatever_the_age(
     assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
 
 
-@pytest.mark.slow
-@settings(deadline=None)
 @given(words=arrays(np.int64, 40, elements=st.integers(0, LARGE)), at=st.integers(0, 9))
 def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: int) -> None:
     def change(seen: Callable[[Any], Any]) -> list[Any]:
@@ -435,9 +415,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", [0, PROFILE])
-@settings(deadline=None)
 @given(view=views(), one=st.integers(0, VIEW - 1), other=st.integers(0, VIEW - 1))
 def test_descriptors_are_moved_swapped_and_seated_alike(
     profile: int, view: tuple[np.ndarray, np.ndarray], one: int, other: int
@@ -454,9 +432,7 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
         in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))  # type: ignore[misc]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", [0, PROFILE])
-@settings(deadline=None)
 @given(view=views(), begin=st.integers(0, VIEW), length=st.integers(0, VIEW))
 def test_slots_are_written_alike(
     profile: int, view: tuple[np.ndarray, np.ndarray], begin: int, length: int

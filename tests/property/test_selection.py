@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import keep_compiled_code
@@ -171,11 +170,9 @@ def best_slots(state: State, candidates: list[int]) -> list[int]:
     return chosen + [take_least(friend) for _ in range(state.params.friend_links)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("ranges", [1, 2])
 @given(shape=SHAPES, seed=st.integers(0, 999), view_first=st.booleans(), data=st.data())
-@hypothesis_settings(max_examples=150)
 def test_every_slot_has_the_best_that_no_slot_before_it_took(
     compiled: bool,
     ranges: int,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
@@ -127,7 +126,6 @@ def test_every_part_goes_to_a_neighbour_that_owns_it_or_comes_before_it(
 
 @pytest.mark.parametrize("shape", [(1, 0), (1, 4), (3, 2)])
 @given(places=RINGS, seed=st.integers(0, 2**32), data=st.data())
-@hypothesis_settings(max_examples=40)
 def test_showering_ends_whatever_peers_believe(
     shape: tuple[int, int], places: list[int], seed: int, data: st.DataObject
 ) -> None:

@@ -7,7 +7,6 @@ import struct
 from typing import Any
 
 import cbor2
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -72,7 +71,6 @@ def items_of(value: object) -> int:
     return 1 + sum(map(items_of, value)) if isinstance(value, list) else 1
 
 
-@pytest.mark.slow
 @given(maps)
 def test_every_plain_map_comes_back(content: dict[str, Any]) -> None:
     reader = FrameReader(Limits())
@@ -80,7 +78,6 @@ def test_every_plain_map_comes_back(content: dict[str, Any]) -> None:
     assert reader.next_frame() == content
 
 
-@pytest.mark.slow
 @given(maps)
 def test_values_are_counted_exactly(content: dict[str, Any]) -> None:
     assert count_items(cbor2.dumps(content), 10**6) == items_of(content)
@@ -104,7 +101,6 @@ def test_rubbish_ends_the_same_however_it_is_cut(data: bytes, sizes: list[int]) 
     assert read([data])[:2] == read(cut(data, sizes))[:2]
 
 
-@pytest.mark.slow
 @given(maps)
 def test_a_map_of_no_known_type_is_a_bad_frame(content: dict[str, Any]) -> None:
     assume(content.get("type") not in TYPE_NAMES)
@@ -114,7 +110,6 @@ def test_a_map_of_no_known_type_is_a_bad_frame(content: dict[str, Any]) -> None:
     assert "expected a known type of frame" in complaint
 
 
-@pytest.mark.slow
 @given(values)
 def test_anything_is_shown_shortly(value: object) -> None:
     assert len(shorten(value)) < 80
@@ -165,7 +160,6 @@ def mutate(frame: bytes, draws: random.Random) -> bytes:
     return framed(bytes(body))
 
 
-@pytest.mark.slow
 def test_mutated_frames_cost_no_more_than_one_frame_and_one_piece() -> None:
     draws = random.Random(20_000)
     refused = 0

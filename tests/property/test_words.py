@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
@@ -13,7 +13,6 @@ from gossamer.protocol.kernel.rules import use_compiled
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@settings(deadline=None)  # the first call compiles
 @given(number=st.floats(allow_nan=True, allow_infinity=True, allow_subnormal=True))
 def test_a_float_passes_through_a_word_bit_for_bit(compiled: bool, number: float) -> None:
     with use_compiled(compiled):
@@ -24,7 +23,6 @@ def test_a_float_passes_through_a_word_bit_for_bit(compiled: bool, number: float
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@settings(deadline=None)  # the first call compiles
 @given(word=st.integers(-(1 << 63), (1 << 63) - 1))
 def test_a_word_passes_through_a_float_bit_for_bit(compiled: bool, word: int) -> None:
     with use_compiled(compiled):

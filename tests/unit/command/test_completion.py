@@ -79,7 +79,6 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     return done.stdout.splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completes(tmp_path: Path) -> None:
     (tmp_path / "my desk").mkdir()
@@ -89,7 +88,6 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert in_bash(tmp_path, "pub", "--jsonl", "n") == ["notes.txt"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_each_script_is_one_of_its_shell(shell: str) -> None:
     if shutil.which(shell) is None:

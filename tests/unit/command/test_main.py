@@ -165,7 +165,6 @@ def test_interrupt_while_a_host_is_imported(
     assert capsys.readouterr().err == "gossamer: interrupted\n"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs a /proc file system")
 @pytest.mark.parametrize(("asked", "told"), [(None, "1 1"), ("2", "2 ")])
 def test_numpy_starts_no_threads_unless_asked(
@@ -180,7 +179,6 @@ def test_numpy_starts_no_threads_unless_asked(
     assert done.stdout.startswith(told)
 
 
-@pytest.mark.slow
 def test_defects_keep_their_traceback(probe: Path) -> None:
     program = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
     done = run_apart(probe, program, "probe", "fail", "defect")

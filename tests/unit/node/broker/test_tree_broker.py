@@ -78,7 +78,6 @@ def frames_of(data: list[bytes]) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.slow
 def test_a_long_message_travels_in_parts() -> None:
     parts = frames_of(encoded(long_frame()))
     assert len(parts) > 2
@@ -87,7 +86,6 @@ def test_a_long_message_travels_in_parts() -> None:
     assert frames.take(parts[-1]) == long_frame()
 
 
-@pytest.mark.slow
 def test_parts_of_an_earlier_session_are_left_out() -> None:
     old, new = (frames_of(encoded(long_frame(n))) for n in (5, 6))
     frames = BrokerFrames(CODEC.read_between)

@@ -110,7 +110,6 @@ def test_an_oversize_list_is_not_even_parsed() -> None:
         read_list(b"[" * (LIST_LIMIT + 1), AUTHORITY)
 
 
-@pytest.mark.slow
 def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None:
     entries = tuple(Revocation(key, (1 << 158,), LATER) for key in range(ENTRIES - 1))
     full = RevocationList(CLUSTER, 1, entries).with_entry(

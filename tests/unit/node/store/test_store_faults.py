@@ -258,7 +258,6 @@ with Store(Path(sys.argv[1]), StoreLimits(events=50)) as store:
 """
 
 
-@pytest.mark.slow
 def test_a_process_killed_while_it_writes_leaves_a_consistent_state(tmp_path: Path) -> None:
     """Killed five times: nothing that was committed is lost, nothing is there by half."""
     path = tmp_path / "state.db"

@@ -347,7 +347,6 @@ async def test_connections_that_break_are_dialled_again() -> None:
         assert one.pool.ends[Cause.LOST] == network.broken
 
 
-@pytest.mark.slow
 @on_jumping_clock
 async def test_closing_a_pool_of_many_takes_no_longer_than_one() -> None:
     async with crowd(close_seconds=1) as (network, people):

@@ -52,7 +52,6 @@ def test_no_strategy_goes_below_the_best(seed: int) -> None:
         assert cost >= best.grouped - 1e-9
 
 
-@pytest.mark.slow
 def test_strategies_are_near_the_best_on_small_graphs() -> None:
     """A tenth above the optimum on average; the bench has the distribution over 200 graphs."""
     ratios: dict[str, list[float]] = {"COMPUTETREE": [], "MULT": [], "MULT2": []}

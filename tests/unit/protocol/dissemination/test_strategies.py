@@ -122,7 +122,6 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
     assert max(shares().values(), default=0.0) <= 1e-9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_neighbour_lists_that_leave_nobody_out_lose_next_to_nothing(seed: int) -> None:
     case = random_case(20, 25, 12, seed)
@@ -240,7 +239,6 @@ def everything(case: Case) -> list[object]:
     return found
 
 
-@pytest.mark.slow
 def test_compiled_and_interpreted_plans_are_the_same(compiled: None) -> None:  # noqa: ARG001
     case = random_case(40, 50, 25, seed=1)
     found = everything(case)

@@ -155,7 +155,6 @@ def test_what_compiled_code_cannot_hold_does_not_take_the_key() -> None:
     assert keys_of("def f(): return g", "g", (object(),)) != [None]
 
 
-@pytest.mark.slow
 def test_all_shipped_loops_have_keys_which_are_the_same_in_every_process() -> None:
     found = [code_key(peer.step), code_key(prefetch), code_key(observe)]
     found.append(code_key(make_turns(peer.step, observe, give_no_hint, approach_nobody)))

@@ -127,7 +127,6 @@ def test_columns_begin_as_zeros_and_reach_over_lines() -> None:
     assert rows.block.sum() == 12
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("rows", [1, 4])
 def test_compiled_and_interpreted_rules_see_the_same_columns(rows: int) -> None:

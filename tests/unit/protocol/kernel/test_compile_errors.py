@@ -141,7 +141,6 @@ def line_of_fault(function: Callable[..., Any]) -> int:
 WITHOUT_LINE = (use_dictionary, call_function, call_by_name)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
 @pytest.mark.parametrize(
     ("fault", "reason"),
@@ -197,7 +196,6 @@ engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 @pytest.mark.parametrize("statement", ["print(p)", "print('row', state.count[p], now)"])
 def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(

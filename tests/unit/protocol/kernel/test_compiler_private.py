@@ -122,7 +122,6 @@ def test_sizes_and_types_that_are_kept_are_those_that_are_found() -> None:
         assert ask() == ask() == found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("plain", "swapped"), [("1", "False"), ("", "True")])
 def test_rules_compile_with_and_without_the_private_class(
     plain: str, swapped: str, tmp_path: Path

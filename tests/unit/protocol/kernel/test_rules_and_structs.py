@@ -208,7 +208,6 @@ def as_it_is(value: int) -> int:
     return value
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 def test_rules_that_call_each_other_forty_deep_are_compiled() -> None:
     """The compiler takes more frames of the interpreter than it has by itself."""

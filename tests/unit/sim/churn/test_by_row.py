@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.churn import FlashCrowd, Pareto, Weibull, read_trace
@@ -29,9 +29,7 @@ def made(**changes: object) -> ChurnByRow:
     return ChurnByRow(**(fields | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 @given(seed=st.integers(0, 2**40), rhythm=st.floats(0, 0.9), first=st.integers(0, 30))
-@settings(max_examples=25)
 def test_the_sessions_of_a_node_hang_on_its_number_alone(
     seed: int, rhythm: float, first: int
 ) -> None:
@@ -61,7 +59,6 @@ def test_with_a_rhythm_more_nodes_come_by_day() -> None:
     assert by_day > 1.5 * (len(begun) - by_day)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("distribution", ["weibull", "pareto"])
 def test_a_fit_finds_what_a_trace_was_made_of(distribution: str) -> None:
     kind = Weibull if distribution == "weibull" else Pareto

@@ -156,7 +156,6 @@ def test_a_seed_fixes_the_trace_and_another_seed_changes_it() -> None:
     assert generate(spec, seed=1) != generate(spec, seed=2)
 
 
-@pytest.mark.slow
 def test_the_hash_seed_of_python_changes_nothing() -> None:
     program = (
         "from gossamer.sim.churn import *;"

@@ -71,7 +71,6 @@ def test_json_is_all_there_is_on_standard_output(
     assert capsys.readouterr().out == (work / "o/summary.json").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("simulation")
 def test_plots_and_report_are_written_unless_declined(work: Path) -> None:
     assert sim("run s.toml --out with") == 0
@@ -208,7 +207,6 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     assert "figures is 'venifera', expected one of vinifera" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_bench_asks_for_names_and_sizes(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

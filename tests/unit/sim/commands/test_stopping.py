@@ -16,7 +16,6 @@ from support.other_processes import another_at_work
 from support.sim_commands import sim
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -129,7 +128,6 @@ def test_a_signal_is_told_by_commands_that_keep_nothing(
     assert capsys.readouterr().err == "gossamer: interrupted\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
 def test_a_run_beside_a_live_one_is_refused(
     work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
@@ -148,7 +146,6 @@ def test_a_run_beside_a_live_one_is_refused(
     assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
 
 
-@pytest.mark.slow
 def test_figures_and_benchmarks_beside_others_are_refused(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

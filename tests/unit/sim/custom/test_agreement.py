@@ -28,7 +28,6 @@ def test_nodes_and_interpreted_rules_do_the_same(world: str) -> None:
     assert first_difference(scenario, interpreted=True) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_nodes_and_compiled_rules_do_the_same_and_measure_it(world: str) -> None:
     scenario = scenario_of(*BOTH, folder=PROTOCOLS, nodes=80, rounds=40, **WORLDS[world])

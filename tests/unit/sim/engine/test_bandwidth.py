@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rules import use_compiled
@@ -98,7 +98,6 @@ def test_losses_come_and_go() -> None:
     assert engine.counts()["lost"] == 4
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.integers(1, 10**7),
     st.sampled_from([-1, 0, 50, 5000, 10**9]),

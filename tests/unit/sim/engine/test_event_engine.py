@@ -54,7 +54,6 @@ def logged(engine: EventEngine, kind: int) -> list[list[int]]:
     return [row[2:].tolist() for row in rows if row[1] == kind]
 
 
-@pytest.mark.slow
 def test_messages_arrive_after_the_latency() -> None:
     engine = engine_of(links=make_link_conditions(NODES, latency=constant_latency(7)))
     engine.run_until(20)
@@ -222,7 +221,6 @@ def rough_engine(queue_words: int) -> EventEngine:
     )
 
 
-@pytest.mark.slow
 def test_a_restored_engine_continues_as_the_first_would() -> None:
     first = rough_engine(1)
     first.run_until(5_300)

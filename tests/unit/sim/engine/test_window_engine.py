@@ -126,7 +126,6 @@ def test_windows_suit_links_whose_least_latency_is_a_fiftieth_of_a_round() -> No
     assert not suits_windows(uniform_latency(0, 90), 1)
 
 
-@pytest.mark.slow
 def test_a_store_that_may_not_grow_says_so() -> None:
     engine = chatter_engine(store_words_limit=1 << 17)
 
@@ -138,13 +137,11 @@ def test_a_store_that_may_not_grow_says_so() -> None:
         fill()
 
 
-@pytest.mark.slow
 def test_a_step_that_writes_more_than_its_reserve_is_an_error() -> None:
     with pytest.raises(CapacityError, match="outbox is full at 16 entries; raise reserve"):
         ping_engine(reserve=16).inject(send_command(0, 1, list(range(30))))
 
 
-@pytest.mark.slow
 def test_a_row_that_takes_a_great_many_takes_them_in_order() -> None:
     """More entries than are sorted as they come, from more senders than one."""
     engine = ping_engine(firing_ticks=lambda _cycle: np.zeros((0, 1), np.int64))
@@ -163,7 +160,6 @@ def test_a_row_that_takes_a_great_many_takes_them_in_order() -> None:
     assert pings == sorted(pings)
 
 
-@pytest.mark.slow
 def test_the_number_of_threads_can_change_on_the_way() -> None:
     steady, changing = chatter_engine(), chatter_engine()
     steady.run_until(3000)

@@ -16,7 +16,6 @@ from gossamer.sim.results.results import ResultsError, remove_folder, whole_fold
 from support.other_processes import another_at_work
 
 
-@pytest.mark.slow
 def test_a_folder_that_another_process_works_on_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "w"
     with another_at_work(out) as process:

@@ -49,7 +49,6 @@ def inches(svg: bytes) -> float:
     return float(found[1]) / 72
 
 
-@pytest.mark.slow
 def test_text_is_text_and_bytes_are_the_same(tmp_path: Path) -> None:
     first = drawn(tmp_path / "a", PlotOptions())
     assert first == drawn(tmp_path / "b", PlotOptions())
@@ -60,7 +59,6 @@ def test_text_is_text_and_bytes_are_the_same(tmp_path: Path) -> None:
     assert inches(first[".svg"]) == pytest.approx(WIDTH_IN)
 
 
-@pytest.mark.slow
 def test_a_column_is_as_wide_as_one_and_only_asked_formats_are_written(tmp_path: Path) -> None:
     found = drawn(tmp_path / "a", plot_options("svg", "column"))
     assert set(found) == {".svg"}

@@ -115,7 +115,6 @@ def assert_legible(figure: Figure) -> None:
         assert not covered, f"{name} and {other} lie over each other"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("draw", PEERS, ids=lambda draw: draw.__name__)
 def test_plots_of_peers_are_legible(draw: Draw, number: int) -> None:
@@ -124,7 +123,6 @@ def test_plots_of_peers_are_legible(draw: Draw, number: int) -> None:
     assert_legible(figure)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("draw", BROKERS, ids=lambda draw: draw.__name__)
 def test_plots_of_coverings_are_legible(

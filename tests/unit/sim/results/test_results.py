@@ -60,7 +60,6 @@ def test_summary_on_disk_is_the_one_returned(tmp_path: Path) -> None:
     assert read_results(tmp_path / "run").summary == summary
 
 
-@pytest.mark.slow
 def test_folder_holds_everything(tmp_path: Path) -> None:
     write_results(made_up_run(), tmp_path / "deep" / "run")
     written = set(contents(tmp_path / "deep" / "run"))

@@ -200,7 +200,6 @@ def test_hash_sees_seed_totals_and_overlay(system: SystemRecord) -> None:
     assert len(hashes | {result_hash(record)}) == 4
 
 
-@pytest.mark.slow
 def test_hash_is_independent_of_string_hashing() -> None:
     program = (
         "from support.made_up_runs import made_up_run;"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.messages import Subscribe, Unsubscribe
@@ -50,7 +50,6 @@ def tables_of(kind: str) -> dict[str, RowTable]:
     return {table.name: table for table in make_workload(kind, wish(kind)).tables()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_parts_make_the_same_rows(kind: str) -> None:
     for table in tables_of(kind).values():
@@ -79,7 +78,6 @@ def test_another_seed_makes_other_rows(kind: str) -> None:
         assert not table.table().equals(changed.table()), table.name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_null_and_every_column_is_explained(kind: str) -> None:
     for table in tables_of(kind).values():
@@ -228,7 +226,6 @@ def test_quote_subscriptions_match_quotes_and_are_filters(covering: str) -> None
 
 
 @given(size=st.integers(1, 5_000), seed=st.integers(0, 2**40))
-@settings(max_examples=60)
 def test_a_shuffle_asked_for_row_by_row_is_a_permutation(size: int, seed: int) -> None:
     places = shuffled(seed, 1, np.arange(size), size)
     assert sorted(places.tolist()) == list(range(size))
@@ -237,7 +234,6 @@ def test_a_shuffle_asked_for_row_by_row_is_a_permutation(size: int, seed: int) -
 
 
 @given(exponent=st.floats(0.2, 3.0), places=st.integers(2, 200))
-@settings(max_examples=60)
 def test_the_exponent_of_exact_counts_is_found(exponent: float, places: int) -> None:
     weights = np.arange(1, places + 1) ** -exponent
     counts = np.rint(1e9 * weights / weights.sum()).astype(np.int64)

@@ -234,7 +234,6 @@ async def test_others_have_their_turn_between_events_published_together() -> Non
     assert desk.held.index(1) <= SLOTS + 1
 
 
-@pytest.mark.slow
 @on_jumping_clock
 @pytest.mark.parametrize("capacity", [2, 20, 200])
 async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capacity: int) -> None:

@@ -145,7 +145,6 @@ with Store(Path(state)) as store:
 """
 
 
-@pytest.mark.slow
 def test_of_many_processes_at_once_exactly_one_redeems_a_token(cluster: MadeCluster) -> None:
     token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
     command = (sys.executable, "-c", REDEEM, str(cluster.folder), str(cluster.store.path))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.content.matching.search import search
 from gossamer.protocol.content.matching.tree import insert, remove, set_marks
-
-pytestmark = pytest.mark.slow
 
 RULES = (search, insert, remove, set_marks)
 SEED = 1

@@ -259,7 +259,6 @@ def test_a_field_to_share_is_one_of_the_struct() -> None:
         type("Mine", (Struct,), {"__annotations__": {"spare": int}}, shared=("spares",))
 
 
-@pytest.mark.slow
 @ENGINES
 @pytest.mark.parametrize(("value", "checked"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_decides_where_the_engine_is_not_told(
@@ -319,7 +318,6 @@ print("end", engine.state.count.tolist())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "engine"), [("cycle_engine", "CycleEngine"), ("event_engine", "EventEngine")]
 )

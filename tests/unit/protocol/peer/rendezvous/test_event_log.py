@@ -132,7 +132,6 @@ def count(hosts: Hosts, kind: int) -> int:
     return sum(int(words[KIND] == kind) for words in hosts.passed)
 
 
-@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     seed=st.integers(0, 1000),
@@ -179,7 +178,6 @@ def true_rendezvous_among(identifiers: list[int], value: int) -> int:
     return up[true_rendezvous([identifiers[p] for p in up], value)]
 
 
-@pytest.mark.slow
 def test_many_events_come_page_by_page() -> None:
     hosts = overlay()
     subscribe_to_box(hosts.state, AWAY, (7, 7))
@@ -199,7 +197,6 @@ def test_many_events_come_page_by_page() -> None:
     assert len(pages) >= 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("says_so", [True, False])
 def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: bool) -> None:
     """It counts no rounds meanwhile, and those who hold what it missed do."""
@@ -229,7 +226,6 @@ def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: 
     assert events_of(hosts, AWAY) == ([1] if says_so else [])
 
 
-@pytest.mark.slow
 def test_what_is_older_than_the_retention_time_is_not_given() -> None:
     hosts = overlay(retention_rounds=10)
     subscribe_to_box(hosts.state, AWAY, EVERYTHING)
@@ -244,7 +240,6 @@ def test_what_is_older_than_the_retention_time_is_not_given() -> None:
     assert events_of(hosts, AWAY) == [2]
 
 
-@pytest.mark.slow
 def test_what_came_before_it_left_is_not_asked_for() -> None:
     hosts = overlay()
     hosts.publish(0, 1, 1 << 60)
@@ -363,7 +358,6 @@ def test_nothing_is_held_without_the_setting() -> None:
     assert count(hosts, RECALLED) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RECALL, RECALL_ANSWER, RECALLED])
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     """Events that get lost on their way come again only if the question does."""
@@ -420,7 +414,6 @@ def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
     assert max(asked) >= 50
 
 
-@pytest.mark.slow
 def test_halves_that_were_apart_get_each_others_events() -> None:
     """As after a partition: two rings, one in the other, whose holders stand apart."""
     hosts = overlay(seed=11)

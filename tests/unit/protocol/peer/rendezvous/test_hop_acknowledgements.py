@@ -226,7 +226,6 @@ def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
     assert hosts.state.under_way[0, 0, COPY] == -1
 
 
-@pytest.mark.slow
 @given(
     seed=st.integers(0, 999),
     victim=st.integers(1, NODES - 1),

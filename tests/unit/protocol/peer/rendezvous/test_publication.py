@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, Words
@@ -88,7 +88,6 @@ def holders(hosts: Hosts, event: int) -> set[int]:
     return set(np.flatnonzero((hosts.state.event_copies == event).any(axis=1)).tolist())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [0, 1, 2])
 @given(publisher=st.integers(0, NODES - 1), value=st.integers(0, RING_MASK))
 def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
@@ -118,7 +117,6 @@ def test_every_attribute_has_to_be_answered() -> None:
     assert told(hosts, PUBLISHED) == [(0, 7)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [EVENT, STORED])
 def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> None:
     hosts = overlay()
@@ -138,7 +136,6 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
 
 
-@pytest.mark.slow
 def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
     """Until there is an answer; the next publication begins anew."""
     hosts = overlay()
@@ -202,8 +199,6 @@ def test_a_restart_forgets_what_was_not_answered() -> None:
     assert (hosts.state.pending[0] == -1).all()
 
 
-@pytest.mark.slow
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 500),
     crashed=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2),
@@ -236,7 +231,6 @@ def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
     assert len(served) == len(set(served)), f"seed {seed}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_no_acknowledged_event_is_lost_under_churn(seed: int) -> None:
     """Every third round two peers crash at once, and others come back; events flow all the time.

@@ -203,7 +203,6 @@ def asked_of(hosts: Hosts, sent: list[Words]) -> dict[int, tuple[int, ...]]:
     }
 
 
-@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32))
 def test_neighbours_are_always_asked_for_what_they_would_be_if_all_were_told(seed: int) -> None:
     draws = np.random.default_rng(seed)

@@ -65,7 +65,6 @@ def boxes(draw: st.DrawFn, attributes: int) -> list[int]:
     return ends
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [1, 2, 3, 5, 15])
 @given(data=st.data(), most=st.integers(1, 9))
 def test_intervals_hold_the_keys_of_all_points_of_a_box(

@@ -60,7 +60,6 @@ def expected_fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [8, 9, 10, 12, 13, 18, 19, 24, 36, 37, 100])
 def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> None:
     hosts = overlay(nodes)
@@ -70,7 +69,6 @@ def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> N
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
 
 
-@pytest.mark.slow
 def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -> None:
     hosts = overlay(64)
     run(hosts, 20)
@@ -82,7 +80,6 @@ def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -
         assert p not in linked
 
 
-@pytest.mark.slow
 def test_friends_give_way_to_fingers() -> None:
     """A level that is held by a friend's slot would be empty, and with it all above."""
     hosts = overlay(60, friend_links=8)
@@ -104,7 +101,6 @@ def test_where_everybody_is_a_ring_neighbour_there_are_no_fingers(nodes: int) ->
         assert set(fingers(hosts, p, 0) + fingers(hosts, p, 1)) == {None}
 
 
-@pytest.mark.slow
 def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
     hosts = overlay(60, failures_remembered=32, failure_age=6)
     run(hosts, 20)
@@ -120,7 +116,6 @@ def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
             assert len(found) >= 2
 
 
-@pytest.mark.slow
 def test_half_of_all_fingers_come_back_within_two_turns_of_all_levels() -> None:
     """A new finger is asked for the next at once: no level waits for a turn of those below it."""
     hosts = overlay(200, seed=2, finger_exchanges=1)
@@ -132,7 +127,6 @@ def test_half_of_all_fingers_come_back_within_two_turns_of_all_levels() -> None:
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
 
 
-@pytest.mark.slow
 def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:
     for exchanges in (1, 3):
         hosts = overlay(60, finger_exchanges=exchanges)

@@ -147,7 +147,6 @@ def loads_of(hosts: Hosts, values: list[int]) -> np.ndarray:
     return np.bincount(owners, minlength=len(places))
 
 
-@pytest.mark.slow
 def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
     """The largest load falls below a third of what it was, the deviation below half."""
     seed, nodes = 8, 32

@@ -53,7 +53,6 @@ def wrong_neighbours(hosts: Hosts) -> int:
     return wrong
 
 
-@pytest.mark.slow
 def test_a_ring_that_half_of_its_peers_leave_at_once_is_mended_sooner() -> None:
     wrong = {0: 0, 8: 0}
     for seed in range(8):

@@ -119,7 +119,6 @@ def test_utility_of_ranges_as_wide_as_the_ring(ranges: int) -> None:
     assert utility(state, other=2) == 0.5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ranges", [1, 3])
 @pytest.mark.parametrize("compiled", [False, True])
 @given(words=st.lists(HOSTILE, min_size=3, max_size=3), mine=WANTS)

@@ -306,7 +306,6 @@ UNCOMPILED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", UNCOMPILED)
 def test_what_cannot_be_compiled_is_one_sentence_with_its_line(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -330,7 +329,6 @@ ENDLESS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ENDLESS)
 def test_what_never_ends_is_found_before_the_run(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.engine.latency_files.matrices import read_matrix
@@ -32,7 +32,6 @@ def test_every_form_is_told_by_its_lines(form: str, tmp_path: Path) -> None:
     assert read_matrix(path).tolist() == WHOLE
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(2, 9), st.randoms(use_true_random=False), st.sampled_from(["\t", ",", "; "]))
 def test_forms_agree_on_random_matrices(
     tmp_path_factory: pytest.TempPathFactory, sites: int, random: object, between: str

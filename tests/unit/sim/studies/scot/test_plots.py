@@ -7,7 +7,6 @@ from pathlib import Path
 
 import attrs
 import numpy as np
-import pytest
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
@@ -77,7 +76,6 @@ def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
     assert list(lengths[:4]) == [1, 3, 5, 6]
 
 
-@pytest.mark.slow
 def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
     scot = Scot(Factor.path("abc"), Factor.complete(3))
     burst = Burst(scot=scot, settings=ScotSettings())

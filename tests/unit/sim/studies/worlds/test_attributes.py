@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.errors import ScenarioError
@@ -45,7 +45,6 @@ def test_what_all_have_is_what_is_given() -> None:
     assert drawn(True, 2).dtype == np.bool_
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.sampled_from([{"uniform": [0, 1]}, {"normal": [0, 1]}, [1, 2, 3]]),
     st.integers(1, 50),

@@ -92,7 +92,6 @@ def test_parameters_are_found_for_any_size(brokers: int) -> None:
     assert transit_stub_of(brokers).brokers == brokers
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "field"),
     [
@@ -303,7 +302,6 @@ def small_comparison() -> str:
     return repr((parts, comparison.lower_bound))
 
 
-@pytest.mark.slow
 def test_the_hash_seed_changes_nothing() -> None:
     code = "import test_topologies as here; print(here.small_comparison(), end='')"
     found = set()

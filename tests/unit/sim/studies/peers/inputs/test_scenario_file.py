@@ -379,7 +379,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@pytest.mark.slow
 @given(scenarios())
 def test_what_is_written_reads_back_as_the_same(scenario: Scenario) -> None:
     document = tomllib.loads(scenario_to_toml(scenario))

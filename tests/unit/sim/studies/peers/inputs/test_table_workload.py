@@ -88,7 +88,6 @@ def test_rows_of_tables_are_those_that_are_drawn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(taken.publisher_draws(3, 9), drawn.publisher_draws(3, 9))
 
 
-@pytest.mark.slow
 def test_a_simulation_of_tables_is_that_of_what_is_drawn(tmp_path: Path) -> None:
     taken = simulate(scenario(written(tmp_path / "w")))
     drawn = simulate(scenario(None))

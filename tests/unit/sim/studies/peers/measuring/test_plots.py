@@ -56,7 +56,6 @@ def printed(renderable: object) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.slow
 def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     record = made_up_run(seed=6)
     first, second = write_plots(record, tmp_path / "a"), write_plots(record, tmp_path / "b")
@@ -205,7 +204,6 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
     np.testing.assert_allclose(offsets, [[0, 1], [1, 0], [0, -1], [-1, 0]], atol=1e-9)
 
 
-@pytest.mark.slow
 def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     silent = replace(
@@ -218,7 +216,6 @@ def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
 
 
-@pytest.mark.slow
 def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     nothing = replace(
@@ -257,7 +254,6 @@ class Outline(HTMLParser):
         self.text += data
 
 
-@pytest.mark.slow
 def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     record = made_up_run()
     plots = write_plots(record, tmp_path / "plots")

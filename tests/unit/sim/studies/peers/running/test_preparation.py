@@ -117,7 +117,6 @@ def test_nobody_left_to_publish_is_refused(tmp_path: Path) -> None:
     assert prepare(scenario_of(tmp_path, last)).rounds == 20
 
 
-@pytest.mark.slow
 def test_a_population_that_is_empty_for_a_while_is_simulated_as_it_is(tmp_path: Path) -> None:
     """Nobody at first and in between; everybody leaves at once, and some come back."""
     sessions = [(node, 2 * ROUND_S, 6 * ROUND_S) for node in range(8)]
@@ -186,7 +185,6 @@ def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after(
     assert due_at(AT_S, ROUND_S, yes, *ends, yes).tolist() == [due]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_who_leaves_at_a_publication_is_not_due_and_publishes_nothing(
     tmp_path: Path, engine: str

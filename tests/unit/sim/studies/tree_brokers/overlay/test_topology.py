@@ -75,7 +75,6 @@ def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
         assert above == (set() if one.is_root else {str(one.root)}), one.label
 
 
-@pytest.mark.slow
 def test_a_publication_reaches_as_many_roots_as_asked_for() -> None:
     workload = CoveringWorkload(roots=40, degree=5)
     roots = [one.filter for one in workload.subscriptions() if one.is_root]

@@ -52,7 +52,6 @@ def test_siena_has_one_to_ten_constraints_equally_often() -> None:
     assert all(near(count / ROWS, 0.1, ROWS) for count in lengths.values())
 
 
-@pytest.mark.slow
 def test_siena_has_three_operators_in_their_shares_and_a_hundred_values() -> None:
     comparisons = [
         one for wanted in Siena().subscriptions(rows_from(0, ROWS)) for one in wanted.comparisons()
@@ -77,7 +76,6 @@ def test_siena_names_follow_zipfs_law(exponent: float) -> None:
         assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
 
 
-@pytest.mark.slow
 def test_siena_publications_have_one_to_nineteen_attributes_of_a_hundred_values() -> None:
     publications = Siena().publications(rows_from(0, ROWS))
     sizes = Counter(map(len, publications))
@@ -238,7 +236,6 @@ def test_sorts_of_commuters_have_their_shares() -> None:
         assert near(sorts[sort] / city.subscribers, share, city.subscribers)
 
 
-@pytest.mark.slow
 def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
     city = Commuters(subscribers=ROWS, rush=100 * MINUTE, publish_every=MINUTE)
     sorts = city.sorts()
@@ -300,7 +297,6 @@ def test_auditors_may_ask_for_the_messages_that_trigger_a_process_only() -> None
         Processes(audited="some")
 
 
-@pytest.mark.slow
 def test_every_message_of_a_process_starts_what_waits_for_it() -> None:
     asked = stays(SMALL_WORK, SPAN)
     waiting = [one for one in asked if " after " in one.label]
@@ -321,7 +317,6 @@ def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
     assert 0.5 * standing < len(later) < 2 * standing
 
 
-@pytest.mark.slow
 def test_nothing_depends_on_the_order_of_hashes() -> None:
     code = (
         "from gossamer.sim.studies.tree_brokers.workloads.game import Game\n"
