@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from support.switching_ways import IS_ASKED_FOR, let_peers_switch
+from support import transport_peers
+from support.clusters import MadeCluster, made_cluster
+from support.draws import Draws
+from support.switching_ways import let_peers_switch
+
+SWITCHING = "switching"
+OTHERS = ("resilient", SWITCHING)
 
 
-@pytest.fixture(params=["kindred", "resilient"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Draw tests that take a ``seed`` as often as `--draws` says, else `DRAWS` of their module."""
+    count = getattr(metafunc.module, "DRAWS", None)
+    if count is not None and "seed" in metafunc.fixturenames:
+        option = metafunc.config.getoption
+        numbers = Draws(option("draws"), option("first_draw")).numbers(count)
+        metafunc.parametrize("seed", [1 + number for number in numbers])
+
+
+@pytest.fixture(
+    params=["kindred", *(pytest.param(one, marks=pytest.mark.campaign) for one in OTHERS)]
+)
 def each_preset(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The preset of the protocol of all peers in memory: the default, and the one before it."""
+    """The preset of the protocol of all peers in memory: the default, and the one before it.
+
+    And the default once more, where all peers change how they take frames, by machine code too.
+    """
     preset = str(request.param)
+    if preset == SWITCHING:
+        let_peers_switch(monkeypatch, machine_code=True)
+        return "kindred"
     monkeypatch.setattr("support.memory_peers.PRESET", preset)
     return preset
 
 
-@pytest.fixture(autouse=IS_ASKED_FOR)
-def switching(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ``GOSSAMER_TEST_COMPILED=switching`` all peers in memory change how they take frames."""
-    let_peers_switch(monkeypatch)
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
+    """A cluster whose first peer's folder is `first`."""
+    with made_cluster(tmp_path / "first") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def schedule(draws: Draws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run tasks that could run in any order in the one that is drawn from `--first-draw`."""
+    monkeypatch.setattr(transport_peers, "SCHEDULE", 1 + draws.first)

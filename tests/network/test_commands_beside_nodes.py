@@ -24,8 +24,6 @@ from support.node_commands import (
 )
 from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 ROLES = {
     "peer": (),
     "tree": ("--role", "broker"),

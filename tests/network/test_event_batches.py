@@ -42,7 +42,7 @@ from support.memory_peers import memory_peers
 from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 KEYS = [1 + (i << 58) for i in range(7)]
 EFFECTS = {kind.number for kind in TABLE if kind.sort is Sort.EFFECT}

@@ -7,12 +7,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.node_processes import Shell, end, wait_for_line
 from support.spark_processes import wait_for
 
-pytestmark = pytest.mark.slow
 EVENTS = 30
 
 

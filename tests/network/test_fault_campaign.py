@@ -10,7 +10,6 @@ the keys that sign them are made anew.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import (
     AsyncIterator,
@@ -18,11 +17,9 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
 )
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -33,7 +30,7 @@ from gossamer.node.security.schema_document import SchemaDocument, save_document
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
 from support.campaign import Campaign, Fault, Reader
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.member_nodes import MemberNodes, member_nodes
 from support.memory_peers import REPLICAS, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
@@ -41,10 +38,7 @@ from support.node_peers import SCHEMA, rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
-FIRST = int(os.environ.get("GOSSAMER_CAMPAIGN_FIRST", "1"))
-SEEDS = range(FIRST, FIRST + int(os.environ.get("GOSSAMER_CAMPAIGN", "2")))
+DRAWS = 2
 PEERS = 6
 EPISODES = 5
 # Most often that which nodes have by default.
@@ -214,12 +208,6 @@ def _leads(groups: Iterable[Mapping[str, Any]]) -> bool:
     return any(one["leads"] for one in groups)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
-
-
 @asynccontextmanager
 async def a_campaign(cluster: MadeCluster, seed: int) -> AsyncIterator[Schedule]:
     """Nodes with applications of every kind."""
@@ -268,7 +256,7 @@ def agree(crowd: MemberNodes) -> bool:
     return all(one == first for one in others)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.campaign
 @on_jumping_clock
 async def test_campaign(cluster: MadeCluster, seed: int) -> None:
     async with a_campaign(cluster, seed) as schedule:
@@ -294,6 +282,7 @@ async def test_campaign(cluster: MadeCluster, seed: int) -> None:
     assert sum(sum(one.counters.events_forged.values()) for one in run.crowd.peers.values()) == 0
 
 
+@pytest.mark.campaign
 @on_jumping_clock
 async def test_connections_that_break_let_nobody_deal_twice(cluster: MadeCluster) -> None:
     """No peer fails, so that each event of the group is one worker's, without an excuse."""

@@ -23,8 +23,6 @@ import pytest
 from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, free_ports
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES = ROOT / "examples/node"
 
 

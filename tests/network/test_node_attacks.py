@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import attrs
 import cbor2
@@ -30,7 +29,7 @@ from support.memory_use import memory_of_process
 from support.node_peers import aside, linked, of_member
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.trio]
+pytestmark = pytest.mark.trio
 
 PATIENCE_S = 20.0
 # Of the whole process, while one attacker does what it can.
@@ -44,12 +43,6 @@ LIMITS = {
     "frames_per_second": 2000,
     "frames_burst": 2000,
 }
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @asynccontextmanager

@@ -16,8 +16,6 @@ import pytest
 from gossamer.node.commands.backup.archive import MANIFEST
 from support.node_processes import Shell, end, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:

@@ -18,7 +18,6 @@ from support.clusters import event_key
 from support.installed_command import install
 from support.node_processes import PATIENCE_S, Shell
 
-pytestmark = pytest.mark.slow
 CaptureFixture = pytest.CaptureFixture[str]
 
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import trio
 
 from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.store import Store
-from support.clusters import DAY_S, MadeCluster, made_cluster
+from support.clusters import DAY_S, MadeCluster
 from support.memory_members import member_peers
 from support.memory_peers import ring_errors
 from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 PATIENCE_S = 120.0
 # An hour, years, and before the cluster was made: certificates are valid for 30 days.
 JUMPS_S = (3600.0, 1000 * DAY_S, -1000 * DAY_S, -3600.0, 1e-3)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @on_jumping_clock

@@ -15,8 +15,6 @@ import pytest
 from gossamer.node.monitoring.cluster import SECTORS
 from support.node_processes import Shell, free_ports, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:

@@ -21,7 +21,7 @@ import trio
 from support.node_fleets import Fleet, Follower, Publisher, until
 from support.node_processes import Shell, free_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.trio]
+pytestmark = pytest.mark.trio
 
 FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
 PEERS = 10 if FULL else 5

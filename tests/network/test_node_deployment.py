@@ -17,8 +17,6 @@ import pytest
 from support.checkout import ROOT
 from support.node_processes import COMMAND, Shell, end, free_ports, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 DEPLOY = ROOT / "deploy"
 BUILD_S = 900
 

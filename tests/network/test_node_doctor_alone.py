@@ -6,11 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.node_processes import Shell, free_ports
-
-pytestmark = pytest.mark.slow
 
 
 def examined(shell: Shell, *arguments: str, code: int | None = 0) -> dict[str, list[Any]]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from bench.bench_node import SMALL, measure
-
-pytestmark = pytest.mark.slow
 
 
 def test_every_match_is_delivered_once_and_nothing_else(tmp_path: Path) -> None:

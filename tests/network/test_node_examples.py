@@ -14,8 +14,6 @@ import pytest
 from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES = ROOT / "examples/node"
 
 

@@ -26,7 +26,7 @@ from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 KEYS = [1 + (i << 58) for i in range(5)]
 EXPRESSIONS = {"kindred": 1000, "resilient": 160}

@@ -22,7 +22,7 @@ from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 # Keys far apart on the ring, so that the halves below alternate on it.
 KEYS = [1 + (i << 58) for i in range(8)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING, RANGES
 from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import Attacker, attacker
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
 from support.memory_members import MemberPeers, member_peers
@@ -34,7 +33,7 @@ from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 SUBSCRIPTIONS = int(os.environ.get("GOSSAMER_FLOOD", "10000"))
 SEED = 1
@@ -44,12 +43,6 @@ ROUNDS = 3
 GROWTH_BYTES = 8 << 20
 SETTINGS = config.resilient(16, attributes=2, subscriptions=16, event_memory=256)
 BOXES = SETTINGS.boxes_per_neighbour
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def boxes(draws: random.Random) -> bytes:

@@ -6,9 +6,8 @@ import itertools
 import logging
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -30,24 +29,17 @@ from gossamer.protocol.content.values import Value
 from gossamer.protocol.peer.record_table.records import EVENT, TREE
 from gossamer.protocol.peer.settings import config
 from support.attackers import attacker
-from support.clusters import MadeCluster, event_key, made_cluster
+from support.clusters import MadeCluster, event_key
 from support.forgers import DEEDS, Forger, ForgersLeague
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
-pytestmark = [pytest.mark.slow]
 
 PEERS, FORGERS = 40, 8
 EVENTS, SEED = 60, 3
 PATIENCE_S = 120.0
 PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @attrs.define

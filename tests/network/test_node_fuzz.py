@@ -12,7 +12,6 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 import pytest
@@ -43,7 +42,7 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
 from support.checkout import ROOT
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S, ring_errors
@@ -53,8 +52,6 @@ from support.node_peers import rounds_pass, take
 from support.tampering import frames_in, read_frame, tampered
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
-
-pytestmark = pytest.mark.slow
 
 FRAMES = int(os.environ.get("GOSSAMER_FUZZ_FRAMES", "50000"))
 SEED = int(os.environ.get("GOSSAMER_FUZZ_SEED", "1"))
@@ -75,12 +72,6 @@ SETTINGS = config.resilient(
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
 SOURCE = ROOT / "node/gossamer/node"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @attrs.define

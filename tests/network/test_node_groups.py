@@ -25,7 +25,7 @@ from gossamer.protocol.patterns.groups import HEARTBEAT_S
 from support.node_fleets import Fleet, Publisher, until
 from support.node_processes import Shell, free_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.trio]
+pytestmark = pytest.mark.trio
 
 FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
 EVENTS = 400 if FULL else 60

@@ -23,7 +23,7 @@ from support.node_processes import Shell, free_ports
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 KEYS = [1 + (i << 58) for i in range(6)]
 LATE = Faults(latency_s=(0.0, 0.2))

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import attrs
 import pytest
@@ -24,7 +23,7 @@ from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, LOAD, NOTHING, RANGES
 from gossamer.protocol.peer.state.state import profile_words
 from support.attackers import attacker
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.liars import League, Liar
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
@@ -32,7 +31,7 @@ from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 PEERS, LIARS = 40, 8
 ROUNDS, EVENTS, SEED = 12, 30, 1
@@ -49,12 +48,6 @@ SORTS = {
     "of all and silent": (LIES, True, 0.62, 0.3),
 }
 TRIED = SORTS if os.environ.get("GOSSAMER_LIARS") == "all" else ("of all",)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @attrs.define

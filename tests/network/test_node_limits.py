@@ -5,7 +5,7 @@ A limit that is added has to be added to `TRIALS`, or `test_every_limit_is_tried
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,15 @@ import trio
 from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.node.transport.base.limits import Limits
 from support.attackers import Attacker, attacker
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.frame_fuzzing import framed
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import config_of
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 PATIENCE_S = 120.0
 CLOSE_S = 0.5
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @attrs.define

@@ -7,12 +7,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gossamer.client import connect
 from support.node_processes import Shell, end, wait_for_log
-
-pytestmark = pytest.mark.slow
 
 
 def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,7 @@ from support.flooders import Flooder
 from support.node_fleets import LOOK_S, Fleet, until
 from support.node_processes import PATIENCE_S, Shell, free_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.trio]
+pytestmark = pytest.mark.trio
 
 FLOOD_S = 90.0 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12.0
 RATE = 10

@@ -39,7 +39,6 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         yield found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> None:
     heading, folder = PAGES[page]
@@ -59,7 +58,6 @@ def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> N
         assert not (reader.folder / folder).exists()
 
 
-@pytest.mark.slow
 def test_the_blocks_of_the_examples_work_as_they_stand(reader: Reader) -> None:
     (reader.folder / "examples").symlink_to(ROOT / "examples")
     reader.paste(shell_blocks(section(text_of("examples/node/README.md"), "First steps")))
@@ -101,7 +99,6 @@ def test_every_command_of_a_page_is_one(page: str) -> None:
         command.make_context("gossamer", rest)
 
 
-@pytest.mark.slow
 def test_the_programs_of_the_client_page_print_their_event(tmp_path: Path) -> None:
     shell = Shell(tmp_path, forks=False)
     shell.ok("node", "init", "demo", "--peers", "1", "--preset", "local")

@@ -15,8 +15,6 @@ import pytest
 from gossamer.node.local.address import is_locked
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
-pytestmark = pytest.mark.slow
-
 DEAR = 'symbol == "IBM" and price > 80'
 ATTEMPTS = 200
 

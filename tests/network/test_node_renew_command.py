@@ -17,8 +17,6 @@ from gossamer.node.store import Store
 from support.clusters import DAY_S
 from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
 
-pytestmark = pytest.mark.slow
-
 EVENT = ("symbol=IBM", "price=79", "volume=1")
 QUIET = ("--set", "page.enabled=false")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,16 +22,8 @@ from support.node_peers import linked, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 PATIENCE_S = 120.0
 YEAR_S = 365 * DAY_S
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def on_disk(crowd: MemberPeers, key: int) -> Membership:

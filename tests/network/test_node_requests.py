@@ -27,8 +27,6 @@ from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 KEYS = [1 + (i << 58) for i in range(6)]
 REQUESTER, *REPLIERS = KEYS
 LATE = Faults(latency_s=(0.0, 0.05))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trio
@@ -14,21 +12,13 @@ from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import make_identity
 from gossamer.node.security.revocation import Revocation, RevocationList, proves, save_list
 from support.attackers import attacker
-from support.clusters import DAY_S, MadeCluster, made_cluster
+from support.clusters import DAY_S, MadeCluster
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import linked, rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 PATIENCE_S = 120.0
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def sequence_kept(crowd: MemberPeers, key: int) -> int:

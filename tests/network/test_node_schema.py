@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,26 +20,20 @@ from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
 from gossamer.protocol.kernel.errors import ExpressionError
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
 from support.node_peers import SCHEMA, linked, rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_preset")]
+pytestmark = pytest.mark.usefixtures("each_preset")
 
 PATIENCE_S = 120.0
 FIRST = SchemaVersion.first(SCHEMA)
 ADDED = FIRST.added(BooleanAttribute("halted"))
 WIDER = ADDED.widened(changed(SCHEMA["price"], {"maximum": 1_000_000}))
 NARROWER = WIDER.added(EnumerationAttribute("side", ("buy", "sell"))).without("symbol")
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def sign(cluster: MadeCluster, version: SchemaVersion) -> None:

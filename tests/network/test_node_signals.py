@@ -17,8 +17,6 @@ import pytest
 
 from support.node_processes import COMMAND, Shell, end, free_ports, wait_for_line, wait_for_log
 
-pytestmark = pytest.mark.slow
-
 QUIET = ("--set", "discovery.multicast=false")
 
 

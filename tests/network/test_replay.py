@@ -22,8 +22,6 @@ from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.replays import short_plan
 
-pytestmark = pytest.mark.slow
-
 TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SPEED = 300.0
 # The simulation compiles where nothing has before, which takes minutes on a busy machine.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -46,12 +46,6 @@ from support.clusters import MadeCluster, made_cluster
 from support.other_hosts import from_host
 
 LOOPBACK = "127.0.0.1"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @asynccontextmanager

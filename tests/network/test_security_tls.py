@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,6 @@ from support.clusters import DAY_S, MadeCluster, made_cluster
 
 Tls = trio.SSLStream[trio.SocketStream]
 Outcome = bytes | None
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 async def meet(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[Outcome, Outcome]:

@@ -2,15 +2,13 @@
 
 Peers are killed, restarted and paused, the schema changes, clients and strangers ask too much,
 while applications of every kind publish, read, work in a group, request and reply.
-`GOSSAMER_SOAK_MINUTES` says for how long, `GOSSAMER_SOAK_SEED` what is drawn, `GOSSAMER_SOAK_FILE`
-where all samples are written, a line of JSON each. Rates are low: the nodes take a small part of a
-processor, and other tests run beside them.
+`--draws` says for how many minutes, `--first-draw` what is drawn; all samples are kept as lines of
+JSON. Rates are low: the nodes take a small part of a processor, and other tests run beside them.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,24 +20,14 @@ import pytest
 import trio
 
 from support.campaign import Campaign, Reader
+from support.draws import Draws
 from support.node_fleets import Fleet
 from support.node_processes import Shell, free_ports
 from support.soak_clients import Browser, Printer, Program, last_values
 from support.soak_measures import more_descriptors, runs_of, too_often
 from support.soaking import PATIENCE_S, FleetNodes, Soak, Watch
 
-pytestmark = [pytest.mark.slow, pytest.mark.trio]
-
-MINUTES = float(os.environ.get("GOSSAMER_SOAK_MINUTES", "1"))
-SEED = int(os.environ.get("GOSSAMER_SOAK_SEED", "1"))
-SAMPLES_FILE = os.environ.get("GOSSAMER_SOAK_FILE", "")
 PEERS = 6
-IS_LONG = MINUTES >= 5
-# Until a process is judged: everything is loaded by then, and in a long soak its tables are full.
-WARM_UP_S = max(20.0, 20 * MINUTES)
-# Between two faults, and between two floods, about.
-GAP_S = 10.0 if IS_LONG else 3.0
-LOOK_S = 5.0 if IS_LONG else 1.5
 # Between two events of each peer, about.
 PAUSE_S = 3.0
 REPEAT_S, EVENT_LINES = 10.0, 50
@@ -49,18 +37,46 @@ REPEAT_S, EVENT_LINES = 10.0, 50
 MEMORY, RETENTION_S = 512, 60.0
 # Connections that may be there more than before: one to each other peer, for links change.
 LINKS = PEERS - 1
-SETTINGS: dict[str, object] = {
-    "page__enabled": True,
-    "page__address": "127.0.0.1:0",
-    "delivery__event_memory": MEMORY,
-    "delivery__held_events": MEMORY,
-    "delivery__retention_s": RETENTION_S,
-    "logging__repeat_s": REPEAT_S,
-    "logging__event_lines": EVENT_LINES,
-    "protocol__round_s": 0.5,
-    # Loading compiled rules is one step of memory, which a minute cannot tell from growth.
-    "node__compiled": "auto" if IS_LONG else "never",
-}
+
+
+@attrs.frozen
+class Length:
+    """How long a soak takes, and what is drawn for it."""
+
+    minutes: int
+    seed: int
+
+    @property
+    def is_long(self) -> bool:
+        return self.minutes >= 5
+
+    @property
+    def warm_up_s(self) -> float:
+        """Until a process is judged: all is loaded by then, and in a long soak tables are full."""
+        return max(20.0, 20.0 * self.minutes)
+
+    @property
+    def gap_s(self) -> float:
+        """Between two faults, and between two floods, about."""
+        return 10.0 if self.is_long else 3.0
+
+    @property
+    def look_s(self) -> float:
+        return 5.0 if self.is_long else 1.5
+
+    def settings(self) -> dict[str, object]:
+        return {
+            "page__enabled": True,
+            "page__address": "127.0.0.1:0",
+            "delivery__event_memory": MEMORY,
+            "delivery__held_events": MEMORY,
+            "delivery__retention_s": RETENTION_S,
+            "logging__repeat_s": REPEAT_S,
+            "logging__event_lines": EVENT_LINES,
+            "protocol__round_s": 0.5,
+            # Loading compiled rules is one step of memory, which a minute cannot tell from growth.
+            "node__compiled": "auto" if self.is_long else "never",
+        }
 
 
 @attrs.define(eq=False)
@@ -86,23 +102,28 @@ class Use:
 
 
 @pytest.fixture
+def length(draws: Draws) -> Length:
+    return Length(1 if draws.count is None else draws.count, 1 + draws.first)
+
+
+@pytest.fixture
 def port() -> int:
     return free_ports(PEERS)
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, port: int) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path, forks=False), PEERS, port, **SETTINGS)
+def fleet(tmp_path: Path, port: int, length: Length) -> Iterator[Fleet]:
+    made = Fleet.make(Shell(tmp_path, forks=False), PEERS, port, **length.settings())
     made.start(*made.names)
     yield made
     made.stop()
 
 
 @asynccontextmanager
-async def in_use(fleet: Fleet) -> AsyncIterator[Use]:
+async def in_use(fleet: Fleet, length: Length) -> AsyncIterator[Use]:
     """The cluster with applications of every kind."""
     nodes = await FleetNodes.of(fleet)
-    run = Campaign(nodes, random.Random(SEED), request_s=5.0)
+    run = Campaign(nodes, random.Random(length.seed), request_s=5.0)
     first, second, *others = nodes.members
     run.readers = [
         Reader(first),
@@ -115,7 +136,7 @@ async def in_use(fleet: Fleet) -> AsyncIterator[Use]:
         run,
         program,
         Printer(fleet, nodes.names[others[3]]),
-        Browser(fleet, nodes.names[second], LOOK_S),
+        Browser(fleet, nodes.names[second], length.look_s),
     )
     async with trio.open_nursery() as nursery:
         for reader in run.readers:
@@ -150,16 +171,20 @@ async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
                 await trio.sleep(0.2)
 
 
-async def test_a_cluster_that_is_used_for_long_stays_as_it_was(fleet: Fleet, port: int) -> None:
-    watch = Watch(fleet, LOOK_S)
+@pytest.mark.campaign
+@pytest.mark.trio
+async def test_a_cluster_that_is_used_for_long_stays_as_it_was(
+    fleet: Fleet, port: int, length: Length
+) -> None:
+    watch = Watch(fleet, length.look_s)
     await fleet.ready(patience_s=PATIENCE_S)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
-        async with in_use(fleet) as use:
-            soak = Soak(use.run, port, GAP_S)
-            await trio.sleep(GAP_S)
+        async with in_use(fleet, length) as use:
+            soak = Soak(use.run, port, length.gap_s)
+            await trio.sleep(length.gap_s)
             before = {name: look.descriptors for name in fleet.names if (look := watch.look(name))}
-            until = trio.current_time() + 60 * MINUTES
+            until = trio.current_time() + 60 * length.minutes
             async with trio.open_nursery() as events:
                 events.start_soon(soak.churn, until)
                 events.start_soon(soak.floods, until)
@@ -177,10 +202,10 @@ async def test_a_cluster_that_is_used_for_long_stays_as_it_was(fleet: Fleet, por
                 for key, name in use.run.crowd.names.items()
             }
         nursery.cancel_scope.cancel()
-    report(watch, soak, use)
+    report(watch, soak, use, length)
     assert lost == {}
     assert leaked == {}
-    assert grown(watch) == {}
+    assert grown(watch, length) == {}
     check_logs(fleet)
     check_accounts(use, values)
 
@@ -207,9 +232,9 @@ def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
-def grown(watch: Watch) -> dict[str, str]:
+def grown(watch: Watch, length: Length) -> dict[str, str]:
     """The processes whose memory is not flat."""
-    trends = watch.trends(WARM_UP_S)
+    trends = watch.trends(length.warm_up_s)
     return {
         f"{name} ({pid})": str(one)
         for (name, pid), one in trends.items()
@@ -245,17 +270,18 @@ def check_accounts(use: Use, values: Mapping[str, Mapping[str, str]]) -> None:
     assert use.browser.seen > 0
 
 
-def report(watch: Watch, soak: Soak, use: Use) -> None:
+def report(watch: Watch, soak: Soak, use: Use, length: Length) -> None:
     """The numbers, for people."""
-    print(f"seed {SEED}, {MINUTES:g} minutes; {use.run.summary()}; {json.dumps(soak.done)}")
-    if SAMPLES_FILE:
-        lines = [
-            json.dumps({"peer": name, "process": pid, **attrs.asdict(one)})
-            for (name, pid), samples in watch.samples.items()
-            for one in samples
-        ]
-        Path(SAMPLES_FILE).write_text("\n".join(lines) + "\n")
-    trends = watch.trends(WARM_UP_S)
+    print(f"{length}; {use.run.summary()}; {json.dumps(soak.done)}")
+    lines = [
+        json.dumps({"peer": name, "process": pid, **attrs.asdict(one)})
+        for (name, pid), samples in watch.samples.items()
+        for one in samples
+    ]
+    file = watch.fleet.shell.folder / "samples.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    print(f"all samples are in {file}")
+    trends = watch.trends(length.warm_up_s)
     for (name, pid), samples in watch.samples.items():
         used, seen = samples[-1], trends[name, pid] or "too short a life for a trend"
         print(f"{name} ({pid}): {used.private >> 10} KiB private; {seen}", end="; ")

@@ -13,7 +13,7 @@ from gossamer.protocol.patterns.groups import Round
 from support.local_nodes import LocalNode
 from support.loopback_peer import LoopbackPeer
 
-pytestmark = [pytest.mark.trio, pytest.mark.slow]
+pytestmark = pytest.mark.trio
 
 LEADER, EVENT = 0x77, 0x99
 QUESTIONS = 200

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from support.node_processes import Shell
 
-pytestmark = pytest.mark.slow
 EVENTS = 700
 
 

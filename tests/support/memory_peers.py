@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,9 +26,6 @@ from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
 
 ROUND_S = 0.5
-# Whether peers take events by compiled rules: all that holds has to hold either way; "switching",
-# for which see `switching_ways`, is no choice of theirs.
-COMPILED = os.environ.get("GOSSAMER_TEST_COMPILED", "never")
 # As many successors as nodes have, whatever the preset says: the promise is made of them.
 REPLICAS = Delivery().successors
 # As of the preset `lan`, with smaller tables: rules that search them run interpreted.
@@ -151,7 +147,7 @@ class MemoryPeers:
             advertise=lambda listening: listening,
             writer=writer,
             sources=lambda _: [static_peers(map(address_of, self.bootstrap(key)))],
-            compiled=COMPILED,
+            compiled="never",  # otherwise in `switching_ways`
             draws=random.Random(key),
             now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
         )

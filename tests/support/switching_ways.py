@@ -1,12 +1,11 @@
 """Peers that change at random moments between all ways of taking what comes.
 
 Events one by one or in batches, other records by `step` as it is or by its buffers; each in the
-interpreted form, and by machine code where `USE_MACHINE_CODE` says so and there is some.
+interpreted form, and by machine code where that is asked for and there is some.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,9 +23,6 @@ from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
 from gossamer.node.peer.batches.steps import BufferedStep, linked_step, take_one
 from gossamer.node.peer.frames.core import Core
 
-SWITCHING: Final = "switching"
-IS_ASKED_FOR: Final = os.environ.get("GOSSAMER_TEST_COMPILED") == SWITCHING
-USE_MACHINE_CODE: Final = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
 # Seconds from one change to the next, on average; some rounds of peers in memory.
 MEAN_S: Final = 1.0
 
@@ -59,10 +55,12 @@ class SwitchingTiers:
 
     Attributes:
         ways: how often each was taken up, by all peers.
+        by_machine_code: whether some are by machine code, if there is any.
         compiled: as in `Tiers`.
     """
 
     ways: ClassVar[Counter[str]] = Counter()
+    by_machine_code: ClassVar[bool] = False
 
     def __init__(self, _choice: str, _counters: object, use: Mapping[str, Callable[..., Any]]):
         self.compiled = False
@@ -88,15 +86,17 @@ class SwitchingTiers:
 
     def _code(self, part: str) -> LinkedCode:
         self._take_up(part)
-        return (machine_code.load(part) if USE_MACHINE_CODE else None) or INTERPRETED
+        return (machine_code.load(part) if self.by_machine_code else None) or INTERPRETED
 
     def _take_up(self, way: str) -> None:
         SwitchingTiers.ways[way] += 1
 
 
-def let_peers_switch(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def let_peers_switch(
+    monkeypatch: pytest.MonkeyPatch, *, machine_code: bool = False
+) -> Counter[str]:
     """Have all peers that are made from now on change; return how often they do, by way."""
-    SwitchingTiers.ways = Counter()
+    SwitchingTiers.ways, SwitchingTiers.by_machine_code = Counter(), machine_code
     monkeypatch.setattr(peer_parts, "Tiers", SwitchingTiers)
     monkeypatch.setattr(peer_parts, "LinkedRules", rules_of)
     monkeypatch.setattr(peer_parts, "linked_step", buffered_step)

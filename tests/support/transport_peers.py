@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import ssl
 from collections.abc import Callable, Sequence
@@ -91,7 +90,7 @@ def _run_with_jumping_clock(fn: Any, clock: Any = None, instruments: Any = ()) -
 
 
 # Another number runs tasks in other orders.
-SCHEDULE = int(os.environ.get("GOSSAMER_SCHEDULE", "1"))
+SCHEDULE = 1
 
 # A test on trio's clock that jumps ahead whenever everybody waits; it starts at 0.
 on_jumping_clock = pytest.mark.trio(run=_run_with_jumping_clock)
