@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,9 +10,10 @@ from typing import Any, Final
 import pytest
 from hypothesis import settings
 
-from gossamer.compiled.store import keep_compiled_code
+from gossamer.compiled.store import cache_root, keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
 from support.draws import Draws
+from support.effort_guard import EffortGuard
 
 TESTS: Final = Path(__file__).parent
 # Where the longest tests are, first; what runs last is short, so that all processes end together.
@@ -40,7 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how much hypothesis draws, before a module of tests is imported."""
-    settings.load_profile("all" if config.getoption("all") else "quick")
+    if config.getoption("all"):
+        settings.load_profile("all")
+        return
+    settings.load_profile("quick")
+    config.pluginmanager.register(EffortGuard(os.getpid(), cache_root(), fails=False))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,0 +1,138 @@
+"""What no unmarked test may exceed: processor time, and time in which it waits for a clock.
+
+A test during which machine code came into the cache is not judged, since whoever comes first
+compiles. What makes a fixture that tests share has a limit of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pytest
+
+from support.effort import FIRST_S, ProcessTree, Waits
+
+DEAR: Final = "dear"
+
+
+@attrs.frozen
+class Limits:
+    """In seconds: of the processor for a test and for a shared fixture, and of waiting."""
+
+    test: float = 5.0
+    fixture: float = 15.0
+    waiting: float = 2.0
+    first: float = FIRST_S
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+class EffortGuard:
+    """A plugin of pytest that names the unmarked tests which are dear.
+
+    Args:
+        root: the process whose tests are run.
+        caches: the folder in whose folders machine code is kept.
+        fails: whether such a test fails; the summary names it otherwise.
+        limits: what a test may take.
+    """
+
+    def __init__(
+        self, root: int, caches: Path, *, fails: bool, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self._waits = Waits(ProcessTree(root))
+        self._caches = caches
+        self._fails = fails
+        self._limits = limits
+        self._own_s = self._waited_s = 0.0
+        self._marked_s = 0.0  # what the tree had taken when it was last asked
+        self._fixtures: dict[str, float] = {}
+        self._cached: list[int] = []
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Begin the account of a test."""
+        self._own_s, self._waited_s, self._fixtures = 0.0, 0.0, {}
+        self._cached = self._times_of_caches()
+        self._marked_s = self._waits.begin(self._limits.first).taken_s
+        yield
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, object]:
+        """Let what makes a shared fixture have an account of its own."""
+        if fixturedef.scope == "function":
+            return (yield)
+        self._own_s += self._mark()
+        try:
+            return (yield)
+        finally:
+            self._fixtures[fixturedef.argname] = self._mark(of_test=False)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """End the account of a test, and compare it with the limits."""
+        self._own_s += self._mark()
+        yield
+        self._own_s += self._mark()
+        self._waits.end()
+        found = self._exceeded()
+        if not found or item.get_closest_marker("campaign") or self._compiled():
+            return
+        if self._fails:
+            pytest.fail(found, pytrace=False)
+        item.user_properties.append((DEAR, found))
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
+        """Leave out what removes a shared fixture, which the last test of all happens to do."""
+        if fixturedef.scope != "function":
+            self._mark(of_test=False)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the dear tests."""
+        reports = [one for some in terminalreporter.stats.values() for one in some]
+        dear = [
+            f"{report.nodeid}: {found}"
+            for report in reports
+            if getattr(report, "when", None) == "teardown"
+            for name, found in report.user_properties
+            if name == DEAR
+        ]
+        if dear:
+            terminalreporter.section("dear tests")
+            terminalreporter.write_line("\n".join(sorted(dear)))
+
+    def _mark(self, of_test: bool = True) -> float:
+        """What the tree has taken since it was last asked; the test may have waited."""
+        waited = self._waits.end()
+        before, self._marked_s = self._marked_s, self._waits.begin(self._limits.first).taken_s
+        self._waited_s += waited if of_test else 0.0
+        return self._marked_s - before
+
+    def _exceeded(self) -> str:
+        limits = self._limits
+        found = [
+            f"fixture {name} takes {taken:.1f} s of the processor, may take {limits.fixture:g}"
+            for name, taken in self._fixtures.items()
+            if taken > limits.fixture
+        ]
+        if self._own_s > limits.test:
+            found.append(f"takes {self._own_s:.1f} s of the processor, may take {limits.test:g}")
+        if self._waited_s > limits.waiting:
+            found.append(f"waits for {self._waited_s:.1f} s, may wait for {limits.waiting:g}")
+        return "; ".join(found)
+
+    def _compiled(self) -> bool:
+        return self._times_of_caches() != self._cached
+
+    def _times_of_caches(self) -> list[int]:
+        """When something was added to each folder of machine code."""
+        if not self._caches.is_dir():
+            return []
+        folders = [one for one in sorted(self._caches.iterdir()) if one.is_dir()]
+        return [one.stat().st_mtime_ns for one in folders]
