@@ -57,7 +57,7 @@ class ProcessTree:
                     continue
                 times = _words(f"{number}/task/{task}/schedstat")
                 queued += int(times[1]) if times else 0
-                stat = _stat(f"{number}/task/{task}/stat")
+                stat = None if runnable else _stat(f"{number}/task/{task}/stat")
                 runnable = runnable or (stat is not None and stat[_STATE] in _COULD_RUN)
         ticks = sum(sum(map(int, stat[_TIMES])) for stat in stats.values())
         taken = ticks / _TICKS if MEASURES_WAITS else _own_seconds()

@@ -75,9 +75,12 @@ class EffortGuard:
             self._fixtures[fixturedef.argname] = self._mark(of_test=False)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Iterator[None]:
         """End the account of a test, and compare it with the limits."""
-        self._own_s += self._mark()
+        if nextitem is None or nextitem.path != item.path:
+            self._own_s += self._mark()  # before shared fixtures are removed
         yield
         self._own_s += self._mark()
         self._waits.end()
