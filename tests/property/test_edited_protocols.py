@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import FolderStore, keep_compiled_code
@@ -22,13 +22,19 @@ VERSIONS = st.builds(
 )
 
 
-@pytest.fixture
-def code_folder(tmp_path: Path) -> Iterator[Path]:
-    """One folder of compiled code for all that a test runs."""
-    folder = tmp_path / "code"
-    keep_code_in(FolderStore(folder))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of protocols, with one of compiled code for all of them, `code`."""
+    folder = tmp_path_factory.mktemp("edited")
+    keep_code_in(FolderStore(folder / "code"))
     yield folder
     keep_compiled_code()
+
+
+@pytest.fixture(scope="module")
+def unedited(folder: Path) -> list[int]:
+    """What the version does, compiled, that all others here are edits of."""
+    return run_version(folder / "own", Version())[0]
 
 
 def forget_process() -> None:
@@ -43,39 +49,34 @@ def run_version(folder: Path, version: Version) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_edit_at_any_place_is_compiled(place: str, tmp_path: Path, code_folder: Path) -> None:
-    before = Version()
-    edited = dataclasses.replace(before, **{place: 2 if place != "branch" else False})  # type: ignore[arg-type]
-    first, _ = run_version(tmp_path / "own", before)
+def test_an_edit_at_any_place_is_compiled(place: str, folder: Path, unedited: list[int]) -> None:
+    edited = dataclasses.replace(Version(), **{place: 2 if place != "branch" else False})  # type: ignore[arg-type]
     forget_process()
-    compiled, interpreted = run_version(tmp_path / "own", edited)
+    compiled, interpreted = run_version(folder / "own", edited)
     assert compiled == interpreted
-    assert compiled != first, f"the edit of {place} is none"
-    assert code_folder.is_dir()
+    assert compiled != unedited, f"the edit of {place} is none"
 
 
-def test_a_version_is_found_again_whatever_stands_elsewhere(
-    tmp_path: Path, code_folder: Path
-) -> None:
-    run_version(tmp_path / "own", Version())
-    kept = sorted(code_folder.iterdir())
-    assert len(kept) == 1
+@pytest.mark.usefixtures("unedited")
+def test_a_version_is_found_again_whatever_stands_elsewhere(folder: Path) -> None:
+    kept = sorted((folder / "code").iterdir())
+    assert kept
     forget_process()
-    script = write_version(tmp_path / "elsewhere", Version())
+    script = write_version(folder / "elsewhere", Version())
     script.write_text("# a remark\n" + script.read_text())
     names = run_script(script, 1)
     assert names["compiled"].a.tolist() == names["interpreted"].a.tolist()
-    assert sorted(code_folder.iterdir()) == kept
+    assert sorted((folder / "code").iterdir()) == kept
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 8)
 @given(versions=st.lists(st.tuples(VERSIONS, st.booleans(), st.booleans()), min_size=2, max_size=4))
 def test_versions_of_a_protocol_never_meet(
-    versions: list[tuple[Version, bool, bool]], tmp_path: Path, code_folder: Path
+    folder: Path, versions: list[tuple[Version, bool, bool]]
 ) -> None:
     """One name, two folders, one cache; some versions in one process and some in another."""
     for version, elsewhere, new_process in versions:
         if new_process:
             forget_process()
-        compiled, interpreted = run_version(tmp_path / ("b" if elsewhere else "a"), version)
-        assert compiled == interpreted, f"in {code_folder}: {versions}"
+        compiled, interpreted = run_version(folder / ("b" if elsewhere else "a"), version)
+        assert compiled == interpreted, str(versions)

@@ -32,7 +32,6 @@ NAMES = (
     *("vinifera", "baseline", f"{LONG}-1", "resilient", f"{LONG}-2"),
     *("deep.ring", f"{LONG}-3", "newscast"),
 )
-NUMBERS = (1, 2, 3, 5, 8)
 LEAST_HEIGHT_IN, LEAST_WIDTH_IN = 0.9, 2.5
 
 Draw = Callable[[Mapping[str, SystemRecord]], Figure | None]
@@ -115,7 +114,13 @@ def assert_legible(figure: Figure) -> None:
         assert not covered, f"{name} and {other} lie over each other"
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+def few_and_many(most: int) -> pytest.MarkDecorator:
+    """So many systems are in one plot; numbers between are drawn in `make test-all` only."""
+    between = [pytest.param(number, marks=pytest.mark.campaign) for number in (2, 3, 5)]
+    return pytest.mark.parametrize("number", [1, *between, most])
+
+
+@few_and_many(8)
 @pytest.mark.parametrize("draw", PEERS, ids=lambda draw: draw.__name__)
 def test_plots_of_peers_are_legible(draw: Draw, number: int) -> None:
     figure = draw(made_up_run(names=NAMES[:number]).systems)
@@ -123,7 +128,7 @@ def test_plots_of_peers_are_legible(draw: Draw, number: int) -> None:
     assert_legible(figure)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 5, 6])
+@few_and_many(6)
 @pytest.mark.parametrize("draw", BROKERS, ids=lambda draw: draw.__name__)
 def test_plots_of_coverings_are_legible(
     draw: Callable[[Mapping[str, CoveringRecord]], Figure | None], number: int
