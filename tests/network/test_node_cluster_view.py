@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gossamer.node.monitoring.cluster import SECTORS
-from support.node_processes import Shell, free_ports, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_all_who_answer_are_shown_and_the_others_are_counted(shell: Shell) -> No
         assert by_name["peer2"]["subscriptions"] >= 1
         assert by_name["peer3"]["subscriptions"] == 0
         page = json.loads(shell.ok("node", "status", "demo/peer1", "--json"))["page"]
-        with urllib.request.urlopen(f"{page}cluster.json", timeout=60) as answer:
+        with urllib.request.urlopen(f"{page}cluster.json", timeout=PATIENCE_S) as answer:
             assert json.load(answer)["known"] == 3
         os.kill(third.pid, signal.SIGSTOP)
         try:

@@ -38,7 +38,7 @@ from gossamer.node.discovery.sources import (
     static_peers,
 )
 from gossamer.node.errors import DiscoveryError, InterfaceError
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 CLUSTER = "ab" * 16
 LOOPBACK = "127.0.0.1"
@@ -110,7 +110,7 @@ class HangingZeroconf:
 
     def close(self) -> None:
         self.closing.set()
-        self.released.wait(30)
+        self.released.wait(PATIENCE_S)
 
 
 def multicast_works() -> bool:
@@ -186,7 +186,7 @@ async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
     second = Multicast(announcement(2), interface=LOOPBACK)
     foreign = Multicast(announcement(3, cluster="cd" * 16), interface=LOOPBACK)
     newer = Multicast(announcement(4, version=2), interface=LOOPBACK)
-    with trio.move_on_after(60) as waiting:
+    with trio.move_on_after(PATIENCE_S) as waiting:
         async with (
             discover([foreign], no_failure),
             discover([newer], no_failure),
@@ -219,7 +219,7 @@ async def test_leaving_says_goodbye() -> None:
 
     ServiceBrowser(watcher, SERVICE, handlers=[on_change])
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             async with discover([source], no_failure):
                 await eventually(lambda: changes == ["Added"])
             await eventually(lambda: changes == ["Added", "Removed"])
@@ -243,7 +243,7 @@ async def test_a_goodbye_that_hangs_is_given_up(
             await trio.testing.wait_all_tasks_blocked()
         assert trio.current_time() - began <= 2
         # The clock may have jumped before the thread began; it begins all the same.
-        assert hanging.closing.wait(10)
+        assert hanging.closing.wait(PATIENCE_S)
     finally:
         hanging.released.set()
 
@@ -259,7 +259,7 @@ async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> No
     ]
     honest = service(hosts=(LOOPBACK,))
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             async with discover([source], no_failure) as stream:
                 for info in [*lies, honest]:
                     await trio.to_thread.run_sync(register, liar, info)

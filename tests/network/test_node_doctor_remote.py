@@ -29,6 +29,7 @@ from gossamer.node.doctor.remote import (
 )
 from gossamer.node.errors import DiscoveryError
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from support.waiting import PATIENCE_S
 
 HOST = "127.0.0.1"
 GREETING = Greeting(cluster="ab" * 16, key=7, version=PROTOCOL_VERSION)
@@ -110,7 +111,7 @@ async def serving(serve: Serve) -> AsyncIterator[int]:
 
 
 async def findings_about(serve: Serve, with_probes: Probes) -> list[Finding]:
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE_S):
         async with serving(serve) as port:
             return await diagnose(HOST, port, with_probes)
 
@@ -307,7 +308,7 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
 
     trio.socket.set_custom_hostname_resolver(TwoAddresses(answers=True))
     serve = partial(greet, ours=server_context(), greeting=GREETING)
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE_S):
         async with serving(serve) as port:
             findings = await diagnose("peer.example", port, probes(connect=only_second))
     assert [one.ok for one in findings if one.check == "connection"] == [False, True]

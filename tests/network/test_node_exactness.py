@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.bench_node import SMALL, measure
 
 
+@pytest.mark.campaign
 def test_every_match_is_delivered_once_and_nothing_else(tmp_path: Path) -> None:
     measures, unexpected = measure(SMALL, tmp_path)
     assert not unexpected

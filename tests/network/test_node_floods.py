@@ -1,11 +1,7 @@
-"""A hundred thousand subscriptions from one peer, and from one application: bounded and harmless.
-
-`GOSSAMER_FLOOD` says how many; by default a tenth of that, which shows the same.
-"""
+"""Floods of subscriptions, from one peer and from one application: bounded and harmless."""
 
 from __future__ import annotations
 
-import os
 import random
 import struct
 from pathlib import Path
@@ -33,9 +29,6 @@ from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("each_preset")
-
-SUBSCRIPTIONS = int(os.environ.get("GOSSAMER_FLOOD", "10000"))
 SEED = 1
 PATIENCE_S = 120.0
 ROUNDS = 3
@@ -54,11 +47,11 @@ def boxes(draws: random.Random) -> bytes:
     return struct.pack(f"<{len(words)}q", *words)
 
 
-async def flood(crowd: MemberPeers, target: int, attack: Attacker, draws: random.Random) -> int:
-    """Send records of subscriptions, in `ROUNDS` of the peer's rounds; return how many."""
+async def flood(crowd: MemberPeers, target: int, attack: Attacker, records: int) -> None:
+    """Send so many records of subscriptions, in `ROUNDS` of the peer's rounds."""
+    draws = random.Random(SEED)
     profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
     entry = attack.descriptor(profile)
-    records = SUBSCRIPTIONS // BOXES
     for number in range(records):
         kind = INSTALL if number % 2 else INSTALL_NEWS
         await attack.send("record", kind=kind, words=boxes(draws), peers=[entry])
@@ -68,14 +61,17 @@ async def flood(crowd: MemberPeers, target: int, attack: Attacker, draws: random
             await trio.sleep(ROUND_S)
             entries = crowd.peers[target].gauges().routing_entries
             assert entries <= SETTINGS.routing_table_entries
-    return records
 
 
+@pytest.mark.parametrize(
+    "subscriptions", [10_000, pytest.param(100_000, marks=pytest.mark.campaign)]
+)
 @on_jumping_clock
 async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
-    cluster: MadeCluster,
+    cluster: MadeCluster, subscriptions: int
 ) -> None:
     """Most of it is not even looked at; who was there before goes on getting all events."""
+    records = subscriptions // BOXES
     async with member_peers(cluster, 4, preset="resilient") as crowd:
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
         first, *others = crowd.peers.values()
@@ -83,7 +79,7 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
         await rounds_pass(*crowd.peers.values(), rounds=8)
         before = memory_of_process()
         async with attacker(crowd, first.key, cluster.admit("flooder")) as attack:
-            records = await flood(crowd, first.key, attack, random.Random(SEED))
+            await flood(crowd, first.key, attack, records)
             published = {
                 await peer.publish({"price": i, "symbol": "A"})
                 for i, peer in enumerate(crowd.peers.values())

@@ -6,7 +6,6 @@ while it had the event.
 
 from __future__ import annotations
 
-import os
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -22,29 +21,26 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.local.client import open_client
 from gossamer.protocol.patterns.groups import HEARTBEAT_S
-from support.node_fleets import Fleet, Publisher, until
+from support.node_fleets import QUICK, Fleet, Publisher, until
 from support.node_processes import Shell, free_ports
 
 pytestmark = pytest.mark.trio
 
-FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
-EVENTS = 400 if FULL else 60
-PEERS = 5 if FULL else 4
+# How many events there are, and how many peers.
+FEW = pytest.param((24, 3), id="few")
+FULL = pytest.param((400, 5), marks=pytest.mark.campaign, id="full")
 ALL = "price >= 0"
-QUICK: dict[str, object] = {
-    "protocol__round_s": 0.2,
-    "delivery__replay_s": 6.0,
-    "limits__ping_seconds": 1.0,
-    "limits__silence_seconds": 4.0,
-    "limits__stall_seconds": 2.0,
-}
 # Until another peer leads, and what the last one had is given to others.
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
+
+
+at_full_size = pytest.mark.parametrize("size", [FULL])
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path), PEERS, free_ports(PEERS), **QUICK)
+def fleet(tmp_path: Path, size: tuple[int, int]) -> Iterator[Fleet]:
+    peers = size[1]
+    made = Fleet.make(Shell(tmp_path), peers, free_ports(peers), **QUICK)
     made.start(*made.names)
     yield made
     made.stop()
@@ -122,61 +118,61 @@ async def group_of(fleet: Fleet, peer: str) -> dict[str, Any] | None:
     return groups[0] if groups else None
 
 
-async def settled(work: Work, publisher: Publisher) -> None:
-    """Wait until every acknowledged event is dealt with."""
+async def settled(work: Work, publisher: Publisher, events: int) -> None:
+    """Wait until all is published, and every acknowledged event is dealt with."""
+    await until(lambda: len(publisher.acknowledged) + publisher.uncertain == events, PATIENCE_S)
     await until(lambda: publisher.acknowledged <= set(work.dealt), PATIENCE_S)
-    assert len(publisher.acknowledged) >= EVENTS // 2
+    assert len(publisher.acknowledged) >= events // 2
 
 
-async def test_each_event_goes_to_one_worker_of_any_peer(fleet: Fleet) -> None:
+@pytest.mark.parametrize("size", [FEW, FULL])
+async def test_each_event_goes_to_one_worker_of_any_peer(
+    fleet: Fleet, size: tuple[int, int]
+) -> None:
     """A worker that comes later gets what was waiting; one peer's workers cannot do it all."""
-    async with (
-        at_work(fleet, fleet.names[:3], pause_s=0.05) as work,
-        trio.open_nursery() as nursery,
-    ):
-        publisher = Publisher(fleet, fleet.names[3])
-        nursery.start_soon(publisher.run, EVENTS, 0.02)
-        await until(lambda: len(work.dealt) > EVENTS // 3)
-        await nursery.start(
-            lambda task_status: work.worker(fleet, fleet.names[3], task_status=task_status)
-        )
-        await until(lambda: len(publisher.acknowledged) + publisher.uncertain == EVENTS)
-        await settled(work, publisher)
+    events, (*first, last) = size[0], fleet.names
+    async with at_work(fleet, first, pause_s=0.05) as work, trio.open_nursery() as nursery:
+        publisher = Publisher(fleet, last)
+        nursery.start_soon(publisher.run, events, 0.02)
+        await until(lambda: len(work.dealt) > events // 3)
+        await nursery.start(lambda task_status: work.worker(fleet, last, task_status=task_status))
+        await settled(work, publisher, events)
         nursery.cancel_scope.cancel()
     assert work.twice() == {}
-    assert len({peer for peers in work.got.values() for peer in peers}) >= 3
+    assert len({peer for peers in work.got.values() for peer in peers}) >= len(first)
 
 
-async def test_killed_members_and_leaders_lose_nothing(fleet: Fleet) -> None:
-    members = fleet.names[1:]
+@at_full_size
+async def test_killed_members_and_leaders_lose_nothing(fleet: Fleet, size: tuple[int, int]) -> None:
+    events, members = size[0], fleet.names[1:]
     async with at_work(fleet, members, pause_s=0.05) as work, trio.open_nursery() as nursery:
         publisher = Publisher(fleet, fleet.names[0])
-        nursery.start_soon(publisher.run, EVENTS, 0.05)
-        await until(lambda: len(work.dealt) > EVENTS // 4)
+        nursery.start_soon(publisher.run, events, 0.05)
+        await until(lambda: len(work.dealt) > events // 4)
         (leader,) = [one for one in members if (await _leads(fleet, one))]
         other = next(one for one in members if one != leader)
         for gone in (leader, other):
             fleet.kill(gone)
-            await until(lambda: len(publisher.acknowledged) > EVENTS // 3)
+            await until(lambda: len(publisher.acknowledged) > events // 3)
             fleet.start(gone)
-        await until(lambda: len(publisher.acknowledged) + publisher.uncertain == EVENTS)
-        await settled(work, publisher)
+        await settled(work, publisher, events)
         nursery.cancel_scope.cancel()
     # What was at the workers of a peer that was killed may have come again; a few at most.
     assert set(work.twice()) <= _had(work, {leader, other})
     assert len(work.twice()) <= 4
 
 
+@at_full_size
 @pytest.mark.parametrize("in_the_midst", [False, True], ids=["at some time", "amid a round"])
 async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
-    fleet: Fleet, in_the_midst: bool
+    fleet: Fleet, size: tuple[int, int], in_the_midst: bool
 ) -> None:
     """Its questions to the others may be without an answer when it is paused; it asks again."""
-    members = fleet.names[1:]
+    events, members = size[0], fleet.names[1:]
     async with at_work(fleet, members) as work, trio.open_nursery() as nursery:
         publisher = Publisher(fleet, fleet.names[0])
-        nursery.start_soon(publisher.run, EVENTS, 0.2)
-        await until(lambda: len(work.dealt) > EVENTS // 6)
+        nursery.start_soon(publisher.run, events, 0.2)
+        await until(lambda: len(work.dealt) > events // 6)
         (leader,) = [one for one in members if (await _leads(fleet, one))]
         others = [one for one in members if one != leader and in_the_midst]
         for one in others:
@@ -190,20 +186,22 @@ async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
         before = len(work.dealt)
         await until(lambda: len(work.dealt) > before + 5, PATIENCE_S)
         fleet.send(leader, signal.SIGCONT)
-        await until(lambda: len(publisher.acknowledged) + publisher.uncertain == EVENTS)
-        await settled(work, publisher)
+        await settled(work, publisher, events)
         await together(fleet, members)
         nursery.cancel_scope.cancel()
     assert set(work.twice()) <= _had(work, {leader})
     assert len(work.twice()) <= 2
 
 
-async def test_what_waits_survives_a_restart_of_all_and_is_done_once(fleet: Fleet) -> None:
-    members = fleet.names[:2]
+@at_full_size
+async def test_what_waits_survives_a_restart_of_all_and_is_done_once(
+    fleet: Fleet, size: tuple[int, int]
+) -> None:
+    events, members = size[0] // 2, fleet.names[:2]
     async with at_work(fleet, members, pause_s=0.05) as work, trio.open_nursery() as nursery:
         publisher = Publisher(fleet, fleet.names[2])
-        nursery.start_soon(publisher.run, EVENTS // 2, 0.01)
-        await until(lambda: len(publisher.acknowledged) + publisher.uncertain == EVENTS // 2)
+        nursery.start_soon(publisher.run, events, 0.01)
+        await until(lambda: len(publisher.acknowledged) + publisher.uncertain == events)
         nursery.cancel_scope.cancel()
     # No worker is there any more, and the rest waits, over a restart too.
     left = publisher.acknowledged - set(work.dealt)
@@ -217,6 +215,7 @@ async def test_what_waits_survives_a_restart_of_all_and_is_done_once(fleet: Flee
     assert max(rest.dealt.values(), default=0) <= 1
 
 
+@pytest.mark.parametrize("size", [(0, 2)], ids=["two"])
 async def test_a_group_is_left_and_what_is_none_is_refused(fleet: Fleet) -> None:
     await fleet.ready()
     async with fleet.client(fleet.names[0]) as client:

@@ -1,11 +1,7 @@
-"""Members that lie: a fifth of all peers in league, and one that would fill a view alone.
-
-`GOSSAMER_LIARS=all` tries every sort of lie, which takes minutes.
-"""
+"""Members that lie: a fifth of all peers in league, and one that would fill a view alone."""
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -31,12 +27,11 @@ from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("each_preset")
-
-PEERS, LIARS = 40, 8
+# How many peers there are, and how many of them lie.
+FEW, FULL = (10, 2), (40, 8)
 ROUNDS, EVENTS, SEED = 12, 30, 1
 PATIENCE_S = 120.0
-SETTINGS = config.resilient(PEERS, attributes=2, subscriptions=16, event_memory=256)
+SETTINGS = config.resilient(FULL[0], attributes=2, subscriptions=16, event_memory=256)
 LIES = frozenset({ARC_START, LOAD, RANGES})
 
 # Told from views of 20 and eight liars: no view can be of less than 60 % honest peers.
@@ -47,7 +42,10 @@ SORTS = {
     "of all": (LIES, False, 0.62, 0.9),
     "of all and silent": (LIES, True, 0.62, 0.3),
 }
-TRIED = SORTS if os.environ.get("GOSSAMER_LIARS") == "all" else ("of all",)
+TRIED = [
+    pytest.param("of all", FEW, id="few"),
+    *(pytest.param(sort, FULL, marks=pytest.mark.campaign, id=sort) for sort in SORTS),
+]
 
 
 @attrs.define
@@ -96,42 +94,45 @@ class Overlay:
 
 
 @asynccontextmanager
-async def overlay(cluster: MadeCluster, league: League | None) -> AsyncIterator[Overlay]:
+async def overlay(
+    cluster: MadeCluster, league: League | None, size: tuple[int, int]
+) -> AsyncIterator[Overlay]:
     """An overlay every fifth of whose peers is one of the league."""
+    count, liar_count = size
     liars: set[int] = set()
     crowds: list[MemberPeers] = []
 
     def change(key: int, dependencies: Dependencies) -> Dependencies:
         dependencies = attrs.evolve(dependencies, settings=SETTINGS)
         members = crowds[0].members
-        if len(members) % (PEERS // LIARS) or len(liars) == LIARS:
+        if len(members) % (count // liar_count) or len(liars) == liar_count:
             return dependencies
         liars.add(key)
         return dependencies if league is None else Liar(league, members[key]).change(dependencies)
 
     async with member_peers(cluster, 0, change=change) as crowd:
         crowds.append(crowd)
-        for number in range(PEERS):
+        for number in range(count):
             await crowd.admit(f"member {number}")
         for peer in crowd.peers.values():
             await peer.ready()
         yield Overlay(crowd, liars)
 
 
-@pytest.mark.parametrize("sort", TRIED)
+@pytest.mark.parametrize(("sort", "size"), TRIED)
 @on_jumping_clock
 async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
-    cluster: MadeCluster, sort: str
+    cluster: MadeCluster, sort: str, size: tuple[int, int]
 ) -> None:
     lies, silent, least_share, least_delivery = SORTS[sort]
     league = None if lies is None else League(SETTINGS.shuffle_length, lies, silent)
-    async with overlay(cluster, league) as tried:
+    async with overlay(cluster, league, size) as tried:
         tried.subscribe()
         await rounds_pass(*tried.crowd.peers.values(), rounds=ROUNDS)
         shares, delivery = tried.shares(), await tried.deliver()
         told = ", ".join(f"{name} {share:.3f}" for name, share in sorted(shares.items()))
         print(f"liars tell {sort}: honest share of {told}; delivered {delivery:.4f}")
-        assert len(tried.liars) == LIARS
+        assert len(tried.liars) == size[1]
         assert shares["random view"] >= least_share
         assert shares["ring"] >= 0.7
         assert delivery >= least_delivery

@@ -1,13 +1,11 @@
 """A member, or an application, that publishes as fast as it can: others go on as before.
 
 Three peers in processes of their own, and an honest publisher of ten events a second.
-`GOSSAMER_FULL_FAULTS=1` floods them for 90 s.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,9 +24,9 @@ from support.flooders import Flooder
 from support.node_fleets import LOOK_S, Fleet, until
 from support.node_processes import PATIENCE_S, Shell, free_ports
 
-pytestmark = pytest.mark.trio
+pytestmark = [pytest.mark.campaign, pytest.mark.trio]
 
-FLOOD_S = 90.0 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12.0
+FLOOD_S = 90.0
 RATE = 10
 BEFORE_S, RECOVERY_S, AFTER_S = 3.0, 10.0, 5.0
 # Part of what is published during a flood that may go unacknowledged, on a busy machine.

@@ -18,6 +18,7 @@ from gossamer.node.errors import ListenFailed
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.page.server import PageLimits, serve_page
 from support.other_hosts import from_host
+from support.waiting import PATIENCE_S
 
 HOST = "127.0.0.1"
 METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"
@@ -93,7 +94,7 @@ async def served(
             limits=limits,
             counts=page.counts,
         )
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             yield page
         nursery.cancel_scope.cancel()
 

@@ -7,7 +7,7 @@ What is lost, repeated or not acknowledged is counted and printed.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("each_preset")
 
 KEYS = [1 + (i << 58) for i in range(8)]
 DRAWS = 1
+sized = pytest.mark.parametrize("peers", [6, pytest.param(8, marks=pytest.mark.campaign)])
 PATIENCE_S = 120.0
 # Within this the overlay has to be right again, and everything delivered.
 REPAIR_S = 30.0
@@ -92,12 +93,12 @@ class Run:
 
 
 @asynccontextmanager
-async def a_run(folder: Path, seed: int, keys: Iterable[int] = KEYS) -> AsyncIterator[Run]:
+async def a_run(folder: Path, seed: int, peers: int) -> AsyncIterator[Run]:
     """A whole overlay in which every peer reads a range of prices."""
     draws = random.Random(seed)
     network = MemoryNetwork(seed, LATE)
     async with (
-        memory_peers(folder, *keys, network=network) as crowd,
+        memory_peers(folder, *KEYS[:peers], network=network) as crowd,
         trio.open_nursery() as nursery,
     ):
         run = Run(crowd, Ledger(), draws, set(crowd.peers))
@@ -111,15 +112,18 @@ async def a_run(folder: Path, seed: int, keys: Iterable[int] = KEYS) -> AsyncIte
         nursery.cancel_scope.cancel()
 
 
+@sized
 @on_jumping_clock
-async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int) -> None:
-    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, peers: int) -> None:
+    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         nursery.start_soon(run.publish_all)
         await trio.sleep(3)
-        await run.crash(run.draws.sample(KEYS[1:], 3))
+        await run.crash(run.draws.sample(KEYS[1:peers], 3 * peers // 8))
         repair_s = await run.repaired()
         await nursery_is_done(nursery)
-        await run.settled(f"3 of 8 crash, seed {seed}, ring after {repair_s:.1f} s")
+        await run.settled(
+            f"{3 * peers // 8} of {peers} crash, seed {seed}, ring after {repair_s:.1f} s"
+        )
 
 
 async def nursery_is_done(nursery: trio.Nursery) -> None:
@@ -127,17 +131,18 @@ async def nursery_is_done(nursery: trio.Nursery) -> None:
     await eventually(lambda: not nursery.child_tasks, PATIENCE_S)
 
 
+@sized
 @on_jumping_clock
 async def test_peers_change_how_they_take_frames_while_others_crash_and_connections_break(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, peers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one or in batches, record by record or by buffers, from one moment to the next."""
     ways = let_peers_switch(monkeypatch)
-    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         run.crowd.network.faults = attrs.evolve(LATE, breaking=0.003)
         nursery.start_soon(partial(run.publish_all, each=20, pause_s=0.1))
         await trio.sleep(2)
-        await run.crash(run.draws.sample(KEYS[1:], 2))
+        await run.crash(run.draws.sample(KEYS[1:peers], 2))
         await nursery_is_done(nursery)
         run.crowd.network.faults = LATE
         repair_s = await run.repaired()
@@ -145,10 +150,13 @@ async def test_peers_change_how_they_take_frames_while_others_crash_and_connecti
     assert set(ways) == {"one by one", EVENTS, "step", STEPS}
 
 
+@sized
 @on_jumping_clock
-async def test_the_successors_of_a_rendezvous_node_crash(tmp_path: Path, seed: int) -> None:
+async def test_the_successors_of_a_rendezvous_node_crash(
+    tmp_path: Path, seed: int, peers: int
+) -> None:
     """As many at once as there are replicas, while events for it flow."""
-    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
         first = run.draws.randrange(len(places))
         gone = [places[(first + 1 + i) % len(places)][1] for i in range(REPLICAS)]
@@ -160,9 +168,12 @@ async def test_the_successors_of_a_rendezvous_node_crash(tmp_path: Path, seed: i
         await run.settled(f"{REPLICAS} successors crash, seed {seed}, ring after {repair_s:.1f} s")
 
 
+@sized
 @on_jumping_clock
-async def test_a_rendezvous_node_and_its_successor_crash(tmp_path: Path, seed: int) -> None:
-    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+async def test_a_rendezvous_node_and_its_successor_crash(
+    tmp_path: Path, seed: int, peers: int
+) -> None:
+    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
         first = run.draws.randrange(len(places))
         gone = [places[(first + i) % len(places)][1] for i in range(REPLICAS)]
@@ -174,14 +185,15 @@ async def test_a_rendezvous_node_and_its_successor_crash(tmp_path: Path, seed: i
         await run.settled(f"{REPLICAS} in a row crash, seed {seed}, ring after {repair_s:.1f} s")
 
 
+@sized
 @on_jumping_clock
-async def test_halves_are_apart_for_a_minute(tmp_path: Path, seed: int) -> None:
+async def test_halves_are_apart_for_a_minute(tmp_path: Path, seed: int, peers: int) -> None:
     """Events of both halves flow all the time, and reach the other half afterwards."""
-    async with a_run(tmp_path, seed) as run, trio.open_nursery() as nursery:
+    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         nursery.start_soon(partial(run.publish_all, pause_s=6))
         await trio.sleep(5)
-        shuffled = run.draws.sample(KEYS, len(KEYS))
-        run.crowd.network.partition(shuffled[:4], shuffled[4:])
+        shuffled = run.draws.sample(KEYS[:peers], peers)
+        run.crowd.network.partition(shuffled[: peers // 2], shuffled[peers // 2 :])
         await trio.sleep(60)
         run.crowd.network.heal()
         repair_s = await run.repaired()
@@ -190,12 +202,13 @@ async def test_halves_are_apart_for_a_minute(tmp_path: Path, seed: int) -> None:
         assert sum(peer.counters.events_recovered for peer in run.crowd.peers.values()) > 0
 
 
+@sized
 @on_jumping_clock
 async def test_frames_come_twice_and_in_another_order_and_connections_break(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, peers: int
 ) -> None:
     """What is under way on a connection that breaks is lost, at both of its ends."""
-    async with a_run(tmp_path, seed) as run:
+    async with a_run(tmp_path, seed, peers) as run:
         network = run.crowd.network
         network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
         await run.publish_all(each=20)

@@ -15,7 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from support.node_processes import COMMAND, Shell, end, free_ports, wait_for_line, wait_for_log
+from support.node_processes import (
+    COMMAND,
+    PATIENCE_S,
+    Shell,
+    end,
+    free_ports,
+    wait_for_line,
+    wait_for_log,
+)
 
 QUIET = ("--set", "discovery.multicast=false")
 
@@ -256,6 +264,6 @@ def test_a_picture_of_a_node_ends_with_its_terminal(shell: Shell) -> None:
         finally:
             os.close(master)
         top.send_signal(signal.SIGHUP)
-        assert top.wait(60) == 0
+        assert top.wait(PATIENCE_S) == 0
         status = json.loads(shell.ok("node", "status", "desk", "--json"))
         assert set(status["local"]["ended"]) == {"shutdown"}

@@ -14,6 +14,8 @@ import pytest
 from support.namespaces import Host, firewall, two_hosts
 from support.node_processes import COMMAND, PATIENCE_S, Shell, end, wait_for_line, wait_for_log
 
+pytestmark = pytest.mark.campaign
+
 LINE = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
 ATTEMPTS = 200
 PORT = 7710

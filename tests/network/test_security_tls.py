@@ -18,6 +18,7 @@ from gossamer.node.security.cluster import (
     server_context,
 )
 from support.clusters import DAY_S, MadeCluster, made_cluster
+from support.waiting import PATIENCE_S
 
 Tls = trio.SSLStream[trio.SocketStream]
 Outcome = bytes | None
@@ -40,7 +41,7 @@ async def meet(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[Outcome,
         finally:
             await trio.aclose_forcefully(tls)
 
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take_part, "client", trio.SSLStream(left, client))
             nursery.start_soon(take_part, "server", trio.SSLStream(right, server, server_side=True))

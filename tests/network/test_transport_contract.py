@@ -23,7 +23,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
-from support.waiting import soon
+from support.waiting import PATIENCE_S, soon
 
 pytestmark = pytest.mark.trio
 
@@ -38,7 +38,7 @@ def make(request: pytest.FixtureRequest) -> MakeTransport:
 @asynccontextmanager
 async def crowd(make: MakeTransport, **limits: Any) -> AsyncIterator[Crowd]:
     async with trio.open_nursery() as nursery:
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE_S):
             yield Crowd(nursery, make, Limits(**limits))
         nursery.cancel_scope.cancel()
 

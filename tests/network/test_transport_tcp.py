@@ -33,7 +33,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
-from support.waiting import soon
+from support.waiting import PATIENCE_S, soon
 
 pytestmark = pytest.mark.trio
 
@@ -55,7 +55,7 @@ async def listening(
     (listener,) = await transport.listen([address])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.serve, stay)
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE_S):
             yield listener.address, came
         nursery.cancel_scope.cancel()
     await listener.aclose()

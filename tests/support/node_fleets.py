@@ -21,6 +21,14 @@ from support.node_processes import PATIENCE_S, Shell
 
 # Between two looks at a process that another one changes.
 LOOK_S = 0.1
+# Peers that find each other, and find out that another is gone, several times as soon as others.
+QUICK: dict[str, object] = {
+    "protocol__round_s": 0.2,
+    "delivery__replay_s": 6.0,
+    "limits__ping_seconds": 1.0,
+    "limits__silence_seconds": 4.0,
+    "limits__stall_seconds": 2.0,
+}
 
 
 async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> float:

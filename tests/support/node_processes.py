@@ -22,8 +22,8 @@ from support.installed_command import write_distribution
 
 COMMAND = (sys.executable, "-m", "gossamer.command.main")
 
-# Longer than anything here takes on a busy machine; only a fault lasts so long.
-PATIENCE_S = 60
+# Longer than anything here takes on a busy machine: only a fault lasts so long.
+PATIENCE_S = 300
 # A process that says nothing of what is waited for is killed then: replays take minutes.
 SILENCE_S = 300
 

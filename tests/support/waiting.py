@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import trio
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 POLL_S = 0.01
 
 
