@@ -60,7 +60,10 @@ async def take_waiting(stream: Subscription) -> list[object]:
     return [(await anext(stream)).values.get("price") for _ in range(len(stream))]
 
 
-@pytest.mark.parametrize(("count", "each"), [(6, 40), (40, 5)])
+@pytest.mark.parametrize(
+    ("count", "each"),
+    [(6, 12), *(pytest.param(*size, marks=pytest.mark.campaign) for size in ((6, 40), (40, 5)))],
+)
 @on_jumping_clock
 async def test_a_cluster_goes_through_versions_while_events_flow(
     cluster: MadeCluster, count: int, each: int

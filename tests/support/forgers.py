@@ -47,6 +47,13 @@ class ForgersLeague:
     draws: random.Random
     done: Counter[str] = attrs.field(factory=Counter)
     seen: list[Frame] = attrs.field(factory=list)
+    _left: list[Callable[[Forger, Frame, bytes], bytes]] = attrs.field(factory=list)
+
+    def next_deed(self) -> Callable[[Forger, Frame, bytes], bytes]:
+        """Another one, until there is none that was not done; then all again."""
+        if not self._left:
+            self._left = self.draws.sample(DEEDS, len(DEEDS))
+        return self._left.pop()
 
 
 @attrs.define
@@ -73,7 +80,7 @@ class Forger:
         self._see(frame)
         if self.league.draws.random() >= self.league.share:
             return data
-        deed = self.league.draws.choice(DEEDS)
+        deed = self.league.next_deed()
         self.league.done[deed.__name__] += 1
         return deed(self, frame, data)
 
