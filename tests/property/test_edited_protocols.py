@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ VERSIONS = st.builds(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of protocols, with one of compiled code for all of them, `code`."""
     folder = tmp_path_factory.mktemp("edited")
+    import_module("gossamer.sim.engine.loops")  # sets the user's folder for code, at first
     keep_code_in(FolderStore(folder / "code"))
     yield folder
     keep_compiled_code()

@@ -29,7 +29,9 @@ def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine
     assert first_difference(scenario, interpreted=True) is None
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(
+    "stack", ["OverTMan", *(pytest.param(one, marks=pytest.mark.campaign) for one in STACKS[:-1])]
+)
 def test_messages_pass_between_the_protocols_of_a_node(stack: str) -> None:
     """Every token is counted below and reported above, compiled as with plain nodes."""
     scenario = scenario_of(
