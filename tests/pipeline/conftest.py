@@ -1,32 +1,62 @@
-"""A Spark session for all tests of the pipeline; without Spark they are skipped."""
+"""One Spark session, one Java and one object store for all tests of the pipeline that can share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from gossamer.spark.session import SessionSettings, spark_session
-from support.java_archive import short_lived
+from support.node_processes import free_ports
+from support.object_store import ObjectStore, object_store
+from support.spark_processes import BRIEF
 
-# Where workers find `support`, which the tests that they get functions from import.
-TESTS = str(Path(__file__).parent.parent)
+HERE: Final = Path(__file__).parent
+CONNECT_PORT: Final = "spark.connect.grpc.binding.port"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process run all that share the session."""
+    for item in items:
+        shared = {"session", "store"} & {*getattr(item, "fixturenames", ())}
+        if shared and item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.xdist_group("session"))
 
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[Any]:
-    """A small session of this machine."""
+    """A small session of this machine, whose Java serves Spark Connect as well."""
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
     settings = SessionSettings(
         master="local[2,2]",
         memory_bytes=2**30,
         options={
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": short_lived(),
-            "spark.executorEnv.PYTHONPATH": TESTS,
+            "spark.driver.extraJavaOptions": BRIEF,
+            # Where workers find `support`, which the tests that they get functions from import.
+            "spark.executorEnv.PYTHONPATH": str(HERE.parent),
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            CONNECT_PORT: str(free_ports(1)),
         },
     )
     with spark_session(settings) as made:
+        made.range(4).mapInArrow(iter, "id long").count()  # loads what all tests need
         yield made
+
+
+@pytest.fixture
+def server(session: Any) -> str:
+    """The address of the session's server of Spark Connect."""
+    pytest.importorskip("grpc", reason="needs Spark Connect: pip install 'pyspark[connect]'")
+    return f"sc://127.0.0.1:{session.conf.get(CONNECT_PORT)}"
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[ObjectStore]:
+    """A server of S3, in which each test has a folder of its own."""
+    with object_store() as running:
+        yield running

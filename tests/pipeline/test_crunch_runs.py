@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +35,7 @@ from support.made_up_runs import made_up_run
 ALL = 10**9
 
 
-def write_runs(folder: Path, seeds: tuple[int, ...] = (1, 2, 3)) -> None:
+def write_runs(folder: Path, seeds: tuple[int, ...]) -> None:
     """Runs of two systems, one a seed."""
     for seed in seeds:
         write_results(made_up_run(seed, nodes=40, cycles=25), folder / f"{seed}", pictures=False)
@@ -64,43 +65,129 @@ def crunch(session: Any, results: Path, out: Path, **options: Any) -> Crunched:
     )
 
 
-def test_figures_are_those_of_the_summaries(session: Any, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs")
-    found = crunch(session, tmp_path / "runs", tmp_path / "out", plots=True)
-    values = figures(found)
-    for seed in (1, 2, 3):
-        summary = read_results(tmp_path / "runs" / f"{seed}").summary
-        for system, entry in summary["systems"].items():
-            compared = 0
-            for name, wanted in entry.items():
-                if (f"{seed}", system, name) in values and wanted is not None:
-                    assert values[f"{seed}", system, name] == pytest.approx(wanted), name
-                    compared += 1
-            assert compared > 25
-    assert {one.seeds for one in found.intervals} == {3}
-    out = tmp_path / "out"
-    with (out / "measures.csv").open(newline="") as stream:
+@attrs.frozen
+class Corpus:
+    """Runs that are crunched once for all tests.
+
+    1 and 2 are as they were made, and 1 is there once more; 3 has a large table, of which ``few``
+    is a 100th; one of 4's systems has tables of an older version; one of 5's has delays of many
+    values.
+    """
+
+    runs: Path
+    few: pa.Table
+    out: Path
+    found: Crunched
+
+    @property
+    def values(self) -> dict[tuple[str, str, str], float]:
+        return figures(self.found)
+
+
+@pytest.fixture(scope="module")
+def corpus(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """The runs, and their figures."""
+    folder = tmp_path_factory.mktemp("corpus")
+    runs = folder / "runs"
+    write_runs(runs, (1, 2, 3, 4, 5))
+    shutil.copytree(runs / "1", runs / "again")
+    large = runs / "3" / "baseline" / "deliveries.parquet"
+    few = pq.read_table(large)
+    pq.write_table(pa.concat_tables([few] * 100), large, row_group_size=5_000)
+    old = runs / "4" / "vinifera"
+    change(old / "deliveries.parquet", {"tree_hops": None, "hops": lambda c: c.cast(pa.int64())})
+    change(old / "events.parquet", {"duplicates": None, "event": lambda c: c.cast(pa.int32())})
+    change(old / "cycles.parquet", {"ring_correct": None})
+    change(old / "nodes.parquet", {"load": lambda c: c.cast(pa.float32())})
+    draws = np.random.default_rng(1)
+    change(
+        runs / "5" / "vinifera" / "deliveries.parquet",
+        {"time_s": lambda old: pa.array(old.to_numpy() + draws.random(len(old)))},
+    )
+    return Corpus(runs, few, folder / "out", crunch(session, runs, folder / "out"))
+
+
+def is_of_summaries(corpus: Corpus, run: str, systems: Iterable[str]) -> None:
+    """Figures of a run are those that its summary has of these systems."""
+    summary, values = read_results(corpus.runs / run).summary, corpus.values
+    for system in systems:
+        wanted = {
+            name: value
+            for name, value in summary["systems"][system].items()
+            if (run, system, name) in values and value is not None
+        }
+        assert len(wanted) > 25
+        found = {name: values[run, system, name] for name in wanted}
+        assert found == pytest.approx(wanted), run
+
+
+def test_figures_are_those_of_the_summaries(corpus: Corpus) -> None:
+    for run in "12":
+        is_of_summaries(corpus, run, ("vinifera", "baseline"))
+    assert {one.seeds for one in corpus.found.intervals if one.system == "baseline"} == {5}
+    with (corpus.out / "measures.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    table = pq.read_table(out / "measures.parquet").to_pylist()
+    table = pq.read_table(corpus.out / "measures.parquet").to_pylist()
     assert [float(row["value"]) for row in rows] == pytest.approx(
         [row["value"] for row in table], nan_ok=True
     )
-    page = (out / "report.html").read_text()
+    assert json.loads((corpus.out / "crunch.json").read_text())["runs"] == 6
+
+
+@pytest.fixture(scope="module")
+def drawn(session: Any, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run crunched with plots."""
+    out = tmp_path_factory.mktemp("drawn") / "out"
+    crunch(session, corpus.runs / "1", out, plots=True)
+    return out
+
+
+def test_figures_are_drawn_and_shown_on_a_page(drawn: Path) -> None:
+    page = (drawn / "report.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert {path.stem for path in (out / "plots").glob("*.png")} >= {
+    assert {path.stem for path in (drawn / "plots").glob("*.png")} >= {
         "hit_ratio",
         "cdf-load",
         "lorenz-load",
         "cdf-path-length",
         "series-hit-ratio",
     }
-    assert json.loads((out / "crunch.json").read_text())["runs"] == 3
 
 
-def test_portions_of_runs_make_the_same_tables(session: Any, tmp_path: Path) -> None:
+def test_the_same_run_twice_counts_once(corpus: Corpus) -> None:
+    assert "2 systems were run again with the same seed: left out." in corpus.found.notes
+
+
+def test_one_run_may_be_far_larger_than_the_others(corpus: Corpus) -> None:
+    hops = corpus.few["hops"].to_numpy()
+    assert corpus.values["3", "baseline", "deliveries"] == 100 * len(hops)
+    assert corpus.values["3", "baseline", "path_length_mean"] == pytest.approx(hops.mean())
+
+
+def test_versions_of_tables_may_be_mixed(corpus: Corpus) -> None:
+    values = corpus.values
+    summary = read_results(corpus.runs / "4").summary["systems"]["vinifera"]
+    is_of_summaries(corpus, "4", ("baseline",))
+    whole = {name: value for name, value in summary.items() if isinstance(value, int | float)}
+    compared = 0
+    for measure in {measure for run, _, measure in values if run == "1"}:
+        key = ("4", "vinifera", measure)
+        if measure.startswith("tree_length"):
+            assert key not in values
+        elif "duplicate" in measure or measure == "ring_correct_final":
+            assert np.isnan(values[key])
+        elif measure in whole:
+            compared += 1
+            assert values[key] == pytest.approx(whole[measure], rel=1e-6, nan_ok=True), measure
+    assert compared > 20
+    notes = corpus.found.notes
+    assert any("1 of 10 tables have no column deliveries.tree_hops" in note for note in notes)
+
+
+def test_portions_of_runs_make_the_same_tables(
+    session: Any, corpus: Corpus, tmp_path: Path
+) -> None:
     """What the driver holds at a time is a portion, however many runs there are."""
-    write_runs(tmp_path / "runs", (1, 2, 3, 4, 5))
-    whole = crunch(session, tmp_path / "runs", tmp_path / "whole")
     import gossamer.spark.crunch.crunching as crunching
     import gossamer.spark.crunch.writing as writing
 
@@ -113,53 +200,42 @@ def test_portions_of_runs_make_the_same_tables(session: Any, tmp_path: Path) -> 
 
     read = crunching._rows
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crunching, "_PORTION", 2)
+        patch.setattr(crunching, "_PORTION", 3)
         patch.setattr(crunching, "_rows", rows)
         patch.setattr(writing, "_PORTION", 7)
-        portioned = crunch(session, tmp_path / "runs", tmp_path / "portioned")
-    assert held == [4, 4, 2]
-    assert figures(portioned) == pytest.approx(figures(whole), nan_ok=True)
+        portioned = crunch(session, corpus.runs, tmp_path / "portioned")
+    assert held == [6, 6]
+    assert figures(portioned) == pytest.approx(corpus.values, nan_ok=True)
+    folders = (corpus.out, tmp_path / "portioned")
     for name in ("measures", "intervals", "comparisons"):
-        tables = [
-            pq.read_table(tmp_path / out / f"{name}.parquet") for out in ("whole", "portioned")
-        ]
-        assert tables[0].schema == tables[1].schema
-        csvs = [(tmp_path / out / f"{name}.csv").read_bytes() for out in ("whole", "portioned")]
+        schemas = [pq.read_schema(folder / f"{name}.parquet") for folder in folders]
+        assert schemas[0] == schemas[1]
+        csvs = [(folder / f"{name}.csv").read_bytes() for folder in folders]
         assert csvs[0] == csvs[1]
-    curves = [
-        pq.read_table(tmp_path / out / "curves.parquet").sort_by(
-            [(key, "ascending") for key in ("run", "system", "part", "name", "x")]
-        )
-        for out in ("whole", "portioned")
-    ]
+    order = [(key, "ascending") for key in ("run", "system", "part", "name", "x")]
+    curves = [pq.read_table(folder / "curves.parquet").sort_by(order) for folder in folders]
     assert curves[0].drop_columns("value").equals(curves[1].drop_columns("value"))
     one, other = [curve["value"].to_numpy() for curve in curves]
     assert np.array_equal(one, other, equal_nan=True)
     assert len(curves[0]) > 5_000
 
 
-def test_a_sketch_is_near_and_said_to_be_one(session: Any, tmp_path: Path) -> None:
-    record = made_up_run(1, nodes=60, cycles=40, names=("vinifera",))
-    write_results(record, tmp_path / "run", pictures=False)
-    draws = np.random.default_rng(1)
-    change(
-        tmp_path / "run" / "vinifera" / "deliveries.parquet",
-        {"time_s": lambda old: pa.array(old.to_numpy() + draws.random(len(old)))},
-    )
-    exact = figures(crunch(session, tmp_path / "run", tmp_path / "exact"))
-    import gossamer.spark.crunch.deliveries as deliveries
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deliveries, "_FEW", 0.0)
-        sketched = crunch(session, tmp_path / "run", tmp_path / "sketched", exact_up_to=0)
+def test_a_sketch_is_near_and_said_to_be_one(session: Any, corpus: Corpus, tmp_path: Path) -> None:
+    sketched = crunch(session, corpus.runs / "5", tmp_path / "sketched", exact_up_to=0)
     near = figures(sketched)
-    assert near.keys() == exact.keys()
+    assert near.keys() == {key for key in corpus.values if key[0] == "5"}
     for key, value in near.items():
-        measure = key[2]
-        tolerance = 0.01 if measure.startswith("delay") else 0.0
-        assert value == pytest.approx(exact[key], abs=tolerance, nan_ok=True), measure
+        tolerance = 0.01 if key[2].startswith("delay") else 0.0
+        assert value == pytest.approx(corpus.values[key], abs=tolerance, nan_ok=True), key
     (note,) = [note for note in sketched.notes if "Sketched" in note]
     assert "delay_p99_s" in note
+
+
+def test_few_delays_are_counted_however_many_deliveries(
+    session: Any, corpus: Corpus, tmp_path: Path
+) -> None:
+    found = crunch(session, corpus.runs / "3", tmp_path / "out", exact_up_to=0)
+    assert {one.method for one in found.values} == {"exact", "summary"}
 
 
 def empty_run() -> RunRecord:
@@ -176,51 +252,10 @@ def empty_run() -> RunRecord:
     return RunRecord({"name": "empty"}, "", 1, {}, 0.0, 0, {"vinifera": system})
 
 
-def test_a_run_of_one_node_to_which_nothing_happened(session: Any, tmp_path: Path) -> None:
-    write_results(empty_run(), tmp_path / "empty", pictures=False)
-    values = figures(crunch(session, tmp_path / "empty", tmp_path / "out", plots=True))
-    assert values["empty", "vinifera", "nodes"] == 1
-    assert values["empty", "vinifera", "load_gini"] == 0
-    assert np.isnan(values["empty", "vinifera", "hit_ratio"])
-    assert ("empty", "vinifera", "path_length_mean") not in values
-
-
-def test_versions_of_tables_may_be_mixed(session: Any, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", (1, 2))
-    old = tmp_path / "runs" / "1" / "vinifera"
-    whole = figures(crunch(session, tmp_path / "runs", tmp_path / "whole"))
-    change(old / "deliveries.parquet", {"tree_hops": None, "hops": lambda c: c.cast(pa.int64())})
-    change(old / "events.parquet", {"duplicates": None, "event": lambda c: c.cast(pa.int32())})
-    change(old / "cycles.parquet", {"ring_correct": None})
-    change(old / "nodes.parquet", {"load": lambda c: c.cast(pa.float32())})
-    found = crunch(session, tmp_path / "runs", tmp_path / "mixed")
-    mixed = figures(found)
-    for key, value in whole.items():
-        run, system, measure = key
-        if (run, system) != ("1", "vinifera"):
-            assert mixed[key] == pytest.approx(value, nan_ok=True)
-        elif measure.startswith("tree_length"):
-            assert key not in mixed
-        elif "duplicate" in measure or measure == "ring_correct_final":
-            assert np.isnan(mixed[key])
-        else:
-            assert mixed[key] == pytest.approx(value, rel=1e-6, nan_ok=True), measure
-    assert any("1 of 4 tables have no column deliveries.tree_hops" in one for one in found.notes)
-
-
-def test_one_run_may_be_far_larger_than_the_others(session: Any, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", (1, 2))
-    file = tmp_path / "runs" / "2" / "baseline" / "deliveries.parquet"
-    table = pq.read_table(file)
-    many = pa.concat_tables([table] * 400)
-    pq.write_table(many, file, row_group_size=20_000)
-    values = figures(crunch(session, tmp_path / "runs", tmp_path / "out"))
-    hops = table["hops"].to_numpy()
-    assert values["2", "baseline", "deliveries"] == 400 * len(hops)
-    assert values["2", "baseline", "path_length_mean"] == pytest.approx(hops.mean())
-
-
-def test_runs_of_brokers_and_of_kinds_unknown_are_crunched(session: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("plots", [False, pytest.param(True, marks=pytest.mark.campaign)])
+def test_other_runs_are_crunched(session: Any, tmp_path: Path, plots: bool) -> None:
+    """Those of brokers, of a kind unknown, and of one node to which nothing happened."""
+    write_results(empty_run(), tmp_path / "runs" / "empty", pictures=False)
     for run, delays in (("a", [0.5, 1.5, 0.5]), ("b", [2.0])):
         folder = tmp_path / "runs" / run / "active"
         folder.mkdir(parents=True)
@@ -241,7 +276,7 @@ def test_runs_of_brokers_and_of_kinds_unknown_are_crunched(session: Any, tmp_pat
             "systems": {"active": {"totals": {"x": 1}}, "SINGLE": {"cost": 2.5, "name": "text"}},
         }
         (tmp_path / "runs" / run / "summary.json").write_text(json.dumps(summary))
-    found = crunch(session, tmp_path / "runs", tmp_path / "out", plots=True)
+    found = crunch(session, tmp_path / "runs", tmp_path / "out", plots=plots)
     values = figures(found)
     assert values["a", "active", "delay_p50_s"] == 0.5
     assert values["a", "active", "delay_mean_s"] == pytest.approx(2.5 / 3)
@@ -251,15 +286,10 @@ def test_runs_of_brokers_and_of_kinds_unknown_are_crunched(session: Any, tmp_pat
     assert values["a", "active", "total_x"] == 1
     assert values["a", "SINGLE", "cost"] == 2.5
     assert "The measures of 2 systems are those of their summaries alone." in found.notes
-
-
-def test_few_delays_are_counted_however_many_deliveries(session: Any, tmp_path: Path) -> None:
-    record = made_up_run(1, nodes=40, cycles=25, names=("vinifera",))
-    write_results(record, tmp_path / "run", pictures=False)
-    file = tmp_path / "run" / "vinifera" / "deliveries.parquet"
-    pq.write_table(pa.concat_tables([pq.read_table(file)] * 50), file)
-    found = crunch(session, tmp_path / "run", tmp_path / "out", exact_up_to=0)
-    assert {one.method for one in found.values} == {"exact", "summary"}
+    assert values["empty", "vinifera", "nodes"] == 1
+    assert values["empty", "vinifera", "load_gini"] == 0
+    assert np.isnan(values["empty", "vinifera", "hit_ratio"])
+    assert ("empty", "vinifera", "path_length_mean") not in values
 
 
 def test_lines_are_drawn_along_what_takes_most_values() -> None:
@@ -271,14 +301,6 @@ def test_lines_are_drawn_along_what_takes_most_values() -> None:
     assert axis_of(conditions) == "attributes"
     assert decided_by("attributes", conditions) == {"attributes", "width"}
     assert axis_of([(("kind", "random"),), (("kind", "skewed"),)]) is None
-
-
-def test_the_same_run_twice_counts_once(session: Any, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", (1, 2))
-    shutil.copytree(tmp_path / "runs" / "1", tmp_path / "runs" / "again")
-    found = crunch(session, tmp_path / "runs", tmp_path / "out")
-    assert {one.seeds for one in found.intervals} == {2}
-    assert "2 systems were run again with the same seed: left out." in found.notes
 
 
 def without_runs(runs: Path) -> None:

@@ -1,7 +1,8 @@
-"""Spark in processes of its own: the command, and a cluster of a master and workers."""
+"""`gossamer spark` here or in processes of its own, and clusters of a master and workers."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -10,27 +11,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Final
 
 import attrs
 import psutil
 import pytest
 
+from gossamer.command.main import COMMAND_GROUP, run_command
 from support.checkout import ROOT
-from support.java_archive import short_lived
-from support.waiting import PATIENCE_S, POLL_S
+from support.waiting import POLL_S
 
-# A first simulation compiles.
-STARTING_S = 5 * PATIENCE_S
+# Ends tests that hang: a busy machine takes minutes to start Java, and a first simulation compiles.
+HUNG_S: Final = 1800.0
+# Of Java that lives for seconds: compiling thoroughly is not worth it.
+BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
-_COMMAND = (
-    "import sys; from gossamer.spark.commands.cli import app; from gossamer.command import main; "
-)
-_RUN = _COMMAND + (
-    "from importlib.metadata import EntryPoint; "
-    "point = EntryPoint('spark', 'gossamer.spark.commands.cli:app', main.COMMAND_GROUP); "
-    "sys.exit(main.run_command(point, sys.argv[1:]))"
+_COMMAND: Final = EntryPoint("spark", "gossamer.spark.commands.cli:app", COMMAND_GROUP)
+_RUN: Final = (
+    "import sys; from importlib.metadata import EntryPoint; from gossamer.command import main; "
+    f"sys.exit(main.run_command({_COMMAND!r}, sys.argv[1:]))"
 )
 
 
@@ -47,23 +49,24 @@ def environment(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def _conf() -> list[str]:
-    """Options of commands that start a Java.
-
-    Executors, which are killed, leave their files where they work: below the folder of the cluster.
-    """
-    return [
-        f"--conf=spark.driver.extraJavaOptions={short_lived()}",
-        f"--conf=spark.executor.extraJavaOptions={short_lived()} -Djava.io.tmpdir=.",
-    ]
+def run_spark_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `gossamer spark` in this process, where it joins the session that is active."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run_command(_COMMAND, arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Popen[str]:
     """Start `gossamer spark` with these arguments, in a process group of its own."""
     has_own_java = not any(argument.startswith("sc://") for argument in arguments)
-    conf = _conf() if has_own_java else []
+    # Executors, which are killed, leave their files where they work: below the cluster's folder.
+    conf = [
+        f"--conf=spark.driver.extraJavaOptions={BRIEF}",
+        f"--conf=spark.executor.extraJavaOptions={BRIEF} -Djava.io.tmpdir=.",
+    ]
     return subprocess.Popen(
-        [sys.executable, "-c", _RUN, *arguments, *conf],
+        [sys.executable, "-c", _RUN, *arguments, *(conf if has_own_java else [])],
         env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -72,13 +75,11 @@ def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Po
     )
 
 
-def run_spark_command(
-    *arguments: str, patience_s: float = STARTING_S, **changes: str | None
-) -> subprocess.CompletedProcess[str]:
+def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
     """Run `gossamer spark` to its end."""
     with start_spark_command(*arguments, **changes) as process:
         try:
-            out, err = process.communicate(timeout=patience_s)
+            out, err = process.communicate(timeout=HUNG_S)
         except BaseException:
             kill_group(process)
             raise
@@ -111,7 +112,7 @@ def run_until_told(
                 if act is not None and re.search(sign, line):
                     act()
                     act = None
-            code = process.wait(STARTING_S)
+            code = process.wait(HUNG_S)
             reading.join()
         except BaseException:
             kill_group(process)
@@ -126,12 +127,11 @@ def kill_group(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def wait_for(condition: object, patience_s: float = STARTING_S) -> None:
-    """Wait until a callable says yes."""
-    assert callable(condition)
-    deadline = time.monotonic() + patience_s
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + HUNG_S
     while not condition():
-        assert time.monotonic() < deadline, "what was to happen in time did not"
+        assert time.monotonic() < deadline, "what was to happen did not"
         time.sleep(POLL_S)
 
 
@@ -213,7 +213,7 @@ def standalone_cluster(
     changes = {
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": f"{short_lived()} -Djava.io.tmpdir={folder}",
+        "SPARK_DAEMON_JAVA_OPTS": f"{BRIEF} -Djava.io.tmpdir={folder}",
         "TMPDIR": str(folder),
         **variables,
     }
@@ -256,7 +256,7 @@ def connect_server(folder: Path, java_home: Path, port: int) -> Iterator[str]:
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": f"{port}",
-        "spark.driver.extraJavaOptions": f"{short_lived()} -Djava.io.tmpdir={folder}",
+        "spark.driver.extraJavaOptions": f"{BRIEF} -Djava.io.tmpdir={folder}",
         "spark.local.dir": str(folder),
         "spark.ui.enabled": "false",
     }
