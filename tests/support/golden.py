@@ -1,13 +1,12 @@
 """What runs gave before: `golden/measures.json`, to which it is compared.
 
 A change that is meant to change what is computed writes the file anew: run the tests concerned with
-``GOSSAMER_WRITE_GOLDEN=1``, on one process, and read the difference before it is committed.
+``--all --write-golden``, on one process, and read the difference before it is committed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,23 +18,22 @@ MEASURES: Final = Path(__file__).parents[1] / "golden" / "measures.json"
 TIMED: Final = ("planning time", "covering over matching", "publication, ")
 
 
-def check_golden(section: str, found: Mapping[str, Any]) -> None:
-    """Fail unless ``found`` is what the file has in ``section``."""
+def check_golden(section: str, found: Mapping[str, Any], write: bool) -> None:
+    """Fail unless ``found`` is what the file has in ``section``, or else ``write`` it there."""
     golden: dict[str, Any] = json.loads(MEASURES.read_text(encoding="utf-8"))
-    if os.environ.get("GOSSAMER_WRITE_GOLDEN"):
+    if write:
         golden[section] = dict(found)
         text = json.dumps(golden, indent=1, sort_keys=True, ensure_ascii=False)
         MEASURES.write_text(text + "\n", encoding="utf-8")
         return
     expected = golden[section]
-    changed = {
-        name: (expected.get(name), found.get(name))
+    changed = [
+        f"{name}: was {expected.get(name)}, is {found.get(name)}"
         for name in sorted({*expected, *found})
         if expected.get(name) != found.get(name)
-    }
+    ]
     if changed:
-        lines = [f"{name}: was {was}, is {now}" for name, (was, now) in changed.items()]
-        pytest.fail(f"{section} in {MEASURES.name}:\n" + "\n".join(lines))
+        pytest.fail(f"{section} in {MEASURES.name}:\n" + "\n".join(changed))
 
 
 def measured_by_checks(folder: Path) -> dict[str, float]:

@@ -1,0 +1,629 @@
+"""The parts that figures are made of: what is planned, what is measured, how it is judged."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import attrs
+import networkx as nx
+import numpy as np
+import pytest
+
+from gossamer.protocol.content.filters import exact_publication
+from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.figures.common.claims import (
+    COUNT,
+    MILLISECONDS,
+    RATIO,
+    SECONDS,
+    SHARE,
+    Check,
+    Claim,
+    write_claims,
+)
+from gossamer.sim.figures.common.kept_points import kept_beside, run_kept_points
+from gossamer.sim.figures.common.measurements import PATH, TREE, Measurements
+from gossamer.sim.figures.common.points import (
+    Outcome,
+    Point,
+    feasible_hit_ratio,
+    hourly,
+    measure,
+    run_points,
+)
+from gossamer.sim.figures.common.readings import side_by_side
+from gossamer.sim.figures.covering.bursts import studies as bursts
+from gossamer.sim.figures.covering.bursts.runs import GROUPS, delay_groups
+from gossamer.sim.figures.covering.figures import EXPERIMENTS
+from gossamer.sim.figures.covering.readings.readings import READINGS
+from gossamer.sim.figures.covering.scenes.mobile_studies import plan_mobile
+from gossamer.sim.figures.covering.scenes.scene_plots import plot_overlay
+from gossamer.sim.figures.covering.scenes.workflow_studies import plan_workflow
+from gossamer.sim.figures.dissemination import studies as trees
+from gossamer.sim.figures.kindred import setup as kindred
+from gossamer.sim.figures.kindred import studies as kindred_studies
+from gossamer.sim.figures.kindred.bounds import CLAIMS, check_bounds
+from gossamer.sim.figures.kindred.figures import find_data
+from gossamer.sim.figures.kindred.plots import plot_sweep
+from gossamer.sim.figures.kindred.report import formatted
+from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
+from gossamer.sim.figures.scot import studies as scot
+from gossamer.sim.figures.vinifera import studies as vinifera
+from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
+from gossamer.sim.results.plot_style import plot_style, save
+from gossamer.sim.studies.peers.inputs.scenario import (
+    Churn,
+    Events,
+    Scenario,
+    Subscriptions,
+    System,
+)
+from gossamer.sim.studies.scot.workloads import Quotes, Topics
+from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+from gossamer.sim.studies.tree_brokers.overlay.service import CongestedTimes
+from gossamer.sim.studies.tree_brokers.overlay.topology import (
+    OVERLAYS,
+    controlled_49,
+    controlled_55,
+)
+from gossamer.sim.studies.tree_brokers.placement import (
+    BEHIND_CORE,
+    REGION,
+    clusters,
+    linked_clusters,
+    placed,
+)
+from gossamer.sim.studies.worlds.network import Link
+from gossamer.sim.study.checkpoints import source_fingerprint
+from support.checkout import ROOT
+from support.made_up_runs import made_up_system
+
+
+def shared_file(folder: Path, name: str) -> Path:
+    """An empty file among the shared data beside a checkout in ``folder``."""
+    data = folder / "shared" / "data"
+    data.mkdir(parents=True)
+    (data / name).touch()
+    return data / name
+
+
+# Claims and checks
+
+
+def test_a_check_holds_within_its_bounds_only() -> None:
+    def at(value: float) -> bool:
+        return Check(name="n", value=value, unit=RATIO, paper="1", low=0.5, high=1.5).holds
+
+    assert [at(value) for value in (0.49, 0.5, 1.5, 1.51)] == [False, True, True, False]
+    assert not at(math.nan)
+
+
+def test_a_claim_holds_if_all_of_its_checks_do() -> None:
+    good = Check(name="fine", value=0.25, unit=SHARE, paper="a quarter", low=0.2, high=0.3)
+    bad = Check(name="poor", value=2.0, unit=RATIO, paper="below 1", high=1.0)
+    holding = Claim(id="V1", claim="c", checks=[good], explanation="because", note="n")
+    differing = Claim(id="V1", claim="c", checks=[good, bad], explanation="because", note="n")
+    skipped = Claim(id="K9", claim="c", checks=[], explanation="", skipped="not run: no trace")
+    assert (holding.verdict, holding.reason) == ("holds", "every value is within its bounds. n")
+    assert differing.verdict == "differs"
+    assert differing.measured == "fine 25.0 %; poor 2.00"
+    assert differing.reason == "poor 2.00 (paper: below 1; accepted: at most 1.00). because. n"
+    assert Claim(id="V1", claim="c", checks=[], explanation="").verdict == "differs"
+    assert (skipped.verdict, skipped.reason) == ("skipped", "not run: no trace")
+    assert not skipped.holds
+
+
+def test_what_could_not_be_measured_is_written_as_nothing(tmp_path: Path) -> None:
+    check = Check(name="gone", value=math.nan, unit=SHARE, paper="1", low=0.5)
+    write_claims([Claim(id="V1", claim="c", checks=[check], explanation="")], tmp_path)
+    (written,) = json.loads((tmp_path / "checks.json").read_text())
+    assert (written["value"], written["low"], written["high"]) == (None, 0.5, None)
+    assert written["holds"] is False
+    (claim,) = json.loads((tmp_path / "claims.json").read_text())
+    assert claim["measured"] == "gone not measured"
+
+
+def test_a_check_without_a_paper_names_its_bounds_alone() -> None:
+    check = Check(name="overhead", value=0.3, unit=SHARE, high=0.24)
+    assert check.finding() == "overhead 30.0 % (accepted: at most 24.0 %)"
+
+
+def test_values_are_printed_with_their_unit() -> None:
+    for value, unit, shown in (
+        (0.25, SECONDS, "0.25 s"),
+        (4_400, SECONDS, "4,400 s"),
+        (12.81, MILLISECONDS, "12.8 ms"),
+        (23_999.6, COUNT, "24,000"),
+        (0.0038, SHARE, "0.38 %"),
+        (0.0, SHARE, "0 %"),
+        (math.inf, COUNT, "not measured"),
+    ):
+        assert Check(name="n", value=value, unit=unit, paper="").measured() == f"n {shown}"
+
+
+def test_values_of_tables() -> None:
+    for value, how, text in (
+        (0.1234, "%", "12.3 %"),
+        (1.0, "%%", "100 %"),
+        (0.99999, "%%", "99.9990 %"),
+        (0.98, "%%", "98.0 %"),
+        (4.123, ".1f", "4.1"),
+        (1234.0, ".0f", "1,234"),
+        (math.nan, "%", "-"),
+    ):
+        assert formatted(value, how) == text
+
+
+def test_an_alternative_with_other_bounds_is_refused() -> None:
+    def claim(high: float) -> Claim:
+        checks = [Check(name="n", value=1.0, unit=COUNT, paper="", high=high)]
+        return Claim(id="P1", claim="c", checks=checks, explanation="e")
+
+    (paired,) = side_by_side([claim(2.0)], [claim(2.0)], READINGS)
+    assert paired.alternative is not None
+    assert paired.entry()["alternative"]["verdict"] == "holds"
+    with pytest.raises(ValueError, match="claim P1 has other bounds"):
+        side_by_side([claim(2.0)], [claim(3.0)], READINGS)
+
+
+# Points: runs of peers that are measured
+
+
+def tiny_point(seed: int) -> Point:
+    scenario = Scenario(
+        nodes=60,
+        rounds=30,
+        seed=seed,
+        systems=(System(name="vinifera"),),
+        events=Events(per_round=2, warm_up_rounds=20),
+    )
+    return Point(study="tiny", system="vinifera", kind="skewed", x=0, scenario=scenario)
+
+
+def test_a_point_measures_what_it_ran() -> None:
+    outcome = measure(tiny_point(3))
+    measures = outcome.measures
+    assert measures["events"] == 20
+    assert measures["messages_per_event"] == measures["received"] / 20
+    assert len(outcome.load) == 60
+    assert np.all(np.diff(outcome.load) >= 0)
+    assert measures["load_max"] == outcome.load[-1]
+
+
+def test_points_do_not_depend_on_the_process_they_run_in_and_are_counted() -> None:
+    points = [tiny_point(seed) for seed in (3, 4)]
+    told: list[tuple[str, int, int]] = []
+    here = run_points(points, 1, lambda *news: told.append(news))
+    assert told == [("figures", 0, 2), ("figures", 1, 2), ("figures", 2, 2)]
+    elsewhere = run_points(points, 2)
+    assert [outcome.point for outcome in elsewhere] == points
+    for one, other in zip(here, elsewhere, strict=True):
+        assert one.measures == other.measures
+        np.testing.assert_array_equal(one.load, other.load)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_point_that_fails_is_named(processes: int) -> None:
+    scenario = Scenario(systems=(System(name="baseline"),), churn=Churn(trace="nowhere.avt"))
+    point = Point(study="churn", system="baseline", kind="random", x=2, scenario=scenario)
+    with pytest.raises(SimulationError, match=r"churn 2, baseline, random, seed 1: .*nowhere"):
+        run_points([point], processes)
+
+
+def kindred_points(**changes: Any) -> list[Point]:
+    """What is planned of kindred, without data beside the checkout but for what is there."""
+    plan = attrs.evolve(kindred.FULL, **changes)
+    return kindred_studies.plan_points(plan, find_data(plan, ROOT))
+
+
+def kept_points() -> list[Point]:
+    """Three points that take no time."""
+    plan = attrs.evolve(kindred.QUICK, nodes=40, events=20, seeds=(1, 2, 3))
+    points = kindred_studies.plan_points(plan, find_data(plan, ROOT))
+    wanted = ("ablation", KINDRED, "random")
+    chosen = [point for point in points if (point.study, point.system, point.kind) == wanted]
+    assert len(chosen) == 3
+    return chosen
+
+
+def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path: Path) -> None:
+    points = kept_points()
+    kept = kept_beside(tmp_path / "out")
+    told: list[int] = []
+
+    def interrupt(_name: str, done: int, total: int) -> None:
+        assert total == 3
+        told.append(done)
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_kept_points(points, 1, kept, interrupt)
+    assert len(list(kept.iterdir())) == 2
+    again: list[int] = []
+    outcomes = run_kept_points(points, 1, kept, lambda _name, done, _total: again.append(done))
+    assert (told, again) == ([0, 1, 2], [2, 3])
+    for one, other in zip(outcomes, run_points(points, 1), strict=True):
+        assert one.point == other.point
+        assert one.measures == pytest.approx(other.measures, nan_ok=True, rel=0, abs=0)
+
+
+def test_what_other_sources_measured_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = kept_points()[:1]
+    run_kept_points(points, 1, tmp_path / "kept")
+    monkeypatch.setattr(
+        "gossamer.sim.study.checkpoints.source_fingerprint", lambda: source_fingerprint()[::-1]
+    )
+    with pytest.raises(ScenarioError, match="of another version, expected one of this version"):
+        run_kept_points(points, 1, tmp_path / "kept")
+
+
+def test_no_system_can_deliver_more_than_nodes_take() -> None:
+    """Who wants all of 4 + 2 events takes 3 a round, 5 of 6; most want nearly all."""
+    scenario = Scenario(
+        nodes=10,
+        subscriptions=Subscriptions(kind="random", width=1.0),
+        network=Link(event_capacity=3),
+    )
+    wide = feasible_hit_ratio(scenario, np.array([7, 7, 7, 7, 8, 8]))
+    assert 5 / 6 <= wide < 1
+    assert feasible_hit_ratio(Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
+
+
+def test_hours_add_up_to_the_run() -> None:
+    record = made_up_system("vinifera", seed=5, nodes=60, cycles=150, period_s=60.0)
+    hours = hourly(record)
+    assert len({len(column) for column in hours.values()}) == 1
+    assert hours["expected"].sum() == record.cycles["expected"].sum()
+    assert np.nanmax(hours["path_length"]) <= record.deliveries["hops"].max()
+
+
+# Vinifera
+
+
+def test_the_real_trace_beside_the_checkout_is_preferred(tmp_path: Path) -> None:
+    file = shared_file(tmp_path, "skype.avt.gz")
+    trace = vinifera.find_trace(vinifera.QUICK, tmp_path / "checkout")
+    assert trace.churn.trace == file
+    assert (trace.churn.start_s, trace.churn.end_s) == (250 * 3600.0, 256 * 3600.0)
+    assert "hours 250 to 256 of the Skype trace" in trace.description
+
+
+@pytest.mark.parametrize("plan", [vinifera.FULL, vinifera.QUICK])
+def test_points_of_a_plan_are_distinct_and_pair_both_systems(plan: Any) -> None:
+    points = vinifera.plan_points(plan, vinifera.find_trace(plan, ROOT))
+    labels = [point.label for point in points]
+    assert len(set(labels)) == len(labels)
+    for study in {point.study for point in points} - {"friends", "friends_10000"}:
+        seen = {
+            system: {
+                (point.kind, point.x, point.scenario.seed)
+                for point in points
+                if (point.study, point.system) == (study, system)
+            }
+            for system in ("vinifera", "baseline")
+        }
+        assert seen["vinifera"] == seen["baseline"]
+
+
+def test_expected_lookup_solves_its_recursion() -> None:
+    """T(d) = 1 + (1 - k d / N) T(d - 1) + k/N sum of T below d, the model behind the formula."""
+    nodes, links = 4000, 8
+    hops = np.zeros(nodes)
+    total = 0.0
+    for d in range(1, nodes):
+        chance = min(1.0, links / nodes * d)
+        hops[d] = 1 + (1 - chance) * hops[d - 1] + chance * total / d
+        total += hops[d]
+    assert hops[-1] == pytest.approx(expected_lookup_hops(nodes, links), rel=0.1)
+
+
+# Kindred
+
+
+def test_points_of_the_full_plan_are_distinct_and_say_which_preset_they_have() -> None:
+    points = kindred_points()
+    labels = [point.label for point in points]
+    assert len(set(labels)) == len(labels)
+    assert {point.system for point in points} == {*SYSTEMS, *kindred_studies.WITHOUT} - (
+        {"no-suspicion"} if find_data(kindred.FULL, ROOT).real is None else set()
+    )
+    for point in points:
+        (system,) = point.scenario.systems
+        ours = point.system == KINDRED or point.system in kindred_studies.WITHOUT
+        assert (system.preset == "kindred") == ours
+
+
+def test_with_the_real_trace_the_month_is_played_forwards_backwards_and_faster(
+    tmp_path: Path,
+) -> None:
+    shared_file(tmp_path, "skype.avt.gz")
+
+    def planned(plan: Any) -> list[Point]:
+        return kindred_studies.plan_points(plan, find_data(plan, tmp_path / "checkout"))
+
+    points = planned(kindred.FULL)
+    played = {point.study: point.scenario.churn for point in points}
+    assert played["month"] is not None
+    assert played["fast"] == attrs.evolve(played["month"], time_scale=0.25)
+    assert played["backwards"] == attrs.evolve(played["month"], backwards=True)
+    assert all(
+        not point.scenario.network.reports_unreachable
+        for point in points
+        if point.study in ("silent", "ablation_silent")
+    )
+    assert {"month", "silent"}.isdisjoint(point.study for point in planned(kindred.QUICK))
+
+
+def outcome_of(point: Point, value: float) -> Outcome:
+    """What a point might have measured: one and the same of everything."""
+    measures = {bound.measure: value for _, bounds in CLAIMS.values() for bound in bounds}
+    return Outcome(point=point, measures=measures, load=np.empty(0), hours={})
+
+
+def test_bounds_are_judged_at_their_own_sizes_by_means_of_all_seeds() -> None:
+    points = [
+        point
+        for point in kindred_points()
+        if (point.study, point.system, point.x) == ("sizes", KINDRED, 1000.0)
+    ]
+    assert len(points) == 6
+    values = {1: 0.0, 2: 0.01, 3: 0.02}
+    found = Measurements([outcome_of(one, values[one.scenario.seed]) for one in points])
+    claims = {claim.id: claim for claim in check_bounds(found, real_trace=True)}
+    assert list(claims) == [f"K{number}" for number in range(1, 13)]
+    assert {name for name, claim in claims.items() if not claim.skipped} == {"K1"}
+    assert claims["K1"].holds
+    assert [check.value for check in claims["K1"].checks] == pytest.approx([0.01] * 12)
+    assert "mean of 3 seeds" in claims["K1"].reason
+    worse = Measurements([outcome_of(one, 30.0) for one in points])
+    (first, *_) = check_bounds(worse, real_trace=True)
+    assert first.verdict == "differs"
+    assert not any(check.holds for check in first.checks)
+
+
+def test_bounds_of_another_size_are_not_judged() -> None:
+    points = kindred_points(nodes=300, attribute_nodes=100)
+    found = Measurements([outcome_of(point, 1.0) for point in points])
+    claims = {claim.id: claim for claim in check_bounds(found, real_trace=True)}
+    assert all(claims[name].skipped for name in ("K4", "K5", "K6", "K7", "K12"))
+    assert not any(claims[name].skipped for name in ("K1", "K2", "K3", "K8"))
+
+
+def test_both_panels_of_a_sweep_show_all_of_their_lines() -> None:
+    points = [point for point in kindred_points() if point.study == "sizes"]
+    values = {"random": 1.0, "skewed": 50.0}
+    found = Measurements([outcome_of(point, values[point.kind]) for point in points])
+    with plot_style():
+        figure = plot_sweep(found, "sizes", [PATH, TREE], "Path length (hops)", "nodes")
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        assert low == 0.0
+        assert high >= 50.0
+        assert len(axes.containers) == 2 * len(SYSTEMS)
+
+
+# Filter aggregation
+
+
+def test_every_claim_about_brokers_has_a_part_of_its_own() -> None:
+    claims = [claim for part in EXPERIMENTS for claim in part.claims]
+    assert len(set(claims)) == len(claims)
+    controlled = {f"P{number}" for number in range(1, 9)} | {f"I{number}" for number in range(1, 5)}
+    assert set(claims) >= controlled
+
+
+@pytest.mark.parametrize("plan", [bursts.FULL, bursts.QUICK])
+def test_bursts_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: Any) -> None:
+    tasks = bursts.plan_bursts(plan)
+    runs = [run for task in tasks for run in task.runs]
+    keys = [(run.study, run.reading, run.covering, run.x) for run in runs]
+    assert len(set(keys)) == len(keys)
+    assert len({task.label for task in tasks}) == len(tasks)
+    for task in tasks:
+        first = task.runs[0].burst
+        for run in task.runs:
+            assert run.burst.workload == first.workload
+            assert run.burst.placement == first.placement
+            assert (run.covering == "lazy") == (task.runs[0].covering == "lazy")
+            assert run.burst.settings.covering == run.covering
+            assert not run.burst.settings.drop_unpaid
+
+
+def test_full_bursts_have_the_sizes_of_the_papers() -> None:
+    planned = {task.runs[0].study: task.runs[0].burst for task in bursts.plan_bursts(bursts.FULL)}
+    selective, incremental = planned["compared"], planned["incremental"]
+    assert (len(selective.overlay.graph), len(incremental.overlay.graph)) == (55, 49)
+    for burst, subscriptions in ((selective, 30_000), (incremental, 80_000)):
+        found = burst.workload.roots * burst.workload.step
+        assert abs(found - subscriptions) < burst.workload.step
+    assert (selective.unsubscriptions, incremental.unsubscriptions) == (300, 20)
+    assert (selective.publish_every, incremental.publish_every) == (400_000, 10_000)
+    assert (selective.unsubscribe_every, incremental.unsubscribe_every) == (500_000, 500_000)
+
+
+@pytest.mark.parametrize("overlay", [controlled_55(), controlled_49()])
+def test_clusters_are_two_to_four_brokers_behind_one_core_broker_or_adjacent(overlay: Any) -> None:
+    behind, linked = clusters(overlay), linked_clusters(overlay)
+    assert sorted(host for part in behind for host in part) == sorted(overlay.subscriber_hosts)
+    assert {host for part in linked for host in part} >= set(overlay.subscriber_hosts)
+    for part in behind:
+        assert len(part) in (2, 3, 4)
+        inner = {next(iter(overlay.graph[host])) for host in part}
+        assert len({name for one in inner for name in overlay.graph[one] if name in "ABCDE"}) == 1
+    for part in linked:
+        assert len(part) in (2, 3, 4)
+        assert nx.is_connected(overlay.graph.subgraph(part))
+
+
+def test_a_root_and_what_it_covers_have_their_clients_in_one_cluster() -> None:
+    overlay, workload = controlled_55(), CoveringWorkload(20, 10)
+    wanted = list(workload.subscriptions())
+    for placement, parts in ((BEHIND_CORE, clusters(overlay)), (REGION, linked_clusters(overlay))):
+        hosts = placed(placement, overlay, wanted, 3)
+        for root in range(20):
+            used = {host for host, one in zip(hosts, wanted, strict=True) if one.root == root}
+            assert any(used <= set(part) for part in parts)
+
+
+def test_both_readings_are_run_and_only_the_alternative_departs_from_the_letter() -> None:
+    planned = [run for task in bursts.plan_bursts(bursts.QUICK) for run in task.runs]
+    for reading, rule, displaced in (
+        ("literal", "below", "triggered"),
+        ("alternative", "at_most", "quenched"),
+    ):
+        runs = [run for run in planned if run.reading == reading]
+        assert {run.burst.settings.critical_rule for run in runs} == {rule}
+        assert {run.burst.settings.displaced for run in runs} == {displaced}
+        others = [run for run in runs if run.study != "incremental"]
+        slow = {isinstance(run.burst.service, CongestedTimes) for run in others}
+        assert slow == {reading == "alternative"}
+
+
+def test_groups_of_delays_keep_what_they_are_of() -> None:
+    times = np.array([0.0, 0.0, 10.0])
+    groups = delay_groups(times, np.array([1.0, 3.0, 5.0]))
+    assert {len(column) for column in groups.values()} == {GROUPS}
+    means = groups["delay_mean_s"]
+    assert (means[0], means[-1]) == (2.0, 5.0)
+    assert np.isnan(means[1:-1]).all()
+
+
+def test_full_scenes_have_the_sizes_of_the_papers() -> None:
+    runs = [run for task in plan_mobile(False) for run in task.runs if run.reading == "literal"]
+    scenes = {run.case: run.scene for run in runs}
+    game: Any = scenes["all move"].workload
+    city: Any = scenes["rush hour"].workload
+    assert (game.players, game.publishers, game.monitor_every) == (5_000, 40, 120_000_000)
+    assert game.player_every == 1_000_000
+    assert (city.subscribers, len(city.overlay.graph)) == (200_000, 17)
+    (work, *_) = (task.runs[0].scene.workload for task in plan_workflow(False))
+    sizes: Any = work
+    assert (sizes.small, sizes.medium, sizes.large, sizes.monitored) == (80, 80, 40, 0.3)
+    assert (sizes.auditors, sizes.audit, sizes.audit_every) == (4, 60_000_000, 600_000_000)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_scenes_of_a_task_differ_in_covering_alone(quick: bool) -> None:
+    for task in [*plan_mobile(quick), *plan_workflow(quick)]:
+        first, other = (run.scene for run in task.runs)
+        assert other.workload is first.workload
+        for name in ("service", "span", "drain"):
+            assert getattr(other, name) == getattr(first, name)
+        assert other.settings.covering != first.settings.covering
+
+
+@pytest.mark.parametrize("name", sorted(OVERLAYS))
+def test_every_overlay_can_be_drawn(name: str, tmp_path: Path) -> None:
+    with plot_style():
+        figure = plot_overlay(OVERLAYS[name]())
+        svg, files = save(figure, tmp_path, name)
+    assert len(svg) > 1_000
+    assert all(file.stat().st_size > 1_000 for file in files)
+    (axes,) = figure.axes
+    places = np.concatenate([np.asarray(group.get_offsets()) for group in axes.collections])
+    assert len(np.unique(places.round(6), axis=0)) == len(OVERLAYS[name]().graph)
+
+
+# SCOT
+
+
+@pytest.mark.parametrize("plan", [scot.FULL, scot.QUICK])
+def test_every_way_of_routing_meets_the_same(plan: Any) -> None:
+    runs = scot.plan_runs(plan, Topics())
+    keys = {(run.study, run.reading, run.routing, run.x) for run in runs}
+    varied = len(plan.subscribers) + len(plan.publishers) + len(plan.rates)
+    assert len(keys) == len({run.label for run in runs}) == len(runs) == 2 * 3 * varied
+    for run in runs:
+        assert run.burst.settings.routing == run.routing
+        assert run.burst.scot.broker_count == 75
+
+
+def test_full_runs_of_a_scot_have_the_sizes_of_the_paper() -> None:
+    of: dict[str, list[Any]] = {}
+    for run in scot.plan_runs(scot.FULL, Topics()):
+        of.setdefault(run.study, []).append(run.burst)
+
+    def sizes(study: str, *names: str) -> set[tuple[int, ...]]:
+        return {tuple(getattr(burst, name) for name in names) for burst in of[study]}
+
+    assert sizes(scot.SUBSCRIBERS, "subscribers") >= {(500,), (10_000,)}
+    load = ("notifications", "per_minute")
+    assert sizes(scot.SUBSCRIBERS, "publishers", *load) == {(100, 1_000, 60)}
+    assert sizes(scot.PUBLISHERS, "publishers") == {(n,) for n in (100, 200, 300, 400, 500)}
+    assert sizes(scot.PUBLISHERS, "subscribers", *load) == {(3_000, 500, 100)}
+    assert sizes(
+        scot.BURST, "subscribers", "publishers", "notifications", "burst_notifications"
+    ) == {(5_000, 100, 2_000, 100_000)}
+    assert sizes(scot.BURST, "burst_per_minute") == {(60_000,), (80_000,), (100_000,)}
+    assert all(5 * one.burst_subscribers == 0.002 * one.subscribers for one in of[scot.BURST])
+
+
+@pytest.mark.parametrize("number", [50, 100])
+def test_a_subscription_to_quotes_matches_two_in_a_hundred(number: int) -> None:
+    load, draw = Quotes(number), random.Random(1)
+    assert len(load.contents) == number
+    assert {len(quote) for quote in load.contents} == {10}
+    quotes = [exact_publication(quote) for quote in load.contents]
+    for _ in range(100):
+        wanted = load.wanted(draw)
+        assert sum(map(wanted.matches, quotes)) == number // 50
+        assert not wanted.matches(load.burst_content)
+    assert load.burst_filter.matches(load.burst_content)
+    assert not any(map(load.burst_filter.matches, quotes))
+
+
+def test_real_quotes_are_taken_where_they_lie_beside_the_checkout(tmp_path: Path) -> None:
+    assert scot.find_quotes(50, tmp_path / "checkout").file is None
+    file = shared_file(tmp_path, scot.REAL_QUOTES)
+    assert scot.find_quotes(50, tmp_path / "checkout").file == file
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(
+    scot.find_quotes(50, ROOT).file is None,
+    reason="the shared data folder is not beside the checkout",
+)
+def test_subscriptions_to_real_quotes_match_two_in_a_hundred() -> None:
+    load, draw = scot.find_quotes(100, ROOT), random.Random(1)
+    quotes = [exact_publication(quote) for quote in load.contents]
+    assert {len(quote) for quote in load.contents} == {10}
+    assert len({quote["symbol"] for quote in load.contents}) > 30
+    for _ in range(100):
+        assert sum(map(load.wanted(draw).matches, quotes)) == 2
+
+
+# Content-aware trees
+
+
+def test_full_runs_of_trees_have_the_sizes_of_the_paper() -> None:
+    runs = trees.plan_runs(trees.FULL, [])
+    wanted = (trees.COSTS, trees.TRANSIT_STUB, "literal")
+    costs = [run for run in runs if (run.study, run.topology, run.reading) == wanted]
+    assert {run.scenario.topology.brokers for run in costs} == {500, 1000, 2000, 5000}
+    assert {run.scenario.workload.neighbourhood for run in costs} == {0.02, 0.15, 1.0}
+    for run in costs:
+        workload = run.scenario.workload
+        assert (workload.keywords, workload.documents, workload.subscribers) == (1000, 10_000, 10)
+        assert run.scenario.planning.sample_share == 0.03
+        assert run.exact
+    shares = next(
+        run for run in runs if run.study == trees.SHARES and run.locality == trees.LOCALIZED1
+    )
+    assert shares.scenario.topology.brokers == 2000
+    assert (min(shares.shares), max(shares.shares)) == (0.001, 0.5)
+
+
+def test_no_run_is_planned_twice_and_real_networks_come_along(tmp_path: Path) -> None:
+    for plan in (trees.FULL, trees.QUICK):
+        runs = trees.plan_runs(plan, [tmp_path / "Geant2012.gml"])
+        keys = [(run.label, run.scenario.topology.brokers) for run in runs]
+        assert len(set(keys)) == len(keys)
+        assert [run.topology for run in runs if run.study == trees.REAL] == ["Geant2012"]
+    assert trees.find_networks(tmp_path / "nowhere") == []
