@@ -76,9 +76,9 @@ def test_a_screen_shows_the_quotes_of_a_feed(shell: Shell) -> None:
 
 def test_a_guard_sees_the_fire_and_its_end(shell: Shell) -> None:
     with two_peers(shell, "sensors.toml"):
-        guard = start(shell, "sensor_grid.py", "guard", "demo/peer1", "--quiet", "3")
+        guard = start(shell, "sensor_grid.py", "guard", "demo/peer1", "--quiet", "0.5")
         wait_for(guard, "watching")
-        sensors = ["sensors", "demo/peer2", "--side", "4", "--rounds", "6"]
+        sensors = ["sensors", "demo/peer2", "--side", "4", "--rounds", "3"]
         (burnt,) = run(shell, "sensor_grid.py", *sensors).splitlines()
         code, out, err = end(guard)
     assert code == 0, err

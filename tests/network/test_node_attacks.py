@@ -171,11 +171,11 @@ async def knocked_with(peer: Peer, context: ssl.SSLContext, hello: bytes) -> lis
     return await heard(tls)
 
 
-STRANGERS: list[tuple[Callable[[Peer, MadeCluster], Awaitable[list[Frame]]], str]] = [
+STRANGERS = [
     (without_certificate, "certificate"),
     (of_another_cluster, "certificate"),
     (expired, "certificate"),
-    (revoked, "revoked"),
+    pytest.param(revoked, "revoked", marks=pytest.mark.campaign),
     (under_anothers_name, "certificate"),
     (with_a_stolen_hello, "bad hello"),
     (in_plain_text, "bad hello"),

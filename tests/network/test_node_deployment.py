@@ -67,7 +67,7 @@ def test_the_commands_of_the_compose_file_make_a_cluster_of_three(tmp_path: Path
     first = free_ports(6)
     peers = {name: services[name] for name in ("peer1", "peer2", "peer3")}
     assert set(services) == {"cluster", *peers}
-    shell = Shell(tmp_path, forks=False)
+    shell = Shell(tmp_path)
     # Volumes are there before anything is made in them.
     for mounted in services["cluster"]["volumes"]:
         volume, _, place = mounted.partition(":")
@@ -129,6 +129,7 @@ def needs_docker(*more: str) -> None:
             pytest.skip(f"docker {one} is not installed")
 
 
+@pytest.mark.campaign
 def test_docker_builds_the_image_and_runs_the_three_peers() -> None:
     needs_docker("compose")
     compose = ["compose", "-f", str(DEPLOY / "compose.yaml"), "-p", f"gossamer{os.getpid()}"]

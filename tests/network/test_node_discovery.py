@@ -261,8 +261,9 @@ async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> No
     try:
         with trio.fail_after(PATIENCE_S):
             async with discover([source], no_failure) as stream:
-                for info in [*lies, honest]:
-                    await trio.to_thread.run_sync(register, liar, info)
+                async with trio.open_nursery() as registering:
+                    for info in [*lies, honest]:
+                        registering.start_soon(trio.to_thread.run_sync, register, liar, info)
                 assert (await anext(stream)).key == 5
                 await eventually(lambda: source.counts.malformed >= 2)
     finally:

@@ -56,6 +56,7 @@ def with_commands(shell: Shell) -> Shell:
     return shell
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_the_commands_of_the_readme_run_as_they_are_pasted(tmp_path: Path) -> None:
     """All at once, so that nothing waits for what a person would have read meanwhile."""

@@ -69,7 +69,7 @@ def wanted(written: Written, published: dict[int, dict[str, Any]]) -> list[int]:
     return sorted(event for event, values in published.items() if written.matches(values))
 
 
-@pytest.mark.parametrize("count", [160, pytest.param(1000, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.campaign)])
 @on_jumping_clock
 async def test_expressions_get_what_matches_and_nothing_else(tmp_path: Path, count: int) -> None:
     seed = 1

@@ -19,7 +19,7 @@ def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:
 
 def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    shell.ok("node", "init", "demo", "--peers", "2")
+    shell.ok("node", "init", "demo", "--peers", "2", "--preset", "local")
     with shell.node("demo/peer1") as first:
         with shell.node("demo/peer2"):
             assert "peer2" in wait_for_log(first, "a member has joined", since_start=True)["peer"]
@@ -63,7 +63,7 @@ def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
 def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk") as node:
+    with shell.node("desk", "--set", "limits.close_seconds=0.05") as node:
         said = json.loads(shell.ok("node", "status", "desk", "--json"))
         host, port = said["addresses"][0].rsplit(":", 1)
         for _ in range(5):

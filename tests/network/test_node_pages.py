@@ -39,6 +39,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         yield found
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> None:
     heading, folder = PAGES[page]
@@ -58,6 +59,7 @@ def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> N
         assert not (reader.folder / folder).exists()
 
 
+@pytest.mark.campaign
 def test_the_blocks_of_the_examples_work_as_they_stand(reader: Reader) -> None:
     (reader.folder / "examples").symlink_to(ROOT / "examples")
     reader.paste(shell_blocks(section(text_of("examples/node/README.md"), "First steps")))
@@ -100,7 +102,7 @@ def test_every_command_of_a_page_is_one(page: str) -> None:
 
 
 def test_the_programs_of_the_client_page_print_their_event(tmp_path: Path) -> None:
-    shell = Shell(tmp_path, forks=False)
+    shell = Shell(tmp_path)
     shell.ok("node", "init", "demo", "--peers", "1", "--preset", "local")
     (tmp_path / "demo/peer1").symlink_to(tmp_path / "demo")
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", text_of("docs/client.md"))

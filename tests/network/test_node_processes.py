@@ -39,8 +39,7 @@ def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str], 
     raise AssertionError("nothing arrived")
 
 
-def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(tmp_path: Path) -> None:
-    shell = Shell(tmp_path, forks=False)
+def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: Shell) -> None:
     said = shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
     command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
     assert command == ["node", "run", "demo/peer1", "demo/peer2", "demo/peer3"]
@@ -236,17 +235,12 @@ def test_pub_of_lines_ends_as_it_went(shell: Shell) -> None:
         assert "gossamer: line 2: not published: the connection to the node broke" in err
 
 
-def revoked_member(shell: Shell) -> None:
-    """A cluster of `desk` and `kitchen`, which is revoked while neither runs."""
+def test_a_revoked_peer_or_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     with shell.node("desk"):
         token = shell.ok("node", "invite", "--folder", "desk").strip()
         shell.ok("node", "join", token, "kitchen")
     shell.ok("node", "revoke", "kitchen", "--folder", "desk")
-
-
-def test_a_revoked_peer_says_so_and_publishes_nothing(shell: Shell) -> None:
-    revoked_member(shell)
     event = ("symbol=IBM", "price=79", "volume=1")
     address = f"127.0.0.1:{free_ports(1)}"
     with shell.node("desk", "--set", f'listen.addresses=["{address}"]'):
@@ -272,6 +266,15 @@ def test_a_revoked_peer_says_so_and_publishes_nothing(shell: Shell) -> None:
             }
             assert "this peer is revoked" in faults["membership"]
             assert faults["hello"] == "it says that this peer is revoked"
+    quiet = ("--role", "broker", "--set", "page.enabled=false")
+    with (
+        shell.node("desk", *quiet, "--set", f'listen.addresses=["{address}"]'),
+        shell.node("kitchen", *quiet, "--neighbour", address) as node,
+    ):
+        wait_for_log(node, "this peer is revoked", since_start=True)
+        shell.ok("advertise", "--folder", "kitchen", "--name", "ada", "price > 0")
+        refused = shell.run("pub", "--folder", "kitchen", "--name", "ada", "price=1")
+        assert_sentence(refused, "is revoked")
 
 
 def test_a_peer_that_has_lost_its_cluster_says_so_on_publishing(shell: Shell) -> None:
@@ -293,20 +296,6 @@ def test_a_peer_that_has_lost_its_cluster_says_so_on_publishing(shell: Shell) ->
         batch = shell.run("pub", "--folder", "demo/peer1", "--jsonl", "-", text=2 * line)
         assert batch.returncode == 3
         assert "by this peer alone: 2" in batch.stderr
-
-
-def test_a_revoked_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
-    revoked_member(shell)
-    address = f"127.0.0.1:{free_ports(1)}"
-    quiet = ("--role", "broker", "--set", "page.enabled=false")
-    with (
-        shell.node("desk", *quiet, "--set", f'listen.addresses=["{address}"]'),
-        shell.node("kitchen", *quiet, "--neighbour", address) as node,
-    ):
-        wait_for_log(node, "this peer is revoked", since_start=True)
-        shell.ok("advertise", "--folder", "kitchen", "--name", "ada", "price > 0")
-        event = ("pub", "--folder", "kitchen", "--name", "ada", "price=1")
-        assert_sentence(shell.run(*event), "is revoked")
 
 
 def test_a_broker_that_reaches_none_of_its_neighbours_says_so(shell: Shell) -> None:

@@ -100,6 +100,7 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
     assert days_left(shell, "kitchen") > 700
 
 
+@pytest.mark.campaign  # they look every now and then only
 @pytest.mark.parametrize("role", ["peer", "broker"])
 def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: str) -> None:
     """Over TLS: the next connection is made with the new certificate, and the old one ends."""

@@ -62,7 +62,7 @@ async def take_waiting(stream: Subscription) -> list[object]:
 
 @pytest.mark.parametrize(
     ("count", "each"),
-    [(6, 12), *(pytest.param(*size, marks=pytest.mark.campaign) for size in ((6, 40), (40, 5)))],
+    [(5, 10), *(pytest.param(*size, marks=pytest.mark.campaign) for size in ((6, 40), (40, 5)))],
 )
 @on_jumping_clock
 async def test_a_cluster_goes_through_versions_while_events_flow(

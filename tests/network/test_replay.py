@@ -16,6 +16,7 @@ import pytest
 
 from gossamer.replay.command import REAL, SIMULATED, Options, play
 from gossamer.replay.controller import Played
+from gossamer.replay.plan import Plan
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
 from support.checkout import ROOT
@@ -26,9 +27,9 @@ TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SPEED = 300.0
 # The simulation compiles where nothing has before, which takes minutes on a busy machine.
 COMPILING_S = 600
-# Six peers for twenty-five rounds of a fifth of a second.
-SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour", "120")
-CUT = ("--set", "churn.end_s=1500", "--set", "events.warm_up_rounds=10")
+# Six peers for ten rounds of a fifth of a second.
+SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour", "400")
+CUT = ("--set", "churn.end_s=600", "--set", "events.warm_up_rounds=4")
 
 
 @pytest.fixture
@@ -70,19 +71,19 @@ def test_peers_and_simulation_are_measured_side_by_side(shell: Shell) -> None:
     assert not (shell.folder / "results.unfinished").exists()
 
 
-def play_and(folder: Path, at_round: int, do: Callable[[], None]) -> Played:
-    """Replay `short_plan` and do something once a round has begun."""
+def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
+    """Replay a plan and do something once a round has begun."""
 
     def progress(_: str, done: int, _total: int) -> None:
         if done == at_round:
             do()
 
-    return play(short_plan(folder), Options(peers=6, speed=SPEED, processes=2), progress)
+    return play(plan, Options(peers=6, speed=SPEED, processes=2), progress)
 
 
 def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(tmp_path: Path) -> None:
-    plan = short_plan(tmp_path)
-    seen = play_and(tmp_path, -1, lambda: None).recorder
+    plan = short_plan(tmp_path, rounds=13)
+    seen = play_and(plan, -1, lambda: None).recorder
     assert len(seen.publications) == len([step for step in plan.steps if step.event >= 0])
     wanted = {
         event: set(np.flatnonzero(matching(plan.state, plan.values[made.number])).tolist())
@@ -94,8 +95,9 @@ def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(tmp_path:
     assert [len(seen.sessions[node]) for node in range(6)] == [1, 1, 1, 1, 1, 2]
 
 
+@pytest.mark.campaign
 def test_ctrl_c_stops_all_peers_and_keeps_what_was_seen(tmp_path: Path) -> None:
-    played = play_and(tmp_path, 8, lambda: signal.raise_signal(signal.SIGINT))
+    played = play_and(short_plan(tmp_path), 8, lambda: signal.raise_signal(signal.SIGINT))
     assert played.interrupted
     assert 8 <= played.cycles < 20
     assert played.recorder.arrivals
@@ -103,6 +105,7 @@ def test_ctrl_c_stops_all_peers_and_keeps_what_was_seen(tmp_path: Path) -> None:
     assert not workers(os.getpid())
 
 
+@pytest.mark.campaign
 def test_a_process_of_peers_that_dies_is_replaced(tmp_path: Path) -> None:
     killed: list[int] = []
 
@@ -111,7 +114,7 @@ def test_a_process_of_peers_that_dies_is_replaced(tmp_path: Path) -> None:
         killed.append(victim.pid)
         victim.kill()
 
-    played = play_and(tmp_path, 3, kill_one)
+    played = play_and(short_plan(tmp_path), 3, kill_one)
     assert killed
     assert played.deaths == 1
     assert not played.interrupted
@@ -120,6 +123,7 @@ def test_a_process_of_peers_that_dies_is_replaced(tmp_path: Path) -> None:
     assert again in ({0, 2}, {1, 3}), "its peers, and no others, began anew"
 
 
+@pytest.mark.campaign
 def test_peers_end_when_whoever_runs_them_is_killed(shell: Shell) -> None:
     process = shell.start("node", "replay", str(TRACE), *SMALL, "--no-plots", "--out", "results")
     try:
@@ -135,6 +139,7 @@ def test_peers_end_when_whoever_runs_them_is_killed(shell: Shell) -> None:
     assert not (shell.folder / "results").exists()
 
 
+@pytest.mark.campaign
 def test_ctrl_c_at_the_terminal_leaves_no_process_behind(shell: Shell) -> None:
     command = ("node", "replay", str(TRACE), *SMALL, "--json", "--out", "results")
     process = shell.start(*command, "--speed", "1000")

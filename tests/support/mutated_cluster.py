@@ -38,7 +38,7 @@ NODE_KILLS = 0.1
 COMMAND_KILLS = 0.3
 # Commands that would never end are killed after so long.
 ENDLESS_S = 2.0
-ENDLESS = ("sub", "top")
+ENDLESS = ("sub", "top", "reply")
 # Typed more often than others: whoever joins is to be revoked at the end.
 MEMBERSHIP = ("node invite", "node join", "node revoke")
 OFTEN = (*MEMBERSHIP, *MEMBERSHIP, "pub")

@@ -6,16 +6,19 @@ import time
 from collections.abc import Callable
 
 import trio
+import trio.testing
 
 PATIENCE_S = 300
-POLL_S = 0.01
+# Between two looks: on a clock that runs, and on one that jumps, where each look takes time.
+POLL_S, JUMPING_POLL_S = 0.01, 0.05
 
 
 async def eventually(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Wait for what other threads, processes or sockets bring about; on a clock that runs."""
+    """Wait for what other tasks, threads, processes or sockets bring about."""
+    jumps = isinstance(trio.lowlevel.current_clock(), trio.testing.MockClock)
     with trio.fail_after(patience_s):
         while not condition():
-            await trio.sleep(POLL_S)
+            await trio.sleep(JUMPING_POLL_S if jumps else POLL_S)
 
 
 async def soon(condition: Callable[[], bool]) -> None:
