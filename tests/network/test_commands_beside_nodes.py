@@ -36,14 +36,10 @@ ENDLESS = ("sub", "top", "reply")
 STOP = "node stop {folder}"
 # Of those that read or write what a running node has stored, one each.
 FEW = (
-    "node invite --folder {folder}",
-    "node revoke {member} --folder {folder}",
     "node backup {folder} {new}",
-    "node doctor --folder {folder}",
     "node run {folder}",
     "node join {token} {new}",
     "pub symbol=IBM price=81 volume={volume} --folder {folder}",
-    "sub --forget --folder {folder} --name beside",
 )
 EVENTS = 20
 AT_ONCE = 4

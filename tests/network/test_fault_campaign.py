@@ -209,16 +209,19 @@ def _leads(groups: Iterable[Mapping[str, Any]]) -> bool:
 
 
 @asynccontextmanager
-async def a_campaign(cluster: MadeCluster, seed: int) -> AsyncIterator[Schedule]:
+async def a_campaign(
+    cluster: MadeCluster, seed: int, peers: int = PEERS
+) -> AsyncIterator[Schedule]:
     """Nodes with applications of every kind."""
     network = MemoryNetwork(seed, LATE)
     async with (
-        member_nodes(cluster, PEERS, network, PRESETS[seed % len(PRESETS)]) as crowd,
+        member_nodes(cluster, peers, network, PRESETS[seed % len(PRESETS)]) as crowd,
         trio.open_nursery() as nursery,
     ):
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
         run = Campaign(crowd, random.Random(seed))
         first, *others = crowd.peers
+        workers = others[len(others) // 2 :]
         run.readers = [
             Reader(first),
             Reader(first, ordered=True),
@@ -227,7 +230,7 @@ async def a_campaign(cluster: MadeCluster, seed: int) -> AsyncIterator[Schedule]
         ]
         for reader in run.readers:
             await nursery.start(reader.run, crowd)
-        for key in others[2:5]:
+        for key in workers:
             await nursery.start(run.work, key)
         for key in others[:2]:
             await nursery.start(run.reply, key)
@@ -235,7 +238,7 @@ async def a_campaign(cluster: MadeCluster, seed: int) -> AsyncIterator[Schedule]
         async with trio.open_nursery() as publishers:
             for key in crowd.peers:
                 publishers.start_soon(run.publish, key, 2.0)
-            publishers.start_soon(run.quit_work, others[2:5])
+            publishers.start_soon(run.quit_work, workers)
             publishers.start_soon(run.request, first)
             yield Schedule(run, seed)
             run.stopping = True
@@ -256,6 +259,31 @@ def agree(crowd: MemberNodes) -> bool:
     return all(one == first for one in others)
 
 
+def check(schedule: Schedule) -> None:
+    """What holds whatever has failed: once, in order, each by one, from whom it says."""
+    print(schedule)
+    run = schedule.run
+    for reader in run.readers:
+        assert reader.repeated() == [], f"{schedule}: {reader.name} got some twice"
+        if reader.ordered:
+            assert reader.out_of_order() == [], f"{schedule}: {reader.name} got some out of order"
+    assert run.dealt_twice() == {}, str(schedule)
+    assert run.wrong_replies() == [], str(schedule)
+    assert all(times == 1 for taken in run.taken.values() for times in taken.values())
+    assert run.forged_names() == []
+    assert sum(sum(one.counters.events_forged.values()) for one in run.crowd.peers.values()) == 0
+
+
+@on_jumping_clock
+async def test_applications_of_all_kinds_over_a_crash(cluster: MadeCluster) -> None:
+    async with a_campaign(cluster, 1, 4) as schedule:
+        await schedule.crash_the_leader()
+        schedule.run.stopping = True
+        await schedule.settled()
+        assert schedule.run.dealt
+    check(schedule)
+
+
 @pytest.mark.campaign
 @on_jumping_clock
 async def test_campaign(cluster: MadeCluster, seed: int) -> None:
@@ -268,18 +296,9 @@ async def test_campaign(cluster: MadeCluster, seed: int) -> None:
         await schedule.until(lambda: agree(run.crowd))
         await rounds_pass(*run.crowd.peers.values(), rounds=8)
         values = last_of(run.crowd)[schedule.first]
-    print(schedule)
     assert len(run.published) > 100
-    for reader in run.readers:
-        assert reader.repeated() == [], f"{schedule}: {reader.name} got some twice"
-        if reader.ordered:
-            assert reader.out_of_order() == [], f"{schedule}: {reader.name} got some out of order"
-    assert run.dealt_twice() == {}, str(schedule)
-    assert run.wrong_replies() == [], str(schedule)
-    assert all(times == 1 for taken in run.taken.values() for times in taken.values())
-    assert run.forged_names() == []
+    check(schedule)
     assert run.outdated(values) == {}, str(schedule)
-    assert sum(sum(one.counters.events_forged.values()) for one in run.crowd.peers.values()) == 0
 
 
 @pytest.mark.campaign
