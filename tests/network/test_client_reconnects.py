@@ -32,8 +32,6 @@ from support.loopback_peer import IBM
 from support.node_processes import Shell
 from support.waiting import PATIENCE_S, Changing
 
-pytestmark = pytest.mark.trio
-
 
 class Changes(Changing):
     """What a client is told of its connection."""

@@ -18,7 +18,6 @@ DRAWS, MUTATIONS = 1, 40
 
 
 @pytest.mark.campaign
-@pytest.mark.trio
 async def test_nothing_acknowledged_is_lost_and_every_member_can_be_revoked(
     tmp_path: Path, seed: int
 ) -> None:

@@ -33,8 +33,6 @@ from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
 from support.waiting import PATIENCE_S, eventually
 
-pytestmark = pytest.mark.trio
-
 DEAR = "price > 80"
 
 

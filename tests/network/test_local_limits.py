@@ -22,8 +22,6 @@ from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer
 from support.waiting import soon
 
-pytestmark = pytest.mark.trio
-
 ATTACH = {"version": VERSION, "software": "test"}
 
 

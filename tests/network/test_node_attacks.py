@@ -29,8 +29,6 @@ from support.memory_use import memory_of_process
 from support.node_peers import aside, linked, of_member
 from support.waiting import eventually
 
-pytestmark = pytest.mark.trio
-
 PATIENCE_S = 300.0
 # Of the whole process, while one attacker does what it can.
 GROWTH_BYTES = 16 << 20

@@ -19,8 +19,6 @@ import trio
 from support.node_fleets import QUICK, Fleet, Follower, Publisher, until
 from support.node_processes import PATIENCE_S, Shell, free_ports
 
-pytestmark = pytest.mark.trio
-
 REPAIR_S = 30.0
 
 

@@ -135,7 +135,6 @@ needs_multicast = pytest.mark.skipif(
 )
 
 
-@pytest.mark.trio
 async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
     remembered = KnownPeers(REMEMBERED, ((9, (("10.0.0.9", 1), ("fd00::9", 1))),))
     sources = [static_peers([("a", 1), ("b", 2)]), remembered]
@@ -151,7 +150,6 @@ async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
     )
 
 
-@pytest.mark.trio
 async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
     failures: list[tuple[str, str]] = []
 
@@ -167,7 +165,6 @@ async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
     assert "discovery.multicast = false" in sentence
 
 
-@pytest.mark.trio
 async def test_a_source_waits_for_its_reader_and_stops_with_it() -> None:
     endless = Endless()
     async with discover([endless], no_failure) as stream:
@@ -180,7 +177,6 @@ async def test_a_source_waits_for_its_reader_and_stops_with_it() -> None:
 
 
 @needs_multicast
-@pytest.mark.trio
 async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
     first = Multicast(announcement(1), interface=LOOPBACK)
     second = Multicast(announcement(2), interface=LOOPBACK)
@@ -201,7 +197,6 @@ async def test_two_peers_of_a_cluster_find_each_other_and_no_stranger() -> None:
 
 
 @needs_multicast
-@pytest.mark.trio
 async def test_leaving_says_goodbye() -> None:
     source = Multicast(announcement(1), interface=LOOPBACK)
     watcher = Zeroconf([LOOPBACK])
@@ -229,7 +224,6 @@ async def test_leaving_says_goodbye() -> None:
         await trio.to_thread.run_sync(watcher.close)
 
 
-@pytest.mark.trio
 async def test_a_goodbye_that_hangs_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
@@ -249,7 +243,6 @@ async def test_a_goodbye_that_hangs_is_given_up(
 
 
 @needs_multicast
-@pytest.mark.trio
 async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> None:
     source = Multicast(announcement(1), interface=LOOPBACK)
     liar = Zeroconf([LOOPBACK])
@@ -275,7 +268,6 @@ def register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
     zeroconf.register_service(info, cooperating_responders=True)
 
 
-@pytest.mark.trio
 async def test_names_heard_while_too_many_wait_are_counted_and_not_kept() -> None:
     source = Multicast(announcement(1))
     names = _Names(source.counts, own=announcement(1).name)
@@ -286,7 +278,6 @@ async def test_names_heard_while_too_many_wait_are_counted_and_not_kept() -> Non
     assert await names.next() == (f"{2:016x}.{SERVICE}", 1)
 
 
-@pytest.mark.trio
 async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -307,7 +298,6 @@ async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
     assert asked == [announcement(2).name] * ATTEMPTS
 
 
-@pytest.mark.trio
 async def test_what_is_remembered_is_bounded_and_finds_are_paced(
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
 ) -> None:
@@ -368,7 +358,6 @@ def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> N
         choose("nope", addresses)
 
 
-@pytest.mark.trio
 async def test_a_machine_without_network_is_told_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -121,7 +121,6 @@ def last(findings: list[Finding]) -> tuple[str, bool, str]:
     return findings[-1].check, findings[-1].ok, findings[-1].what
 
 
-@pytest.mark.trio
 async def test_a_healthy_peer_passes_every_check_in_order() -> None:
     greeting = attrs.evolve(GREETING, clock_s=time.time())
     findings = await findings_about(
@@ -149,7 +148,6 @@ class NoNames(trio.abc.HostnameResolver):
         raise NotImplementedError
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("answers", "words"), [(True, "Name or service not known"), (False, "no answer within 10 s")]
 )
@@ -164,7 +162,6 @@ async def test_a_name_without_address_is_the_first_fault(
     assert words in finding.what
 
 
-@pytest.mark.trio
 async def test_nobody_listening_is_told_from_nobody_there(
     autojump_clock: trio.testing.MockClock,  # noqa: ARG001
 ) -> None:
@@ -180,7 +177,6 @@ async def test_nobody_listening_is_told_from_nobody_there(
     assert "a firewall drops it" in last(silent)[2]
 
 
-@pytest.mark.trio
 async def test_a_server_that_speaks_first_is_no_peer() -> None:
     async def ssh(stream: trio.SocketStream) -> None:
         await stream.send_all(b"SSH-2.0-OpenSSH_9.2\r\n")
@@ -193,7 +189,6 @@ async def test_a_server_that_speaks_first_is_no_peer() -> None:
     )
 
 
-@pytest.mark.trio
 async def test_a_web_server_is_no_peer() -> None:
     async def web(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -205,7 +200,6 @@ async def test_a_web_server_is_no_peer() -> None:
     assert "something else speaks on that port" in what
 
 
-@pytest.mark.trio
 async def test_a_peer_that_hangs_up_is_said_to() -> None:
     async def hang_up(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -213,7 +207,6 @@ async def test_a_peer_that_hangs_up_is_said_to() -> None:
     assert "hung up" in last(await findings_about(hang_up, probes()))[2]
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("issued", "words"),
     [
@@ -229,7 +222,6 @@ async def test_a_certificate_we_refuse_is_explained(issued: trustme.LeafCert, wo
     assert words in what
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("trusted", "issued", "words"),
     [
@@ -250,7 +242,6 @@ async def test_a_certificate_the_peer_refuses_is_explained_at_the_hello(
     assert findings[-1].check == "hello"
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("changes", "check"),
     [
@@ -269,7 +260,6 @@ async def test_a_peer_that_does_not_belong_is_told_by_its_hello(
     assert [one.check for one in findings if not one.ok] == [check]
 
 
-@pytest.mark.trio
 async def test_a_peer_that_never_answers_is_given_up(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -285,7 +275,6 @@ async def test_a_peer_that_never_answers_is_given_up(
     assert "no answer to the TLS within 10 s" in last(findings)[2]
 
 
-@pytest.mark.trio
 async def test_the_other_layers_own_sentence_is_passed_on() -> None:
     async def hello(_: trio.abc.Stream) -> Greeting:
         raise DiscoveryError("as the layer says")
@@ -294,7 +283,6 @@ async def test_the_other_layers_own_sentence_is_passed_on() -> None:
     assert "as the layer says" in last(await findings_about(serve, probes(hello=hello)))[2]
 
 
-@pytest.mark.trio
 async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
     async def only_second(address: SocketAddress) -> trio.SocketStream:
         if address[1][0] == "127.0.0.2":

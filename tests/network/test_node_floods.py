@@ -98,7 +98,6 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
         assert [event.id for event in await take(late, 1, PATIENCE_S)] == [news]
 
 
-@pytest.mark.trio
 async def test_a_flood_of_subscriptions_from_an_application_is_slowed_down_and_cut(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:

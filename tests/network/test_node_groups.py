@@ -24,8 +24,6 @@ from gossamer.protocol.patterns.groups import HEARTBEAT_S
 from support.node_fleets import QUICK, Fleet, Publisher, until
 from support.node_processes import Shell, free_ports
 
-pytestmark = pytest.mark.trio
-
 # How many events there are, and how many peers.
 FEW = pytest.param((24, 3), id="few")
 FULL = pytest.param((400, 5), marks=pytest.mark.campaign, id="full")

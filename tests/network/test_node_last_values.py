@@ -109,7 +109,6 @@ async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
-@pytest.mark.trio
 async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     fleet = Fleet.make(shell, 2, free_ports(2), protocol__round_s=0.2)

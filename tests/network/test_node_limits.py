@@ -237,7 +237,6 @@ BEFORE_ADMISSION: dict[str, tuple[Callable[[Peer], Awaitable[None]], Any]] = {
 
 
 @pytest.mark.parametrize("limit", BEFORE_ADMISSION)
-@pytest.mark.trio
 async def test_a_limit_holds_against_strangers(tmp_path: Path, limit: str) -> None:
     trial, value = BEFORE_ADMISSION[limit]
     async with on_loopback(tmp_path, **{limit: value}) as peer:

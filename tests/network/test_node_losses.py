@@ -19,7 +19,7 @@ from gossamer.protocol.content.payload import Payload
 from support.node_fleets import Fleet, Follower, until
 from support.node_processes import Shell, free_ports
 
-pytestmark = [pytest.mark.campaign, pytest.mark.trio]
+pytestmark = pytest.mark.campaign
 
 PEERS = 4
 # Of events of so many bytes a few dozen fit into a queue, a few thousand into buffers of the

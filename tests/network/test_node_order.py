@@ -194,7 +194,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
-@pytest.mark.trio
 async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) -> None:
     """Its node is killed with events in every state, and a relay as well."""
     got: list[ReceivedEvent] = []

@@ -24,7 +24,7 @@ from support.flooders import Flooder
 from support.node_fleets import LOOK_S, Fleet, until
 from support.node_processes import PATIENCE_S, Shell, free_ports
 
-pytestmark = [pytest.mark.campaign, pytest.mark.trio]
+pytestmark = pytest.mark.campaign
 
 FLOOD_S = 90.0
 RATE = 10

@@ -99,7 +99,6 @@ async def served(
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize("path", PATHS)
 async def test_every_resource_is_served_with_all_security_headers(path: str) -> None:
     async with served() as page:
@@ -115,7 +114,6 @@ async def test_every_resource_is_served_with_all_security_headers(path: str) -> 
     assert "http" not in policy
 
 
-@pytest.mark.trio
 async def test_state_metrics_and_health_are_what_they_should_be() -> None:
     async with served() as page:
         assert json.loads((await page.ask("/state.json?x=1"))[2]) == {"number": 1}
@@ -126,7 +124,6 @@ async def test_state_metrics_and_health_are_what_they_should_be() -> None:
     assert page.counts.page_requests == 3
 
 
-@pytest.mark.trio
 async def test_the_page_needs_nothing_but_its_own_files() -> None:
     async with served() as page:
         texts = {path: (await page.ask(path))[2].decode() for path in PATHS[:6]}
@@ -149,7 +146,6 @@ async def test_the_page_needs_nothing_but_its_own_files() -> None:
     assert not re.search(r"\son\w+=|style=|<script>", texts["/"])
 
 
-@pytest.mark.trio
 async def test_events_come_again_and_again() -> None:
     async with served(QUICK) as page:
         stream = await page.connect()
@@ -164,7 +160,6 @@ async def test_events_come_again_and_again() -> None:
     assert len(set(numbers)) >= 2
 
 
-@pytest.mark.trio
 async def test_a_snapshot_is_made_once_for_all_who_ask_within_the_interval() -> None:
     async with served(PageLimits(interval_s=3600)) as page:
         for _ in range(5):
@@ -172,7 +167,6 @@ async def test_a_snapshot_is_made_once_for_all_who_ask_within_the_interval() -> 
     assert page.snapshots == 1
 
 
-@pytest.mark.trio
 async def test_a_connection_serves_several_requests_until_it_had_enough() -> None:
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with served(PageLimits(requests=3)) as page:
@@ -194,7 +188,6 @@ async def closed(stream: trio.SocketStream) -> bool:
     return True
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     ("request_text", "status"),
     [
@@ -230,7 +223,6 @@ async def test_what_is_not_ours_to_answer_is_refused(request_text: str, status: 
     assert page.counts.page_refused == 1
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     "host",
     ["localhost:1", "LOCALHOST", "127.0.0.1:7711", "[::1]:7711", "192.168.1.9", "gossip.lan."],
@@ -240,7 +232,6 @@ async def test_addresses_localhost_and_configured_names_are_ours(host: str) -> N
         assert (await page.ask("/healthz", headers=f"Host: {host}\r\n"))[0] == 200
 
 
-@pytest.mark.trio
 async def test_a_client_that_drips_is_cut() -> None:
     async with served(PageLimits(header_s=0.05)) as page:
         stream = await page.connect()
@@ -250,7 +241,6 @@ async def test_a_client_that_drips_is_cut() -> None:
         assert (await page.ask("/healthz"))[0] == 200
 
 
-@pytest.mark.trio
 async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() -> None:
     async with served(PageLimits(write_s=0.05, interval_s=0.0, streams=1)) as page:
         page.filler = "x" * 1_000_000
@@ -264,7 +254,6 @@ async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() 
     assert statuses[0] == 503
 
 
-@pytest.mark.trio
 async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
     """Who waits for nothing makes room; who watches does not, for others of its address."""
     async with served(PageLimits(connections=2, streams=1)) as page:
@@ -284,7 +273,6 @@ async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
         assert page.counts.page_refused == 2
 
 
-@pytest.mark.trio
 async def test_silent_connections_keep_nobody_out() -> None:
     """Of one address or of many, of the own or of others."""
     async with served() as page, AsyncExitStack() as stack:
@@ -295,7 +283,6 @@ async def test_silent_connections_keep_nobody_out() -> None:
             assert (await page.ask(path))[0] == 200
 
 
-@pytest.mark.trio
 async def test_whoever_watches_from_one_address_keeps_no_other_from_watching() -> None:
     async with served(QUICK) as page, AsyncExitStack() as stack:
         streams = []
@@ -309,7 +296,6 @@ async def test_whoever_watches_from_one_address_keeps_no_other_from_watching() -
         assert await streams[-1].receive_some()
 
 
-@pytest.mark.trio
 async def test_far_too_many_connections_are_closed_without_a_word() -> None:
     async with served(PageLimits(connections=1)) as page:
         first, second = await page.connect(), await page.connect()
@@ -318,7 +304,6 @@ async def test_far_too_many_connections_are_closed_without_a_word() -> None:
             assert page.counts.page_refused == 1
 
 
-@pytest.mark.trio
 async def test_a_page_that_fails_is_logged_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -337,7 +322,6 @@ async def test_a_page_that_fails_is_logged_and_stops_nothing(
     assert caplog.messages == ["page failed"]
 
 
-@pytest.mark.trio
 async def test_a_taken_port_is_said_in_a_sentence() -> None:
     async with served() as page, trio.open_nursery() as nursery:
         with pytest.raises(ListenFailed, match=f"127.0.0.1 port {page.port}: Address already"):

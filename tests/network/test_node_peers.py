@@ -43,7 +43,6 @@ async def three_peers(cluster: MadeCluster) -> AsyncIterator[tuple[Peer, Peer, P
         yield first, second, third
 
 
-@pytest.mark.trio
 async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: MadeCluster) -> None:
     async with three_peers(cluster) as (first, second, third):
         dear = second.subscribe('price > 80 and symbol == "IBM"')
@@ -67,7 +66,6 @@ async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: Mad
         assert sum(counters.dropped.values()) == counters.dropped["stale"]
 
 
-@pytest.mark.trio
 async def test_an_event_tells_who_published_it_and_keeps_its_values_exactly(
     cluster: MadeCluster,
 ) -> None:
@@ -84,7 +82,6 @@ async def test_an_event_tells_who_published_it_and_keeps_its_values_exactly(
         assert len(events) == 0
 
 
-@pytest.mark.trio
 async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeCluster) -> None:
     """It is told of no address the second time, and a named application gets no event twice."""
     member = cluster.admit("second")
@@ -111,7 +108,6 @@ async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeC
             assert [event.id for event in await take(events, 1)] == [news]
 
 
-@pytest.mark.trio
 async def test_a_peer_that_leaves_is_forgotten_at_once_and_the_others_go_on(
     cluster: MadeCluster,
 ) -> None:
@@ -132,7 +128,6 @@ async def test_a_peer_that_leaves_is_forgotten_at_once_and_the_others_go_on(
         assert [event.id for event in await take(events, 1)] == [published]
 
 
-@pytest.mark.trio
 async def test_a_peer_of_another_cluster_gets_nothing(cluster: MadeCluster, tmp_path: Path) -> None:
     with made_cluster(tmp_path / "other") as other:
         async with (
@@ -144,7 +139,6 @@ async def test_a_peer_of_another_cluster_gets_nothing(cluster: MadeCluster, tmp_
             assert first.snapshot().peers == ()
 
 
-@pytest.mark.trio
 async def test_peers_without_certificates_find_each_other_on_loopback(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         peers: list[Peer] = []
@@ -160,7 +154,6 @@ async def test_peers_without_certificates_find_each_other_on_loopback(tmp_path: 
         assert [event.id for event in await take(events, 1)] == [published]
 
 
-@pytest.mark.trio
 async def test_a_peer_alone_is_ready_and_serves_itself(cluster: MadeCluster) -> None:
     async with open_peer(of_member(cluster.first)) as peer:
         await peer.ready()
@@ -170,7 +163,6 @@ async def test_a_peer_alone_is_ready_and_serves_itself(cluster: MadeCluster) -> 
         assert peer.gauges().subscriptions == 1
 
 
-@pytest.mark.trio
 async def test_events_wait_for_a_named_application_until_it_unsubscribes(
     cluster: MadeCluster,
 ) -> None:
@@ -188,7 +180,6 @@ async def test_events_wait_for_a_named_application_until_it_unsubscribes(
             assert len(events) == 0
 
 
-@pytest.mark.trio
 async def test_streams_end_with_their_peer(cluster: MadeCluster) -> None:
     async with open_peer(of_member(cluster.first)) as peer:
         events = peer.subscribe("price > 5")
@@ -200,7 +191,6 @@ async def test_streams_end_with_their_peer(cluster: MadeCluster) -> None:
         await peer.publish({"price": 6, "symbol": "A"})
 
 
-@pytest.mark.trio
 async def test_errors_of_the_caller_come_out_as_they_are(cluster: MadeCluster) -> None:
     """Not in a group, although tasks run beside."""
     with pytest.raises(ExpressionError):
@@ -214,7 +204,6 @@ async def test_errors_of_the_caller_come_out_as_they_are(cluster: MadeCluster) -
             raise ZeroDivisionError
 
 
-@pytest.mark.trio
 async def test_a_port_in_use_is_one_clear_error(cluster: MadeCluster) -> None:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
@@ -228,7 +217,6 @@ async def test_a_port_in_use_is_one_clear_error(cluster: MadeCluster) -> None:
         await listener.aclose()
 
 
-@pytest.mark.trio
 async def test_a_peer_without_a_schema_is_one_clear_error(cluster: MadeCluster) -> None:
 
     config = attrs.evolve(of_member(cluster.first), schema=None)

@@ -26,8 +26,6 @@ from support.memory_peers import memory_peers
 from support.node_peers import rounds_pass, take
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.trio
-
 
 def lines_of(count: int) -> list[str]:
     return [json.dumps({**IBM, "price": price}) for price in range(count)]

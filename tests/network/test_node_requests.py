@@ -176,7 +176,6 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 @pytest.mark.parametrize("fails", [False, pytest.param(True, marks=pytest.mark.campaign)])
-@pytest.mark.trio
 async def test_commands_request_and_reply(fleet: Fleet, fails: bool) -> None:
     """While peers are killed and paused, too."""
     shell = fleet.shell

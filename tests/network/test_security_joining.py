@@ -95,7 +95,6 @@ async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
         yield tls
 
 
-@pytest.mark.trio
 async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path) -> None:
     async with open_desk(cluster) as (desk, port):
         member = await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
@@ -107,7 +106,6 @@ async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path) -> N
     assert names == {"peer.key", "peer.pem", "ca.pem", "revoked.json"}
 
 
-@pytest.mark.trio
 async def test_joining_works_over_ipv6(cluster: MadeCluster, tmp_path: Path) -> None:
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
@@ -119,7 +117,6 @@ async def test_joining_works_over_ipv6(cluster: MadeCluster, tmp_path: Path) -> 
         assert (await join(token.to_text(), tmp_path / "new", "kitchen")).certificate.name
 
 
-@pytest.mark.trio
 async def test_a_new_member_knows_who_was_revoked(cluster: MadeCluster, tmp_path: Path) -> None:
     gone = cluster.admit("gone")
     async with open_desk(cluster) as (_, port):
@@ -129,7 +126,6 @@ async def test_a_new_member_knows_who_was_revoked(cluster: MadeCluster, tmp_path
     assert member.revoked.forbids(gone.identity.key, 0)
 
 
-@pytest.mark.trio
 async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) -> None:
     outcomes: list[str] = []
 
@@ -148,7 +144,6 @@ async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) ->
     assert desk.counts == {"admitted": 1, "used": 1}
 
 
-@pytest.mark.trio
 async def test_a_join_whose_answer_was_lost_is_made_good(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
@@ -163,7 +158,6 @@ async def test_a_join_whose_answer_was_lost_is_made_good(
     assert desk.counts == {"admitted": 2}
 
 
-@pytest.mark.trio
 async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_path: Path) -> None:
     async with open_desk(cluster) as (desk, port):
         good = invitation(cluster, port)
@@ -178,7 +172,6 @@ async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["peer.key"]
 
 
-@pytest.mark.trio
 async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_path: Path) -> None:
     desk = JoinServer(cluster.admit("other"), None)
     async with serving(desk) as port:
@@ -187,7 +180,6 @@ async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_
     assert caught.value.cause == join_protocol.NO_AUTHORITY
 
 
-@pytest.mark.trio
 async def test_the_secret_goes_to_nobody_but_the_inviter(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
@@ -206,14 +198,12 @@ async def test_the_secret_goes_to_nobody_but_the_inviter(
     assert heard == []
 
 
-@pytest.mark.trio
 async def test_the_next_address_is_tried(cluster: MadeCluster, tmp_path: Path) -> None:
     async with open_desk(cluster) as (_, port):
         text = invitation(cluster, closed_port(), port).to_text()
         assert await join(text, tmp_path / "new", "kitchen")
 
 
-@pytest.mark.trio
 async def test_every_address_that_failed_is_explained(cluster: MadeCluster, tmp_path: Path) -> None:
     one, two = closed_port(), closed_port()
     text = invitation(cluster, one, two).to_text()
@@ -225,7 +215,6 @@ async def test_every_address_that_failed_is_explained(cluster: MadeCluster, tmp_
     ]
 
 
-@pytest.mark.trio
 async def test_an_inviter_that_says_nothing_is_not_waited_for(
     cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -236,7 +225,6 @@ async def test_an_inviter_that_says_nothing_is_not_waited_for(
             await join(text, tmp_path / "new", "kitchen")
 
 
-@pytest.mark.trio
 async def test_a_membership_is_not_joined_over(cluster: MadeCluster) -> None:
     text = invitation(cluster, 1).to_text()
     before = (cluster.folder / "peer.pem").read_bytes()
@@ -245,7 +233,6 @@ async def test_a_membership_is_not_joined_over(cluster: MadeCluster) -> None:
     assert (cluster.folder / "peer.pem").read_bytes() == before
 
 
-@pytest.mark.trio
 async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: Path) -> None:
     text = invitation(cluster, closed_port()).to_text()
     with pytest.raises(ConfigError, match="name is ''"):
@@ -255,7 +242,6 @@ async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: P
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.trio
 async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
     cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -276,7 +262,6 @@ async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
     assert desk.counts == {"unknown": 25, "admitted": 2}
 
 
-@pytest.mark.trio
 async def test_who_guesses_all_the_time_keeps_nobody_else_out(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
@@ -298,7 +283,6 @@ async def test_who_guesses_all_the_time_keeps_nobody_else_out(
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio
 async def test_a_right_token_needs_no_place_among_those_that_guess(
     cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -313,7 +297,6 @@ async def test_a_right_token_needs_no_place_among_those_that_guess(
     assert desk.counts["admitted"] == 1
 
 
-@pytest.mark.trio
 async def test_silent_connections_keep_nobody_from_joining(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
@@ -330,7 +313,6 @@ async def test_silent_connections_keep_nobody_from_joining(
         assert desk.counts["busy"] >= 40
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize(
     "message",
     [
@@ -351,7 +333,6 @@ async def test_a_bad_request_is_refused(cluster: MadeCluster, message: bytes) ->
     assert desk.counts == {"bad request": 1}
 
 
-@pytest.mark.trio
 async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Path) -> None:
     """The very bytes that were good in one exchange are not in the next."""
     recorded: list[Request] = []
@@ -376,7 +357,6 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
     assert desk.counts == {"admitted": 1, "bad request": 1}
 
 
-@pytest.mark.trio
 async def test_whoever_dawdles_is_cut_off_and_others_are_served(
     cluster: MadeCluster, tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
@@ -390,7 +370,6 @@ async def test_whoever_dawdles_is_cut_off_and_others_are_served(
         assert await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
 
 
-@pytest.mark.trio
 async def test_connections_are_bounded_and_the_oldest_makes_room(cluster: MadeCluster) -> None:
     async with open_desk(cluster, limits=JoinLimits(connections=1)) as (desk, port):
         async with await trio.open_tcp_stream(LOOPBACK, port) as first:
@@ -404,7 +383,6 @@ async def test_connections_are_bounded_and_the_oldest_makes_room(cluster: MadeCl
         assert desk.counts["busy"] == 1
 
 
-@pytest.mark.trio
 async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster) -> None:
     async with open_desk(cluster) as (desk, port):
         async with await trio.open_tcp_stream(LOOPBACK, port) as rude:
@@ -418,7 +396,6 @@ async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster
     assert desk.counts == {"broken": 2}
 
 
-@pytest.mark.trio
 async def test_a_full_disk_refuses_and_keeps_the_token(
     cluster: MadeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -432,7 +409,6 @@ async def test_a_full_disk_refuses_and_keeps_the_token(
     assert "disk is full" in caplog.text
 
 
-@pytest.mark.trio
 async def test_an_inviter_that_breaks_the_rules_is_not_believed(
     cluster: MadeCluster, tmp_path: Path
 ) -> None:
@@ -445,7 +421,6 @@ async def test_an_inviter_that_breaks_the_rules_is_not_believed(
     assert not (tmp_path / "new" / "peer.pem").exists()
 
 
-@pytest.mark.trio
 async def test_a_message_longer_than_allowed_is_not_read() -> None:
     left, right = trio.testing.memory_stream_pair()
     await left.send_all(b"\0\0\1\0")

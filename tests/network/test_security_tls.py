@@ -7,7 +7,6 @@ import ssl
 import time
 from pathlib import Path
 
-import pytest
 import trio
 
 from gossamer.node.security.certificates import verify_peer
@@ -57,7 +56,6 @@ def tcp_pair() -> tuple[trio.socket.SocketType, trio.socket.SocketType]:
     return trio.socket.from_stdlib_socket(client), trio.socket.from_stdlib_socket(server)
 
 
-@pytest.mark.trio
 async def test_members_see_each_others_certificates(cluster: MadeCluster) -> None:
     first, other = cluster.first, cluster.admit("other")
     by_client, by_server = await meet(client_context(other), server_context(first))
@@ -70,12 +68,10 @@ async def test_members_see_each_others_certificates(cluster: MadeCluster) -> Non
     assert verified.name == "other"
 
 
-@pytest.mark.trio
 async def test_who_shows_no_certificate_gets_nothing(cluster: MadeCluster) -> None:
     assert await meet(join_client_context(), server_context(cluster.first)) == (None, None)
 
 
-@pytest.mark.trio
 async def test_clusters_do_not_mix(cluster: MadeCluster, tmp_path: Path) -> None:
     with made_cluster(tmp_path / "foreign") as foreign:
         stranger = foreign.first
@@ -89,7 +85,6 @@ def expired_member(tmp_path: Path) -> tuple[MadeCluster, Membership]:
     return old, old.admit("late", lifetime_s=DAY_S)
 
 
-@pytest.mark.trio
 async def test_an_expired_member_gets_nothing(tmp_path: Path) -> None:
     old, late = expired_member(tmp_path)
     with old.store:
@@ -97,7 +92,6 @@ async def test_an_expired_member_gets_nothing(tmp_path: Path) -> None:
         assert await meet(client_context(old.first), server_context(late)) == (None, None)
 
 
-@pytest.mark.trio
 async def test_older_tls_is_refused(cluster: MadeCluster) -> None:
     client = client_context(cluster.first)
     client.minimum_version = client.maximum_version = ssl.TLSVersion.TLSv1_2

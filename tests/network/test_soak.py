@@ -172,7 +172,6 @@ async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.trio
 async def test_a_cluster_that_is_used_for_long_stays_as_it_was(
     fleet: Fleet, port: int, length: Length
 ) -> None:

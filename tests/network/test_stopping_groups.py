@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import trio
 
 from gossamer.node.local.client import open_client
@@ -12,8 +11,6 @@ from gossamer.node.local.groups import wire
 from gossamer.protocol.patterns.groups import Round
 from support.local_nodes import LocalNode
 from support.loopback_peer import LoopbackPeer
-
-pytestmark = pytest.mark.trio
 
 LEADER, EVENT = 0x77, 0x99
 QUESTIONS = 200

@@ -25,8 +25,6 @@ from support.transport_peers import (
 )
 from support.waiting import PATIENCE_S, soon
 
-pytestmark = pytest.mark.trio
-
 
 @pytest.fixture(params=["memory", "plain", "tls"])
 def make(request: pytest.FixtureRequest) -> MakeTransport:

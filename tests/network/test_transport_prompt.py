@@ -8,8 +8,6 @@ import trio.testing
 
 from gossamer.node.transport.streams.non_blocking import TcpStream
 
-pytestmark = pytest.mark.trio
-
 MEGABYTE = bytes(range(256)) * 4096
 
 

@@ -35,8 +35,6 @@ from support.transport_peers import (
 )
 from support.waiting import PATIENCE_S, soon
 
-pytestmark = pytest.mark.trio
-
 LIMITS = Limits()
 MEMBERS = 20
 
