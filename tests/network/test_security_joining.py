@@ -43,8 +43,8 @@ from gossamer.node.security.renewal import RenewalRequest
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
-from support.memory_peers import at_once
 from support.other_hosts import from_host
+from support.waiting import at_once
 
 LOOPBACK = "127.0.0.1"
 

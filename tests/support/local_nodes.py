@@ -21,6 +21,7 @@ from gossamer.node.local.serving.server import LocalServer, open_local_server
 from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.store import StoreLimits
 from support.loopback_peer import LoopbackPeer
+from support.waiting import at_once
 
 
 async def no_cluster() -> dict[str, Any]:
@@ -61,7 +62,7 @@ class LocalNode:
         path = self.folder / FILE_NAME
         self.counts = LocalCounts()
         async with (
-            open_history(path, self.retention_s, self.limits, self.now) as history,
+            open_history(path, self.retention_s, self.limits, self.now, aside=at_once) as history,
             trio.open_nursery() as nursery,
         ):
             groups = Groups(self.peer, history, self.retention_s)

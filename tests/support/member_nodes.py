@@ -26,8 +26,8 @@ from gossamer.node.peer.peer import Peer
 from support.clusters import MadeCluster
 from support.local_nodes import no_cluster
 from support.memory_members import MemberPeers
-from support.memory_peers import at_once
 from support.memory_transport import MemoryNetwork
+from support.waiting import at_once
 
 RETENTION_S = Delivery().retention_s
 

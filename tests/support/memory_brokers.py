@@ -31,9 +31,8 @@ from gossamer.protocol.brokers.core.messages import Publish
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters.composite import parse_composite
-from support.memory_peers import at_once
 from support.memory_transport import MemoryNetwork
-from support.waiting import eventually
+from support.waiting import at_once, eventually
 
 EPOCH_S = 1_700_000_000.0
 PATIENCE_S = 600.0

@@ -24,6 +24,7 @@ from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
 from support.node_peers import SCHEMA
+from support.waiting import at_once
 
 ROUND_S = 0.5
 # As many successors as nodes have, whatever the preset says: the promise is made of them.
@@ -50,12 +51,6 @@ SETTINGS: dict[str, Any] = {
 EPOCH_S = 1_700_000_000.0
 # Of the protocol of peers, unless said otherwise.
 PRESET = "kindred"
-
-
-async def at_once(call: Callable[[], None]) -> None:
-    """Make a call here and now: a clock that jumps does not wait for threads."""
-    call()
-    await trio.lowlevel.checkpoint()
 
 
 @attrs.define

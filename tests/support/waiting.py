@@ -29,6 +29,12 @@ async def soon(condition: Callable[[], bool]) -> None:
         await trio.sleep(0)
 
 
+async def at_once(call: Callable[[], None]) -> None:
+    """Make a call here and now: a clock that jumps does not wait for threads."""
+    call()
+    await trio.lowlevel.checkpoint()
+
+
 class Changing:
     """Something that says when it has changed, so that tests need not look again and again."""
 
