@@ -168,7 +168,7 @@ def keys_in(text: str, keys: set[int]) -> bool:
 @pytest.mark.parametrize(
     ("preset", "size"),
     [
-        pytest.param("resilient", Size(12, 3, 40), id="few"),
+        pytest.param("resilient", Size(10, 3, 30), id="few"),
         *(pytest.param(preset, FULL, marks=pytest.mark.campaign, id=preset) for preset in PRESETS),
     ],
 )

@@ -20,8 +20,9 @@ def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:
 def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.ok("node", "init", "demo", "--peers", "2", "--preset", "local")
-    with shell.node("demo/peer1") as first:
-        with shell.node("demo/peer2"):
+    quick = ("--set", "protocol.round_s=0.2")
+    with shell.node("demo/peer1", *quick) as first:
+        with shell.node("demo/peer2", *quick):
             assert "peer2" in wait_for_log(first, "a member has joined", since_start=True)["peer"]
             found = members(shell, "demo/peer1")
             assert {name: one["state"] for name, one in found.items()} == {
@@ -38,7 +39,7 @@ def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
         assert watching.stdout is not None
         assert "peer1" in watching.stdout.readline()
         assert "peer2" in watching.stdout.readline()
-        with shell.node("demo/peer2") as second:
+        with shell.node("demo/peer2", *quick) as second:
             wait_for_log(first, "a member has returned")
             assert json.loads(watching.stdout.readline())["change"] == "returned"
             second.kill()

@@ -236,44 +236,38 @@ def test_pub_of_lines_ends_as_it_went(shell: Shell) -> None:
 
 
 def test_a_revoked_peer_or_broker_says_so_and_publishes_nothing(shell: Shell) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk"):
-        token = shell.ok("node", "invite", "--folder", "desk").strip()
-        shell.ok("node", "join", token, "kitchen")
-    shell.ok("node", "revoke", "kitchen", "--folder", "desk")
+    port = free_ports(2)
+    desk, kitchen, address = "demo/peer1", "demo/peer2", f"127.0.0.1:{port}"
+    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(port))
+    shell.ok("node", "revoke", "peer2", "--folder", desk)
     event = ("symbol=IBM", "price=79", "volume=1")
-    address = f"127.0.0.1:{free_ports(1)}"
-    with shell.node("desk", "--set", f'listen.addresses=["{address}"]'):
-        peers = f'discovery.peers=["{address}"]'
-        with shell.node("kitchen", "--set", peers, "--set", "page.enabled=false") as node:
-            wait_for_log(node, "this peer is revoked", since_start=True)
-            refused = shell.run("pub", "--folder", "kitchen", *event)
-            assert refused.stdout == ""
-            assert_sentence(refused, r"this peer \([0-9a-f]{16}\) is revoked")
-            lines = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
-            batch = shell.run("pub", "--folder", "kitchen", "--jsonl", "-", text=lines)
-            assert batch.returncode == 2
-            assert re.search("^gossamer: line 1: .* is revoked", batch.stderr)
-            said = json.loads(shell.ok("node", "status", "kitchen", "--json"))
-            assert "is revoked" in said["troubles"][0]
-            assert "is revoked" in shell.ok("top", "kitchen", "--once")
-            found = shell.run("node", "doctor", "--folder", "kitchen", address, "--json")
-            assert found.returncode == 1
-            faults = {
-                one["check"]: one["what"]
-                for one in json.loads(found.stdout)["findings"]
-                if not one["ok"]
-            }
-            assert "this peer is revoked" in faults["membership"]
-            assert faults["hello"] == "it says that this peer is revoked"
-    quiet = ("--role", "broker", "--set", "page.enabled=false")
-    with (
-        shell.node("desk", *quiet, "--set", f'listen.addresses=["{address}"]'),
-        shell.node("kitchen", *quiet, "--neighbour", address) as node,
-    ):
+    alone = ("--set", "page.enabled=false")
+    with shell.node(desk, *alone), shell.node(kitchen, *alone) as node:
         wait_for_log(node, "this peer is revoked", since_start=True)
-        shell.ok("advertise", "--folder", "kitchen", "--name", "ada", "price > 0")
-        refused = shell.run("pub", "--folder", "kitchen", "--name", "ada", "price=1")
+        refused = shell.run("pub", "--folder", kitchen, *event)
+        assert refused.stdout == ""
+        assert_sentence(refused, r"this peer \([0-9a-f]{16}\) is revoked")
+        lines = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
+        batch = shell.run("pub", "--folder", kitchen, "--jsonl", "-", text=lines)
+        assert batch.returncode == 2
+        assert re.search("^gossamer: line 1: .* is revoked", batch.stderr)
+        said = json.loads(shell.ok("node", "status", kitchen, "--json"))
+        assert "is revoked" in said["troubles"][0]
+        assert "is revoked" in shell.ok("top", kitchen, "--once")
+        found = shell.run("node", "doctor", "--folder", kitchen, address, "--json")
+        assert found.returncode == 1
+        faults = {
+            one["check"]: one["what"]
+            for one in json.loads(found.stdout)["findings"]
+            if not one["ok"]
+        }
+        assert "this peer is revoked" in faults["membership"]
+        assert faults["hello"] == "it says that this peer is revoked"
+    broker = ("--role", "broker", *alone)
+    with shell.node(desk, *broker), shell.node(kitchen, *broker, "--neighbour", address) as node:
+        wait_for_log(node, "this peer is revoked", since_start=True)
+        shell.ok("advertise", "--folder", kitchen, "--name", "ada", "price > 0")
+        refused = shell.run("pub", "--folder", kitchen, "--name", "ada", "price=1")
         assert_sentence(refused, "is revoked")
 
 

