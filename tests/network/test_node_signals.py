@@ -249,7 +249,9 @@ def test_a_picture_of_a_node_ends_with_its_terminal(shell: Shell) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     with shell.node("desk"):
         master, slave = pty.openpty()
-        top = shell.start("top", "desk", stdin=slave, stdout=slave, stderr=slave)
+        # Started the long way: its streams at its end are what this is about.
+        terminal = {"stdin": slave, "stdout": slave, "stderr": slave}
+        top = shell.start("top", "desk", command=[*COMMAND], **terminal)
         os.close(slave)
         try:
             while b"queues" not in os.read(master, 1 << 16):
