@@ -234,7 +234,7 @@ async def a_campaign(
             await nursery.start(run.work, key)
         for key in others[:2]:
             await nursery.start(run.reply, key)
-        await rounds_pass(*crowd.peers.values(), rounds=30)
+        await rounds_pass(*crowd.peers.values(), rounds=5 * peers)
         async with trio.open_nursery() as publishers:
             for key in crowd.peers:
                 publishers.start_soon(run.publish, key, 2.0)
@@ -276,7 +276,7 @@ def check(schedule: Schedule) -> None:
 
 @on_jumping_clock
 async def test_applications_of_all_kinds_over_a_crash(cluster: MadeCluster) -> None:
-    async with a_campaign(cluster, 1, 4) as schedule:
+    async with a_campaign(cluster, 4, 4) as schedule:
         await schedule.crash_the_leader()
         schedule.run.stopping = True
         await schedule.settled()
