@@ -3,9 +3,8 @@
 Nodes of one cluster, signed events included, on a network in memory and a clock that jumps; their
 local sockets, clients and disks are real. Nothing acknowledged is lost, nothing comes twice, order
 is as promised, each event of a group is one worker's, replies come once, and all agree on last
-values in the end. `GOSSAMER_CAMPAIGN` asks for more schedules than a few, `GOSSAMER_CAMPAIGN_FIRST`
-says which is the first. A seed fixes the schedule; identifiers of events differ from run to run, as
-the keys that sign them are made anew.
+values in the end. A seed fixes the schedule;
+identifiers of events differ from run to run, as the keys that sign them are made anew.
 """
 
 from __future__ import annotations
