@@ -256,7 +256,7 @@ def test_every_match_is_served_once_and_nobody_else(
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("attributes", [1, 2])
 @given(seed=st.integers(0, 999), data=st.data())
-@hypothesis_settings(max_examples=20)
+@hypothesis_settings(max_examples=hypothesis_settings().max_examples // 5)
 def test_nothing_stale_is_left_after_a_subscriber_goes(
     attributes: int, dies: bool, seed: int, data: st.DataObject
 ) -> None:

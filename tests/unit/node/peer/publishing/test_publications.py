@@ -235,7 +235,7 @@ async def test_others_have_their_turn_between_events_published_together() -> Non
 
 
 @on_jumping_clock
-@pytest.mark.parametrize("capacity", [2, 20, 200])
+@pytest.mark.parametrize("capacity", [2, 20, pytest.param(200, marks=pytest.mark.campaign)])
 async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capacity: int) -> None:
     """An overlay deals with so many copies a second, in order, those that come again included.
 

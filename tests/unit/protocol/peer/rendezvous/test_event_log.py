@@ -132,7 +132,7 @@ def count(hosts: Hosts, kind: int) -> int:
     return sum(int(words[KIND] == kind) for words in hosts.passed)
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 7)
 @given(
     seed=st.integers(0, 1000),
     low=st.integers(0, RING_MASK),

@@ -22,6 +22,7 @@ from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import COPY, TO_HAND_ON
+from support.dear_examples import few_examples
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 
 NODES = 12
@@ -226,6 +227,7 @@ def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
     assert hosts.state.under_way[0, 0, COPY] == -1
 
 
+@few_examples(12)
 @given(
     seed=st.integers(0, 999),
     victim=st.integers(1, NODES - 1),

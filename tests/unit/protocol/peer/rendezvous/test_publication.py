@@ -23,6 +23,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN
 from gossamer.protocol.peer.step import join_record, publish_record, restart
+from support.dear_examples import few_examples
 from support.overlays import (
     Hosts,
     converged,
@@ -199,6 +200,7 @@ def test_a_restart_forgets_what_was_not_answered() -> None:
     assert (hosts.state.pending[0] == -1).all()
 
 
+@few_examples(8)
 @given(
     seed=st.integers(0, 500),
     crashed=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2),
