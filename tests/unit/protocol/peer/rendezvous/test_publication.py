@@ -200,7 +200,7 @@ def test_a_restart_forgets_what_was_not_answered() -> None:
     assert (hosts.state.pending[0] == -1).all()
 
 
-@few_examples(8)
+@few_examples(4)
 @given(
     seed=st.integers(0, 500),
     crashed=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2),
