@@ -3,7 +3,7 @@
 Nodes of one cluster, signed events included, on a network in memory and a clock that jumps; their
 local sockets, clients and disks are real. Nothing acknowledged is lost, nothing comes twice, order
 is as promised, each event of a group is one worker's, replies come once, and all agree on last
-values in the end. A seed fixes the schedule;
+values in the end. A seed fixes the schedule, and whether peers change how they take frames;
 identifiers of events differ from run to run, as the keys that sign them are made anew.
 """
 
@@ -34,6 +34,7 @@ from support.member_nodes import MemberNodes, member_nodes
 from support.memory_peers import REPLICAS, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import SCHEMA, rounds_pass
+from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
@@ -285,7 +286,9 @@ async def test_applications_of_all_kinds_over_a_crash(cluster: MadeCluster) -> N
 
 @pytest.mark.campaign
 @on_jumping_clock
-async def test_campaign(cluster: MadeCluster, seed: int) -> None:
+async def test_campaign(cluster: MadeCluster, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        let_peers_switch(monkeypatch, machine_code=True)
     async with a_campaign(cluster, seed) as schedule:
         run = schedule.run
         await schedule.play()

@@ -91,7 +91,7 @@ async def test_what_was_deleted_or_replaced_in_one_part_wins_in_both(tmp_path: P
             await publish(crowd.peers[KEYS[0]], symbol, price)
         await agreed(crowd, {"IBM": 0, "SAP": 1, "XYZ": 2})
         crowd.network.partition(KEYS[:2], KEYS[2:])
-        await trio.sleep(60)  # until each part acknowledges by itself
+        await trio.sleep(35)  # until each part acknowledges by itself
         await publish(crowd.peers[KEYS[3]], "IBM", 10)
         await publish(crowd.peers[KEYS[0]], "SAP", 0, is_deleted=True)
         crowd.network.heal()

@@ -178,7 +178,7 @@ async def test_a_reader_that_was_cut_off_catches_up_in_order(tmp_path: Path) -> 
         away = KEYS[0]
         network = run.crowd.network
         network.partition([away], [key for key in KEYS if key != away])
-        await trio.sleep(40)  # until it counts as gone, so that the others acknowledge
+        await trio.sleep(30)  # until it counts as gone, so that the others acknowledge
         await run.publish(KEYS[3])
         network.heal()
         await run.settled()

@@ -144,7 +144,7 @@ def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None
     assert not list((shell.folder / "demo").glob("*/client.sock"))
 
 
-@pytest.mark.parametrize("role", ["peer", "broker"])
+@pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
 def test_a_node_whose_terminal_is_closed_stops_in_order(shell: Shell, role: str) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     options = ("--set", "page.enabled=false", "--role", role)
@@ -156,7 +156,7 @@ def test_a_node_whose_terminal_is_closed_stops_in_order(shell: Shell, role: str)
     assert not list((shell.folder / "desk").glob("*.sock"))
 
 
-@pytest.mark.parametrize("role", ["peer", "broker"])
+@pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
 def test_a_node_without_a_terminal_takes_up_what_it_can(shell: Shell, role: str) -> None:
     shell.ok("node", "init", "desk", "--preset", "local")
     run = ["node", "run", "desk", "--role", role, *QUIET]
