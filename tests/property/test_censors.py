@@ -14,18 +14,7 @@ import pytest
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, Words
 from gossamer.protocol.peer.places.placement import want_place
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    EVENT_ATTRIBUTE,
-    EVENT_ID,
-    EVENT_MODE,
-    EVENT_ORIGIN,
-    EVENT_TAKEN,
-    REPLAY_OFFER,
-    RING_OFFER,
-    STORED,
-    TREE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings.config import Settings, kindred
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -65,19 +54,22 @@ class CensoredHosts(Hosts):
         """Let the censor take events and say what it wants to; all else goes as always."""
         if p != CENSOR or not self.manner:
             return super().step(p, words)
-        if words[KIND] != EVENT:
+        if words[KIND] != records.EVENT:
             return [
                 one
                 for one in super().step(p, words)
-                if one[KIND] not in (EVENT, REPLAY_OFFER, RING_OFFER)
+                if one[KIND] not in (records.EVENT, records.REPLAY_OFFER, records.RING_OFFER)
             ]
         body = words[BODY:]
-        copy, origin = int(body[EVENT_ID] + body[EVENT_ATTRIBUTE]), int(body[EVENT_ORIGIN])
+        copy, origin = (
+            int(body[records.EVENT_ID] + body[records.EVENT_ATTRIBUTE]),
+            int(body[records.EVENT_ORIGIN]),
+        )
         said = []
-        if self.manner != DROPS and body[EVENT_MODE] < TREE:
-            said.append(record(EVENT_TAKEN, int(words[FROM]), CENSOR, [copy]))
+        if self.manner != DROPS and body[records.EVENT_MODE] < records.TREE:
+            said.append(record(records.EVENT_TAKEN, int(words[FROM]), CENSOR, [copy]))
         if self.manner == ANSWERS and origin >= 0:
-            said.append(record(STORED, origin, CENSOR, [copy, 0]))
+            said.append(record(records.STORED, origin, CENSOR, [copy, 0]))
         return said
 
 

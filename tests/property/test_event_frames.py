@@ -10,17 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.peer.batches.buffers import (
-    END,
-    EVENT_KEY,
-    FRAME_KIND,
-    MOST_FRAMES,
-    NAME_AT,
-    SOURCE,
-    VALUES_AT,
-    WORDS_AT,
-    make_batch,
-)
+from gossamer.node.peer.batches import buffers
 from gossamer.node.peer.batches.scanning import scan
 from gossamer.node.peer.frames.core import header
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
@@ -35,7 +25,7 @@ from gossamer.protocol.peer.settings import config
 SETTINGS = config.kindred(16, attributes=2, subscriptions=4, acknowledged_hops=4)
 CODEC = Codec(SETTINGS)
 TYPES = frame_types(CODEC)
-BATCH = make_batch(SETTINGS)
+BATCH = buffers.make_batch(SETTINGS)
 UNBOXED = BATCH.unboxed()
 MOST = 1 << 10
 FROM = 7
@@ -106,7 +96,7 @@ def test_batches_take_what_is_whole_and_sane_and_nothing_after_it(
         count = int(scan.compiled(BATCH, 0, len(data), FROM, MOST, 0))
     else:
         count = int(scan.linked(UNBOXED, 0, len(data), FROM, MOST, 0))
-    assert count <= MOST_FRAMES
+    assert count <= buffers.MOST_FRAMES
     at = 0
     for row in range(count):
         size = HEADER_BYTES + int.from_bytes(data[at : at + HEADER_BYTES], "big")
@@ -117,13 +107,13 @@ def test_batches_take_what_is_whole_and_sane_and_nothing_after_it(
         assert expected is not None, frame
         kind, words, name, values = expected
         told = BATCH.frames[row]
-        assert told[FRAME_KIND] == kind
-        assert told[SOURCE] == FROM
-        assert told[END] == at + size
-        assert told[WORDS_AT] + WORD_BYTES * len(words) == told[NAME_AT]
-        assert data[told[NAME_AT] : told[VALUES_AT]] == name
-        assert data[told[VALUES_AT] : told[END]] == values
-        assert told[EVENT_KEY] == (words[EVENT_ID] if kind in EVENT_MESSAGES else -1)
+        assert told[buffers.FRAME_KIND] == kind
+        assert told[buffers.SOURCE] == FROM
+        assert told[buffers.END] == at + size
+        assert told[buffers.WORDS_AT] + WORD_BYTES * len(words) == told[buffers.NAME_AT]
+        assert data[told[buffers.NAME_AT] : told[buffers.VALUES_AT]] == name
+        assert data[told[buffers.VALUES_AT] : told[buffers.END]] == values
+        assert told[buffers.EVENT_KEY] == (words[EVENT_ID] if kind in EVENT_MESSAGES else -1)
         at += size
     # The one at which it ended is not whole, or breaks a rule, or says of its publisher what no
     # peer of this program does.

@@ -13,23 +13,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rules import use_compiled
-from gossamer.sim.engine.event_queue import (
-    NEXT,
-    NOW,
-    PENDING,
-    RECORD,
-    USED,
-    EventQueue,
-    advance,
-    enlarged,
-    enlist,
-    has_room,
-    make_event_queue,
-    pop,
-    push,
-    release,
-    size_of_slot,
-)
+from gossamer.sim.engine import event_queue
 
 # Block boundaries of the wheel's levels are at multiples of 2^12, 2^24 and 2^36 ticks.
 STARTS = st.sampled_from([0, 4090, (1 << 24) - 3, (1 << 36) - 2])
@@ -48,14 +32,14 @@ def record(length: int, name: int) -> Any:
     return words
 
 
-def take(queue: EventQueue) -> list[int] | None:
+def take(queue: event_queue.EventQueue) -> list[int] | None:
     """The next record due at this tick, or None."""
-    slot = pop(queue)
+    slot = event_queue.pop(queue)
     if slot < 0:
         return None
-    at = int(slot) + RECORD
+    at = int(slot) + event_queue.RECORD
     words: list[int] = queue.words[at : at + queue.words[at + LENGTH]].tolist()
-    release(queue, slot, size_of_slot(words[LENGTH]))
+    event_queue.release(queue, slot, event_queue.size_of_slot(words[LENGTH]))
     return words
 
 
@@ -66,82 +50,84 @@ def test_records_come_in_order_of_tick_then_of_insertion(
 ) -> None:
     """Whatever delays and sizes, also when records are added between those taken."""
     with use_compiled(compiled):
-        queue = make_event_queue(1 << 13)
-        queue.marks[NOW] = start
+        queue = event_queue.make_event_queue(1 << 13)
+        queue.marks[event_queue.NOW] = start
         oracle: list[tuple[int, int, int]] = []
         for name, (delay, length, taken) in enumerate(actions):
-            due = int(queue.marks[NOW]) + delay
-            push(queue, due, record(length, name), 0)
+            due = int(queue.marks[event_queue.NOW]) + delay
+            event_queue.push(queue, due, record(length, name), 0)
             heapq.heappush(oracle, (due, name, length))
             for _ in range(taken):
                 take_one(queue, oracle)
-            assert queue.marks[PENDING] == len(oracle)
+            assert queue.marks[event_queue.PENDING] == len(oracle)
         while oracle:
             take_one(queue, oracle)
         assert take(queue) is None
 
 
-def take_one(queue: EventQueue, oracle: list[tuple[int, int, int]]) -> None:
+def take_one(queue: event_queue.EventQueue, oracle: list[tuple[int, int, int]]) -> None:
     """Go to the tick of the first record left and compare it with the oracle's."""
     if not oracle:
         return
     due, name, length = heapq.heappop(oracle)
-    while queue.marks[NOW] < due:
-        assert pop(queue) < 0
-        advance(queue)
+    while queue.marks[event_queue.NOW] < due:
+        assert event_queue.pop(queue) < 0
+        event_queue.advance(queue)
     assert take(queue) == record(length, name).tolist()
 
 
 @given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20), turns=st.integers(2, 5))
 def test_freed_slots_are_used_again(lengths: list[int], turns: int) -> None:
     """The pool does not grow when the same records come again and again."""
-    queue = make_event_queue(1 << 15)
+    queue = event_queue.make_event_queue(1 << 15)
     used = set()
     for _ in range(turns):
         for name, length in enumerate(lengths):
-            push(queue, int(queue.marks[NOW]), record(length, name), 0)
-        used.add(int(queue.marks[USED]))
+            event_queue.push(queue, int(queue.marks[event_queue.NOW]), record(length, name), 0)
+        used.add(int(queue.marks[event_queue.USED]))
         for name, length in enumerate(lengths):
             assert take(queue) == record(length, name).tolist()
-        advance(queue)
+        event_queue.advance(queue)
     assert len(used) == 1
 
 
 @given(lengths=st.lists(st.integers(BODY, 300), min_size=1, max_size=20))
 def test_records_survive_an_enlargement(lengths: list[int]) -> None:
     """And the larger pool has the room asked for."""
-    queue = make_event_queue(sum(8 << size_of_slot(length) for length in lengths))
+    queue = event_queue.make_event_queue(
+        sum(8 << event_queue.size_of_slot(length) for length in lengths)
+    )
     for name, length in enumerate(lengths):
-        push(queue, 5000, record(length, name), 0)
-    assert not has_room(queue, 1)
-    queue = enlarged(queue, 99, 1 << 20)
-    assert has_room(queue, 99)
+        event_queue.push(queue, 5000, record(length, name), 0)
+    assert not event_queue.has_room(queue, 1)
+    queue = event_queue.enlarged(queue, 99, 1 << 20)
+    assert event_queue.has_room(queue, 99)
     assert queue.words.ctypes.data % 64 == 0
     for _ in range(5000):
-        advance(queue)
+        event_queue.advance(queue)
     for name, length in enumerate(lengths):
         assert take(queue) == record(length, name).tolist()
 
 
 def test_a_queue_at_its_limit_says_so_and_keeps_its_records() -> None:
-    queue = make_event_queue(16)
-    push(queue, 0, record(BODY, 7), 0)
+    queue = event_queue.make_event_queue(16)
+    event_queue.push(queue, 0, record(BODY, 7), 0)
     with pytest.raises(CapacityError, match="the event queue is full at 20 entries"):
-        enlarged(queue, 13, 20)
-    assert enlarged(queue, 12, 20).words.shape == (20,)
+        event_queue.enlarged(queue, 13, 20)
+    assert event_queue.enlarged(queue, 12, 20).words.shape == (20,)
     assert take(queue) == record(BODY, 7).tolist()
 
 
 def test_a_record_may_be_put_off() -> None:
     """A popped slot that is enlisted again comes once more, behind what was there."""
-    queue = make_event_queue(64)
-    push(queue, 0, record(BODY, 1), 0)
-    push(queue, 2, record(BODY, 2), 0)
-    slot = pop(queue)
-    assert queue.words[slot + NEXT] == -1
-    enlist(queue, slot, 2)
+    queue = event_queue.make_event_queue(64)
+    event_queue.push(queue, 0, record(BODY, 1), 0)
+    event_queue.push(queue, 2, record(BODY, 2), 0)
+    slot = event_queue.pop(queue)
+    assert queue.words[slot + event_queue.NEXT] == -1
+    event_queue.enlist(queue, slot, 2)
     for _ in range(2):
-        assert pop(queue) < 0
-        advance(queue)
+        assert event_queue.pop(queue) < 0
+        event_queue.advance(queue)
     assert [take(queue), take(queue)] == [record(BODY, 2).tolist(), record(BODY, 1).tolist()]
-    assert queue.marks[PENDING] == 0
+    assert queue.marks[event_queue.PENDING] == 0

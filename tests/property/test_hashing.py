@@ -11,14 +11,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gossamer.protocol.content.schema import (
-    Attribute,
-    DateAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    StringAttribute,
-)
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.values import canonical
 from gossamer.protocol.peer.space.hashing import (
     RING_SIZE,
@@ -43,7 +36,7 @@ NUMBERS = integer_attributes() | float_attributes()
 
 
 @st.composite
-def hashes_of(draw: st.DrawFn, attribute: Attribute) -> OrderPreservingHash:
+def hashes_of(draw: st.DrawFn, attribute: schema.Attribute) -> OrderPreservingHash:
     """Hashes of every variety for the attribute."""
     variety = draw(st.sampled_from(["uniform", "sample", "quantiles"]))
     if variety == "uniform":
@@ -54,9 +47,9 @@ def hashes_of(draw: st.DrawFn, attribute: Attribute) -> OrderPreservingHash:
     return quantile_hash(attribute, sorted(values, key=uniform_hash(attribute)))
 
 
-def in_order(attribute: Attribute, one: Any, other: Any) -> tuple[Any, Any]:
+def in_order(attribute: schema.Attribute, one: Any, other: Any) -> tuple[Any, Any]:
     """The two values with the lesser one first."""
-    if isinstance(attribute, EnumerationAttribute):
+    if isinstance(attribute, schema.EnumerationAttribute):
         low, high = sorted((one, other), key=attribute.values.index)
     else:
         low, high = sorted((one, other), key=canonical)  # type: ignore[arg-type]
@@ -85,7 +78,7 @@ def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
 
 @given(integer_attributes(widest=2**62), st.data())
 def test_neighbouring_integers_differ_in_the_widest_domain(
-    attribute: IntegerAttribute, data: st.DataObject
+    attribute: schema.IntegerAttribute, data: st.DataObject
 ) -> None:
     assume(attribute.minimum < attribute.maximum)
     value = data.draw(st.integers(attribute.minimum, attribute.maximum - 1))
@@ -95,7 +88,7 @@ def test_neighbouring_integers_differ_in_the_widest_domain(
 
 @given(float_attributes(), st.fractions(0, 1), st.integers(0, 61))
 def test_floats_differ_from_2_to_the_minus_61_of_the_width(
-    attribute: FloatAttribute, share: Fraction, bits: int
+    attribute: schema.FloatAttribute, share: Fraction, bits: int
 ) -> None:
     width = Fraction(attribute.maximum) - Fraction(attribute.minimum)
     low = Fraction(attribute.minimum) + share * (1 - Fraction(1, 2**bits)) * width
@@ -111,9 +104,9 @@ def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None
     low, high = sorted(
         data.draw(st.lists(st.text(letters, max_size=length), min_size=2, max_size=2, unique=True))
     )
-    whole = uniform_hash(StringAttribute("s", alphabet))
+    whole = uniform_hash(schema.StringAttribute("s", alphabet))
     assert whole(low) < whole(high)
-    within = uniform_hash(StringAttribute("s", alphabet, "ab" + low, "ab" + high))
+    within = uniform_hash(schema.StringAttribute("s", alphabet, "ab" + low, "ab" + high))
     assert within("ab" + low) < within("ab" + high)
 
 
@@ -134,7 +127,7 @@ def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
 def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
     data: st.DataObject,
 ) -> None:
-    attribute = FloatAttribute("x", 0, 1)
+    attribute = schema.FloatAttribute("x", 0, 1)
     warp = equi_depth_hash(attribute, data.draw(st.lists(values_of(attribute), min_size=1))).warp
     assert warp is not None
     bucket = data.draw(st.integers(0, len(warp.knots) - 2))
@@ -146,7 +139,7 @@ def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
 
 @given(NUMBERS, st.data())
 def test_arc_length_follows_the_mass_of_the_sample(
-    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
 ) -> None:
     """Below the hash of a sample value lie its share of the sample and of the ring alike."""
     few = data.draw(st.lists(values_of(attribute), min_size=1, max_size=5))
@@ -177,7 +170,7 @@ def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
 
 @given(NUMBERS, st.data())
 def test_arrays_of_integers_hash_as_their_elements(
-    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
 ) -> None:
     hash_of = data.draw(hashes_of(attribute))
     near = st.sampled_from([attribute.minimum, attribute.maximum]).map(int)
@@ -193,7 +186,7 @@ def test_arrays_of_integers_hash_as_their_elements(
 
 @given(NUMBERS, st.data())
 def test_arrays_of_floats_hash_as_their_elements(
-    attribute: IntegerAttribute | FloatAttribute, data: st.DataObject
+    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
 ) -> None:
     hash_of = data.draw(hashes_of(attribute))
     anything = st.floats(allow_nan=False, allow_infinity=False)
@@ -220,7 +213,7 @@ def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
 
 
 @given(date_attributes())
-def test_dates_are_told_apart_to_the_microsecond(attribute: DateAttribute) -> None:
+def test_dates_are_told_apart_to_the_microsecond(attribute: schema.DateAttribute) -> None:
     assume(attribute.maximum > attribute.minimum)
     hash_of = uniform_hash(attribute)
     assert hash_of(attribute.minimum) < hash_of(attribute.minimum + timedelta(microseconds=1))

@@ -8,13 +8,7 @@ import cbor2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.node.local.frames import (
-    FRAMES,
-    schema_from_wire,
-    schema_to_wire,
-    values_from_wire,
-    values_to_wire,
-)
+from gossamer.node.local import frames
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
@@ -50,21 +44,21 @@ EVENTS = st.fixed_dictionaries(
 @given(EVENTS)
 def test_values_come_back_exactly(values: dict[str, object]) -> None:
     checked = SCHEMA.check_event(values)
-    frame = encode_frame("publish", number=1, values=values_to_wire(checked))
+    frame = encode_frame("publish", number=1, values=frames.values_to_wire(checked))
     reader = FrameReader(Limits())
     reader.feed(frame)
     decoded = reader.next_frame()
     assert decoded is not None
-    FRAMES.check(decoded)
-    assert values_from_wire(SCHEMA, decoded["values"]) == checked
+    frames.FRAMES.check(decoded)
+    assert frames.values_from_wire(SCHEMA, decoded["values"]) == checked
 
 
 @given(EVENTS)
 def test_what_travels_needs_no_tags(values: dict[str, object]) -> None:
-    data = cbor2.dumps(values_to_wire(SCHEMA.check_event(values)))
+    data = cbor2.dumps(frames.values_to_wire(SCHEMA.check_event(values)))
     assert cbor2.loads(data, tag_hook=None) == cbor2.loads(data)
     assert all(isinstance(one, str | int | float | list) for one in cbor2.loads(data).values())
 
 
 def test_a_schema_comes_back_equal() -> None:
-    assert schema_from_wire(schema_to_wire(SCHEMA)) == SCHEMA
+    assert frames.schema_from_wire(frames.schema_to_wire(SCHEMA)) == SCHEMA

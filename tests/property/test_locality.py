@@ -16,14 +16,7 @@ from gossamer.protocol.peer.sampling.sampler import RULES
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import WANTED, State
-from support.overlays import (
-    Hosts,
-    arrays_of,
-    converged,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from support import overlays
 
 NODES = 11
 POISON = 0x5A5A5A5A5A5A
@@ -39,7 +32,7 @@ def expected_kinds(settings: config.Settings) -> set[int]:
     return {*peer.ABOUT_EVENTS, *peer.ABOUT_PEERS, *RETURNED} - of_other_samplers
 
 
-class PoisonedHosts(Hosts):
+class PoisonedHosts(overlays.Hosts):
     """Hosts that repeat steps with all other rows poisoned, and compare.
 
     Args:
@@ -50,9 +43,11 @@ class PoisonedHosts(Hosts):
         super().__init__(state, settings)
         self.kinds: Counter[int] = Counter()
         self._most = most
-        self._poisoned = Hosts(copy.deepcopy(state), settings)
-        theirs = arrays_of(self._poisoned.state)
-        self._arrays = [(name, mine, theirs[name]) for name, mine in arrays_of(state).items()]
+        self._poisoned = overlays.Hosts(copy.deepcopy(state), settings)
+        theirs = overlays.arrays_of(self._poisoned.state)
+        self._arrays = [
+            (name, mine, theirs[name]) for name, mine in overlays.arrays_of(state).items()
+        ]
         for _, _, array in self._arrays:
             array[:] = POISON
 
@@ -76,12 +71,12 @@ class PoisonedHosts(Hosts):
 def small_state() -> State:
     """A state of NODES rows."""
     settings = config.resilient(NODES, view_size=4, shuffle_length=2)
-    return converged(settings, random_identifiers(NODES, 1), 1)
+    return overlays.converged(settings, overlays.random_identifiers(NODES, 1), 1)
 
 
 def test_every_array_of_a_state_has_a_row_for_each_peer() -> None:
     """So that poisoning by the first axis leaves nothing out."""
-    assert all(array.shape[0] == NODES for array in arrays_of(small_state()).values())
+    assert all(array.shape[0] == NODES for array in overlays.arrays_of(small_state()).values())
 
 
 @pytest.mark.parametrize(
@@ -112,13 +107,13 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
         shift_threshold=0.0,
         seed=seed,
     )
-    state = converged(settings, random_identifiers(nodes, seed), seed)
+    state = overlays.converged(settings, overlays.random_identifiers(nodes, seed), seed)
     state.guest_targets[:, 0] = state.sampler.key[::-1]
     draws = np.random.default_rng(seed)
     for p in range(nodes):
         low = draws.integers(0, RING_MASK >> 1, 2).tolist()
-        subscribe_to_box(state, p, *((a, a + (RING_MASK >> 3)) for a in low))
-    subscribe_to_box(state, 4, (0, RING_MASK), (0, RING_MASK))
+        overlays.subscribe_to_box(state, p, *((a, a + (RING_MASK >> 3)) for a in low))
+    overlays.subscribe_to_box(state, 4, (0, RING_MASK), (0, RING_MASK))
     hosts = PoisonedHosts(state, settings, most)
     for cycle in range(cycles):
         if cycle == 3:
@@ -129,11 +124,11 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
             hosts.alive[2] = True
             peer.restart(state, 2)
             hosts.handle(peer.join_record(2, 3, state.sampler.profile[3]))
-            hosts.handle(record(messages.LINK_BROKE, 3, 3, [2]))
-            hosts.handle(record(messages.WITHDRAW, 3, 3, [4 * cycle]))
+            hosts.handle(overlays.record(messages.LINK_BROKE, 3, 3, [2]))
+            hosts.handle(overlays.record(messages.WITHDRAW, 3, 3, [4 * cycle]))
         if cycle >= 3:
-            hosts.handle(record(messages.CATCH_UP, 4, 4, [10]))
-            hosts.handle(record(messages.ROUNDS_SKIPPED, 4, 4, [1]))
+            hosts.handle(overlays.record(messages.CATCH_UP, 4, 4, [10]))
+            hosts.handle(overlays.record(messages.ROUNDS_SKIPPED, 4, 4, [1]))
         for event in range(4):
             hosts.publish(0, 4 * cycle + event, *draws.integers(0, RING_MASK, 2).tolist())
         hosts.cycle()

@@ -16,69 +16,12 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, USER, Words
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    CATCH_UP,
-    EVENT,
-    EVENT_HOPS,
-    EVENT_ID,
-    EVENT_MODE,
-    EVENT_ORIGIN,
-    FIND_PLACE,
-    FIND_SEAT,
-    HANDOVER,
-    INSTALL,
-    INSTALL_NEWS,
-    JOIN,
-    KEEP,
-    LINK_BROKE,
-    LOAD_SHIFTED,
-    MOVED,
-    PLACE_FOUND,
-    PUBLISH,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    REPLICA,
-    RING_OFFER,
-    ROUNDS_SKIPPED,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    SEAT_FOUND,
-    STORED,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-    WITHDRAW,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import (
-    BOX,
-    COUNTERS,
-    FROM_VALUE,
-    MALFORMED,
-    PAGE_FROM,
-    WANTED,
-    State,
-)
-from support.overlays import (
-    HANDLE,
-    Hosts,
-    changed_arrays,
-    converged,
-    copies_of,
-    descriptor,
-    entries,
-    event_record,
-    install_record,
-    neighbours,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from gossamer.protocol.peer.state import state as state_state
+from support import overlays
 
 NODES = 14
 SETTINGS = config.resilient(
@@ -110,92 +53,103 @@ def _words_wrap() -> Iterator[None]:
         yield
 
 
-def lively_state() -> State:
+def lively_state() -> state_state.State:
     """Peers that know each other and some of each other's subscriptions and events.
 
     Peer 0 waits for an acknowledgement, and asks for what it missed.
     """
-    state = converged(SETTINGS, random_identifiers(NODES, 3), 3)
+    state = overlays.converged(SETTINGS, overlays.random_identifiers(NODES, 3), 3)
     for p in range(NODES):
-        subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
-    hosts = Hosts(state, SETTINGS)
+        overlays.subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
+    hosts = overlays.Hosts(state, SETTINGS)
     for event in range(3):
         hosts.cycle()
         hosts.publish(1, event, 1 << 30, 1 << 59)
-    hosts.step(0, record(PUBLISH, 0, 0, [WAITING, 0, 0, 0, 0, -1, 5, 6]))
-    hosts.step(0, record(CATCH_UP, 0, 0, [50]))
-    state.seat[0, WANTED] = SEAT
+    hosts.step(0, overlays.record(records.PUBLISH, 0, 0, [WAITING, 0, 0, 0, 0, -1, 5, 6]))
+    hosts.step(0, overlays.record(records.CATCH_UP, 0, 0, [50]))
+    state.seat[0, state_state.WANTED] = SEAT
     return state
 
 
 LIVELY = lively_state()
-SENDER = int(LIVELY.links[0, LIVELY.successor[0]]) & HANDLE
-PREDECESSOR = int(LIVELY.links[0, LIVELY.predecessor[0]]) & HANDLE
+SENDER = int(LIVELY.links[0, LIVELY.successor[0]]) & overlays.HANDLE
+PREDECESSOR = int(LIVELY.links[0, LIVELY.predecessor[0]]) & overlays.HANDLE
 DESCRIPTOR = 1 + LIVELY.link_profile.shape[2]
 BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 
 
-def good_records(s: State) -> dict[int, Words]:
+def good_records(s: state_state.State) -> dict[int, Words]:
     """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
-    links = [1, *descriptor(s, SENDER)]
-    asked = [int(s.recall[0, FROM_VALUE]), int(s.recall[0, PAGE_FROM])]
+    links = [1, *overlays.descriptor(s, SENDER)]
+    asked = [int(s.recall[0, state_state.FROM_VALUE]), int(s.recall[0, state_state.PAGE_FROM])]
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     remembered = int(s.event_copies[0].max())
     bodies: dict[int, list[int]] = {
-        SAMPLE_REQUEST: links,
-        SAMPLE_REPLY: links,
-        TMAN_REQUEST: links,
-        TMAN_REPLY: links,
-        PLACE_FOUND: links,
-        ACKNOWLEDGE: [*descriptor(s, SENDER), *descriptor(s, 2)],
-        EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
-        FIND_PLACE: [0, 0, *descriptor(s, SENDER)],
-        HANDOVER: [2, *handed],
-        RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
-        RECALL_ANSWER: [*asked, RING_MASK, 0],
-        RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
-        REPLAY_OFFER: [2, 1 << 40, 1 << 41],
-        RING_OFFER: [2, 1 << 40, 1 << 30, 1 << 59, 1 << 41, 1 << 30, 1 << 59],
-        REPLAY_WANTED: [1, remembered],
-        STORED: [WAITING, 1],
-        FIND_SEAT: [0, 1 << 40, *descriptor(s, 3)],
-        SEAT_FOUND: [SEAT, *links, 1, 0, *descriptor(s, 4)],
-        MOVED: [1 << 40, *links],
-        KEEP: [11, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
+        records.SAMPLE_REQUEST: links,
+        records.SAMPLE_REPLY: links,
+        records.TMAN_REQUEST: links,
+        records.TMAN_REPLY: links,
+        records.PLACE_FOUND: links,
+        records.ACKNOWLEDGE: [*overlays.descriptor(s, SENDER), *overlays.descriptor(s, 2)],
+        records.EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
+        records.FIND_PLACE: [0, 0, *overlays.descriptor(s, SENDER)],
+        records.HANDOVER: [2, *handed],
+        records.RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
+        records.RECALL_ANSWER: [*asked, RING_MASK, 0],
+        records.RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
+        records.REPLAY_OFFER: [2, 1 << 40, 1 << 41],
+        records.RING_OFFER: [2, 1 << 40, 1 << 30, 1 << 59, 1 << 41, 1 << 30, 1 << 59],
+        records.REPLAY_WANTED: [1, remembered],
+        records.STORED: [WAITING, 1],
+        records.FIND_SEAT: [0, 1 << 40, *overlays.descriptor(s, 3)],
+        records.SEAT_FOUND: [SEAT, *links, 1, 0, *overlays.descriptor(s, 4)],
+        records.MOVED: [1 << 40, *links],
+        records.KEEP: [11, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
     }
-    return {kind: record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
-        JOIN: record(JOIN, 0, 0, descriptor(s, SENDER)),
-        LOAD_SHIFTED: record(LOAD_SHIFTED, 0, PREDECESSOR, descriptor(s, PREDECESSOR)),
-        CATCH_UP: record(CATCH_UP, 0, 0, [50]),
-        ROUNDS_SKIPPED: record(ROUNDS_SKIPPED, 0, 0, [4]),
-        WITHDRAW: record(WITHDRAW, 0, 0, [WAITING]),
-        LINK_BROKE: record(LINK_BROKE, 0, 0, [int(LIVELY.owner[0, 0]) & HANDLE]),
-        PUBLISH: record(PUBLISH, 0, 0, [7, 0, 0, 0, 0, -1, 5, 6]),
-        INSTALL: install_record(s, INSTALL, 0, SENDER, BOXES),
-        INSTALL_NEWS: install_record(s, INSTALL_NEWS, 0, SENDER, BOXES),
+    return {kind: overlays.record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
+        records.JOIN: overlays.record(records.JOIN, 0, 0, overlays.descriptor(s, SENDER)),
+        records.LOAD_SHIFTED: overlays.record(
+            records.LOAD_SHIFTED, 0, PREDECESSOR, overlays.descriptor(s, PREDECESSOR)
+        ),
+        records.CATCH_UP: overlays.record(records.CATCH_UP, 0, 0, [50]),
+        records.ROUNDS_SKIPPED: overlays.record(records.ROUNDS_SKIPPED, 0, 0, [4]),
+        records.WITHDRAW: overlays.record(records.WITHDRAW, 0, 0, [WAITING]),
+        records.LINK_BROKE: overlays.record(
+            records.LINK_BROKE, 0, 0, [int(LIVELY.owner[0, 0]) & overlays.HANDLE]
+        ),
+        records.PUBLISH: overlays.record(records.PUBLISH, 0, 0, [7, 0, 0, 0, 0, -1, 5, 6]),
+        records.INSTALL: overlays.install_record(s, records.INSTALL, 0, SENDER, BOXES),
+        records.INSTALL_NEWS: overlays.install_record(s, records.INSTALL_NEWS, 0, SENDER, BOXES),
     }
 
 
 KINDS = sorted(good_records(LIVELY))
 COUNT_AT = dict.fromkeys(
-    (TMAN_REQUEST, TMAN_REPLY, PLACE_FOUND, SAMPLE_REQUEST, SAMPLE_REPLY), BODY
+    (
+        records.TMAN_REQUEST,
+        records.TMAN_REPLY,
+        records.PLACE_FOUND,
+        records.SAMPLE_REQUEST,
+        records.SAMPLE_REPLY,
+    ),
+    BODY,
 ) | {
-    HANDOVER: BODY,
-    REPLAY_OFFER: BODY,
-    RING_OFFER: BODY,
-    REPLAY_WANTED: BODY,
-    **dict.fromkeys((INSTALL, INSTALL_NEWS), BODY + DESCRIPTOR + 1),
-    **dict.fromkeys((SEAT_FOUND, MOVED), BODY + 1),
+    records.HANDOVER: BODY,
+    records.REPLAY_OFFER: BODY,
+    records.RING_OFFER: BODY,
+    records.REPLAY_WANTED: BODY,
+    **dict.fromkeys((records.INSTALL, records.INSTALL_NEWS), BODY + DESCRIPTOR + 1),
+    **dict.fromkeys((records.SEAT_FOUND, records.MOVED), BODY + 1),
 }
 
 
 def assert_ignored(words: Words) -> None:
     """Peer 0 takes the record for malformed: nothing but that counter changes."""
     state = copy.deepcopy(LIVELY)
-    before = copies_of(state)
-    assert Hosts(state, SETTINGS).step(0, words) == []
-    assert changed_arrays(state, before) <= {"counters"}
-    others = np.arange(COUNTERS) != MALFORMED
+    before = overlays.copies_of(state)
+    assert overlays.Hosts(state, SETTINGS).step(0, words) == []
+    assert overlays.changed_arrays(state, before) <= {"counters"}
+    others = np.arange(state_state.COUNTERS) != state_state.MALFORMED
     np.testing.assert_array_equal(state.counters[:, others], LIVELY.counters[:, others])
 
 
@@ -203,15 +157,15 @@ def assert_ignored(words: Words) -> None:
 def test_well_formed_records_are_not_ignored(kind: int) -> None:
     """The other tests would show nothing if these were."""
     state = copy.deepcopy(LIVELY)
-    if kind != LINK_BROKE:
+    if kind != records.LINK_BROKE:
         state.table_count[0] = 0
     state.sampler.profile[SENDER, LOAD] += 5
     state.links[0] += 1 << 32
     state.sampler.views[0] = -1
-    before = copies_of(state)
-    sent = Hosts(state, SETTINGS).step(0, good_records(state)[kind])
-    assert sent or changed_arrays(state, before)
-    assert state.counters[0, MALFORMED] == LIVELY.counters[0, MALFORMED]
+    before = overlays.copies_of(state)
+    sent = overlays.Hosts(state, SETTINGS).step(0, good_records(state)[kind])
+    assert sent or overlays.changed_arrays(state, before)
+    assert state.counters[0, state_state.MALFORMED] == LIVELY.counters[0, state_state.MALFORMED]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -219,7 +173,7 @@ def test_a_record_cut_short_or_drawn_out_is_ignored(kind: int) -> None:
     """At every length; the words stand at the end of their buffer, so none beyond is read."""
     words = good_records(LIVELY)[kind]
     lengths = [length for length in range(BODY, len(words) + 3) if length != len(words)]
-    if kind == ACKNOWLEDGE:
+    if kind == records.ACKNOWLEDGE:
         lengths.remove(BODY + DESCRIPTOR)
     for length in lengths:
         cut = np.append(words, [5, 5])[:length]
@@ -237,52 +191,54 @@ def test_a_count_that_contradicts_the_length_is_ignored(kind: int, count: int) -
 
 @pytest.mark.parametrize("attribute", [-(1 << 63), -1, 2, (1 << 63) - 1])
 def test_an_unknown_attribute_is_ignored(attribute: int) -> None:
-    for kind in (INSTALL, INSTALL_NEWS):
+    for kind in (records.INSTALL, records.INSTALL_NEWS):
         words = good_records(LIVELY)[kind]
         words[COUNT_AT[kind] + 1] = attribute
         assert_ignored(words)
-    assert_ignored(event_record(0, 1, 7, [5, 6], attribute=attribute))
+    assert_ignored(overlays.event_record(0, 1, 7, [5, 6], attribute=attribute))
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        (EVENT_MODE, -1),
-        (EVENT_MODE, REPLICA + SETTINGS.replicas),
-        (EVENT_MODE, (1 << 63) - 1),
-        (EVENT_HOPS, -1),
-        (EVENT_HOPS, -(1 << 63)),
-        (EVENT_ID, -1),
-        (EVENT_ORIGIN, -2),
-        (EVENT_ORIGIN, 1 << 32),
+        (records.EVENT_MODE, -1),
+        (records.EVENT_MODE, records.REPLICA + SETTINGS.replicas),
+        (records.EVENT_MODE, (1 << 63) - 1),
+        (records.EVENT_HOPS, -1),
+        (records.EVENT_HOPS, -(1 << 63)),
+        (records.EVENT_ID, -1),
+        (records.EVENT_ORIGIN, -2),
+        (records.EVENT_ORIGIN, 1 << 32),
     ],
 )
 def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: int) -> None:
     """More replicas than anybody asks for, or hops that are never used up."""
-    words = event_record(0, 1, 7, [5, 6])
+    words = overlays.event_record(0, 1, 7, [5, 6])
     words[BODY + field] = value
     assert_ignored(words)
 
 
 def test_a_lookup_whose_hops_are_never_used_up_is_ignored() -> None:
-    assert_ignored(record(FIND_PLACE, 0, 1, [-1, 0, *descriptor(LIVELY, 1)]))
+    assert_ignored(
+        overlays.record(records.FIND_PLACE, 0, 1, [-1, 0, *overlays.descriptor(LIVELY, 1)])
+    )
 
 
 @pytest.mark.parametrize("kind", [0, 4, 15, 28, 49, 127, USER, USER + 5, -1])
 def test_kinds_that_no_rule_takes_are_ignored(kind: int) -> None:
-    assert_ignored(record(kind, 0, 1, [1, 2, 3]))
+    assert_ignored(overlays.record(kind, 0, 1, [1, 2, 3]))
 
 
-def assert_sound(state: State) -> None:
+def assert_sound(state: state_state.State) -> None:
     """What rules index by has kept its bounds, and every table entry its meaning."""
     attributes = state.params.attributes
     table = state.table[0, : state.table_count[0]]
     assert 0 <= state.table_count[0] <= state.table.shape[1]
-    assert ((table[:, BOX] >= 0) & (table[:, BOX] < attributes)).all()
+    assert ((table[:, state_state.BOX] >= 0) & (table[:, state_state.BOX] < attributes)).all()
     assert ((state.links[0] >= 0) == (state.links[0] != -1)).all()
     for slot in (state.successor[0], state.predecessor[0]):
         assert slot == -1 or state.links[0, slot] >= 0
-    assert 0 not in neighbours(state, 0)
+    assert 0 not in overlays.neighbours(state, 0)
     assert 0 <= state.primary[0] < attributes
 
 
@@ -300,28 +256,28 @@ def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
 ) -> None:
     """The peer takes it, keeps its tables sound, and goes on with its rounds."""
     state = copy.deepcopy(LIVELY)
-    if kind == HANDOVER:
+    if kind == records.HANDOVER:
         state.table_count[0] = 0
     words = good_records(state)[kind]
     fixed = COUNT_AT.get(kind, -1) - BODY
     for place, word in changes.items():
         if place % (len(words) - BODY) != fixed:
             words[BODY + place % (len(words) - BODY)] = word
-    words[FROM] = 0 if kind in (JOIN, PUBLISH) else source
-    hosts = Hosts(state, SETTINGS)
+    words[FROM] = 0 if kind in (records.JOIN, records.PUBLISH) else source
+    hosts = overlays.Hosts(state, SETTINGS)
     hosts.step(0, words)
     assert_sound(state)
     for timer in peer.TIMERS:
-        hosts.step(0, record(timer, 0, 0))
+        hosts.step(0, overlays.record(timer, 0, 0))
     assert_sound(state)
 
 
 @given(kind=st.sampled_from(KINDS), body=st.lists(WORD, max_size=40))
-@example(kind=HANDOVER, body=[])
+@example(kind=records.HANDOVER, body=[])
 def test_no_record_of_random_words_breaks_a_peer(kind: int, body: list[int]) -> None:
     state = copy.deepcopy(LIVELY)
-    hosts = Hosts(state, SETTINGS)
-    hosts.step(0, record(kind, 0, 1, body))
+    hosts = overlays.Hosts(state, SETTINGS)
+    hosts.step(0, overlays.record(kind, 0, 1, body))
     assert_sound(state)
 
 
@@ -329,16 +285,16 @@ def test_entries_handed_over_in_excess_do_not_overrun_a_neighbours_list() -> Non
     """A handover names more boxes of one neighbour than it may have; its next news still fits."""
     state = copy.deepcopy(LIVELY)
     state.table_count[0] = 0
-    hosts = Hosts(state, SETTINGS)
+    hosts = overlays.Hosts(state, SETTINGS)
     boxes = [[3, 1 << 40, 0, 10 * i, 10 * i + 1, 10 * i, 10 * i + 1] for i in range(16)]
-    hosts.step(0, record(HANDOVER, 0, 1, [16, *(w for box in boxes for w in box)]))
-    hosts.step(0, install_record(state, INSTALL_NEWS, 0, 3, BOXES))
-    sources = [source for source, _, _ in entries(state, 0)]
+    hosts.step(0, overlays.record(records.HANDOVER, 0, 1, [16, *(w for box in boxes for w in box)]))
+    hosts.step(0, overlays.install_record(state, records.INSTALL_NEWS, 0, 3, BOXES))
+    sources = [source for source, _, _ in overlays.entries(state, 0)]
     assert sources.count(3) <= SETTINGS.boxes_per_neighbour
     assert words_to(hosts, 3)
 
 
-def words_to(hosts: Hosts, handle: int) -> list[int]:
+def words_to(hosts: overlays.Hosts, handle: int) -> list[int]:
     """The kinds that peer 0 sends a neighbour at its next event for the boxes above."""
-    sent = hosts.step(0, event_record(0, 1, 99, [11, 11], mode=2))
+    sent = hosts.step(0, overlays.event_record(0, 1, 99, [11, 11], mode=2))
     return [int(words[KIND]) for words in sent if words[TO] == handle]

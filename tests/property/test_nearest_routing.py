@@ -20,15 +20,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import settle_ring
-from support.overlays import (
-    HANDLE,
-    Hosts,
-    converged,
-    misinform,
-    record,
-    subscribe_to_box,
-    true_rendezvous,
-)
+from support import overlays
 
 ANYWHERE = st.integers(0, RING_MASK)
 CROWDED = st.integers(0, 200)
@@ -39,7 +31,7 @@ RINGS = st.one_of(
 SHAPES = st.sampled_from([(1, 0), (1, 4), (2, 6), (3, 2)])
 
 
-def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any) -> Hosts:
+def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any) -> overlays.Hosts:
     """A converged overlay with R ring links a side and other links anywhere."""
     settings = Settings(
         ring_links=shape[0],
@@ -51,7 +43,7 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any
         nearest_routing=True,
         **{"enter_on_the_way": True, **changes},
     )
-    return Hosts(converged(settings, np.array(places, np.int64), seed), settings)
+    return overlays.Hosts(overlays.converged(settings, np.array(places, np.int64), seed), settings)
 
 
 def distance(one: int, other: int) -> int:
@@ -59,10 +51,10 @@ def distance(one: int, other: int) -> int:
     return int(min(clockwise(one, other), clockwise(other, one)))
 
 
-def check_path(hosts: Hosts, places: list[int], start: int, value: int) -> None:
+def check_path(hosts: overlays.Hosts, places: list[int], start: int, value: int) -> None:
     """A lookup ends at the rendezvous node, and each hop but the last comes nearer to the value."""
     path = hosts.lookup(start, value)
-    assert path[-1] == true_rendezvous(places, value)
+    assert path[-1] == overlays.true_rendezvous(places, value)
     assert len(path) <= len(places)
     left = [distance(places[p], value) for p in path[:-1]]
     assert left == sorted(set(left), reverse=True)
@@ -95,7 +87,7 @@ def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_be
     hosts = overlay(places, shape, seed)
     state = hosts.state
     if data.draw(st.booleans()):
-        misinform(state, seed)
+        overlays.misinform(state, seed)
         for q in range(len(places)):
             settle_ring(state, q)
     p = data.draw(st.integers(0, len(places) - 1))
@@ -126,9 +118,9 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
     hosts = overlay(places, shape, seed, replicas=replicas)
     wanted = [data.draw(ranges(places)) for _ in places]
     for p, interest in enumerate(wanted):
-        subscribe_to_box(hosts.state, p, interest)
+        overlays.subscribe_to_box(hosts.state, p, interest)
     for p in range(len(places)):
-        hosts.handle(record(INSTALL_TIMER, p, p))
+        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
     bounds = [bound for interest in wanted for bound in interest]
     values = data.draw(st.lists(st.one_of(ANYWHERE, CROWDED, st.sampled_from(bounds)), max_size=9))
     for event, value in enumerate(values):
@@ -148,10 +140,10 @@ def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
     """Arcs and identifiers of neighbours are wrong at random."""
     hosts = overlay(places, shape, seed)
     for p in range(len(places)):
-        subscribe_to_box(hosts.state, p, data.draw(ranges(places)))
-    misinform(hosts.state, seed)
+        overlays.subscribe_to_box(hosts.state, p, data.draw(ranges(places)))
+    overlays.misinform(hosts.state, seed)
     for p in range(len(places)):
-        hosts.handle(record(INSTALL_TIMER, p, p))
+        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
     before = len(hosts.passed)
@@ -166,9 +158,9 @@ def test_a_copy_enters_the_tree_where_it_passes() -> None:
     """Peer 1 subscribes by way of 2, which the event passes: nobody else hands it down."""
     places = [10, 20, 30, 40, 50, 60]
     hosts = overlay(places, (1, 0), 1)
-    subscribe_to_box(hosts.state, 1, (36, 38))
-    hosts.handle(record(INSTALL_TIMER, 1, 1))
+    overlays.subscribe_to_box(hosts.state, 1, (36, 38))
+    hosts.handle(overlays.record(INSTALL_TIMER, 1, 1))
     assert hosts.publish(0, 7, 37) == [1]
     copies = [(int(one[TO])) for one in hosts.passed if one[KIND] == EVENT]
     assert copies == [1, 2, 3]
-    assert {int(word) & HANDLE for word in hosts.state.links[1] if word >= 0} == {0, 2}
+    assert {int(word) & overlays.HANDLE for word in hosts.state.links[1] if word >= 0} == {0, 2}

@@ -11,25 +11,19 @@ from hypothesis import strategies as st
 
 from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory, publisher_of
 from gossamer.node.security.encoding import encode
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.payload import Payload
-from gossamer.protocol.content.schema import (
-    BooleanAttribute,
-    DateAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 
-SCHEMA = Schema(
+SCHEMA = schema.Schema(
     [
-        IntegerAttribute("whole", -(10**30), 10**30),
-        FloatAttribute("real", -(10**9), 10**9),
-        StringAttribute("text"),
-        DateAttribute("day", datetime(1900, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)),
-        EnumerationAttribute("side", ["buy", "sell"]),
+        schema.IntegerAttribute("whole", -(10**30), 10**30),
+        schema.FloatAttribute("real", -(10**9), 10**9),
+        schema.StringAttribute("text"),
+        schema.DateAttribute(
+            "day", datetime(1900, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+        ),
+        schema.EnumerationAttribute("side", ["buy", "sell"]),
     ]
 )
 FORMAT = EventFormat(SchemaVersion.first(SCHEMA))
@@ -74,7 +68,7 @@ def test_payloads_come_back(data: bytes, version: int) -> None:
 def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
     first = SchemaVersion.first(SCHEMA)
     wider = changed(SCHEMA["side"], {"values": ["buy", "sell", "short"]})
-    later = first.added(BooleanAttribute("open")).widened(wider)
+    later = first.added(schema.BooleanAttribute("open")).widened(wider)
     values = later.check_event({"whole": 5, "side": "short", "open": True})
     data = EventFormat(later).to_bytes(values, 1, 2.0)
     assert FORMAT.from_bytes(7, data).values == {"whole": 5, "side": "short"}

@@ -6,15 +6,7 @@ import random
 
 import pytest
 
-from gossamer.protocol.patterns.ordering import (
-    LISTED,
-    REMEMBERED,
-    Fate,
-    Listed,
-    PublishedLog,
-    Released,
-    Sequencer,
-)
+from gossamer.protocol.patterns import ordering
 
 PATIENCE = 10.0
 
@@ -27,12 +19,12 @@ def wants(content: int) -> bool:
 def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
     """Some are given up, and may come or not; answers are old when they come."""
     draws = random.Random(seed)
-    log: PublishedLog[int] = PublishedLog(0)
-    order: Sequencer[int] = Sequencer(0, PATIENCE)
-    got: list[Released[int]] = []
+    log: ordering.PublishedLog[int] = ordering.PublishedLog(0)
+    order: ordering.Sequencer[int] = ordering.Sequencer(0, PATIENCE)
+    got: list[ordering.Released[int]] = []
     under_way: list[int] = []
     unsettled: list[int] = []
-    answers: list[tuple[int, tuple[int, int, list[Listed]]]] = []
+    answers: list[tuple[int, tuple[int, int, list[ordering.Listed]]]] = []
     given_up: set[int] = set()
     now = 0.0
     for step in range(400):
@@ -90,60 +82,63 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
 
 
 def test_a_publisher_that_does_not_answer_is_waited_for() -> None:
-    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
     assert order.take(200, "b", now=0.0) == []
     assert order.take(100, "a", now=1.0) == []
     assert order.question(1.0) == (0, 200)
     assert order.release(9.0) == []
-    assert order.release(11.5) == [Released("a"), Released("b")]
-    assert order.take(150, "between", now=12.0) == [Released("between", late=True)]
+    assert order.release(11.5) == [ordering.Released("a"), ordering.Released("b")]
+    assert order.take(150, "between", now=12.0) == [ordering.Released("between", late=True)]
 
 
 def test_an_event_that_is_pending_is_waited_for_as_long_as_it_is() -> None:
-    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
     order.take(200, "b", now=0.0)
-    pending = [Listed(100, 1, Fate.PENDING)]
+    pending = [ordering.Listed(100, 1, ordering.Fate.PENDING)]
     assert order.answer(0, (0, 200), pending, now=0.1) == []
     assert order.release(60.0) == []
     assert order.question(60.0) == (0, 200)
-    given_up = [Listed(100, 1, Fate.GIVEN_UP)]
-    assert order.answer(0, (0, 200), given_up, now=60.1) == [Released("b")]
+    given_up = [ordering.Listed(100, 1, ordering.Fate.GIVEN_UP)]
+    assert order.answer(0, (0, 200), given_up, now=60.1) == [ordering.Released("b")]
 
 
 def test_what_is_acknowledged_and_does_not_come_is_given_up_after_a_while() -> None:
-    order: Sequencer[str] = Sequencer(0, PATIENCE, is_known={2}.__contains__)
+    order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE, is_known={2}.__contains__)
     order.take(200, "b", now=0.0)
-    listed = [Listed(100, 1, Fate.ACKNOWLEDGED), Listed(120, 2, Fate.ACKNOWLEDGED)]
+    listed = [
+        ordering.Listed(100, 1, ordering.Fate.ACKNOWLEDGED),
+        ordering.Listed(120, 2, ordering.Fate.ACKNOWLEDGED),
+    ]
     assert order.answer(0, (0, 200), listed, now=0.1) == []
     assert order.release(10.0) == []
-    assert order.release(10.2) == [Released("b")]
+    assert order.release(10.2) == [ordering.Released("b")]
 
 
 def test_a_publisher_that_has_forgotten_is_not_believed_to_know() -> None:
-    order: Sequencer[str] = Sequencer(0, PATIENCE)
+    order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
     order.take(100, "a", now=0.0)
-    assert order.answer(0, (0, 100), [], now=0.1) == [Released("a")]
+    assert order.answer(0, (0, 100), [], now=0.1) == [ordering.Released("a")]
     order.take(300, "c", now=1.0)
     # It was started anew at 250, and knows nothing of what was between.
     assert order.answer(100, (250, 300), [], now=1.1) == []
     assert order.take(200, "b", now=2.0) == []
-    assert order.release(11.2) == [Released("b"), Released("c")]
+    assert order.release(11.2) == [ordering.Released("b"), ordering.Released("c")]
 
 
 def test_times_grow_and_what_is_long_ago_is_forgotten() -> None:
-    log: PublishedLog[int] = PublishedLog(1000)
+    log: ordering.PublishedLog[int] = ordering.PublishedLog(1000)
     times = [log.reserve(now) for now in (5, 5000, 4000)]
     assert times == [1001, 5000, 5001]
     assert log.between(0, 9000, wants) == (
         1000,
         9000,
-        [Listed(time, 0, Fate.PENDING) for time in times],
+        [ordering.Listed(time, 0, ordering.Fate.PENDING) for time in times],
     )
     for time in times:
         log.note(time, time, 3)
     assert log.between(0, 9000, wants) == (1000, 9000, [])
-    for _ in range(REMEMBERED):
+    for _ in range(ordering.REMEMBERED):
         log.note(log.reserve(0), 1, 1)
     assert log.since > 5001
     since, until, listed = log.between(0, 1 << 40, wants)
-    assert (since, until, len(listed)) == (log.since, listed[-1].time, LISTED)
+    assert (since, until, len(listed)) == (log.since, listed[-1].time, ordering.LISTED)

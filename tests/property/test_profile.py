@@ -12,19 +12,8 @@ from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.rendezvous.routing import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import add_contact
+from gossamer.protocol.peer.settings import profile
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import (
-    ARC_START,
-    HALF_BITS,
-    HALF_MASK,
-    IDENTIFIER,
-    LOAD,
-    NOTHING,
-    coarse_range,
-    high_end,
-    low_end,
-    range_word,
-)
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import put_link, settle_ring
 from gossamer.protocol.peer.state.state import State, identifiers, make_state
@@ -32,26 +21,28 @@ from gossamer.protocol.peer.step import restart
 from gossamer.protocol.peer.topology.utility import range_utility, shared_length
 from support.overlays import Hosts, arc_of, descriptor, neighbours, subscribe_to_box
 
-HALVES = st.one_of(st.integers(0, HALF_MASK), st.sampled_from([0, 1, HALF_MASK]))
+HALVES = st.one_of(st.integers(0, profile.HALF_MASK), st.sampled_from([0, 1, profile.HALF_MASK]))
 # Anywhere, or so close to a multiple of 2^31 that rounding goes past others, or wraps around.
 PLACES = st.one_of(
     st.integers(0, RING_MASK),
     st.builds(
-        lambda units, off: ((units << HALF_BITS) + off) & RING_MASK, HALVES, st.integers(-3, 3)
+        lambda units, off: ((units << profile.HALF_BITS) + off) & RING_MASK,
+        HALVES,
+        st.integers(-3, 3),
     ),
     st.integers(0, 20),
 )
 ANY_WORD = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),
-    st.sampled_from([-(1 << 63), -1, 0, RING_MASK, NOTHING, (1 << 63) - 1]),
+    st.sampled_from([-(1 << 63), -1, 0, RING_MASK, profile.NOTHING, (1 << 63) - 1]),
 )
 
 
 @given(low=HALVES, high=HALVES)
 def test_the_ends_of_a_range_come_back(low: int, high: int) -> None:
-    word = range_word(low, high)
+    word = profile.range_word(low, high)
     assert 0 <= word <= RING_MASK
-    assert (low_end(word), high_end(word)) == (low, high)
+    assert (profile.low_end(word), profile.high_end(word)) == (low, high)
 
 
 def lone_peers(identifiers: list[int]) -> State:
@@ -79,12 +70,12 @@ def test_what_a_peer_tells_of_its_arc_is_believed(compiled: bool, places: list[i
 @given(place=PLACES, other=PLACES, load=HALVES)
 def test_a_peer_tells_its_own_arc_and_keeps_its_load(place: int, other: int, load: int) -> None:
     state = lone_peers([place, other])
-    state.sampler.profile[0, LOAD] = load
+    state.sampler.profile[0, profile.LOAD] = load
     put_link(state, 0, 1, descriptor(state, 1), 0)
     settle_ring(state, 0)
     assert own_arc_begins(state, 0) == clockwise(place, other)
-    assert state.sampler.profile[0, LOAD] == load
-    assert state.sampler.profile[0, ARC_START] == other
+    assert state.sampler.profile[0, profile.LOAD] == load
+    assert state.sampler.profile[0, profile.ARC_START] == other
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -94,8 +85,8 @@ def test_whatever_arc_is_told_it_begins_between_its_owner_and_the_one_before(
 ) -> None:
     state = lone_peers([me, 5])
     put_link(state, 0, 0, descriptor(state, 1), 0)
-    state.link_profile[0, 0, IDENTIFIER] = identifier
-    state.link_profile[0, 0, ARC_START] = word
+    state.link_profile[0, 0, profile.IDENTIFIER] = identifier
+    state.link_profile[0, 0, profile.ARC_START] = word
     distance = clockwise(me, identifier)
     nearest = min(clockwise(me, before), distance)
     with use_compiled(compiled), np.errstate(over="ignore"):
@@ -111,13 +102,16 @@ def test_a_coarse_range_covers_the_real_one_and_at_most_a_unit_more_at_each_end(
     bounds: tuple[int, int], data: st.DataObject
 ) -> None:
     low, high = bounds
-    word = coarse_range(low, high)
-    first, last = low_end(word) << HALF_BITS, (high_end(word) + 1 << HALF_BITS) - 1
+    word = profile.coarse_range(low, high)
+    first, last = (
+        profile.low_end(word) << profile.HALF_BITS,
+        (profile.high_end(word) + 1 << profile.HALF_BITS) - 1,
+    )
     assert first <= low <= high <= last <= RING_MASK
-    assert low - first < 1 << HALF_BITS
-    assert last - high < 1 << HALF_BITS
+    assert low - first < 1 << profile.HALF_BITS
+    assert last - high < 1 << profile.HALF_BITS
     value = data.draw(st.integers(low, high))
-    assert shared_length(word, coarse_range(value, value)) == 0
+    assert shared_length(word, profile.coarse_range(value, value)) == 0
 
 
 @given(one=RANGES_OF_VALUES, other=RANGES_OF_VALUES)
@@ -126,20 +120,20 @@ def test_ranges_with_a_value_in_common_are_told_as_such(
 ) -> None:
     """The converse may fail by rounding, for ranges less than a unit apart."""
     shared = min(one[1], other[1]) - max(one[0], other[0]) + 1
-    told = shared_length(coarse_range(*one), coarse_range(*other)) + 1
+    told = shared_length(profile.coarse_range(*one), profile.coarse_range(*other)) + 1
     if shared > 0:
         assert told > 0
     if told > 0:
-        assert shared > -(1 << HALF_BITS)
+        assert shared > -(1 << profile.HALF_BITS)
 
 
 @given(bounds=RANGES_OF_VALUES)
 def test_the_empty_range_shares_nothing_and_a_range_everything_with_itself(
     bounds: tuple[int, int],
 ) -> None:
-    word = coarse_range(*bounds)
-    assert range_utility(NOTHING, word) == range_utility(word, NOTHING) == 0.0
-    assert range_utility(NOTHING, NOTHING) == 0.0
+    word = profile.coarse_range(*bounds)
+    assert range_utility(profile.NOTHING, word) == range_utility(word, profile.NOTHING) == 0.0
+    assert range_utility(profile.NOTHING, profile.NOTHING) == 0.0
     assert range_utility(word, word) == 1.0
 
 
@@ -179,4 +173,4 @@ def test_off_the_ring_a_peer_tells_only_what_its_links_are_chosen_by(small_world
     restart(state, 4)
     assert min(len(neighbours(state, p)) for p in range(4)) == 3
     assert identifiers(state).tolist() == state.sampler.key.tolist()
-    assert (state.sampler.profile[:, small_world] == coarse_range(0, RING_MASK)).all()
+    assert (state.sampler.profile[:, small_world] == profile.coarse_range(0, RING_MASK)).all()

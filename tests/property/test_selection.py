@@ -22,14 +22,8 @@ from gossamer.protocol.peer.settings.profile import HALF_BITS, IDENTIFIER, high_
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import AGE_SHIFT, put_link, settle_ring
 from gossamer.protocol.peer.state.state import State, make_state
+from gossamer.protocol.peer.topology import selection
 from gossamer.protocol.peer.topology.link_changes import set_bars_by_links
-from gossamer.protocol.peer.topology.selection import (
-    begin_selection,
-    offer_links,
-    offer_received,
-    offer_sample,
-    write_selection,
-)
 from gossamer.protocol.peer.topology.small_world import offset_distance
 from support.overlays import HANDLE, descriptor, subscribe_to_box
 
@@ -192,15 +186,15 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
     ages = youngest(known)
     with use_compiled(compiled):
         set_bars_by_links(state, 0)
-        begin_selection(state, 0)
+        selection.begin_selection(state, 0)
         expected = best_slots(state, list(ages))
-        offer_links(state, 0)
+        selection.offer_links(state, 0)
         if view_first:
-            offer_sample(state, 0, ROUND)
-        offer_received(state, 0, words, 3, len(known.received))
+            selection.offer_sample(state, 0, ROUND)
+        selection.offer_received(state, 0, words, 3, len(known.received))
         if not view_first:
-            offer_sample(state, 0, ROUND)
-        write_selection(state, 0, words, 3)
+            selection.offer_sample(state, 0, ROUND)
+        selection.write_selection(state, 0, words, 3)
     held = state.links[0].tolist()
     assert [word & HANDLE if word >= 0 else -1 for word in held] == expected
     assert [word >> AGE_SHIFT for word in held if word >= 0] == [
@@ -234,11 +228,11 @@ def test_friends_alone_are_the_most_alike_in_order(
     with use_compiled(compiled):
         for received in (0, len(known.received)):
             set_bars_by_links(state, 0)
-            begin_selection(state, 0)
-            offer_links(state, 0)
-            offer_received(state, 0, words, 3, received)
-            offer_sample(state, 0, ROUND)
-            write_selection(state, 0, words, 3)
+            selection.begin_selection(state, 0)
+            selection.offer_links(state, 0)
+            selection.offer_received(state, 0, words, 3, received)
+            selection.offer_sample(state, 0, ROUND)
+            selection.write_selection(state, 0, words, 3)
     held = [word for word in state.links[0].tolist() if word >= 0]
     chosen = [word & HANDLE for word in held]
     assert len(set(chosen)) == len(chosen)
@@ -272,11 +266,11 @@ def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_doubl
         for at in range(3, len(words), size)
     } | {(q, *state.sampler.profile[q].tolist()) for q in range(NODES)}
     set_bars_by_links(state, 0)
-    begin_selection(state, 0)
-    offer_links(state, 0)
-    offer_received(state, 0, words, 3, len(known.received))
-    offer_sample(state, 0, ROUND)
-    write_selection(state, 0, words, 3)
+    selection.begin_selection(state, 0)
+    selection.offer_links(state, 0)
+    selection.offer_received(state, 0, words, 3, len(known.received))
+    selection.offer_sample(state, 0, ROUND)
+    selection.write_selection(state, 0, words, 3)
     filled = [k for k in range(slots) if state.links[0, k] >= 0]
     handles = [int(state.links[0, k]) & HANDLE for k in filled]
     assert len(set(handles)) == len(handles)

@@ -10,17 +10,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from support.overlays import (
-    Hosts,
-    arc_of,
-    converged,
-    entries,
-    misinform,
-    neighbours,
-    record,
-    subscribe_to_box,
-    true_rendezvous,
-)
+from support import overlays
 
 ANYWHERE = st.integers(0, RING_MASK)
 RINGS = st.lists(ANYWHERE, min_size=2, max_size=30, unique=True)
@@ -35,7 +25,7 @@ def ranges_on(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
     return draw(st.sampled_from([(low, high), (low, low), (0, RING_MASK)]))
 
 
-def overlay(places: list[int], shape: tuple[int, int], seed: int) -> Hosts:
+def overlay(places: list[int], shape: tuple[int, int], seed: int) -> overlays.Hosts:
     """A converged overlay with R ring links a side and K_f random ones."""
     settings = Settings(
         ring_links=shape[0],
@@ -45,18 +35,18 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int) -> Hosts:
         hop_limit=64,
         load_shifting=False,
     )
-    return Hosts(converged(settings, np.array(places, np.int64), seed), settings)
+    return overlays.Hosts(overlays.converged(settings, np.array(places, np.int64), seed), settings)
 
 
 def rendezvous_nodes(places: list[int], low: int, high: int) -> set[int]:
     """Every peer that answers for a value of [low, high], by the definition."""
     inside = {q for q, place in enumerate(places) if low <= place <= high}
-    return inside | {true_rendezvous(places, high)}
+    return inside | {overlays.true_rendezvous(places, high)}
 
 
-def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
+def meets_arc(hosts: overlays.Hosts, q: int, low: int, high: int) -> bool:
     """Whether [low, high] holds a value that peer ``q`` answers for."""
-    before, me = arc_of(hosts.state, q)
+    before, me = overlays.arc_of(hosts.state, q)
     first = (before + 1) & RING_MASK
     length = clockwise(first, me)
     return bool(clockwise(first, low) <= length or clockwise(low, first) <= high - low)
@@ -68,12 +58,12 @@ def test_a_range_is_installed_at_exactly_its_rendezvous_nodes(
 ) -> None:
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
+    overlays.subscribe_to_box(hosts.state, 0, (low, high))
+    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
     reached = {
         q
         for q in range(len(places))
-        for _, _, ((entry_low, entry_high),) in entries(hosts.state, q)
+        for _, _, ((entry_low, entry_high),) in overlays.entries(hosts.state, q)
         if meets_arc(hosts, q, entry_low, entry_high)
     }
     assert reached == rendezvous_nodes(places, low, high) - {0}
@@ -85,8 +75,8 @@ def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_o
 ) -> None:
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
+    overlays.subscribe_to_box(hosts.state, 0, (low, high))
+    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
     values = [low, high, *data.draw(st.lists(st.one_of(ANYWHERE, st.integers(low, high))))]
     for event, value in enumerate(values):
         publisher = data.draw(st.integers(0, len(places) - 1))
@@ -102,8 +92,8 @@ def test_no_value_of_a_range_is_lost_where_arcs_meet(
     """Every identifier, the value before it and the one after, inside and outside the range."""
     places = [*range(5, 100, 5)]
     hosts = overlay(places, shape, seed=2)
-    subscribe_to_box(hosts.state, 4, ends)
-    hosts.handle(record(INSTALL_TIMER, 4, 4))
+    overlays.subscribe_to_box(hosts.state, 4, ends)
+    hosts.handle(overlays.record(INSTALL_TIMER, 4, 4))
     for value in range(3, 98):
         expected = [4] if ends[0] <= value <= ends[1] else []
         assert hosts.publish(value % len(places), value, value) == expected
@@ -116,10 +106,10 @@ def test_every_part_goes_to_a_neighbour_that_owns_it_or_comes_before_it(
     """The departure from Algorithm 2: no neighbour gets what lies before its own arc."""
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
-    for q in neighbours(hosts.state, 0):
-        for source, _, ((entry_low, entry_high),) in entries(hosts.state, q):
+    overlays.subscribe_to_box(hosts.state, 0, (low, high))
+    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
+    for q in overlays.neighbours(hosts.state, 0):
+        for source, _, ((entry_low, entry_high),) in overlays.entries(hosts.state, q):
             if source == 0 and not meets_arc(hosts, q, entry_low, entry_high):
                 assert clockwise(places[0], places[q]) < clockwise(places[0], entry_low)
 
@@ -131,10 +121,10 @@ def test_showering_ends_whatever_peers_believe(
 ) -> None:
     """Arcs and identifiers of neighbours are wrong at random: requests still come to an end."""
     hosts = overlay(places, shape, seed)
-    misinform(hosts.state, seed)
+    overlays.misinform(hosts.state, seed)
     for p in range(len(places)):
-        subscribe_to_box(hosts.state, p, data.draw(ranges_on(places)))
+        overlays.subscribe_to_box(hosts.state, p, data.draw(ranges_on(places)))
     for p in range(len(places)):
-        hosts.handle(record(INSTALL_TIMER, p, p))
+        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]

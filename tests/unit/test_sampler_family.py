@@ -13,13 +13,8 @@ from gossamer.protocol.kernel.records import UNREACHABLE, USER, make_outbox
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import LINK_BROKE, SAMPLE_TIMER, TABLE
 from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.sampling import sampler as sampling_sampler
 from gossamer.protocol.peer.sampling.page import with_records
-from gossamer.protocol.peer.sampling.sampler import (
-    FAMILY,
-    RECORDS_A_ROUND,
-    make_sampler,
-    sample_link_broke,
-)
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
 from support.sampling_runs import record, ring_sampler, states_equal, written
 
@@ -28,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_sampler_takes_its_timer_and_its_messages_and_no_others(name: str) -> None:
-    sampler = FAMILY[SAMPLERS.index(name)]
+    sampler = sampling_sampler.FAMILY[SAMPLERS.index(name)]
     messages = {kind.number for kind in sampler.records}
     assert sampler.rules.keys() == messages | {SAMPLE_TIMER}
     assert all(kind.sort is Sort.MESSAGE for kind in sampler.records)
@@ -43,20 +38,20 @@ def test_a_broken_link_to_a_stranger_changes_nothing(name: str) -> None:
     sampler = ring_sampler(8, name, 4, 2, 1, seed=1)
     before = copy.deepcopy(sampler)
     out = make_outbox(64)
-    sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [7]), 0, out)
+    sampling_sampler.sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [7]), 0, out)
     assert states_equal(sampler, before)
     assert written(out) == []
 
 
 def test_two_samplers_do_not_limit_one_kind_differently() -> None:
-    for sampler in FAMILY:
-        assert sampler.records_a_round.items() <= RECORDS_A_ROUND.items()
+    for sampler in sampling_sampler.FAMILY:
+        assert sampler.records_a_round.items() <= sampling_sampler.RECORDS_A_ROUND.items()
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_peers_refuse_the_messages_of_other_samplers(name: str) -> None:
-    own = {kind.number for kind in FAMILY[SAMPLERS.index(name)].records}
-    of_all = {kind.number for sampler in FAMILY for kind in sampler.records}
+    own = {kind.number for kind in sampling_sampler.FAMILY[SAMPLERS.index(name)].records}
+    of_all = {kind.number for sampler in sampling_sampler.FAMILY for kind in sampler.records}
     assert Codec(Settings(sampler=name)).kinds & of_all == own
     assert max(of_all) < USER < UNREACHABLE
 
@@ -64,7 +59,7 @@ def test_peers_refuse_the_messages_of_other_samplers(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("view_size", [1, 2, 20, 35, 256])
 def test_slots_for_neighbours_are_slots_of_the_view(name: str, view_size: int) -> None:
-    sampler = make_sampler(2, name, view_size, 1, 0, seed=1)
+    sampler = sampling_sampler.make_sampler(2, name, view_size, 1, 0, seed=1)
     assert 0 <= sampler.active_slots <= view_size
     assert sampler.kind == SAMPLERS.index(name)
 

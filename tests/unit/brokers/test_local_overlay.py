@@ -8,22 +8,7 @@ import runpy
 import pytest
 
 import gossamer.brokers
-from gossamer.brokers import (
-    Advertise,
-    Attach,
-    ConfigError,
-    Id,
-    LocalOverlay,
-    ProtocolError,
-    Publish,
-    Refuse,
-    Subscribe,
-    TreeBroker,
-    TreeSettings,
-    Unsubscribe,
-    client,
-    parse,
-)
+from gossamer import brokers
 from support.checkout import ROOT
 
 ROW = [("A", "B"), ("B", "C")]
@@ -51,13 +36,13 @@ def test_the_example_prints_what_arrives(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_time_passes_by_links_and_only_when_it_is_told_to() -> None:
-    overlay = LocalOverlay(ROW, latency=250)
+    overlay = brokers.LocalOverlay(ROW, latency=250)
     one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
     one.advertise("x >= 0")
     begun = overlay.now
     overlay.settle()
     assert overlay.now - begun == 500
-    other.subscribe(parse("x > 3"))
+    other.subscribe(brokers.parse("x > 3"))
     overlay.settle()
     published = one.publish({"x": 4})
     assert other.take() == []
@@ -73,7 +58,7 @@ def test_time_passes_by_links_and_only_when_it_is_told_to() -> None:
 
 
 def test_nothing_is_lost_or_comes_twice_however_often_a_link_breaks() -> None:
-    overlay = LocalOverlay(ROW)
+    overlay = brokers.LocalOverlay(ROW)
     one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
     one.advertise("present(x)")
     overlay.settle()
@@ -91,7 +76,7 @@ def test_nothing_is_lost_or_comes_twice_however_often_a_link_breaks() -> None:
 
 
 def test_whoever_leaves_takes_everything_back() -> None:
-    overlay = LocalOverlay(ROW)
+    overlay = brokers.LocalOverlay(ROW)
     one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
     label = one.advertise("present(x)")
     overlay.settle()
@@ -111,7 +96,7 @@ def test_whoever_leaves_takes_everything_back() -> None:
 
 
 def test_an_overlay_may_be_one_broker() -> None:
-    overlay = LocalOverlay([], TreeSettings(), brokers=["alone"])
+    overlay = brokers.LocalOverlay([], brokers.TreeSettings(), brokers=["alone"])
     one = overlay.attach("one", "alone")
     one.advertise("present(x)")
     one.subscribe("x == 1")
@@ -121,7 +106,7 @@ def test_an_overlay_may_be_one_broker() -> None:
 
 def test_the_same_calls_give_the_same_deliveries() -> None:
     def deliveries() -> list[object]:
-        overlay = LocalOverlay([*ROW, ("B", "D"), ("D", "E")])
+        overlay = brokers.LocalOverlay([*ROW, ("B", "D"), ("D", "E")])
         clients = {name: overlay.attach(name, name) for name in overlay.brokers}
         for one in clients.values():
             one.advertise("present(x)")
@@ -139,47 +124,51 @@ def test_the_same_calls_give_the_same_deliveries() -> None:
 
 
 def test_what_a_broker_refuses_is_raised_and_nothing_has_changed() -> None:
-    overlay = LocalOverlay(ROW)
+    overlay = brokers.LocalOverlay(ROW)
     one = overlay.attach("one", "A")
-    with pytest.raises(ProtocolError, match="has no advertisement that allows x = 1"):
+    with pytest.raises(brokers.ProtocolError, match="has no advertisement that allows x = 1"):
         one.publish({"x": 1})
     one.advertise("x > 0", "mine")
-    with pytest.raises(ProtocolError, match="'mine'"):
+    with pytest.raises(brokers.ProtocolError, match="'mine'"):
         one.advertise("x > 0", "mine")
     assert len(overlay.brokers["A"].advertisements()) == 1
 
 
 def test_an_overlay_that_cannot_be_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"links is \('C', 'A'\), expected links without a cycle"):
-        LocalOverlay([*ROW, ("C", "A")])
-    with pytest.raises(ConfigError, match="latency is -1, expected 0 microseconds or more"):
-        LocalOverlay(ROW, latency=-1)
-    overlay = LocalOverlay(ROW)
+    with pytest.raises(
+        brokers.ConfigError, match=r"links is \('C', 'A'\), expected links without a cycle"
+    ):
+        brokers.LocalOverlay([*ROW, ("C", "A")])
+    with pytest.raises(brokers.ConfigError, match="latency is -1, expected 0 microseconds or more"):
+        brokers.LocalOverlay(ROW, latency=-1)
+    overlay = brokers.LocalOverlay(ROW)
     overlay.attach("one", "A")
-    with pytest.raises(ConfigError, match="broker is 'Z', expected one of A, B, C"):
+    with pytest.raises(brokers.ConfigError, match="broker is 'Z', expected one of A, B, C"):
         overlay.attach("one", "Z")
-    with pytest.raises(ConfigError, match="name is 'one', expected one that no client of broker A"):
+    with pytest.raises(
+        brokers.ConfigError, match="name is 'one', expected one that no client of broker A"
+    ):
         overlay.attach("one", "A")
-    with pytest.raises(ConfigError, match=r"link is \('A', 'C'\), expected a working link"):
+    with pytest.raises(brokers.ConfigError, match=r"link is \('A', 'C'\), expected a working link"):
         overlay.break_link("A", "C")
-    with pytest.raises(ConfigError, match="expected an interrupted link"):
+    with pytest.raises(brokers.ConfigError, match="expected an interrupted link"):
         overlay.restore_link("A", "B")
 
 
 def test_a_broker_says_what_it_calls_what_it_was_asked() -> None:
-    broker = TreeBroker("A", TreeSettings())
-    ada = client("ada")
-    assert broker.handle(0, ada, Attach()).id is None
+    broker = brokers.TreeBroker("A", brokers.TreeSettings())
+    ada = brokers.client("ada")
+    assert broker.handle(0, ada, brokers.Attach()).id is None
     for message, number in (
-        (Advertise("a", parse("present(x)")), 1),
-        (Subscribe("s", parse("x > 3")), 2),
-        (Publish({"x": 4}), 3),
+        (brokers.Advertise("a", brokers.parse("present(x)")), 1),
+        (brokers.Subscribe("s", brokers.parse("x > 3")), 2),
+        (brokers.Publish({"x": 4}), 3),
     ):
-        assert broker.handle(0, ada, message).id == Id("A", number)
-    assert [one.id for one in broker.subscriptions()] == [Id("A", 2)]
-    refused = broker.handle(0, ada, Publish({"y": 4}))
-    assert isinstance(refused[0], Refuse)
+        assert broker.handle(0, ada, message).id == brokers.Id("A", number)
+    assert [one.id for one in broker.subscriptions()] == [brokers.Id("A", 2)]
+    refused = broker.handle(0, ada, brokers.Publish({"y": 4}))
+    assert isinstance(refused[0], brokers.Refuse)
     assert refused.id is None
-    assert broker.handle(0, ada, Unsubscribe("s")).id is None
-    held = (("s", parse("x > 3")),)
-    assert broker.handle(0, client("bob"), Attach(held)).id is None
+    assert broker.handle(0, ada, brokers.Unsubscribe("s")).id is None
+    held = (("s", brokers.parse("x > 3")),)
+    assert broker.handle(0, brokers.client("bob"), brokers.Attach(held)).id is None

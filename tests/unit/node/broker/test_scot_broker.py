@@ -21,18 +21,11 @@ from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
+from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
-from gossamer.protocol.brokers.scot import (
-    BrokerLabel,
-    Factor,
-    NeighbourUp,
-    Scot,
-    ScotBroker,
-    ScotSettings,
-)
 from gossamer.protocol.brokers.scot.memory.messages import (
     Acknowledge,
     Numbered,
@@ -46,9 +39,9 @@ from support.plain_index import PlainIndex
 from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
-SCOT = Scot(Factor.path("ab"), Factor.complete(2))
-HERE = SCOT.position(BrokerLabel("a", 0))
-SETTINGS = ScotSettings(around_failures=True, take_over=True)
+SCOT = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2))
+HERE = SCOT.position(scot.BrokerLabel("a", 0))
+SETTINGS = scot.ScotSettings(around_failures=True, take_over=True)
 ADA = client("ada")
 RUN = ("--role", "broker", "--overlay", "scot", "--clusters", "3")
 TREE = ("--edge", "a-b", "--edge", "b-c")
@@ -67,10 +60,10 @@ def configured(*options: str) -> ScotHost:
 
 def test_options_say_where_a_broker_is() -> None:
     kind = configured(*TREE, "--region", "b", "--cluster=2", "--set", "scot.routing=static")
-    assert kind.position == Scot(Factor.path("abc"), Factor.complete(3)).position(
-        BrokerLabel("b", 2)
+    assert kind.position == scot.Scot(scot.Factor.path("abc"), scot.Factor.complete(3)).position(
+        scot.BrokerLabel("b", 2)
     )
-    assert kind.of == ScotSettings(routing="static")
+    assert kind.of == scot.ScotSettings(routing="static")
     assert kind.overlay == "3 clusters of a-b b-c, static or dynamic routing"
 
 
@@ -78,7 +71,7 @@ def test_what_goes_beyond_the_paper_can_be_switched_on() -> None:
     names = ("input_queues", "own_threshold", "around_failures", "take_over", "covering")
     chosen = [word for name in names for word in ("--set", f"scot.{name}=true")]
     kind = configured(*TREE, "--region", "b", *chosen)
-    assert kind.of == ScotSettings(**dict.fromkeys(names, True))  # type: ignore[arg-type]
+    assert kind.of == scot.ScotSettings(**dict.fromkeys(names, True))  # type: ignore[arg-type]
 
 
 def test_overlays_are_the_same_however_their_edges_are_written() -> None:
@@ -164,7 +157,7 @@ class Recorder:
 @pytest.mark.parametrize("safe", [True, False])
 @on_jumping_clock
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
-    broker = ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
+    broker = scot.ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
     recorder = Recorder()
     engine = Engine(
         broker,
@@ -177,7 +170,7 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
-        engine.tell(None, NeighbourUp("C", BrokerLabel("a", 1)))
+        engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
         await engine.ask(ADA, [Attach()])
         answers: list[object] = []
 
@@ -216,17 +209,17 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
     kind = ScotHost(HERE, SETTINGS, "words")
     async with open_writer(tmp_path / "state.db") as writer:
 
-        async def recalled(one: ScotHost) -> ScotBroker:
+        async def recalled(one: ScotHost) -> scot.ScotBroker:
             found = await recall(
                 writer, "B", one, now=5, incarnation=7, new_index=PlainIndex, large_index=PlainIndex
             )
-            assert isinstance(found.broker, ScotBroker)
+            assert isinstance(found.broker, scot.ScotBroker)
             return found.broker
 
         broker, journal = await recalled(kind), StoredJournal(writer, kind)
         await journal.dump(broker, 0)
         entries = [
-            Entry(1, None, NeighbourUp("C", BrokerLabel("a", 1), synchronise=True)),
+            Entry(1, None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1), synchronise=True)),
             Entry(2, ADA, Attach()),
             Entry(3, ADA, Subscribe("s", parse("present(x)"))),
             Entry(4, neighbour("C"), Numbered(9, Promised("bob", "s", Id("C", 1), parse("x > 1")))),
@@ -240,10 +233,10 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
         assert again.next_id == Id("B", (7 << 32) + 2)
         for changed, words in (
             (
-                ScotSettings(covering=True),
+                scot.ScotSettings(covering=True),
                 "take_over is False, expected True until covering is off",
             ),
-            (ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
+            (scot.ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
         ):
             with pytest.raises(ConfigurationError, match=words):
                 await recalled(ScotHost(HERE, changed, "words"))

@@ -9,6 +9,7 @@ import cbor2
 import pytest
 import trio
 
+from gossamer.node import errors
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.contract import wire
 from gossamer.node.broker.contract.wire import OVERLAY_FRAMES, BrokerFrames, encode_parts
@@ -17,12 +18,6 @@ from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.session import read_id
 from gossamer.node.commands.clients.event_text import event_of_arguments, event_of_line
-from gossamer.node.errors import (
-    BadFrame,
-    ClientRequestError,
-    EventInputError,
-    StoreDamagedError,
-)
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.frames import FrameReader
@@ -100,7 +95,7 @@ def test_a_message_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     part = {"type": "broker", "session": 1, "part": bytes(400), "last": False}
     assert frames.take(part) is None
     assert frames.take(part) is None
-    with pytest.raises(BadFrame, match="at most 1000 bytes in all"):
+    with pytest.raises(errors.BadFrame, match="at most 1000 bytes in all"):
         frames.take(part)
 
 
@@ -118,7 +113,7 @@ def test_a_message_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_bytes_that_are_no_message_are_refused(body: bytes, words: str) -> None:
     part = {"type": "broker", "session": 1, "part": body, "last": True}
-    with pytest.raises((BadFrame, MalformedMessageError), match=words):
+    with pytest.raises((errors.BadFrame, MalformedMessageError), match=words):
         BrokerFrames(CODEC.read_between).take(part)
 
 
@@ -244,11 +239,11 @@ async def test_what_is_no_broker_is_not_recalled(tmp_path: Path) -> None:
         await writer.run(lambda store: store.broker.add_to_dump(number, b"\x80"))
         assert (await recalled(writer)).name == "B1"
         await writer.run(lambda store: store.broker.finish_dump(number))
-        with pytest.raises(StoreDamagedError, match="holds no broker"):
+        with pytest.raises(errors.StoreDamagedError, match="holds no broker"):
             await recalled(writer)
         broker = TreeBroker("B9", SETTINGS.of)
         await StoredJournal(writer, SETTINGS).dump(broker, 0)
-        with pytest.raises(StoreDamagedError, match="holds broker B9, expected B1"):
+        with pytest.raises(errors.StoreDamagedError, match="holds broker B9, expected B1"):
             await recalled(writer)
 
 
@@ -282,20 +277,20 @@ def test_content_may_be_bound_to_the_clusters_schema() -> None:
     with pytest.raises(ContentError, match=r"'price' takes a number.*, not the string"):
         bound.publication({"price": "high"})
     assert free.publication({"price": "high", "ok": True}) == {"price": "high", "ok": True}
-    with pytest.raises(ClientRequestError, match="values holds"):
+    with pytest.raises(errors.ClientRequestError, match="values holds"):
         free.publication({"price": ["number", "x"]})
 
 
 @pytest.mark.parametrize("label", ["", "x" * 65, "a\nb"])
 def test_a_bad_label_is_refused(label: str) -> None:
-    with pytest.raises(ClientRequestError, match="a label has 1 to 64 printable characters"):
+    with pytest.raises(errors.ClientRequestError, match="a label has 1 to 64 printable characters"):
         check_label(label)
 
 
 def test_identifiers_are_a_key_and_a_number() -> None:
     assert read_id("00ff:17") == Id("00ff", 17)
     for text in ("", "17", ":17", "00ff:", "00ff:x", "00ff:\N{SUPERSCRIPT TWO}"):
-        with pytest.raises(ClientRequestError, match="expected a broker's key"):
+        with pytest.raises(errors.ClientRequestError, match="expected a broker's key"):
             read_id(text)
 
 
@@ -311,7 +306,7 @@ def test_arguments_describe_a_publication_of_anything() -> None:
     assert event_of_arguments(None, ["[symbol,'IBM'],[price,81.5]"]) == whole
     assert event_of_line(None, '{"symbol": "IBM", "price": 81.5}', 1) == whole
     for bad in (["price"], ["price=1", "price=2"], ["[price,1"]):
-        with pytest.raises(EventInputError):
+        with pytest.raises(errors.EventInputError):
             event_of_arguments(None, bad)
-    with pytest.raises(EventInputError, match="line 3: "):
+    with pytest.raises(errors.EventInputError, match="line 3: "):
         event_of_line(None, '{"price": [1]}', 3)

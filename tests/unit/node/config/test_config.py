@@ -10,23 +10,9 @@ import attrs
 import pytest
 from rich.console import Console
 
+from gossamer.node.config import file, node
 from gossamer.node.config.checks import is_loopback, parse_address
 from gossamer.node.config.delivery import Delivery
-from gossamer.node.config.file import (
-    DEFAULTS,
-    VARIABLES,
-    config_table,
-    load_config,
-    parse_setting,
-)
-from gossamer.node.config.node import (
-    PRESETS,
-    PROTOCOL_SETTINGS,
-    SECTIONS,
-    Listen,
-    NodeConfig,
-    Protocol,
-)
 from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import ConfigError
@@ -79,32 +65,32 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_without_any_layer_everything_is_a_default() -> None:
-    loaded = load_config(environment={})
-    assert loaded.config == NodeConfig()
+    loaded = file.load_config(environment={})
+    assert loaded.config == node.NodeConfig()
     assert {origin.source for _, _, origin in loaded.rows()} == {"default"}
 
 
 def test_a_file_sets_what_it_names_and_a_preset_the_rest(tmp_path: Path) -> None:
     path = write(tmp_path, FULL)
-    config = load_config(path, {}).config
+    config = file.load_config(path, {}).config
     assert config.identity.folder == tmp_path / "here"
     assert config.listen.endpoints == (("10.0.0.1", 7000), ("fe80::1%eth0", 7001))
     assert config.discovery.static_peers == (("seed.example.org", 7710),)
     assert config.protocol.round_s == 3
-    assert config.delivery.retention_s == PRESETS["wan"]["delivery.retention_s"]
+    assert config.delivery.retention_s == node.PRESETS["wan"]["delivery.retention_s"]
     assert config.schema == Schema([FloatAttribute("price", 0, 1000)])
     assert config.limits_as(SomeLimits) == SomeLimits(frame_bytes=1000)
 
 
 def test_the_folder_of_the_file_is_the_peers_own_unless_it_names_one(tmp_path: Path) -> None:
-    assert load_config(write(tmp_path, ""), {}).config.identity.folder == tmp_path
-    elsewhere = load_config(write(tmp_path, ""), {}, {"identity.folder": "elsewhere"})
+    assert file.load_config(write(tmp_path, ""), {}).config.identity.folder == tmp_path
+    elsewhere = file.load_config(write(tmp_path, ""), {}, {"identity.folder": "elsewhere"})
     assert elsewhere.config.identity.folder == Path("elsewhere")
 
 
 def test_a_variable_may_name_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, 'identity.name = "by variable"')
-    loaded = load_config(None, {"GOSSAMER_NODE_CONFIG": str(path)})
+    loaded = file.load_config(None, {"GOSSAMER_NODE_CONFIG": str(path)})
     assert loaded.config.identity.name == "by variable"
     assert loaded.file == path
 
@@ -121,13 +107,13 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         "pending_publications": 128,
         "shift_threshold": 12.5,
         "retry_rounds": 2,
-        **Protocol.NODE_SETTINGS,
+        **node.Protocol.NODE_SETTINGS,
     }
     for preset, expected in (
         ("kindred", kindred(1024, friend_links=32, suspect_rounds=2, **decided)),
         ("resilient", resilient(1024, friend_links=24, **decided)),
     ):
-        protocol = Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
+        protocol = node.Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
         made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
         assert made == expected
 
@@ -137,19 +123,19 @@ def test_peers_are_patient_for_a_second_whatever_the_length_of_a_round(
     round_s: float, rounds: int
 ) -> None:
     """An answer takes as long on a busy machine; what is given has precedence."""
-    made = Protocol(round_s=round_s).settings_for(2, Delivery())
+    made = node.Protocol(round_s=round_s).settings_for(2, Delivery())
     assert (made.suspect_rounds, made.retry_rounds) == (rounds, rounds)
-    others = Protocol(round_s=round_s, preset="resilient").settings_for(2, Delivery())
+    others = node.Protocol(round_s=round_s, preset="resilient").settings_for(2, Delivery())
     assert (others.suspect_rounds, others.retry_rounds) == (0, rounds)
     given = {"suspect_rounds": 1, "retry_rounds": 3}
-    chosen = Protocol(round_s=round_s, settings=given).settings_for(2, Delivery())
+    chosen = node.Protocol(round_s=round_s, settings=given).settings_for(2, Delivery())
     assert (chosen.suspect_rounds, chosen.retry_rounds) == (1, 3)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", node.PRESETS)
 def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
-    base = {name: value for name, value, _ in load_config(environment={}).rows()}
-    loaded = load_config(environment={}, flags={"preset": preset})
+    base = {name: value for name, value, _ in file.load_config(environment={}).rows()}
+    loaded = file.load_config(environment={}, flags={"preset": preset})
     changed = {
         name: value for name, value, _ in loaded.rows() if value != base[name] and name != "preset"
     }
@@ -157,16 +143,16 @@ def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
     follows = {"shift_threshold", "suspect_rounds", "retry_rounds"}
     derived = {f"protocol.{name}" for name in follows} & changed.keys()
     assert bool(derived) == ("protocol.round_s" in changed)
-    assert {name: changed[name] for name in changed.keys() - derived} == dict(PRESETS[preset])
+    assert {name: changed[name] for name in changed.keys() - derived} == dict(node.PRESETS[preset])
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", node.PRESETS)
 def test_the_table_names_every_difference_of_a_preset_and_its_origin(preset: str) -> None:
     printed = io.StringIO()
-    table = config_table(load_config(environment={}, flags={"preset": preset}))
+    table = file.config_table(file.load_config(environment={}, flags={"preset": preset}))
     Console(width=200, file=printed).print(table)
     lines = printed.getvalue().splitlines()
-    for name in PRESETS[preset]:
+    for name in node.PRESETS[preset]:
         (line,) = [line for line in lines if f" {name} " in line]
         assert f"preset {preset}" in line
 
@@ -174,9 +160,9 @@ def test_the_table_names_every_difference_of_a_preset_and_its_origin(preset: str
 def test_the_table_lists_every_setting_with_its_place(tmp_path: Path) -> None:
     path = write(tmp_path, FULL)
     environment = {"GOSSAMER_NODE_LOGGING_LEVEL": "debug"}
-    loaded = load_config(path, environment, {"page.enabled": "false"})
+    loaded = file.load_config(path, environment, {"page.enabled": "false"})
     rows = {name: (value, str(origin)) for name, value, origin in loaded.rows(SomeLimits)}
-    assert set(DEFAULTS) <= set(rows)
+    assert set(file.DEFAULTS) <= set(rows)
     assert rows["logging.level"] == ("debug", "environment GOSSAMER_NODE_LOGGING_LEVEL")
     assert rows["page.enabled"] == (False, "flag the command line")
     assert rows["identity.name"] == ("first", f"file {path}")
@@ -186,9 +172,9 @@ def test_the_table_lists_every_setting_with_its_place(tmp_path: Path) -> None:
 
 
 def test_every_setting_has_a_variable_of_its_own() -> None:
-    names = [*DEFAULTS, "attributes"]
-    assert sorted(VARIABLES.values()) == sorted(names)
-    assert not any(variable.startswith("GOSSAMER_NODE_LIMITS_") for variable in VARIABLES)
+    names = [*file.DEFAULTS, "attributes"]
+    assert sorted(file.VARIABLES.values()) == sorted(names)
+    assert not any(variable.startswith("GOSSAMER_NODE_LIMITS_") for variable in file.VARIABLES)
 
 
 def test_variables_are_read_as_their_settings_need_them() -> None:
@@ -202,7 +188,7 @@ def test_variables_are_read_as_their_settings_need_them() -> None:
         "GOSSAMER_NODE_ATTRIBUTES": '{p = {type = "integer", minimum = 1, maximum = 2}}',
         "UNRELATED": "x",
     }
-    config = load_config(environment=environment).config
+    config = file.load_config(environment=environment).config
     assert config.listen.addresses == ("10.0.0.1", "10.0.0.2:9")
     assert config.discovery.peers == ("a.example", "b.example")
     assert config.identity.name == "7"
@@ -248,7 +234,7 @@ def test_a_fault_is_one_sentence_that_names_file_and_field(text: str, tmp_path: 
     path = write(tmp_path, text)
     field, expected = FAULTS[text]
     with pytest.raises(ConfigurationError) as caught:
-        load_config(path, {})
+        file.load_config(path, {})
     assert caught.value.field == field
     assert expected in caught.value.expected
     assert str(caught.value).startswith(f"{path}: {field} is ")
@@ -258,46 +244,48 @@ def test_a_fault_is_one_sentence_that_names_file_and_field(text: str, tmp_path: 
 
 def test_an_odd_name_does_not_break_the_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        load_config(write(tmp_path, '"li\\nsten\\u001b" = 3'), {})
+        file.load_config(write(tmp_path, '"li\\nsten\\u001b" = 3'), {})
     assert str(caught.value).isprintable()
 
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="missing, expected a TOML file"):
-        load_config(tmp_path / "none.toml", {})
+        file.load_config(tmp_path / "none.toml", {})
     with pytest.raises(ConfigurationError, match="unreadable"):
-        load_config(tmp_path, {})
+        file.load_config(tmp_path, {})
 
 
 def test_faults_of_other_layers_name_the_variable_or_the_command_line() -> None:
     with pytest.raises(ConfigurationError, match=r"^environment: GOSSAMER_NODE_LISTEN_ADDRES is"):
-        load_config(environment={"GOSSAMER_NODE_LISTEN_ADDRES": "x"})
+        file.load_config(environment={"GOSSAMER_NODE_LISTEN_ADDRES": "x"})
     with pytest.raises(ConfigurationError, match=r"^GOSSAMER_NODE_PAGE_ENABLED: page\.enabled is"):
-        load_config(environment={"GOSSAMER_NODE_PAGE_ENABLED": "maybe"})
+        file.load_config(environment={"GOSSAMER_NODE_PAGE_ENABLED": "maybe"})
     with pytest.raises(ConfigurationError, match=r"^the command line: delivery\.succesors is an"):
-        load_config(environment={}, flags={"delivery.succesors": "3"})
+        file.load_config(environment={}, flags={"delivery.succesors": "3"})
 
 
 def test_limits_are_checked_by_the_class_that_has_them() -> None:
-    unknown = load_config(environment={"GOSSAMER_NODE_LIMITS_FRAME_BITES": "3"})
+    unknown = file.load_config(environment={"GOSSAMER_NODE_LIMITS_FRAME_BITES": "3"})
     with pytest.raises(ConfigurationError, match=r"BITES: limits\.frame_bites .* 'frame_bytes'"):
         unknown.limits_as(SomeLimits)
-    refused = load_config(environment={}, flags={"limits.frame_bytes": "0"})
+    refused = file.load_config(environment={}, flags={"limits.frame_bytes": "0"})
     with pytest.raises(ConfigurationError, match=r"command line: limits\.frame_bytes is 0"):
         list(refused.rows(SomeLimits))
 
 
 def test_plain_text_is_for_loopback() -> None:
-    assert Listen(addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True).plain_text
+    assert node.Listen(
+        addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True
+    ).plain_text
     with pytest.raises(ConfigError):
-        Listen(addresses=("127.0.0.1:1", "10.0.0.1:1"), plain_text=True)
+        node.Listen(addresses=("127.0.0.1:1", "10.0.0.1:1"), plain_text=True)
 
 
 def test_a_setting_of_the_command_line_is_split_at_its_first_equals_sign() -> None:
-    assert parse_setting("identity.name = a=b ") == ("identity.name", "a=b")
+    assert file.parse_setting("identity.name = a=b ") == ("identity.name", "a=b")
     for text in ("novalue", "=3"):
         with pytest.raises(ConfigurationError, match="name=value"):
-            parse_setting(text)
+            file.parse_setting(text)
 
 
 @pytest.mark.parametrize(
@@ -333,8 +321,8 @@ def test_loopback_is_recognised_by_address_and_by_its_one_name() -> None:
 
 
 def test_every_default_gives_its_reason() -> None:
-    for section in SECTIONS:
+    for section in node.SECTIONS:
         documented = inspect.cleandoc(section.__doc__ or "")
         for field in attrs.fields(section):
             assert f"\n    {field.name}: " in documented, (section, field.name)
-    assert len(PROTOCOL_SETTINGS) > 20
+    assert len(node.PROTOCOL_SETTINGS) > 20

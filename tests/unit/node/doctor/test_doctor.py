@@ -18,17 +18,9 @@ import trustme
 from rich.console import Console
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress
+from gossamer.node.doctor import local
 from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
-from gossamer.node.doctor.local import (
-    Here,
-    check_certificate,
-    check_key_file,
-    check_multicast,
-    check_port,
-    check_state,
-    diagnose_here,
-)
 from gossamer.node.doctor.remote import (
     check_clock,
     check_cluster,
@@ -165,14 +157,14 @@ def test_findings_are_shown_as_they_are_whatever_a_peer_says() -> None:
 
 def test_a_key_that_others_may_read_is_a_fault(tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
-    assert not check_key_file(key).ok
+    assert not local.check_key_file(key).ok
     key.write_text("secret")
     key.chmod(0o640)
-    finding = check_key_file(key)
+    finding = local.check_key_file(key)
     assert (finding.ok, finding.advice) == (False, f"chmod 600 {key}")
     assert "mode 640" in finding.what
     key.chmod(0o600)
-    assert check_key_file(key).ok
+    assert local.check_key_file(key).ok
 
 
 @pytest.mark.parametrize(
@@ -192,27 +184,27 @@ def test_a_certificate_is_judged_by_this_clock(
     )
     path = tmp_path / "peer.pem"
     issued.cert_chain_pems[0].write_to_path(str(path))
-    finding = check_certificate(path, NOW)
+    finding = local.check_certificate(path, NOW)
     assert finding.ok is ok
     assert words in finding.what
     assert bool(finding.advice) == (ends < 14 or not ok)
 
 
 def test_what_is_no_certificate_is_said_to_be_none(tmp_path: Path) -> None:
-    assert "cannot be read" in check_certificate(tmp_path / "none", NOW).what
+    assert "cannot be read" in local.check_certificate(tmp_path / "none", NOW).what
     (tmp_path / "junk").write_text("junk")
-    assert "holds no certificate" in check_certificate(tmp_path / "junk", NOW).what
+    assert "holds no certificate" in local.check_certificate(tmp_path / "junk", NOW).what
 
 
 def test_a_port_is_free_or_taken_or_not_ours() -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
-        taken = check_port(*holder.getsockname())
+        taken = local.check_port(*holder.getsockname())
     assert not taken.ok
     assert "choose another port" in taken.advice
-    assert check_port("127.0.0.1", 0).ok
-    foreign = check_port("192.0.2.77", 0)
+    assert local.check_port("127.0.0.1", 0).ok
+    foreign = local.check_port("192.0.2.77", 0)
     assert not foreign.ok
     assert "listen.addresses" in foreign.advice
 
@@ -222,24 +214,24 @@ def test_a_state_file_is_readable_of_a_known_version_or_not_there_yet(tmp_path: 
         raise DiscoveryError(f"{path} is junk")
 
     path = tmp_path / "state.db"
-    assert check_state(path, lambda _: 1, 1).ok
+    assert local.check_state(path, lambda _: 1, 1).ok
     path.touch()
-    assert check_state(path, lambda _: 1, 1).ok
-    assert "knows up to 1" in check_state(path, lambda _: 2, 1).what
-    assert "junk" in check_state(path, broken, 1).what
+    assert local.check_state(path, lambda _: 1, 1).ok
+    assert "knows up to 1" in local.check_state(path, lambda _: 2, 1).what
+    assert "junk" in local.check_state(path, broken, 1).what
 
 
 @pytest.mark.trio
 async def test_multicast_is_tried_on_the_interface_that_was_asked_for() -> None:
-    finding = await check_multicast("127.0.0.1")
+    finding = await local.check_multicast("127.0.0.1")
     assert ("works on" in finding.what) if finding.ok else ("comes back" in finding.what)
-    unknown = await check_multicast("nope")
+    unknown = await local.check_multicast("nope")
     assert (unknown.ok, unknown.advice) == (False, "Correct listen.interface.")
 
 
 @pytest.mark.trio
 async def test_all_that_is_named_is_checked_in_order(tmp_path: Path) -> None:
-    here = Here(
+    here = local.Here(
         key=tmp_path / "key",
         certificate=tmp_path / "certificate",
         state=tmp_path / "state",
@@ -248,7 +240,7 @@ async def test_all_that_is_named_is_checked_in_order(tmp_path: Path) -> None:
         listen=(("127.0.0.1", 0),),
         multicast=False,
     )
-    findings = await diagnose_here(here)
+    findings = await local.diagnose_here(here)
     assert [finding.check for finding in findings] == [
         "private key",
         "certificate",

@@ -9,13 +9,7 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from gossamer.node.monitoring.members import (
-    MAX_MEMBERS,
-    QUIET_S,
-    SUSPECT_S,
-    Member,
-    MemberTable,
-)
+from gossamer.node.monitoring import members
 from gossamer.node.monitoring.metrics import Counters
 
 pytestmark = pytest.mark.trio
@@ -28,11 +22,11 @@ class Cluster:
     heard: dict[int, float] = field(factory=dict)
     revoked: set[int] = field(factory=set)
     counters: Counters = field(factory=Counters)
-    table: MemberTable = field(init=False)
+    table: members.MemberTable = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.table = MemberTable(
-            Member(1, "desk", version="9"),
+        self.table = members.MemberTable(
+            members.Member(1, "desk", version="9"),
             self.counters,
             lambda: 1000.0 + trio.current_time(),
             self.heard.get,
@@ -85,9 +79,9 @@ async def test_a_broken_connection_makes_suspect_and_then_gone(
     assert cluster.state() == "alive"
     assert cluster.changes() == ["joined"]
     cluster.down(broken=True)
-    await trio.sleep(SUSPECT_S / 2)
+    await trio.sleep(members.SUSPECT_S / 2)
     assert cluster.state() == "suspect"
-    await trio.sleep(SUSPECT_S)
+    await trio.sleep(members.SUSPECT_S)
     assert cluster.state() == "gone"
     assert cluster.changes() == ["joined", "failed"]
     assert cluster.table.counts() == {"alive": 1, "suspect": 0, "gone": 1, "revoked": 0}
@@ -99,7 +93,7 @@ async def test_several_fail_together(autojump_clock: trio.testing.MockClock) -> 
     for key in (2, 3, 4):
         cluster.up(key)
         cluster.down(key, broken=True)
-    await trio.sleep(2 * SUSPECT_S)
+    await trio.sleep(2 * members.SUSPECT_S)
     assert [cluster.state(key) for key in (2, 3, 4)] == ["gone"] * 3
     assert cluster.changes() == ["joined"] * 3 + ["failed"] * 3
 
@@ -118,7 +112,7 @@ async def test_who_cannot_be_reached_has_failed_at_once() -> None:
 async def test_long_silence_without_a_connection_makes_suspect() -> None:
     cluster = Cluster()
     cluster.up()
-    cluster.heard[2] = QUIET_S + 1
+    cluster.heard[2] = members.QUIET_S + 1
     assert cluster.state() == "alive"
     cluster.down()
     assert cluster.state() == "suspect"
@@ -136,9 +130,9 @@ async def test_the_revoked_stay_revoked_and_need_not_have_been_met() -> None:
 
 async def test_the_table_is_bounded() -> None:
     cluster = Cluster()
-    for key in range(2, MAX_MEMBERS + 12):
+    for key in range(2, members.MAX_MEMBERS + 12):
         cluster.up(key)
         cluster.down(key, left=True)
     said = cluster.table.to_json()
-    assert len(said["members"]) == MAX_MEMBERS + 1
-    assert said["changes"][-1]["number"] == 2 * (MAX_MEMBERS + 10)
+    assert len(said["members"]) == members.MAX_MEMBERS + 1
+    assert said["changes"][-1]["number"] == 2 * (members.MAX_MEMBERS + 10)

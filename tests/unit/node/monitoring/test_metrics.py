@@ -12,20 +12,10 @@ from hypothesis import strategies as st
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from gossamer.node.monitoring.metrics import (
-    DROP_CAUSES,
-    LATENCY_BOUNDS_S,
-    LINKS,
-    METRICS,
-    Counters,
-    Gauges,
-    Histogram,
-    RateMeter,
-    metrics_text,
-)
+from gossamer.node.monitoring import metrics
 
-GAUGES = Gauges(
-    links=dict.fromkeys(LINKS, 2),
+GAUGES = metrics.Gauges(
+    links=dict.fromkeys(metrics.LINKS, 2),
     connections=3,
     known_peers=40,
     subscriptions=5,
@@ -40,8 +30,8 @@ GAUGES = Gauges(
 )
 
 
-def families(counters: Counters, gauges: Gauges = GAUGES) -> dict[str, Family]:
-    text = metrics_text(counters, gauges, "0.1.0").decode()
+def families(counters: metrics.Counters, gauges: metrics.Gauges = GAUGES) -> dict[str, Family]:
+    text = metrics.metrics_text(counters, gauges, "0.1.0").decode()
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
@@ -53,25 +43,29 @@ def value(family: Family, suffix: str = "", **labels: str) -> float:
 
 
 def test_every_documented_metric_is_there_with_its_help_and_nothing_else_of_ours() -> None:
-    found = families(Counters(), attrs.evolve(GAUGES, certificate_expires_s=2e9))
-    for metric in METRICS:
+    found = families(metrics.Counters(), attrs.evolve(GAUGES, certificate_expires_s=2e9))
+    for metric in metrics.METRICS:
         family = found[f"gossamer_{metric.name}"]
         assert family.documentation == metric.help
         assert family.type == metric.kind
     ours = {name for name in found if name.startswith("gossamer_")}
-    assert ours == {f"gossamer_{metric.name}" for metric in METRICS} | {"gossamer_build_info"}
+    assert ours == {f"gossamer_{metric.name}" for metric in metrics.METRICS} | {
+        "gossamer_build_info"
+    }
     assert value(found["gossamer_build_info"], version="0.1.0") == 1
     assert any(name.startswith("process_") for name in found)
 
 
 def test_every_count_and_gauge_is_a_metric() -> None:
-    fields = {field.name for kind in (Counters, Gauges) for field in attrs.fields(kind)}
-    assert fields == {metric.field for metric in METRICS}
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    fields = {
+        field.name for kind in (metrics.Counters, metrics.Gauges) for field in attrs.fields(kind)
+    }
+    assert fields == {metric.field for metric in metrics.METRICS}
+    assert len({metric.name for metric in metrics.METRICS}) == len(metrics.METRICS)
 
 
 def test_what_was_counted_is_told() -> None:
-    counters = Counters()
+    counters = metrics.Counters()
     counters.frames_sent += 12
     counters.drop("flood")
     counters.refuse("revoked")
@@ -87,20 +81,20 @@ def test_what_was_counted_is_told() -> None:
 
 
 def test_a_gauge_without_value_is_left_out() -> None:
-    assert "gossamer_certificate_expiry_timestamp_seconds" not in families(Counters())
+    assert "gossamer_certificate_expiry_timestamp_seconds" not in families(metrics.Counters())
 
 
 def test_a_cause_that_nobody_documented_is_a_defect_and_counts_nothing() -> None:
-    counters = Counters()
+    counters = metrics.Counters()
     for count in (counters.drop, counters.refuse, counters.close):
         with pytest.raises(KeyError):
             count("made up")
-    assert counters.dropped == dict.fromkeys(DROP_CAUSES, 0)
+    assert counters.dropped == dict.fromkeys(metrics.DROP_CAUSES, 0)
     assert not any((counters.refused | counters.closed).values())
 
 
 def test_latencies_fall_into_the_bucket_of_the_next_bound() -> None:
-    counters = Counters()
+    counters = metrics.Counters()
     for latency in (-3.0, 0.0005, 0.001, 0.0011, 1e9):
         counters.delivery_latency.observe(latency)
     family = families(counters)["gossamer_delivery_latency_seconds"]
@@ -112,12 +106,12 @@ def test_latencies_fall_into_the_bucket_of_the_next_bound() -> None:
 
 @given(st.lists(st.floats(0, 100, allow_subnormal=False)))
 def test_buckets_are_cumulative_and_exact(latencies: list[float]) -> None:
-    histogram = Histogram()
+    histogram = metrics.Histogram()
     for latency in latencies:
         histogram.observe(latency)
     buckets = histogram.buckets()
     assert all(low[1] <= high[1] for low, high in pairwise(buckets))
-    for (_, count), bound in zip(buckets, LATENCY_BOUNDS_S, strict=False):
+    for (_, count), bound in zip(buckets, metrics.LATENCY_BOUNDS_S, strict=False):
         assert count == sum(latency <= bound for latency in latencies)
     assert buckets[-1] == ("+Inf", len(latencies))
     assert histogram.total == pytest.approx(sum(latencies))
@@ -125,5 +119,5 @@ def test_buckets_are_cumulative_and_exact(latencies: list[float]) -> None:
 
 def test_rates_are_per_second_of_the_given_clock() -> None:
     times: Iterator[float] = iter([10.0, 12.0, 12.0, 13.0])
-    meter = RateMeter(lambda: next(times))
+    meter = metrics.RateMeter(lambda: next(times))
     assert [meter.rate(count) for count in (6, 9, 9)] == [3.0, 3.0, 3.0]

@@ -12,13 +12,7 @@ import trio
 import trio.testing
 
 from gossamer.node.errors import NoAnswerError
-from gossamer.node.peer.catch_up import (
-    MARGIN_ROUNDS,
-    MOST_TELLS,
-    ROUNDS_TO_MERGE,
-    ROUNDS_TO_START,
-    CatchUp,
-)
+from gossamer.node.peer import catch_up as peer_catch_up
 from gossamer.node.security.encoding import decode, encode
 from support.transport_peers import on_jumping_clock
 
@@ -45,7 +39,7 @@ class Asked:
     on_round: Callable[[], None] = lambda: None
 
     def catch_up(self, rounds: int) -> None:
-        self.calls.append((trio.current_time(), (rounds - MARGIN_ROUNDS) * ROUND_S))
+        self.calls.append((trio.current_time(), (rounds - peer_catch_up.MARGIN_ROUNDS) * ROUND_S))
         if self.answers:
             self.on_caught_up()
 
@@ -72,11 +66,11 @@ def clock_ms() -> int:
 
 
 @asynccontextmanager
-async def watched(*, heard: bool = True) -> AsyncIterator[tuple[CatchUp, Asked]]:
+async def watched(*, heard: bool = True) -> AsyncIterator[tuple[peer_catch_up.CatchUp, Asked]]:
     asked = Asked()
     if heard:
         asked.heard_back.set()
-    catch_up = CatchUp(
+    catch_up = peer_catch_up.CatchUp(
         asked,  # type: ignore[arg-type]
         asked.heard.get,
         round_s=ROUND_S,
@@ -99,7 +93,7 @@ async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
         assert asked.calls == []
         asked.heard_back.set()
         await trio.sleep(100)
-        settled = 100 + ROUNDS_TO_START * ROUND_S
+        settled = 100 + peer_catch_up.ROUNDS_TO_START * ROUND_S
         assert asked.calls == [(settled, 3600 + settled)]
 
 
@@ -111,7 +105,7 @@ async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
         await trio.sleep(60)
         catch_up.found(5)
         await trio.sleep(100)
-        merging = ROUNDS_TO_MERGE * ROUND_S
+        merging = peer_catch_up.ROUNDS_TO_MERGE * ROUND_S
         first, second = 60 + merging, 60 + 2 * merging
         assert asked.calls == [(first, first + DEAD_S), (second, 2 * merging)]
         assert asked.losses == [5]
@@ -136,7 +130,7 @@ async def test_a_paused_process_asks_for_the_pause() -> None:
         await trio.sleep(50)
         catch_up.was_paused(30)
         await trio.sleep(100)
-        merging = ROUNDS_TO_MERGE * ROUND_S
+        merging = peer_catch_up.ROUNDS_TO_MERGE * ROUND_S
         assert asked.calls[0] == (50 + merging, 30 + merging)
         assert len(asked.calls) == 2
 
@@ -428,7 +422,7 @@ async def test_who_is_told_late_is_told_again() -> None:
         messages.takes_s = [12.0] * 9
         catch_up.was_not_sent(5, trio.current_time() - 20, lasts=True)
         await trio.sleep(100)
-        assert len(messages.told) == 3 + MOST_TELLS
+        assert len(messages.told) == 3 + peer_catch_up.MOST_TELLS
 
 
 @on_jumping_clock
@@ -485,7 +479,7 @@ async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can
         await trio.sleep(1000)
         assert decode(hear(5, encode(1 << 60))) == clock_ms()
         await trio.sleep(100)
-        merging = ROUNDS_TO_MERGE * ROUND_S
+        merging = peer_catch_up.ROUNDS_TO_MERGE * ROUND_S
         assert asked.calls[0] == (1000 + merging, SILENCE_S + merging)
         asked.calls.clear()
         hear(5, encode([clock_ms() - 1_000_000]))

@@ -6,15 +6,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from gossamer.node.errors import (
-    CertificateError,
-    EarlyCertificateError,
-    ExpiredCertificateError,
-    ForeignCertificateError,
-    KeyMismatchError,
-    MalformedCertificateError,
-    RevokedCertificateError,
-)
+from gossamer.node import errors
 from gossamer.node.security.certificates import (
     check_name,
     read_authority,
@@ -75,14 +67,14 @@ def test_a_certificate_passes_from_its_first_to_its_last_moment(when: float) -> 
 @pytest.mark.parametrize(
     ("when", "error"),
     [
-        (NOW - CLOCK_SLACK_S - 0.1, EarlyCertificateError),
-        (-1e12, EarlyCertificateError),
-        (NOW + 1000.0, ExpiredCertificateError),
-        (1e15, ExpiredCertificateError),
+        (NOW - CLOCK_SLACK_S - 0.1, errors.EarlyCertificateError),
+        (-1e12, errors.EarlyCertificateError),
+        (NOW + 1000.0, errors.ExpiredCertificateError),
+        (1e15, errors.ExpiredCertificateError),
     ],
 )
 def test_a_certificate_is_refused_outside_its_time_and_the_clock_is_named(
-    when: float, error: type[CertificateError]
+    when: float, error: type[errors.CertificateError]
 ) -> None:
     with pytest.raises(error, match="this machine's clock says"):
         verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, when)
@@ -92,24 +84,24 @@ def test_a_certificate_of_another_cluster_of_the_same_name_is_foreign() -> None:
     other_signer = make_identity()
     other = make_authority(other_signer, CLUSTER, "desk", NOW)
     foreign = issue_certificate(other, other_signer, OWNER.public_key, "kitchen", NOW)
-    with pytest.raises(ForeignCertificateError, match=CLUSTER):
+    with pytest.raises(errors.ForeignCertificateError, match=CLUSTER):
         verify_peer(AUTHORITY, foreign.der, OWNER.key, NOBODY, NOW)
 
 
 def test_a_peer_cannot_issue_certificates() -> None:
     """Its own certificate names it as issuer, and is refused where an authority is expected."""
-    with pytest.raises(MalformedCertificateError, match="not one of"):
+    with pytest.raises(errors.MalformedCertificateError, match="not one of"):
         read_authority(CERTIFICATE.der)
 
 
 def test_the_authority_is_no_peer() -> None:
-    with pytest.raises(MalformedCertificateError):
+    with pytest.raises(errors.MalformedCertificateError):
         verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
 
 def test_somebody_elses_certificate_is_refused() -> None:
     claimed = make_identity().key
-    with pytest.raises(KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
+    with pytest.raises(errors.KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
         verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)
     assert (caught.value.claimed, caught.value.certified) == (claimed, OWNER.key)
 
@@ -124,7 +116,7 @@ def test_somebody_elses_certificate_is_refused() -> None:
 )
 def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -> None:
     revoked = NOBODY.with_entry(entry, SIGNER, NOW - 1)
-    with pytest.raises(RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
+    with pytest.raises(errors.RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
         verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
 
@@ -132,7 +124,7 @@ def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -
     "der", [b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"]
 )
 def test_what_is_no_certificate_is_malformed(der: bytes) -> None:
-    with pytest.raises(MalformedCertificateError):
+    with pytest.raises(errors.MalformedCertificateError):
         verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
 
 
@@ -140,7 +132,7 @@ def test_no_changed_bit_of_a_certificate_passes() -> None:
     for at in range(8 * len(CERTIFICATE.der)):
         changed = bytearray(CERTIFICATE.der)
         changed[at // 8] ^= 1 << at % 8
-        with pytest.raises(CertificateError):
+        with pytest.raises(errors.CertificateError):
             verify_peer(AUTHORITY, bytes(changed), OWNER.key, NOBODY, NOW)
 
 
@@ -151,7 +143,7 @@ def test_a_certificate_has_one_form_only() -> None:
         der = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW).der
     other = der[:-65] + b"\1" + der[-64:]
     assert verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
-    with pytest.raises(MalformedCertificateError, match="canonical form"):
+    with pytest.raises(errors.MalformedCertificateError, match="canonical form"):
         verify_peer(AUTHORITY, other, OWNER.key, NOBODY, NOW)
 
 

@@ -9,14 +9,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from gossamer.node.errors import (
-    ExpiredCertificateError,
-    ForeignCertificateError,
-    KeyFileError,
-    KeyMismatchError,
-    MalformedCertificateError,
-    RevokedCertificateError,
-)
+from gossamer.node import errors
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.security.encoding import decode, encode
@@ -80,7 +73,7 @@ def test_a_signature_is_worth_nothing_in_another_cluster(
         learned = cache_of(cluster).learn(introduction_of(publisher), cluster.now)
         signature = event_key(0).sign(other.first.authority, b"statement")
         assert not learned.signed(about_events(publisher.authority), b"statement", signature)
-        with pytest.raises(ForeignCertificateError):
+        with pytest.raises(errors.ForeignCertificateError):
             cache_of(other).learn(introduction_of(publisher), cluster.now)
 
 
@@ -100,19 +93,19 @@ def test_what_is_no_introduction_teaches_nothing(
 ) -> None:
     good, stranger = introduction_of(publisher), cluster.admit("stranger")
     wrong = {
-        b"": MalformedCertificateError,
-        good + b"\0": MalformedCertificateError,
-        encode([1, 2]): MalformedCertificateError,
-        changed(good, version=2): MalformedCertificateError,
-        changed(good, signature=bytes(64)): MalformedCertificateError,
-        changed(good, modulus=event_key(1).modulus): MalformedCertificateError,
-        changed(good, modulus=bytes(256)): MalformedCertificateError,
-        changed(good, modulus=event_key(0).modulus[:128]): MalformedCertificateError,
-        changed(good, key=stranger.identity.key): KeyMismatchError,
+        b"": errors.MalformedCertificateError,
+        good + b"\0": errors.MalformedCertificateError,
+        encode([1, 2]): errors.MalformedCertificateError,
+        changed(good, version=2): errors.MalformedCertificateError,
+        changed(good, signature=bytes(64)): errors.MalformedCertificateError,
+        changed(good, modulus=event_key(1).modulus): errors.MalformedCertificateError,
+        changed(good, modulus=bytes(256)): errors.MalformedCertificateError,
+        changed(good, modulus=event_key(0).modulus[:128]): errors.MalformedCertificateError,
+        changed(good, key=stranger.identity.key): errors.KeyMismatchError,
         # Another's certificate over the key that the publisher has signed.
         changed(
             good, key=stranger.identity.key, certificate=stranger.certificate.der
-        ): MalformedCertificateError,
+        ): errors.MalformedCertificateError,
     }
     cache = cache_of(cluster)
     for introduction, error in wrong.items():
@@ -128,9 +121,9 @@ def test_who_was_revoked_or_has_expired_is_not_learned_and_found_out_later(
     entry = Revocation(key, (publisher.certificate.serial,), int(cluster.now + DAY_S))
     empty = RevocationList(cluster.first.authority.cluster)
     revoked = empty.with_entry(entry, cluster.registrar.signer, cluster.now)
-    with pytest.raises(RevokedCertificateError):
+    with pytest.raises(errors.RevokedCertificateError):
         cache_of(cluster, revoked).learn(introduction_of(publisher), cluster.now)
-    with pytest.raises(ExpiredCertificateError):
+    with pytest.raises(errors.ExpiredCertificateError):
         cache_of(cluster).learn(introduction_of(publisher), cluster.now + 31 * DAY_S)
     lists = [empty]
     descriptors = DescriptorCache(cluster.first.authority, empty)
@@ -181,7 +174,7 @@ def test_a_key_is_kept_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
     assert loaded is not None
     assert (loaded.modulus, loaded.signer) == (key.modulus, key.signer)
     path.chmod(0o644)
-    with pytest.raises(KeyFileError, match="600"):
+    with pytest.raises(errors.KeyFileError, match="600"):
         load_event_key(path)
 
 
@@ -193,7 +186,9 @@ def test_a_file_that_holds_no_such_key_is_refused_with_a_remedy(
     for content in (b"", b"nothing", identity, _pem(generate_private_key(65537, 1024))):
         path.write_bytes(content)
         path.chmod(0o600)
-        with pytest.raises(KeyFileError, match=r"events\.key is .*; remove it, and the peer makes"):
+        with pytest.raises(
+            errors.KeyFileError, match=r"events\.key is .*; remove it, and the peer makes"
+        ):
             load_event_key(path)
 
 

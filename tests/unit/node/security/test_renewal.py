@@ -9,31 +9,12 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from gossamer.node.errors import (
-    CertificateError,
-    EarlyCertificateError,
-    ForeignCertificateError,
-    JoinRequestError,
-    RenewalError,
-    RevokedCertificateError,
-)
-from gossamer.node.security.cluster import (
-    Membership,
-    open_membership,
-    previous_membership,
-    save_renewed,
-)
+from gossamer.node import errors
+from gossamer.node.security import cluster as security_cluster
 from gossamer.node.security.identity import make_identity
 from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, PEER_LIFETIME_S
+from gossamer.node.security.joining import join_protocol
 from gossamer.node.security.joining.extending import renew_here, renew_peer, request_of
-from gossamer.node.security.joining.join_protocol import (
-    Challenge,
-    Renewal,
-    check_renewal,
-    make_renewal,
-    pack,
-    unpack_asked,
-)
 from gossamer.node.security.renewal import (
     CONTEXT,
     RenewalRequest,
@@ -54,7 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
         yield made
 
 
-def renewed(cluster: MadeCluster, member: Membership, now: float) -> Renewed:
+def renewed(cluster: MadeCluster, member: security_cluster.Membership, now: float) -> Renewed:
     return renew_peer(cluster.registrar, cluster.store, request_of(member), now)
 
 
@@ -64,8 +45,8 @@ def test_a_renewed_certificate_is_of_the_same_peer_and_valid_from_now(
 ) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + age_s
     found = accept(member, renewed(cluster, member, now), now)
-    save_renewed(found)
-    assert open_membership(member.folder.path) == found
+    security_cluster.save_renewed(found)
+    assert security_cluster.open_membership(member.folder.path) == found
     assert found.identity == member.identity
     assert found.certificate.name == "kitchen"
     assert found.certificate.not_after == pytest.approx(now + PEER_LIFETIME_S, abs=2)
@@ -80,7 +61,7 @@ def test_who_asks_again_gets_the_same(cluster: MadeCluster) -> None:
     first = renewed(cluster, member, now)
     assert renewed(cluster, member, now + DAY_S) == first
     later = accept(member, first, now)
-    with pytest.raises(RenewalError, match="can be renewed from"):
+    with pytest.raises(errors.RenewalError, match="can be renewed from"):
         renewed(cluster, later, now + DAY_S)
     assert renewed(cluster, later, now + PEER_LIFETIME_S) != first
 
@@ -88,7 +69,7 @@ def test_who_asks_again_gets_the_same(cluster: MadeCluster) -> None:
 def test_a_certificate_is_not_renewed_before_half_of_its_time_is_over(cluster: MadeCluster) -> None:
     member = cluster.admit("kitchen", LIFE_S)
     assert due_at(member.certificate) == pytest.approx(cluster.now + LIFE_S * 2 / 3, abs=2)
-    with pytest.raises(RenewalError, match="can be renewed from"):
+    with pytest.raises(errors.RenewalError, match="can be renewed from"):
         renewed(cluster, member, cluster.now + 0.49 * LIFE_S)
     renewed(cluster, member, cluster.now + 0.51 * LIFE_S)
 
@@ -100,7 +81,7 @@ def test_an_expired_certificate_that_is_not_on_record_is_not_renewed(
     cluster.store.database.execute("DELETE FROM certificates")
     renewed(cluster, member, cluster.now + 0.9 * LIFE_S)
     cluster.store.database.execute("DELETE FROM certificates")
-    with pytest.raises(RenewalError, match="not on record"):
+    with pytest.raises(errors.RenewalError, match="not on record"):
         renewed(cluster, member, cluster.now + 1.1 * LIFE_S)
 
 
@@ -109,17 +90,17 @@ def test_nobody_but_the_owner_can_ask(cluster: MadeCluster) -> None:
     digest = hashlib.sha256(member.certificate.der).digest()
     for signature in (make_identity().sign(CONTEXT, digest), bytes(64)):
         forged = RenewalRequest(member.certificate.der, signature)
-        with pytest.raises(RenewalError, match="not signed by the owner"):
+        with pytest.raises(errors.RenewalError, match="not signed by the owner"):
             renew_peer(cluster.registrar, cluster.store, forged, now)
 
 
 def test_members_of_other_clusters_get_nothing(cluster: MadeCluster, tmp_path: Path) -> None:
     with made_cluster(tmp_path / "foreign") as foreign:
         stranger = foreign.admit("stranger", LIFE_S)
-        with pytest.raises(ForeignCertificateError):
+        with pytest.raises(errors.ForeignCertificateError):
             renewed(cluster, stranger, cluster.now + LIFE_S)
         member = cluster.admit("kitchen", LIFE_S)
-        with pytest.raises(ForeignCertificateError):
+        with pytest.raises(errors.ForeignCertificateError):
             newer_authority(member.authority, foreign.first.authority.der)
 
 
@@ -128,13 +109,13 @@ def test_who_was_revoked_is_not_renewed_even_when_it_has_left_the_list(
 ) -> None:
     bad, other = cluster.admit("bad", LIFE_S), cluster.admit("other", LIFE_S)
     cluster.registrar.revoke(cluster.store, "bad", cluster.now)
-    with pytest.raises(RevokedCertificateError):
+    with pytest.raises(errors.RevokedCertificateError):
         renewed(cluster, bad, cluster.now + 0.9 * LIFE_S)
     later = cluster.now + 2 * LIFE_S
     cluster.registrar.revoke(cluster.store, "other", later)
     listed = [entry.key for entry in cluster.registrar.revoked().entries]
     assert listed == [other.identity.key]
-    with pytest.raises(RevokedCertificateError):
+    with pytest.raises(errors.RevokedCertificateError):
         renewed(cluster, bad, later)
 
 
@@ -144,7 +125,7 @@ def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(
     member = cluster.admit("kitchen", LIFE_S)
     now = cluster.now + 0.9 * LIFE_S
     ahead = renewed(cluster, member, now + 5 * PEER_LIFETIME_S)
-    with pytest.raises(EarlyCertificateError):
+    with pytest.raises(errors.EarlyCertificateError):
         accept(member, ahead, now)
     again = renewed(cluster, member, now)
     assert again != ahead
@@ -157,9 +138,9 @@ def test_the_certificate_before_is_kept_for_a_clock_that_turns_out_to_be_ahead(
     member = cluster.admit("kitchen", LIFE_S)
     ahead = cluster.now + 5 * PEER_LIFETIME_S
     found = accept(member, renewed(cluster, member, ahead), ahead)
-    save_renewed(found)
-    assert previous_membership(found, ahead) is None
-    before = previous_membership(found, cluster.now)
+    security_cluster.save_renewed(found)
+    assert security_cluster.previous_membership(found, ahead) is None
+    before = security_cluster.previous_membership(found, cluster.now)
     assert before is not None
     assert before.certificate == member.certificate
 
@@ -170,7 +151,7 @@ def test_the_authority_is_renewed_with_its_key_and_its_beginning(cluster: MadeCl
     now = authority_due_at(first.authority) + 1
     found = renew_here(cluster.registrar, cluster.store, now)
     old, new = first.authority, found.authority
-    assert open_membership(first.folder.path) == found
+    assert security_cluster.open_membership(first.folder.path) == found
     assert (new.cluster, new.name, new.public_key) == (old.cluster, old.name, old.public_key)
     assert (new.not_before, new.fingerprint) == (old.not_before, old.fingerprint)
     assert new.not_after == pytest.approx(now + AUTHORITY_LIFETIME_S, abs=2)
@@ -180,10 +161,10 @@ def test_the_authority_is_renewed_with_its_key_and_its_beginning(cluster: MadeCl
 
 def test_an_answer_of_less_use_is_not_taken(cluster: MadeCluster) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S - 1
-    with pytest.raises(RenewalError, match="lasts no longer"):
+    with pytest.raises(errors.RenewalError, match="lasts no longer"):
         accept(member, Renewed(member.certificate.der, member.authority.der), now)
     other = renewed(cluster, cluster.admit("other", LIFE_S), now)
-    with pytest.raises(CertificateError):
+    with pytest.raises(errors.CertificateError):
         accept(member, other, now)
 
 
@@ -194,23 +175,23 @@ def test_texts_are_read_as_they_were_written_and_no_others_are(cluster: MadeClus
     assert RenewalRequest.from_text(request.to_text()) == request
     assert Renewed.from_text("\n" + answer.to_text()) == answer
     for bad in ("", answer.to_text(), request.to_text()[:-9], "x" * 10**6, request.to_text() * 2):
-        with pytest.raises(RenewalError, match="the text is not what"):
+        with pytest.raises(errors.RenewalError, match="the text is not what"):
             RenewalRequest.from_text(bad)
 
 
 def test_a_late_request_is_good_for_one_exchange_with_one_holder(cluster: MadeCluster) -> None:
     member = cluster.admit("kitchen", LIFE_S)
     nonce, shown = bytes(32), cluster.first.certificate.der
-    challenge = Challenge(nonce=nonce, authority=cluster.first.authority.der)
-    made = make_renewal(member.identity, request_of(member), challenge, shown)
-    asked = unpack_asked(pack(made))
-    assert isinstance(asked, Renewal)
-    assert check_renewal(asked, nonce, shown) == request_of(member)
+    challenge = join_protocol.Challenge(nonce=nonce, authority=cluster.first.authority.der)
+    made = join_protocol.make_renewal(member.identity, request_of(member), challenge, shown)
+    asked = join_protocol.unpack_asked(join_protocol.pack(made))
+    assert isinstance(asked, join_protocol.Renewal)
+    assert join_protocol.check_renewal(asked, nonce, shown) == request_of(member)
     stolen = evolve(made, proof=make_identity().sign("late renewal 1", b""))
     for renewal, other_nonce, other_shown in (
         (made, b"x" * 32, shown),
         (made, nonce, member.certificate.der),
         (stolen, nonce, shown),
     ):
-        with pytest.raises(JoinRequestError):
-            check_renewal(renewal, other_nonce, other_shown)
+        with pytest.raises(errors.JoinRequestError):
+            join_protocol.check_renewal(renewal, other_nonce, other_shown)

@@ -9,21 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.node.security import sealing
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.event_keys import Publisher, about_events, introduce
-from gossamer.node.security.sealing import (
-    DRAW_BYTES,
-    ID_BITS,
-    MOST_SEAL_BYTES,
-    MOST_SHARING,
-    Proof,
-    Seal,
-    identifier,
-    sign,
-)
 from support.clusters import event_key, made_cluster
 
-SEAL = Seal(coordinates=2)
+SEAL = sealing.Seal(coordinates=2)
 POINT = bytes(range(16))
 
 
@@ -42,21 +33,22 @@ def publisher(member: Membership) -> Publisher:
 def sealed_by(member: Membership, contents: list[bytes]) -> list[bytes]:
     """Events that share a signature."""
     parts = [
-        (content, number.to_bytes(DRAW_BYTES, "big")) for number, content in enumerate(contents)
+        (content, number.to_bytes(sealing.DRAW_BYTES, "big"))
+        for number, content in enumerate(contents)
     ]
     leaves = [SEAL.leaf(content, draw, POINT) for content, draw in parts]
-    proofs = sign(member.authority, event_key(0), leaves)
+    proofs = sealing.sign(member.authority, event_key(0), leaves)
     return [
         SEAL.close(content, draw, POINT, proof)
         for (content, draw), proof in zip(parts, proofs, strict=True)
     ]
 
 
-def is_signed(member: Membership, publisher: Publisher, proof: Proof) -> bool:
+def is_signed(member: Membership, publisher: Publisher, proof: sealing.Proof) -> bool:
     return publisher.signed(about_events(member.authority), proof.statement, proof.signature)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 33, MOST_SHARING])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 33, sealing.MOST_SHARING])
 def test_events_of_one_turn_share_a_signature_and_each_is_proven_alone(
     member: Membership, publisher: Publisher, count: int
 ) -> None:
@@ -66,13 +58,13 @@ def test_events_of_one_turn_share_a_signature_and_each_is_proven_alone(
     assert [proof.content for proof in proofs] == contents
     assert all(is_signed(member, publisher, proof) for proof in proofs)
     assert len({(proof.statement, proof.signature) for proof in proofs}) == 1
-    assert len({identifier(one) for one in sealed}) == count
+    assert len({sealing.identifier(one) for one in sealed}) == count
     assert all(SEAL.signer_of(one) == event_key(0).signer for one in sealed)
     longest = max(
         len(one) - len(content) - len(POINT) for one, content in zip(sealed, contents, strict=True)
     )
-    assert longest <= MOST_SEAL_BYTES
-    assert (longest == MOST_SEAL_BYTES) == (count > MOST_SHARING / 2)
+    assert longest <= sealing.MOST_SEAL_BYTES
+    assert (longest == sealing.MOST_SEAL_BYTES) == (count > sealing.MOST_SHARING / 2)
 
 
 @given(data=st.data())
@@ -83,7 +75,7 @@ def test_whatever_bit_is_changed_it_is_another_event_and_nobodys(
     bit = data.draw(st.integers(0, 8 * len(sealed) - 1))
     changed = bytearray(sealed)
     changed[bit // 8] ^= 1 << bit % 8
-    assert identifier(bytes(changed)) != identifier(sealed)
+    assert sealing.identifier(bytes(changed)) != sealing.identifier(sealed)
     try:
         proof = SEAL.open(bytes(changed))
     except ValueError:
@@ -93,12 +85,12 @@ def test_whatever_bit_is_changed_it_is_another_event_and_nobodys(
 
 def test_no_proof_is_good_for_another_event(member: Membership, publisher: Publisher) -> None:
     first, second = sealed_by(member, [b"first", b"second"])
-    end = len(b"first") + DRAW_BYTES
-    mixed = first[:end] + second[len(b"second") + DRAW_BYTES :]
+    end = len(b"first") + sealing.DRAW_BYTES
+    mixed = first[:end] + second[len(b"second") + sealing.DRAW_BYTES :]
     assert not is_signed(member, publisher, SEAL.open(mixed))
     # An inner node is no leaf: what is said to be the sibling becomes no content.
     path = first[end : end + 32]
-    inner = path + SEAL.leaf(b"first", bytes(DRAW_BYTES), POINT)
+    inner = path + SEAL.leaf(b"first", bytes(sealing.DRAW_BYTES), POINT)
     assert not is_signed(member, publisher, SEAL.open(inner + first[end + 32 :]))
 
 
@@ -106,7 +98,7 @@ def test_no_proof_is_good_for_another_event(member: Membership, publisher: Publi
 def test_random_bytes_are_refused_or_nobodys(
     member: Membership, publisher: Publisher, data: bytes
 ) -> None:
-    assert 0 <= identifier(data) < 1 << ID_BITS
+    assert 0 <= sealing.identifier(data) < 1 << sealing.ID_BITS
     SEAL.signer_of(data)
     try:
         proof = SEAL.open(data)
@@ -116,9 +108,9 @@ def test_random_bytes_are_refused_or_nobodys(
 
 
 def test_without_certificates_there_are_content_draw_and_point() -> None:
-    sealed = SEAL.close(b"content", bytes(DRAW_BYTES), POINT)
+    sealed = SEAL.close(b"content", bytes(sealing.DRAW_BYTES), POINT)
     assert SEAL.open_unsigned(sealed) == b"content"
-    assert len(sealed) == len(b"content") + DRAW_BYTES + len(POINT)
-    for short in (b"", POINT, bytes(DRAW_BYTES) + POINT):
+    assert len(sealed) == len(b"content") + sealing.DRAW_BYTES + len(POINT)
+    for short in (b"", POINT, bytes(sealing.DRAW_BYTES) + POINT):
         with pytest.raises(ValueError, match="too short"):
             SEAL.open_unsigned(short)

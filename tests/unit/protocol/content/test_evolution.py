@@ -6,14 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gossamer.protocol.content import evolution
 from gossamer.protocol.content.errors import ContentError, WrongValueError
-from gossamer.protocol.content.evolution import (
-    SchemaVersion,
-    attribute_of,
-    changed,
-    read_leniently,
-    table_of,
-)
 from gossamer.protocol.content.schema import (
     MAX_KNOWN_ATTRIBUTES,
     Attribute,
@@ -28,7 +22,7 @@ from gossamer.protocol.content.schema import (
 )
 from gossamer.protocol.kernel.errors import ConfigError
 
-FIRST = SchemaVersion.first(
+FIRST = evolution.SchemaVersion.first(
     Schema([FloatAttribute("price", 0, 100), EnumerationAttribute("side", ("buy", "sell"))])
 )
 DAY = datetime(2020, 1, 1, tzinfo=UTC)
@@ -71,8 +65,8 @@ def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
 def test_domains_become_wider_and_never_narrower(
     before: Attribute, changes: dict[str, object]
 ) -> None:
-    wider = changed(before, changes)
-    narrow, wide = (SchemaVersion.first(Schema([one])) for one in (before, wider))
+    wider = evolution.changed(before, changes)
+    narrow, wide = (evolution.SchemaVersion.first(Schema([one])) for one in (before, wider))
     assert narrow.widened(wider).known == wide.known
     assert narrow.widened(wider).continues(narrow)
     with pytest.raises(ConfigError, match="expected more than"):
@@ -94,15 +88,15 @@ def test_what_would_change_the_meaning_of_values_is_refused(
     before: Attribute, after: Attribute
 ) -> None:
     with pytest.raises(ConfigError):
-        SchemaVersion.first(Schema([before])).widened(after)
+        evolution.SchemaVersion.first(Schema([before])).widened(after)
 
 
 def test_other_schemas_are_no_continuation() -> None:
     later = FIRST.added(BooleanAttribute("open")).without("price")
-    other = SchemaVersion.first(Schema([FloatAttribute("cost", 0, 100)]))
+    other = evolution.SchemaVersion.first(Schema([FloatAttribute("cost", 0, 100)]))
     assert later.continues(FIRST)
     assert not other.added(BooleanAttribute("open")).continues(FIRST)
-    reused = SchemaVersion(4, later.known, {})
+    reused = evolution.SchemaVersion(4, later.known, {})
     assert not reused.continues(later)
 
 
@@ -116,15 +110,15 @@ def test_there_is_an_end_to_adding() -> None:
 
 def test_a_later_value_is_read_by_its_kind() -> None:
     price, side = FIRST.known
-    assert read_leniently(price, 5000) == 5000
-    assert read_leniently(side, "short") == "short"
-    read = read_leniently(DateAttribute("day", DAY, DAY), "2021-02-03")
+    assert evolution.read_leniently(price, 5000) == 5000
+    assert evolution.read_leniently(side, "short") == "short"
+    read = evolution.read_leniently(DateAttribute("day", DAY, DAY), "2021-02-03")
     assert isinstance(read, datetime)
     assert read > DAY
     with pytest.raises(WrongValueError):
-        read_leniently(price, "dear")
+        evolution.read_leniently(price, "dear")
     with pytest.raises(WrongValueError):
-        read_leniently(price, True)
+        evolution.read_leniently(price, True)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +133,4 @@ def test_a_later_value_is_read_by_its_kind() -> None:
     ],
 )
 def test_tables_give_back_the_attribute(attribute: Attribute) -> None:
-    assert attribute_of("a", table_of(attribute)) == attribute
+    assert evolution.attribute_of("a", evolution.table_of(attribute)) == attribute

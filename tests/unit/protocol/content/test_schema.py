@@ -10,18 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
-from gossamer.protocol.content.schema import (
-    MAX_ATTRIBUTES,
-    BooleanAttribute,
-    DateAttribute,
-    DecimalAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -49,28 +39,28 @@ maximum = 2020-12-31T12:00:00Z
 
 
 @pytest.fixture
-def quotes() -> Schema:
-    return Schema.from_mapping(tomllib.loads(QUOTES))
+def quotes() -> schema.Schema:
+    return schema.Schema.from_mapping(tomllib.loads(QUOTES))
 
 
-def test_reads_the_tables_of_a_toml_file(quotes: Schema) -> None:
+def test_reads_the_tables_of_a_toml_file(quotes: schema.Schema) -> None:
     assert quotes.attributes == (
-        EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
-        FloatAttribute("price", 0, 1000.5),
-        IntegerAttribute("volume", 0, 1_000_000),
-        StringAttribute("name", alphabet="ABCabc", minimum="A"),
-        DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
+        schema.EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
+        schema.FloatAttribute("price", 0, 1000.5),
+        schema.IntegerAttribute("volume", 0, 1_000_000),
+        schema.StringAttribute("name", alphabet="ABCabc", minimum="A"),
+        schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
     )
     assert quotes.index("volume") == 2
 
 
-def test_tables_round_trip(quotes: Schema) -> None:
-    again = Schema.from_mapping(quotes.to_mapping())
+def test_tables_round_trip(quotes: schema.Schema) -> None:
+    again = schema.Schema.from_mapping(quotes.to_mapping())
     assert again == quotes
     assert hash(again) == hash(quotes)
 
 
-def test_events_come_back_in_canonical_form_and_schema_order(quotes: Schema) -> None:
+def test_events_come_back_in_canonical_form_and_schema_order(quotes: schema.Schema) -> None:
     event = {
         "day": date(2020, 1, 31),
         "name": "Ab",
@@ -108,7 +98,7 @@ def test_events_come_back_in_canonical_form_and_schema_order(quotes: Schema) -> 
     ],
 )
 def test_values_outside_the_domain_are_refused(
-    quotes: Schema, name: str, value: object, message: str
+    quotes: schema.Schema, name: str, value: object, message: str
 ) -> None:
     with pytest.raises(WrongValueError) as caught:
         quotes[name].check(value)
@@ -116,7 +106,7 @@ def test_values_outside_the_domain_are_refused(
     assert caught.value.attribute == name
 
 
-def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: Schema) -> None:
+def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: schema.Schema) -> None:
     event = {"symbol": "GE", "price": 1, "volume": 1, "name": "A", "day": date(2020, 1, 1)}
     assert quotes.check_event(event)["price"] == 1
     with pytest.raises(UnknownAttributeError, match="no attribute 'prize', did you mean 'price'"):
@@ -127,7 +117,7 @@ def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: Schema) -> N
 
 
 def test_decimals_are_exact() -> None:
-    fee = DecimalAttribute("fee", 0, 10**9, 4)
+    fee = schema.DecimalAttribute("fee", 0, 10**9, 4)
     same = [0.1, Decimal("0.1"), Fraction(1, 10), Decimal("0.1000")]
     assert {fee.check(value) for value in same} == {0.1}
     assert fee.check(Decimal("999999999.9999")) == 999999999.9999
@@ -135,17 +125,17 @@ def test_decimals_are_exact() -> None:
         with pytest.raises(WrongValueError, match="a decimal from 0 to 1000000000 with 4 after"):
             fee.check(wrong)
     with pytest.raises(ConfigError, match="at most 15 digits"):
-        DecimalAttribute("fee", 0, 10**12, 4)
+        schema.DecimalAttribute("fee", 0, 10**12, 4)
 
 
 def test_booleans_are_no_numbers() -> None:
-    is_open = BooleanAttribute("open")
+    is_open = schema.BooleanAttribute("open")
     assert is_open.check(True) is True
     with pytest.raises(WrongValueError, match="takes true or false, not the integer 1"):
         is_open.check(1)
 
 
-def test_far_names_get_no_suggestion(quotes: Schema) -> None:
+def test_far_names_get_no_suggestion(quotes: schema.Schema) -> None:
     with pytest.raises(UnknownAttributeError) as caught:
         quotes["temperature"]
     assert caught.value.suggestion is None
@@ -158,7 +148,7 @@ NUMBER_1 = {"type": "integer", "minimum": 1, "maximum": 1}
     ("tables", "field"),
     [
         ({}, "schema"),
-        ({f"a{i}": NUMBER_1 for i in range(MAX_ATTRIBUTES + 1)}, "schema"),
+        ({f"a{i}": NUMBER_1 for i in range(schema.MAX_ATTRIBUTES + 1)}, "schema"),
         ({"two words": NUMBER_1}, "schema"),
         ({"and": NUMBER_1}, "schema"),
         ({"x": 5}, "schema.x"),
@@ -189,13 +179,13 @@ def test_impossible_schemas_are_refused_by_field(
     tables: dict[str, dict[str, object]], field: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        Schema.from_mapping(tables)
+        schema.Schema.from_mapping(tables)
     assert caught.value.field == field
 
 
 def test_names_are_different() -> None:
     with pytest.raises(ConfigError, match="a different name"):
-        Schema([IntegerAttribute("x", 0, 1), FloatAttribute("x", 0, 1)])
+        schema.Schema([schema.IntegerAttribute("x", 0, 1), schema.FloatAttribute("x", 0, 1)])
 
 
 @pytest.mark.parametrize(

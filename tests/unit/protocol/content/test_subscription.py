@@ -9,26 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gossamer.protocol.content import schema as content_schema
 from gossamer.protocol.content.errors import ContentError, ContradictionError, WrongValueError
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.operators import Comparison, Operator
-from gossamer.protocol.content.schema import (
-    DateAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.content.subscription import Subscription
 
-SCHEMA = Schema(
+SCHEMA = content_schema.Schema(
     [
-        FloatAttribute("price", -1e18, 1e18),
-        IntegerAttribute("count", 0, 9),
-        StringAttribute("name"),
-        EnumerationAttribute("size", ("small", "medium", "large")),
-        DateAttribute("day", datetime(2020, 1, 1), datetime(2021, 1, 1)),
+        content_schema.FloatAttribute("price", -1e18, 1e18),
+        content_schema.IntegerAttribute("count", 0, 9),
+        content_schema.StringAttribute("name"),
+        content_schema.EnumerationAttribute("size", ("small", "medium", "large")),
+        content_schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2021, 1, 1)),
     ]
 )
 
@@ -155,7 +148,7 @@ def test_contradictions_are_refused_with_the_reason(
 
 
 def test_a_single_text_is_of_the_alphabet_or_none_can_be_meant() -> None:
-    schema = Schema([StringAttribute("letters", "abc")])
+    schema = content_schema.Schema([content_schema.StringAttribute("letters", "abc")])
 
     def between(low: str, high: str) -> Subscription:
         pairs = ((Operator.AT_LEAST, low), (Operator.AT_MOST, high))

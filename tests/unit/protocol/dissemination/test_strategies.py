@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from gossamer.protocol.dissemination import strategies
 from gossamer.protocol.dissemination.compute_tree import cost_of_union
 from gossamer.protocol.dissemination.cost import price
 from gossamer.protocol.dissemination.gains import merge_by_gain
@@ -16,14 +17,6 @@ from gossamer.protocol.dissemination.optimum import document_costs
 from gossamer.protocol.dissemination.plan import Plan, make_plan, merge, regroup
 from gossamer.protocol.dissemination.sample import make_sample, match_keywords, matching_documents
 from gossamer.protocol.dissemination.semcast import plan_channels
-from gossamer.protocol.dissemination.strategies import (
-    Routes,
-    route_by_shortest_paths,
-    route_hybrid,
-    route_mult,
-    route_mult2,
-    route_single,
-)
 from gossamer.protocol.kernel.rules import use_compiled
 from support.tree_plans import Case, random_case
 
@@ -34,7 +27,7 @@ def plan_of(case: Case) -> Plan:
     return make_plan(case.graph, case.sample)
 
 
-def total(routes: Routes, plan: Plan) -> float:
+def total(routes: strategies.Routes, plan: Plan) -> float:
     return routes.price(plan, plan.sample).total
 
 
@@ -51,10 +44,10 @@ def test_two_trees_carry_what_one_cannot_at_the_same_cost() -> None:
     """Example I.3: on a circle of n, two trees cost n and the best single one 3 n / 2 - 1."""
     case = circle(12)
     plan = plan_of(case)
-    assert total(route_mult(plan), plan) == 12
-    assert total(route_mult2(plan_of(case)), plan) == 12
-    single = route_single(plan_of(case))
-    costs = [total(route_by_shortest_paths(plan, root), plan) for root in range(12)]
+    assert total(strategies.route_mult(plan), plan) == 12
+    assert total(strategies.route_mult2(plan_of(case)), plan) == 12
+    single = strategies.route_single(plan_of(case))
+    costs = [total(strategies.route_by_shortest_paths(plan, root), plan) for root in range(12)]
     assert min(costs) >= 3 * 12 / 2 - 1
     assert total(single, plan) >= 3 * 12 / 2 - 1
 
@@ -63,7 +56,7 @@ def test_one_broker_with_all_subscriptions_gets_its_shortest_path_tree() -> None
     """Documents then go the shortest way to it, which no tree betters (see Example I.2)."""
     case = random_case(30, 20, 1, seed=1)
     plan = plan_of(case)
-    routes = route_single(plan)
+    routes = strategies.route_single(plan)
     away = plan.table.away[case.sample.places[0], case.sample.hosts]
     assert total(routes, plan) == away.sum() == document_costs(plan, case.sample).sum()
 
@@ -93,7 +86,7 @@ def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> N
 def test_mult_keeps_the_state_that_costs_least(seed: int) -> None:
     case = random_case(12, 14, 9, seed)
     plan = plan_of(case)
-    routes = route_mult(plan)
+    routes = strategies.route_mult(plan)
     assert routes.mergers is not None
     assert routes.trees.count == routes.mergers.groups[routes.mergers.best]
     assert total(routes, plan) == pytest.approx(routes.mergers.costs.min())
@@ -126,8 +119,8 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
 def test_neighbour_lists_that_leave_nobody_out_lose_next_to_nothing(seed: int) -> None:
     case = random_case(20, 25, 12, seed)
     plan = plan_of(case)
-    exact = total(route_mult2(plan_of(case)), plan)
-    assert total(route_mult2(plan_of(case), neighbours=12), plan) <= 1.05 * exact
+    exact = total(strategies.route_mult2(plan_of(case)), plan)
+    assert total(strategies.route_mult2(plan_of(case), neighbours=12), plan) <= 1.05 * exact
 
 
 def test_subscriptions_of_the_same_documents_are_merged_first() -> None:
@@ -153,27 +146,27 @@ def test_a_state_of_the_mergers_is_told_by_its_number() -> None:
 
 def test_the_hybrid_leaves_no_more_groups_than_are_manageable() -> None:
     plan = plan_of(random_case(20, 30, 15, seed=1))
-    assert route_hybrid(plan, manageable=4).trees.count <= 4
+    assert strategies.route_hybrid(plan, manageable=4).trees.count <= 4
 
 
 def test_a_subscription_that_nothing_matched_joins_its_nearest_neighbour() -> None:
     """On a line with two interests at its ends, the third is nearer to the second."""
     graph = make_graph(9, [(i, i + 1) for i in range(8)])
     plan = make_plan(graph, make_sample(9, [4, 4], [[0], [1]], [0, 8, 6]))
-    routes = route_mult(plan)
+    routes = strategies.route_mult(plan)
     assert routes.groups[2] == routes.groups[1] != routes.groups[0]
 
 
 def test_documents_that_match_nothing_cost_nothing() -> None:
     graph = make_graph(3, [(0, 1), (1, 2)])
     plan = make_plan(graph, make_sample(3, [0, 2], [[], []], [1]))
-    for route in (route_single, route_mult, route_mult2):
+    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
         assert total(route(plan), plan) == 0
 
 
 def test_a_graph_of_one_broker_needs_no_links() -> None:
     plan = make_plan(make_graph(1, []), make_sample(1, [0], [[0]], [0]))
-    for route in (route_single, route_mult, route_mult2):
+    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
         assert total(route(plan), plan) == 0
 
 
@@ -230,7 +223,7 @@ def test_groups_are_named_by_their_lowest_subscription() -> None:
 def everything(case: Case) -> list[object]:
     """What all compiled parts make of a case."""
     found: list[object] = []
-    for route in (route_single, route_mult, route_mult2):
+    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
         plan = plan_of(case)
         routes = route(plan)
         bill = price(case.graph, plan.work, routes.trees, routes.groups, case.sample)

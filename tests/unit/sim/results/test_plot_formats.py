@@ -10,18 +10,7 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.plot_style import (
-    COLUMN_WIDTH_IN,
-    WIDTH_IN,
-    draw_intervals,
-    draw_line,
-    from_zero,
-    legend_below,
-    new_figure,
-    plot_style,
-    save,
-    system_styles,
-)
+from gossamer.sim.results import plot_style as results_plot_style
 from gossamer.sim.study.plot import PlotOptions, plot_options, plots_as
 
 TITLE = "Share of what nobody wanted"
@@ -30,14 +19,16 @@ TITLE = "Share of what nobody wanted"
 def drawn(folder: Path, options: PlotOptions) -> dict[str, bytes]:
     """The files of a small plot, by suffix."""
     folder.mkdir()
-    with plots_as(options), plot_style():
-        figure = new_figure()
+    with plots_as(options), results_plot_style.plot_style():
+        figure = results_plot_style.new_figure()
         axes = figure.subplots()
-        style = system_styles(["mine"])["mine"]
-        draw_line(axes, np.arange(5), np.array([1.0, 2.0, np.nan, 4.0, 3.0]), style)
+        style = results_plot_style.system_styles(["mine"])["mine"]
+        results_plot_style.draw_line(
+            axes, np.arange(5), np.array([1.0, 2.0, np.nan, 4.0, 3.0]), style
+        )
         axes.set_title(TITLE)
-        legend_below(figure, axes)
-        _, files = save(figure, folder, "plot")
+        results_plot_style.legend_below(figure, axes)
+        _, files = results_plot_style.save(figure, folder, "plot")
     assert sorted(files) == sorted(folder.iterdir())
     return {file.suffix: file.read_bytes() for file in files}
 
@@ -56,22 +47,24 @@ def test_text_is_text_and_bytes_are_the_same(tmp_path: Path) -> None:
     assert TITLE.encode() in first[".svg"]
     assert b"/FontFile2" in first[".pdf"], "fonts are embedded as TrueType"
     assert b"CreationDate" not in first[".pdf"]
-    assert inches(first[".svg"]) == pytest.approx(WIDTH_IN)
+    assert inches(first[".svg"]) == pytest.approx(results_plot_style.WIDTH_IN)
 
 
 def test_a_column_is_as_wide_as_one_and_only_asked_formats_are_written(tmp_path: Path) -> None:
     found = drawn(tmp_path / "a", plot_options("svg", "column"))
     assert set(found) == {".svg"}
-    assert inches(found[".svg"]) == pytest.approx(COLUMN_WIDTH_IN)
+    assert inches(found[".svg"]) == pytest.approx(results_plot_style.COLUMN_WIDTH_IN)
     assert set(drawn(tmp_path / "b", plot_options("pdf, png", None))) == {".pdf", ".png"}
 
 
 def test_lines_break_where_nothing_is_known_and_points_between_gaps_are_dots() -> None:
     values = np.full(60, 1.0)
     values[[10, 20, 22]] = np.nan
-    with plot_style():
-        axes = new_figure().subplots()
-        draw_line(axes, np.arange(60), values, system_styles(["mine"])["mine"])
+    with results_plot_style.plot_style():
+        axes = results_plot_style.new_figure().subplots()
+        results_plot_style.draw_line(
+            axes, np.arange(60), values, results_plot_style.system_styles(["mine"])["mine"]
+        )
     (line,) = axes.lines
     assert np.isnan(line.get_ydata()).sum() == 3
     assert line.get_markevery() == [21]
@@ -79,20 +72,20 @@ def test_lines_break_where_nothing_is_known_and_points_between_gaps_are_dots() -
 
 @pytest.mark.parametrize("values", [[4.7, 4.8], [0.0, 3.0], [5.0, 5.0], [1000.0, 1001.0]])
 def test_axes_from_zero_leave_room_above_lines(values: list[float]) -> None:
-    with plot_style():
-        axes = new_figure().subplots()
+    with results_plot_style.plot_style():
+        axes = results_plot_style.new_figure().subplots()
         axes.plot([1, 2], values)
-        from_zero(axes)
+        results_plot_style.from_zero(axes)
     low, high = axes.get_ylim()
     assert low == 0
     assert 1.04 * max(values) < high < 1.2 * max(values)
 
 
 def test_intervals_are_drawn_only_where_there_are_several_seeds() -> None:
-    with plot_style():
-        axes = new_figure().subplots()
-        draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
-        draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
+    with results_plot_style.plot_style():
+        axes = results_plot_style.new_figure().subplots()
+        results_plot_style.draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
+        results_plot_style.draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
     one, several = axes.containers
     assert isinstance(one, ErrorbarContainer)
     assert isinstance(several, ErrorbarContainer)

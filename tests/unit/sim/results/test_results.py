@@ -12,14 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.sim.results.results import (
-    Results,
-    ResultsError,
-    check_destination,
-    compare,
-    read_results,
-    write_results,
-)
+from gossamer.sim.results import results as results_results
 from support.made_up_runs import made_up_run
 
 
@@ -42,8 +35,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_written_tables_read_back_equal(tmp_path: Path) -> None:
     record = made_up_run(seed=3)
-    write_results(record, tmp_path / "run", pictures=False)
-    results = read_results(tmp_path / "run")
+    results_results.write_results(record, tmp_path / "run", pictures=False)
+    results = results_results.read_results(tmp_path / "run")
     assert results.systems == ("vinifera", "baseline")
     for name, system in record.systems.items():
         for table_name, table in system.tables():
@@ -55,13 +48,13 @@ def test_written_tables_read_back_equal(tmp_path: Path) -> None:
 
 
 def test_summary_on_disk_is_the_one_returned(tmp_path: Path) -> None:
-    summary = write_results(made_up_run(), tmp_path / "run", pictures=False)
+    summary = results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
-    assert read_results(tmp_path / "run").summary == summary
+    assert results_results.read_results(tmp_path / "run").summary == summary
 
 
 def test_folder_holds_everything(tmp_path: Path) -> None:
-    write_results(made_up_run(), tmp_path / "deep" / "run")
+    results_results.write_results(made_up_run(), tmp_path / "deep" / "run")
     written = set(contents(tmp_path / "deep" / "run"))
     assert {"summary.json", "scenario.toml", "report.html"} <= written
     assert {"vinifera/deliveries.parquet", "baseline/overlay_links.parquet"} <= written
@@ -71,10 +64,10 @@ def test_folder_holds_everything(tmp_path: Path) -> None:
 
 def test_second_run_into_the_same_folder_is_refused_and_nothing_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    write_results(made_up_run(seed=1), folder, pictures=False)
+    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
     before = contents(tmp_path)
-    with pytest.raises(ResultsError, match="already holds results") as caught:
-        write_results(made_up_run(seed=2), folder, pictures=False)
+    with pytest.raises(results_results.ResultsError, match="already holds results") as caught:
+        results_results.write_results(made_up_run(seed=2), folder, pictures=False)
     assert caught.value.path == folder
     assert contents(tmp_path) == before
 
@@ -89,36 +82,38 @@ def test_folder_taken_while_writing_is_left_alone(
         (folder / "theirs").write_text("first come")
 
     monkeypatch.setattr("gossamer.sim.results.results._write_pictures", too_late)
-    with pytest.raises(ResultsError, match="taken by another run"):
-        write_results(made_up_run(), folder)
+    with pytest.raises(results_results.ResultsError, match="taken by another run"):
+        results_results.write_results(made_up_run(), folder)
     assert contents(tmp_path) == {"run/theirs": b"first come"}
 
 
 def test_empty_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    write_results(made_up_run(), tmp_path / "run", pictures=False)
-    assert read_results(tmp_path / "run").systems
+    results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
+    assert results_results.read_results(tmp_path / "run").systems
 
 
 def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(ResultsError, match="is a file"):
-        check_destination(tmp_path / "run", resumed=True)
+    with pytest.raises(results_results.ResultsError, match="is a file"):
+        results_results.check_destination(tmp_path / "run", resumed=True)
     assert (tmp_path / "run").read_text() == "mine"
 
 
 def test_destination_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ResultsError, match="file is a file, expected a folder"):
-        check_destination(tmp_path / "file" / "sub" / "run")
+    with pytest.raises(results_results.ResultsError, match="file is a file, expected a folder"):
+        results_results.check_destination(tmp_path / "file" / "sub" / "run")
 
 
 def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    write_results(made_up_run(seed=1), folder, pictures=False)
+    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
     (folder / "checkpoint.npz").write_bytes(b"state")
-    summary = write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
-    assert read_results(folder).summary == summary
+    summary = results_results.write_results(
+        made_up_run(seed=2), folder, resumed=True, pictures=False
+    )
+    assert results_results.read_results(folder).summary == summary
     assert (folder / "checkpoint.npz").read_bytes() == b"state"
     assert os.listdir(tmp_path) == ["run"]
 
@@ -127,10 +122,10 @@ def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path:
 def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
     folder = tmp_path / "run"
     if resumed:
-        write_results(made_up_run(seed=1), folder, pictures=False)
+        results_results.write_results(made_up_run(seed=1), folder, pictures=False)
     before = contents(tmp_path)
     with file_size_limit(4096), pytest.raises(OSError, match="large"):
-        write_results(made_up_run(seed=2), folder, resumed=resumed, pictures=False)
+        results_results.write_results(made_up_run(seed=2), folder, resumed=resumed, pictures=False)
     assert contents(tmp_path) == before
     assert os.listdir(tmp_path) == (["run"] if resumed else [])
 
@@ -139,7 +134,7 @@ def test_failing_swap_restores_the_old_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    write_results(made_up_run(seed=1), folder, pictures=False)
+    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
     before = contents(tmp_path)
     rename = Path.rename
 
@@ -150,7 +145,7 @@ def test_failing_swap_restores_the_old_results(
 
     monkeypatch.setattr(Path, "rename", fails_for_new)
     with pytest.raises(OSError, match="refused"):
-        write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
+        results_results.write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
     assert contents(tmp_path) == before
 
 
@@ -162,36 +157,36 @@ def test_interrupt_while_writing_leaves_nothing(
 
     monkeypatch.setattr("gossamer.sim.results.results._write_pictures", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_results(made_up_run(), tmp_path / "run")
+        results_results.write_results(made_up_run(), tmp_path / "run")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"systems": 3}'])
 def test_damaged_summary_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_text(text)
-    with pytest.raises(ResultsError, match="is not the summary of a run"):
-        read_results(tmp_path)
+    with pytest.raises(results_results.ResultsError, match="is not the summary of a run"):
+        results_results.read_results(tmp_path)
 
 
 def test_missing_results_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="expected a folder with results"):
-        read_results(tmp_path / "nowhere")
+    with pytest.raises(results_results.ResultsError, match="expected a folder with results"):
+        results_results.read_results(tmp_path / "nowhere")
 
 
 def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
-    write_results(made_up_run(), tmp_path / "run", pictures=False)
-    results = read_results(tmp_path / "run")
-    with pytest.raises(ResultsError, match="expected a table"):
+    results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
+    results = results_results.read_results(tmp_path / "run")
+    with pytest.raises(results_results.ResultsError, match="expected a table"):
         results.table("vinifera", "nonsense")
     (tmp_path / "run" / "vinifera" / "events.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(ResultsError, match="not a readable Parquet table"):
+    with pytest.raises(results_results.ResultsError, match="not a readable Parquet table"):
         results.table("vinifera", "events")
 
 
 def test_comparison_is_relative_to_the_first_run(tmp_path: Path) -> None:
-    first = write_results(made_up_run(seed=1), tmp_path / "a", pictures=False)
-    second = write_results(made_up_run(seed=9), tmp_path / "b", pictures=False)
-    comparison = compare([tmp_path / "a", tmp_path / "b"])
+    first = results_results.write_results(made_up_run(seed=1), tmp_path / "a", pictures=False)
+    second = results_results.write_results(made_up_run(seed=9), tmp_path / "b", pictures=False)
+    comparison = results_results.compare([tmp_path / "a", tmp_path / "b"])
     assert comparison.same_scenario
     assert comparison.seeds == (1, 9)
     row = next(
@@ -207,9 +202,9 @@ def test_comparison_is_relative_to_the_first_run(tmp_path: Path) -> None:
 
 
 def test_comparison_copes_with_systems_and_measures_that_one_run_lacks(tmp_path: Path) -> None:
-    write_results(made_up_run(names=("vinifera",)), tmp_path / "a", pictures=False)
-    write_results(made_up_run(nodes=30), tmp_path / "b", pictures=False)
-    comparison = compare([tmp_path / "a", tmp_path / "b"])
+    results_results.write_results(made_up_run(names=("vinifera",)), tmp_path / "a", pictures=False)
+    results_results.write_results(made_up_run(nodes=30), tmp_path / "b", pictures=False)
+    comparison = results_results.compare([tmp_path / "a", tmp_path / "b"])
     assert not comparison.same_scenario
     baseline = [row for row in comparison.rows if row.system == "baseline"]
     assert baseline
@@ -217,7 +212,7 @@ def test_comparison_copes_with_systems_and_measures_that_one_run_lacks(tmp_path:
 
 
 def test_results_object_loads_tables_only_when_asked(tmp_path: Path) -> None:
-    results = Results(tmp_path, {"systems": {"vinifera": {}}})
+    results = results_results.Results(tmp_path, {"systems": {"vinifera": {}}})
     assert results.systems == ("vinifera",)
-    with pytest.raises(ResultsError):
+    with pytest.raises(results_results.ResultsError):
         results.table("vinifera", "events")

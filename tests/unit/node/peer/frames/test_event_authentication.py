@@ -14,7 +14,7 @@ import trio
 
 from gossamer.node.errors import MalformedCertificateError
 from gossamer.node.monitoring.metrics import FORGERY_CAUSES, Counters
-from gossamer.node.peer.frames import forgeries
+from gossamer.node.peer.frames import forgeries, parked_events
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.event_authentication import (
     GATHER_S,
@@ -24,16 +24,6 @@ from gossamer.node.peer.frames.event_authentication import (
 )
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import SAID_AGAIN_S, Forgeries
-from gossamer.node.peer.frames.parked_events import (
-    ASKED_A_ROUND,
-    KEYS_AT_ONCE,
-    MOST_BYTES,
-    MOST_OF_ONE,
-    MOST_PARKED,
-    PATIENCE_ROUNDS,
-    Parked,
-    ParkedEvents,
-)
 from gossamer.node.peer.frames.publishers import PER_ROUND, PUBLISHER_FRAMES, PublisherService
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
@@ -349,11 +339,11 @@ async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> 
     assert sealed is not None
     event = identifier(sealed)
     assert carol.signed.open(event, sealed, dave.key) is None
-    for number in range(PATIENCE_ROUNDS + 1):
+    for number in range(parked_events.PATIENCE_ROUNDS + 1):
         assert carol.forged() == {}, f"round {number}"
         before = len(carol.sent)
         carol.publishers.new_round()
-        assert len(carol.sent) - before <= ASKED_A_ROUND
+        assert len(carol.sent) - before <= parked_events.ASKED_A_ROUND
     assert carol.forged() == {"unknown key": 1}
     assert carol.released == []
 
@@ -362,7 +352,7 @@ async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> 
 async def test_events_that_wait_take_no_more_room_than_they_may(sides: list[Side]) -> None:
     alice, _, carol, dave = sides
     await alice.publish()
-    for number in range(MOST_OF_ONE + 3):
+    for number in range(parked_events.MOST_OF_ONE + 3):
         sealed = sealed_as(alice, content_of(alice, number))
         carol.publishers.park(SEAL.signer_of(sealed), number, sealed, dave.key)
     assert carol.forged() == {"unknown key": 3}
@@ -370,26 +360,28 @@ async def test_events_that_wait_take_no_more_room_than_they_may(sides: list[Side
 
 
 def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() -> None:
-    parked = ParkedEvents()
+    parked = parked_events.ParkedEvents()
     sealed = content_of_key(5)
-    for number in range(2 * MOST_OF_ONE):
-        parked.add(number.to_bytes(8, "big"), Parked(number, sealed, 1))
-    assert len(parked) == MOST_OF_ONE
-    assert parked.add(b"honest  ", Parked(7, sealed, 2))
+    for number in range(2 * parked_events.MOST_OF_ONE):
+        parked.add(number.to_bytes(8, "big"), parked_events.Parked(number, sealed, 1))
+    assert len(parked) == parked_events.MOST_OF_ONE
+    assert parked.add(b"honest  ", parked_events.Parked(7, sealed, 2))
     given_up, questions = parked.new_round([1, 2, 3, 4])
     assert given_up == []
     assert set(questions) == {1, 2, 3}
-    assert max(map(len, questions.values())) == KEYS_AT_ONCE
+    assert max(map(len, questions.values())) == parked_events.KEYS_AT_ONCE
     rounds = (parked.new_round([1, 2, 3, 4])[1] for _ in range(10))
     assert any(b"honest  " in signers for asked in rounds for signers in asked.values())
-    assert parked.take(b"honest  ") == [Parked(7, sealed, 2)]
-    for neighbour in range(3, 2 + MOST_PARKED):
-        for number in range(MOST_OF_ONE):
-            parked.add(b"any key ", Parked(neighbour << 8 | number, sealed, neighbour))
-    assert len(parked) == MOST_PARKED
+    assert parked.take(b"honest  ") == [parked_events.Parked(7, sealed, 2)]
+    for neighbour in range(3, 2 + parked_events.MOST_PARKED):
+        for number in range(parked_events.MOST_OF_ONE):
+            parked.add(
+                b"any key ", parked_events.Parked(neighbour << 8 | number, sealed, neighbour)
+            )
+    assert len(parked) == parked_events.MOST_PARKED
     parked.take(b"any key ")
-    assert not parked.add(b"any key ", Parked(1, bytes(MOST_BYTES), 9))
-    assert len(parked) == MOST_OF_ONE
+    assert not parked.add(b"any key ", parked_events.Parked(1, bytes(parked_events.MOST_BYTES), 9))
+    assert len(parked) == parked_events.MOST_OF_ONE
 
 
 def content_of_key(key: int) -> bytes:

@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.node.errors import (
-    ClusterFolderError,
-    RevokedCertificateError,
-    TokenExpiredError,
-    TokenUnknownError,
-    TokenUsedError,
-)
+from gossamer.node import errors
 from gossamer.node.security.certificates import read_certificate, verify_peer
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import key_text, make_identity
@@ -60,7 +54,7 @@ def test_a_second_peer_gets_nothing_for_a_used_token(cluster: MadeCluster) -> No
     token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
     redeem = cluster.registrar.redeem
     redeem(cluster.store, token.secret, make_identity().public_key, "one", cluster.now)
-    with pytest.raises(TokenUsedError):
+    with pytest.raises(errors.TokenUsedError):
         redeem(cluster.store, token.secret, make_identity().public_key, "two", cluster.now)
     assert cluster.store.admissions.certificates_of_name("two") == []
 
@@ -80,12 +74,12 @@ def test_a_token_is_good_until_just_before_its_expiry(cluster: MadeCluster) -> N
     early = cluster.registrar.invite(cluster.store, HERE, now, lifetime_s=60)
     assert redeem(cluster.store, early.secret, make_identity().public_key, "a", now + 59.9)
     late = cluster.registrar.invite(cluster.store, HERE, now, lifetime_s=60)
-    with pytest.raises(TokenExpiredError):
+    with pytest.raises(errors.TokenExpiredError):
         redeem(cluster.store, late.secret, make_identity().public_key, "b", now + 60)
 
 
 def test_an_unknown_token_gets_nothing(cluster: MadeCluster) -> None:
-    with pytest.raises(TokenUnknownError):
+    with pytest.raises(errors.TokenUnknownError):
         cluster.registrar.redeem(
             cluster.store, b"?" * 16, make_identity().public_key, "a", cluster.now
         )
@@ -96,7 +90,7 @@ def test_a_revoked_key_gets_no_new_certificate(cluster: MadeCluster) -> None:
     cluster.certify(identity, "kitchen")
     cluster.registrar.revoke(cluster.store, "kitchen", cluster.now)
     token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
-    with pytest.raises(RevokedCertificateError):
+    with pytest.raises(errors.RevokedCertificateError):
         cluster.registrar.redeem(
             cluster.store, token.secret, identity.public_key, "kitchen", cluster.now
         )
@@ -167,9 +161,9 @@ def test_of_many_processes_at_once_exactly_one_redeems_a_token(cluster: MadeClus
         process.stdin.write("\n")
         process.stdin.flush()
     outcomes = [process.communicate(timeout=60)[0].strip() for process in processes]
-    assert outcomes.count(TokenUsedError.__name__) == 3
+    assert outcomes.count(errors.TokenUsedError.__name__) == 3
     issued = {entry.name for entry in cluster.store.admissions.certificates()}
-    assert issued == {"first", *outcomes} - {TokenUsedError.__name__}
+    assert issued == {"first", *outcomes} - {errors.TokenUsedError.__name__}
     assert len(issued) == 2
 
 
@@ -194,19 +188,19 @@ def test_revoking_a_peer_bars_all_its_certificates(cluster: MadeCluster) -> None
 
 def test_a_name_of_several_peers_is_not_enough_to_revoke(cluster: MadeCluster) -> None:
     keys = sorted(key_text(cluster.certify(make_identity(), "twin").key) for _ in range(2))
-    with pytest.raises(ClusterFolderError, match=", ".join(keys)):
+    with pytest.raises(errors.ClusterFolderError, match=", ".join(keys)):
         cluster.registrar.revoke(cluster.store, "twin", cluster.now)
     assert cluster.registrar.revoked().entries == ()
 
 
 @pytest.mark.parametrize("who", ["nobody", "0" * 16])
 def test_nobody_cannot_be_revoked(cluster: MadeCluster, who: str) -> None:
-    with pytest.raises(ClusterFolderError, match="has issued nothing to"):
+    with pytest.raises(errors.ClusterFolderError, match="has issued nothing to"):
         cluster.registrar.revoke(cluster.store, who, cluster.now)
 
 
 def test_the_holder_of_the_authority_cannot_be_revoked(cluster: MadeCluster) -> None:
-    with pytest.raises(ClusterFolderError, match="cannot be revoked"):
+    with pytest.raises(errors.ClusterFolderError, match="cannot be revoked"):
         cluster.registrar.revoke(cluster.store, "first", cluster.now)
 
 

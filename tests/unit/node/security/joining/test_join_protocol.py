@@ -9,17 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gossamer.node.errors import (
-    CertificateError,
-    ForeignCertificateError,
-    JoinRefusedError,
-    JoinRequestError,
-    KeyMismatchError,
-    RevocationListError,
-    TokenExpiredError,
-    TokenUnknownError,
-    TokenUsedError,
-)
+from gossamer.node import errors
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity, make_identity
 from gossamer.node.security.joining import join_protocol
@@ -81,16 +71,16 @@ def test_the_joiner_recognises_no_other_cluster(
 ) -> None:
     with made_cluster(tmp_path / "other") as other:
         theirs = other.first.certificate.der
-        with pytest.raises(ForeignCertificateError, match=token.cluster):
+        with pytest.raises(errors.ForeignCertificateError, match=token.cluster):
             recognise(token, challenge_of(other), theirs, cluster.now)
-        with pytest.raises(ForeignCertificateError):
+        with pytest.raises(errors.ForeignCertificateError):
             recognise(token, challenge_of(cluster), theirs, cluster.now)
 
 
 def test_the_joiner_recognises_no_other_member(cluster: MadeCluster, token: Token) -> None:
     """A member that answers in the inviter's place does not get to see the secret."""
     member = cluster.admit("nosy")
-    with pytest.raises(KeyMismatchError):
+    with pytest.raises(errors.KeyMismatchError):
         recognise(token, challenge_of(cluster), member.certificate.der, cluster.now)
 
 
@@ -106,7 +96,7 @@ def test_a_request_with_anything_exchanged_proves_nothing(
         "proof": b"?" * 64,
     }
     changed = evolve(request, **{field: values[field]})
-    with pytest.raises(JoinRequestError, match="does not prove"):
+    with pytest.raises(errors.JoinRequestError, match="does not prove"):
         check_request(changed, b"n" * 32, cluster.first.certificate.der)
 
 
@@ -119,7 +109,7 @@ def test_a_request_proves_nothing_to_another_nonce_or_inviter(
         (b"m" * 32, cluster.first.certificate.der),
         (b"n" * 32, cluster.admit("other").certificate.der),
     ):
-        with pytest.raises(JoinRequestError):
+        with pytest.raises(errors.JoinRequestError):
             check_request(request, nonce, certificate)
 
 
@@ -130,34 +120,34 @@ def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
     inviter = recognise(token, challenge_of(cluster), first.certificate.der, now)
     revoked = first.revoked.to_bytes()
     wrong = Answer(certificate=first.certificate.der, revoked=revoked)
-    with pytest.raises(KeyMismatchError):
+    with pytest.raises(errors.KeyMismatchError):
         read_answer(wrong, inviter, joiner, now)
     with made_cluster(tmp_path / "other") as other:
         foreign = Answer(certificate=other.certify(joiner).der, revoked=revoked)
-        with pytest.raises(ForeignCertificateError):
+        with pytest.raises(errors.ForeignCertificateError):
             read_answer(foreign, inviter, joiner, now)
         listed = Answer(
             certificate=cluster.certify(joiner).der, revoked=other.first.revoked.to_bytes()
         )
-        with pytest.raises(RevocationListError):
+        with pytest.raises(errors.RevocationListError):
             read_answer(listed, inviter, joiner, now)
     junk = Answer(certificate=b"junk", revoked=revoked)
-    with pytest.raises(CertificateError):
+    with pytest.raises(errors.CertificateError):
         read_answer(junk, inviter, joiner, now)
 
 
 @pytest.mark.parametrize(
     ("cause", "error", "words"),
     [
-        (join_protocol.UNKNOWN, TokenUnknownError, "does not know"),
-        (join_protocol.EXPIRED, TokenExpiredError, "expired"),
-        (join_protocol.USED, TokenUsedError, "used by another"),
-        (join_protocol.NO_AUTHORITY, JoinRefusedError, r"holds no ca\.key"),
-        (join_protocol.THROTTLED, JoinRefusedError, "try again in a minute"),
-        (join_protocol.BAD_REQUEST, JoinRefusedError, "malformed"),
-        (join_protocol.REVOKED, JoinRefusedError, "revoked"),
-        (join_protocol.FAILED, JoinRefusedError, "log"),
-        ("because", JoinRequestError, "without a reason"),
+        (join_protocol.UNKNOWN, errors.TokenUnknownError, "does not know"),
+        (join_protocol.EXPIRED, errors.TokenExpiredError, "expired"),
+        (join_protocol.USED, errors.TokenUsedError, "used by another"),
+        (join_protocol.NO_AUTHORITY, errors.JoinRefusedError, r"holds no ca\.key"),
+        (join_protocol.THROTTLED, errors.JoinRefusedError, "try again in a minute"),
+        (join_protocol.BAD_REQUEST, errors.JoinRefusedError, "malformed"),
+        (join_protocol.REVOKED, errors.JoinRefusedError, "revoked"),
+        (join_protocol.FAILED, errors.JoinRefusedError, "log"),
+        ("because", errors.JoinRequestError, "without a reason"),
     ],
 )
 @pytest.mark.parametrize("kind", [Challenge, Answer])
@@ -197,5 +187,5 @@ def changed_request(**fields: object) -> bytes:
     ],
 )
 def test_a_malformed_request_is_refused(data: bytes) -> None:
-    with pytest.raises(JoinRequestError):
+    with pytest.raises(errors.JoinRequestError):
         unpack(Request, data)

@@ -10,36 +10,15 @@ import cbor2
 import pytest
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.transport.base.frames import (
-    CONTROL_FRAMES,
-    MESSAGE_FRAMES,
-    FrameDecoder,
-    FrameReader,
-    count_items,
-    encode_frame,
-)
+from gossamer.node.transport.base import frames, schema
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import (
-    AnyOf,
-    Bytes,
-    Field,
-    Flag,
-    FrameTypes,
-    Integer,
-    ListOf,
-    MapOf,
-    Number,
-    Optional,
-    Text,
-    shorten,
-)
 from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 SMALL = Limits(frame_bytes=1024, items=64, depth=4)
 
 
 def decode(body: bytes, limits: Limits = SMALL) -> dict[str, Any]:
-    return FrameDecoder(limits).decode(body)
+    return frames.FrameDecoder(limits).decode(body)
 
 
 def framed(body: bytes) -> bytes:
@@ -47,11 +26,11 @@ def framed(body: bytes) -> bytes:
 
 
 def test_a_frame_comes_back_as_it_was() -> None:
-    reader = FrameReader(SMALL)
-    reader.feed(encode_frame("message", kind=7, body=b"abc", number=2**62))
+    reader = frames.FrameReader(SMALL)
+    reader.feed(frames.encode_frame("message", kind=7, body=b"abc", number=2**62))
     (frame,) = reader
     assert frame == {"type": "message", "kind": 7, "body": b"abc", "number": 2**62}
-    MESSAGE_FRAMES.check(frame)
+    frames.MESSAGE_FRAMES.check(frame)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +72,7 @@ def test_no_tag_is_interpreted() -> None:
 
 
 def test_a_decoder_goes_on_after_a_bad_body() -> None:
-    decoder = FrameDecoder(SMALL)
+    decoder = frames.FrameDecoder(SMALL)
     for bad in (b"\xa1\x61a\x83\x01", b"\xa1\x61a" + b"\x81" * 9, b"\xa0\x00"):
         with pytest.raises(BadFrame):
             decoder.decode(bad)
@@ -102,23 +81,23 @@ def test_a_decoder_goes_on_after_a_bad_body() -> None:
 
 def test_values_are_counted_before_any_is_made() -> None:
     body = cbor2.dumps({"a": [0] * 62})
-    assert count_items(body, 1000) == 65
+    assert frames.count_items(body, 1000) == 65
     assert len(decode(body, Limits(items=65))["a"]) == 62
     with pytest.raises(BadFrame, match="at most 64 values"):
         decode(body)
 
 
 def test_counting_stops_past_the_limit() -> None:
-    assert count_items(b"\x00" * 10**6, 100) == 101
+    assert frames.count_items(b"\x00" * 10**6, 100) == 101
 
 
 def test_long_text_counts_as_one_value() -> None:
     for length in (23, 24, 255, 256, 65_535, 65_536):
-        assert count_items(cbor2.dumps({"a": "x" * length, "b": b"x" * length}), 100) == 5
+        assert frames.count_items(cbor2.dumps({"a": "x" * length, "b": b"x" * length}), 100) == 5
 
 
 def test_a_frame_longer_than_allowed_is_refused_at_its_header() -> None:
-    reader = FrameReader(SMALL)
+    reader = frames.FrameReader(SMALL)
     reader.feed(struct.pack(">I", 1025))
     with pytest.raises(BadFrame, match="length is 1025, expected at most 1024 bytes"):
         reader.next_frame()
@@ -128,14 +107,14 @@ def test_a_frame_of_the_longest_size_is_taken() -> None:
     body = cbor2.dumps({"type": "x", "pad": b""})
     body = cbor2.dumps({"type": "x", "pad": bytes(1024 - len(body) - 2)})
     assert len(body) == 1024
-    reader = FrameReader(SMALL)
+    reader = frames.FrameReader(SMALL)
     reader.feed(framed(body))
     assert reader.next_frame() is not None
 
 
 def test_frames_arrive_byte_by_byte() -> None:
-    stream = b"".join(encode_frame("ping", number=i) for i in range(10))
-    reader = FrameReader(SMALL)
+    stream = b"".join(frames.encode_frame("ping", number=i) for i in range(10))
+    reader = frames.FrameReader(SMALL)
     numbers = []
     for at in range(len(stream)):
         reader.feed(stream[at : at + 1])
@@ -146,8 +125,8 @@ def test_frames_arrive_byte_by_byte() -> None:
 
 
 def test_the_rest_can_be_taken_over_by_another_reader() -> None:
-    first, second = FrameReader(SMALL), FrameReader(SMALL)
-    stream = encode_frame("ping", number=1) + encode_frame("ping", number=2)
+    first, second = frames.FrameReader(SMALL), frames.FrameReader(SMALL)
+    stream = frames.encode_frame("ping", number=1) + frames.encode_frame("ping", number=2)
     first.feed(stream[:-3])
     assert first.next_frame() == {"type": "ping", "number": 1}
     second.feed(first.take_rest() + stream[-3:])
@@ -155,25 +134,29 @@ def test_the_rest_can_be_taken_over_by_another_reader() -> None:
     assert first.buffered == 0
 
 
-GOOD_AND_BAD: list[tuple[Field, list[Any], list[Any]]] = [
-    (Integer(), [0, 2**63 - 1, -(2**63)], [2**63, -(2**63) - 1, 1.0, True, "1", None]),
-    (Integer(1, 3), [1, 3], [0, 4]),
-    (Number(), [1, 1.5, -0.0], [math.nan, math.inf, True, 2**64 - 1, "1"]),
-    (Number(0, 1), [0, 1.0], [-0.1, 2]),
-    (Flag(), [True, False], [0, 1, None]),
-    (Text(3), ["", "abc", "äöü"], ["abcd", b"abc", 1]),
-    (Bytes(3, shortest=1), [b"a", b"abc"], [b"", b"abcd", "a"]),
-    (ListOf(Integer(0, 9), 2), [[], [1, 9]], [[1, 2, 3], [10], {}, (1,), "12"]),
-    (MapOf(Flag(), 1), [{}, {"a": True}], [{"a": True, "b": True}, {b"a": True}, {"a": 1}, []]),
-    (MapOf(Flag(), 1, longest_key=2), [{"ab": True}], [{"abc": True}]),
-    (AnyOf(Integer(), Text(2)), [1, "ab"], [1.5, "abc", None]),
-    (Optional(Flag()), [True], [None]),
+GOOD_AND_BAD: list[tuple[schema.Field, list[Any], list[Any]]] = [
+    (schema.Integer(), [0, 2**63 - 1, -(2**63)], [2**63, -(2**63) - 1, 1.0, True, "1", None]),
+    (schema.Integer(1, 3), [1, 3], [0, 4]),
+    (schema.Number(), [1, 1.5, -0.0], [math.nan, math.inf, True, 2**64 - 1, "1"]),
+    (schema.Number(0, 1), [0, 1.0], [-0.1, 2]),
+    (schema.Flag(), [True, False], [0, 1, None]),
+    (schema.Text(3), ["", "abc", "äöü"], ["abcd", b"abc", 1]),
+    (schema.Bytes(3, shortest=1), [b"a", b"abc"], [b"", b"abcd", "a"]),
+    (schema.ListOf(schema.Integer(0, 9), 2), [[], [1, 9]], [[1, 2, 3], [10], {}, (1,), "12"]),
+    (
+        schema.MapOf(schema.Flag(), 1),
+        [{}, {"a": True}],
+        [{"a": True, "b": True}, {b"a": True}, {"a": 1}, []],
+    ),
+    (schema.MapOf(schema.Flag(), 1, longest_key=2), [{"ab": True}], [{"abc": True}]),
+    (schema.AnyOf(schema.Integer(), schema.Text(2)), [1, "ab"], [1.5, "abc", None]),
+    (schema.Optional(schema.Flag()), [True], [None]),
 ]
 
 
 @pytest.mark.parametrize(("field", "good", "bad"), GOOD_AND_BAD)
-def test_a_field_takes_what_it_says(field: Field, good: list[Any], bad: list[Any]) -> None:
-    types = FrameTypes({"t": {"f": field}})
+def test_a_field_takes_what_it_says(field: schema.Field, good: list[Any], bad: list[Any]) -> None:
+    types = schema.FrameTypes({"t": {"f": field}})
     for value in good:
         types.check({"type": "t", "f": value})
     for value in bad:
@@ -199,24 +182,24 @@ def test_a_complaint_names_frame_field_value_and_expectation(
     frame: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(BadFrame, match=why) as caught:
-        MESSAGE_FRAMES.check(frame)
+        frames.MESSAGE_FRAMES.check(frame)
     assert isinstance(caught.value, RemoteProtocolError)
     assert len(str(caught.value)) < 300
 
 
 def test_types_are_added_without_touching_the_old_ones() -> None:
-    more = CONTROL_FRAMES.extended({"news": {"text": Text(5)}})
+    more = frames.CONTROL_FRAMES.extended({"news": {"text": schema.Text(5)}})
     more.check({"type": "news", "text": "abc"})
     assert "news" in more
-    assert "news" not in CONTROL_FRAMES
+    assert "news" not in frames.CONTROL_FRAMES
     with pytest.raises(ConfigError, match="frame type is 'ping'"):
-        CONTROL_FRAMES.extended({"ping": {}})
+        frames.CONTROL_FRAMES.extended({"ping": {}})
     with pytest.raises(ConfigError, match="another name"):
-        CONTROL_FRAMES.extended({"news": {"type": Flag()}})
+        frames.CONTROL_FRAMES.extended({"news": {"type": schema.Flag()}})
 
 
 @pytest.mark.parametrize(
     "value", ["x" * 10**6, b"x" * 10**6, [1] * 10**6, {"a": "b" * 10**6}, 2**64, cbor2.undefined]
 )
 def test_shown_values_are_short(value: object) -> None:
-    assert len(shorten(value)) < 70
+    assert len(schema.shorten(value)) < 70

@@ -7,23 +7,9 @@ import json
 import cbor2
 import pytest
 
+from gossamer.protocol.brokers.core import errors, messages
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
-from gossamer.protocol.brokers.core.errors import (
-    DumpError,
-    LabelTakenError,
-    MalformedMessageError,
-    MisplacedMessageError,
-    UnknownNeighbourError,
-)
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Move,
-    NeighbourUp,
-    Publish,
-    Restarted,
-    Subscribe,
-)
 from gossamer.protocol.content.filters import parse
 from support.flooding import Flooded, Flooding, FloodingBroker
 
@@ -33,17 +19,17 @@ ADA = client("ada")
 def broker() -> FloodingBroker:
     """One with a neighbour and a client."""
     made = FloodingBroker("B")
-    assert made.handle(0, None, NeighbourUp("C")) == []
-    assert made.handle(0, ADA, Attach((("low", parse("number < 5")),))) == []
+    assert made.handle(0, None, messages.NeighbourUp("C")) == []
+    assert made.handle(0, ADA, messages.Attach((("low", parse("number < 5")),))) == []
     return made
 
 
 def test_clients_are_served() -> None:
     made = broker()
-    delivered, sent = made.handle(1, ADA, Publish({"number": 3}))
+    delivered, sent = made.handle(1, ADA, messages.Publish({"number": 3}))
     assert delivered == Deliver("ada", Flooded(Id("B", 1), {"number": 3}), ("low",))
     assert sent == Send("C", Flooded(Id("B", 1), {"number": 3}))
-    (moved,) = made.handle(2, ADA, Move())
+    (moved,) = made.handle(2, ADA, messages.Move())
     assert moved.subscriptions == (("low", parse("number < 5")),)  # type: ignore[union-attr]
     assert made.handle(3, neighbour("C"), Flooded(Id("C", 1), {"number": 3})) == []
     assert made.counters.received == {"Flooded": 1}
@@ -52,12 +38,12 @@ def test_clients_are_served() -> None:
 @pytest.mark.parametrize(
     ("source", "message", "error"),
     [
-        (ADA, Subscribe("low", parse("number > 5")), LabelTakenError),
-        (ADA, Flooded(Id("B", 1), {}), MisplacedMessageError),
-        (None, Publish({"number": 3}), MisplacedMessageError),
-        (neighbour("D"), Flooded(Id("D", 1), {}), UnknownNeighbourError),
-        (neighbour("C"), Flooded(Id("C", 1), {5: 1}), MalformedMessageError),  # type: ignore[dict-item]
-        (ADA, Subscribe("", parse("number > 5")), MalformedMessageError),
+        (ADA, messages.Subscribe("low", parse("number > 5")), errors.LabelTakenError),
+        (ADA, Flooded(Id("B", 1), {}), errors.MisplacedMessageError),
+        (None, messages.Publish({"number": 3}), errors.MisplacedMessageError),
+        (neighbour("D"), Flooded(Id("D", 1), {}), errors.UnknownNeighbourError),
+        (neighbour("C"), Flooded(Id("C", 1), {5: 1}), errors.MalformedMessageError),  # type: ignore[dict-item]
+        (ADA, messages.Subscribe("", parse("number > 5")), errors.MalformedMessageError),
     ],
 )
 def test_what_cannot_be_is_refused(source: object, message: object, error: type) -> None:
@@ -75,9 +61,9 @@ def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
     made = broker()
     again = FloodingBroker.load(cbor2.loads(cbor2.dumps(made.dump())))
     for one in (made, again):
-        one.handle(1, None, Restarted())
-        one.handle(2, None, NeighbourUp("C"))
-    publish = Publish({"number": 3})
+        one.handle(1, None, messages.Restarted())
+        one.handle(2, None, messages.NeighbourUp("C"))
+    publish = messages.Publish({"number": 3})
     assert again.handle(3, ADA, publish) == made.handle(3, ADA, publish)
     assert again.dump() == made.dump()
 
@@ -98,7 +84,7 @@ def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
     ],
 )
 def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
-    with pytest.raises(DumpError):
+    with pytest.raises(errors.DumpError):
         FloodingBroker.load({**broker().dump(), **change})
 
 

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.brokers.core import errors, messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send
-from gossamer.protocol.brokers.core.errors import (
-    LabelTakenError,
-    MisplacedMessageError,
-    NameTakenError,
-    NotAttachedError,
-    UnknownLabelError,
-    UnknownNeighbourError,
-)
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    Move,
-    NeighbourDown,
-    Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.congestion import (
-    LinkStatus,
-    LinkStatusTable,
-    new_table,
-    own_threshold,
-)
+from gossamer.protocol.brokers.scot.memory import congestion
 from gossamer.protocol.brokers.scot.memory.messages import (
     BidSubscription,
     Bypass,
@@ -45,12 +22,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
     Unsubscription,
     WindowEnded,
 )
-from gossamer.protocol.brokers.scot.overlay.errors import (
-    WrongClusterError,
-    WrongNeighbourError,
-    WrongRegionError,
-    WrongRoutingError,
-)
+from gossamer.protocol.brokers.scot.overlay import errors as overlay_errors
 from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
 from gossamer.protocol.brokers.scot.routing.targets import Targets
 from gossamer.protocol.content.filters import parse
@@ -74,7 +46,7 @@ def broker(routing: str = "dynamic") -> ScotBroker:
     )
     for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
         made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(name)))
-    made.handle(0, C1, Attach())
+    made.handle(0, C1, messages.Attach())
     return made
 
 
@@ -115,7 +87,7 @@ def test_a_neighbour_of_the_wrong_cluster_or_region_is_refused(
 ) -> None:
     made = broker()
     error = refusal(made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(label))))
-    assert isinstance(error, WrongNeighbourError)
+    assert isinstance(error, overlay_errors.WrongNeighbourError)
     assert str(error) == f"broker {name!r} at {label} {reason}"
 
 
@@ -174,14 +146,14 @@ def test_clusters_that_a_link_cannot_carry_are_refused(
 ) -> None:
     made = broker()
     error = refusal(made.handle(0, source, message))
-    assert isinstance(error, WrongClusterError)
+    assert isinstance(error, overlay_errors.WrongClusterError)
     assert str(error) == text
     assert made.table() == ()
 
 
 def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
     error = refusal(broker().handle(0, SECONDARY, Bypass(NOTE, 2, "f", "e")))
-    assert isinstance(error, WrongRegionError)
+    assert isinstance(error, overlay_errors.WrongRegionError)
     assert str(error) == (
         "Bypass from broker 'B(b,2)' is to go to region 'f', expected its receiver's or one "
         "beside that"
@@ -191,15 +163,15 @@ def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
 def test_what_no_working_link_can_take_is_counted_as_lost() -> None:
     made = broker()
     for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
-        assert made.handle(0, None, NeighbourDown(name)) == []
+        assert made.handle(0, None, messages.NeighbourDown(name)) == []
     assert made.handle(0, SECONDARY, Detour(NOTE, 1)) == []
     assert made.handle(0, SECONDARY, Bypass(NOTE, 2, "a", "b")) == []
     assert made.counters.lost == 2
 
 
 def test_a_link_to_a_stranger_cannot_fail() -> None:
-    error = refusal(broker().handle(0, None, NeighbourDown("stranger")))
-    assert isinstance(error, UnknownNeighbourError)
+    error = refusal(broker().handle(0, None, messages.NeighbourDown("stranger")))
+    assert isinstance(error, errors.UnknownNeighbourError)
 
 
 def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_carry() -> None:
@@ -222,24 +194,24 @@ def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_ca
 )
 def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: Message) -> None:
     error = refusal(broker(routing).handle(0, PRIMARY, message))
-    assert isinstance(error, WrongRoutingError)
+    assert isinstance(error, overlay_errors.WrongRoutingError)
     assert f"has no place in {routing} routing" in str(error)
 
 
 @pytest.mark.parametrize(
     ("source", "message", "kind"),
     [
-        (None, Attach(), MisplacedMessageError),
-        (PRIMARY, Attach(), MisplacedMessageError),
-        (C1, Unsubscription(Id("X", 1)), MisplacedMessageError),
-        (None, Unsubscription(Id("X", 1)), MisplacedMessageError),
-        (C1, WindowEnded(()), MisplacedMessageError),
-        (neighbour("stranger"), Unsubscription(Id("X", 1)), UnknownNeighbourError),
-        (C1, Attach(), NameTakenError),
-        (client("c2"), Detach(), NotAttachedError),
-        (client("c2"), Attach((("s", ANY), ("s", ANY))), LabelTakenError),
-        (C1, Unsubscribe("s"), UnknownLabelError),
-        (C1, Unadvertise("a"), UnknownLabelError),
+        (None, messages.Attach(), errors.MisplacedMessageError),
+        (PRIMARY, messages.Attach(), errors.MisplacedMessageError),
+        (C1, Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
+        (None, Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
+        (C1, WindowEnded(()), errors.MisplacedMessageError),
+        (neighbour("stranger"), Unsubscription(Id("X", 1)), errors.UnknownNeighbourError),
+        (C1, messages.Attach(), errors.NameTakenError),
+        (client("c2"), messages.Detach(), errors.NotAttachedError),
+        (client("c2"), messages.Attach((("s", ANY), ("s", ANY))), errors.LabelTakenError),
+        (C1, messages.Unsubscribe("s"), errors.UnknownLabelError),
+        (C1, messages.Unadvertise("a"), errors.UnknownLabelError),
     ],
 )
 def test_what_cannot_be_is_refused_and_counted(
@@ -252,26 +224,28 @@ def test_what_cannot_be_is_refused_and_counted(
 
 def test_a_label_names_one_subscription_of_a_client() -> None:
     made = broker()
-    assert len(made.handle(0, C1, Subscribe("s", ANY))) == 4
-    assert isinstance(refusal(made.handle(0, C1, Subscribe("s", ANY))), LabelTakenError)
-    assert len(made.handle(0, C1, Unsubscribe("s"))) == 4
+    assert len(made.handle(0, C1, messages.Subscribe("s", ANY))) == 4
+    assert isinstance(
+        refusal(made.handle(0, C1, messages.Subscribe("s", ANY))), errors.LabelTakenError
+    )
+    assert len(made.handle(0, C1, messages.Unsubscribe("s"))) == 4
     assert made.table() == ()
 
 
 def test_a_client_gets_a_notification_once_for_all_its_subscriptions() -> None:
     made = broker()
-    made.handle(0, C1, Subscribe("s", ANY))
-    made.handle(0, C1, Subscribe("t", parse("x > 1")))
-    (effect,) = made.handle(0, C1, Publish({"x": 2}))
+    made.handle(0, C1, messages.Subscribe("s", ANY))
+    made.handle(0, C1, messages.Subscribe("t", parse("x > 1")))
+    (effect,) = made.handle(0, C1, messages.Publish({"x": 2}))
     assert isinstance(effect, Deliver)
     assert (effect.client, effect.labels) == ("c1", ("s", "t"))
 
 
 def test_a_client_that_moves_is_handed_what_it_leaves() -> None:
     made = broker()
-    made.handle(0, C1, Subscribe("s", ANY))
-    made.handle(0, C1, Advertise("a", ANY))
-    moved, *sent = made.handle(0, C1, Move())
+    made.handle(0, C1, messages.Subscribe("s", ANY))
+    made.handle(0, C1, messages.Advertise("a", ANY))
+    moved, *sent = made.handle(0, C1, messages.Move())
     assert moved == Moved("c1", (("s", ANY),), (("a", ANY),))
     assert all(isinstance(effect, Send) for effect in sent)
     assert made.table() == ()
@@ -300,15 +274,15 @@ def test_unsubscribing_empties_all_tables() -> None:
 
 
 def test_load_is_length_times_growth() -> None:
-    assert LinkStatus().load == 0
-    assert LinkStatus().congestion_element == 1
-    assert LinkStatus(20, entered=9, left=9).load == 20
-    assert LinkStatus(20, entered=19, left=9).congestion_element == 2
-    assert LinkStatus(20, entered=9, left=19).load == 10
+    assert congestion.LinkStatus().load == 0
+    assert congestion.LinkStatus().congestion_element == 1
+    assert congestion.LinkStatus(20, entered=9, left=9).load == 20
+    assert congestion.LinkStatus(20, entered=19, left=9).congestion_element == 2
+    assert congestion.LinkStatus(20, entered=9, left=19).load == 10
 
 
 def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> None:
-    links = LinkStatusTable(threshold=10)
+    links = congestion.LinkStatusTable(threshold=10)
     assert not links.overloaded("n")
     links.update([QueueReport("n", 11, 5, 5), QueueReport("m", 10, 5, 5)])
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
@@ -317,7 +291,7 @@ def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> Non
 
 
 def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
-    links = new_table(ScotSettings(input_queues=True, threshold=10))
+    links = congestion.new_table(ScotSettings(input_queues=True, threshold=10))
     links.update([QueueReport("n", 6, 5, 5), QueueReport("m", 6, 5, 5)])
     assert not links.any_overloaded
     links.note_input("n", InputQueue(5, 5, 5))
@@ -326,15 +300,15 @@ def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
     assert links.least_loaded(["n", "m"]) == "m"
     links.note_input("n", InputQueue(0, 0, 5))
     assert not links.any_overloaded
-    plain = new_table(ScotSettings(threshold=10))
+    plain = congestion.new_table(ScotSettings(threshold=10))
     plain.note_input("n", InputQueue(50, 5, 5))
     assert not plain.any_overloaded
 
 
 def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
-    assert own_threshold([]) == own_threshold([0.0, 9.0]) == 2
-    assert own_threshold([7.0, 9.0]) == 9
-    links = new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
+    assert congestion.own_threshold([]) == congestion.own_threshold([0.0, 9.0]) == 2
+    assert congestion.own_threshold([7.0, 9.0]) == 9
+    links = congestion.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
     links.update([QueueReport("n", 3, 5, 5), QueueReport("m", 1, 5, 5)])
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     for name in ("n", "m"):
@@ -346,7 +320,7 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
 
 
 def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_comes_up() -> None:
-    links = new_table(ScotSettings(input_queues=True))
+    links = congestion.new_table(ScotSettings(input_queues=True))
     links.note_input("n", InputQueue(30, 5, 5))
     assert links.overloaded("n")
     links.forget_input("m")
@@ -384,7 +358,7 @@ def test_brokers_tell_their_neighbours_how_long_their_input_queues_are() -> None
 def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
     loads: dict[str, int], case: Case, carriers: dict[str, str]
 ) -> None:
-    links = LinkStatusTable(threshold=10)
+    links = congestion.LinkStatusTable(threshold=10)
     links.update(QueueReport(name, load, 5, 5) for name, load in {"i1": 9, **loads}.items())
     chosen = plan(Targets((), ("a", "b"), {0: "i0", 1: "i1", 2: "i2"}), links)
     assert chosen.case is case

@@ -7,29 +7,9 @@ import doctest
 import pytest
 
 from gossamer.protocol.brokers import tree as broker_module
+from gossamer.protocol.brokers.core import errors, messages
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse
-from gossamer.protocol.brokers.core.errors import (
-    LabelTakenError,
-    MisplacedMessageError,
-    NameTakenError,
-    NotAdvertisedError,
-    NotAttachedError,
-    UnknownLabelError,
-    UnknownNeighbourError,
-)
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Congestion,
-    Detach,
-    Move,
-    NeighbourDown,
-    Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, SynchroniseRequest
 from gossamer.protocol.content.errors import WrongValueError
@@ -51,7 +31,7 @@ def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
 
 def alone() -> TreeBroker:
     broker = TreeBroker("B", TreeSettings())
-    broker.handle(0, client("ann"), Attach())
+    broker.handle(0, client("ann"), messages.Attach())
     return broker
 
 
@@ -61,50 +41,52 @@ def test_the_examples_of_the_package_hold() -> None:
 
 def test_a_client_is_served_by_its_own_broker() -> None:
     broker = alone()
-    broker.handle(0, client("ann"), Advertise("a", ANY))
-    broker.handle(0, client("ann"), Subscribe("s", parse("x > 1")))
-    broker.handle(0, client("ann"), Subscribe("t", parse("x > 0")))
-    (effect,) = broker.handle(1, client("ann"), Publish({"x": 2}))
+    broker.handle(0, client("ann"), messages.Advertise("a", ANY))
+    broker.handle(0, client("ann"), messages.Subscribe("s", parse("x > 1")))
+    broker.handle(0, client("ann"), messages.Subscribe("t", parse("x > 0")))
+    (effect,) = broker.handle(1, client("ann"), messages.Publish({"x": 2}))
     assert isinstance(effect, Deliver)
     assert (effect.client, effect.labels, effect.publication.values) == (
         "ann",
         ("s", "t"),
         {"x": 2},
     )
-    assert broker.handle(2, client("ann"), Publish({"x": 0})) == []
+    assert broker.handle(2, client("ann"), messages.Publish({"x": 0})) == []
 
 
 def test_a_second_client_with_the_same_name_is_refused() -> None:
-    error = refusal(alone(), "ann", Attach())
-    assert isinstance(error, NameTakenError)
+    error = refusal(alone(), "ann", messages.Attach())
+    assert isinstance(error, errors.NameTakenError)
     assert str(error) == "client 'ann' is attached already, and names are unique at a broker"
 
 
 def test_a_client_attaches_first() -> None:
-    assert isinstance(refusal(alone(), "bob", Subscribe("s", ANY)), NotAttachedError)
-    assert isinstance(refusal(alone(), "bob", Detach()), NotAttachedError)
+    assert isinstance(
+        refusal(alone(), "bob", messages.Subscribe("s", ANY)), errors.NotAttachedError
+    )
+    assert isinstance(refusal(alone(), "bob", messages.Detach()), errors.NotAttachedError)
 
 
 def test_a_publication_outside_its_advertisement_is_returned_to_its_sender() -> None:
     broker = alone()
-    broker.handle(0, client("ann"), Advertise("a", parse("x > 0")))
+    broker.handle(0, client("ann"), messages.Advertise("a", parse("x > 0")))
     for values in ({"x": 0}, {"x": 1, "y": 1}, {"x": "one"}):
-        error = refusal(broker, "ann", Publish(values))
-        assert isinstance(error, NotAdvertisedError)
+        error = refusal(broker, "ann", messages.Publish(values))
+        assert isinstance(error, errors.NotAdvertisedError)
         assert error.values == values
     assert str(error) == "client 'ann' has no advertisement that allows x = 'one'"
 
 
 def test_a_publication_needs_the_client_s_own_advertisement() -> None:
     broker = alone()
-    broker.handle(0, client("bob"), Attach(advertisements=(("a", ANY),)))
-    assert isinstance(refusal(broker, "ann", Publish({"x": 1})), NotAdvertisedError)
+    broker.handle(0, client("bob"), messages.Attach(advertisements=(("a", ANY),)))
+    assert isinstance(refusal(broker, "ann", messages.Publish({"x": 1})), errors.NotAdvertisedError)
 
 
 def test_a_value_that_is_none_names_attribute_and_type() -> None:
     broker = alone()
-    broker.handle(0, client("ann"), Advertise("a", ANY))
-    error = refusal(broker, "ann", Publish({"x": None}))
+    broker.handle(0, client("ann"), messages.Advertise("a", ANY))
+    error = refusal(broker, "ann", messages.Publish({"x": None}))
     assert isinstance(error, WrongValueError)
     assert error.attribute == "x"
 
@@ -112,24 +94,26 @@ def test_a_value_that_is_none_names_attribute_and_type() -> None:
 @pytest.mark.parametrize(
     ("first", "again", "unknown"),
     [
-        (Subscribe("l", ANY), Subscribe("l", ANY), Unsubscribe("m")),
-        (Advertise("l", ANY), Advertise("l", ANY), Unadvertise("m")),
+        (messages.Subscribe("l", ANY), messages.Subscribe("l", ANY), messages.Unsubscribe("m")),
+        (messages.Advertise("l", ANY), messages.Advertise("l", ANY), messages.Unadvertise("m")),
     ],
 )
 def test_labels_are_a_client_s_own_and_unique(
     first: Message, again: Message, unknown: Message
 ) -> None:
     broker = alone()
-    broker.handle(0, client("bob"), Attach())
+    broker.handle(0, client("bob"), messages.Attach())
     broker.handle(0, client("ann"), first)
-    assert isinstance(refusal(broker, "ann", again), LabelTakenError)
-    assert isinstance(refusal(broker, "ann", unknown), UnknownLabelError)
+    assert isinstance(refusal(broker, "ann", again), errors.LabelTakenError)
+    assert isinstance(refusal(broker, "ann", unknown), errors.UnknownLabelError)
     assert broker.handle(0, client("bob"), first) == []
 
 
 def test_attaching_with_a_label_twice_changes_nothing() -> None:
     twice = (("s", ANY), ("s", parse("x > 1")))
-    assert isinstance(refusal(alone(), "bob", Attach(subscriptions=twice)), LabelTakenError)
+    assert isinstance(
+        refusal(alone(), "bob", messages.Attach(subscriptions=twice)), errors.LabelTakenError
+    )
 
 
 def test_messages_come_from_where_their_kind_comes_from() -> None:
@@ -137,20 +121,20 @@ def test_messages_come_from_where_their_kind_comes_from() -> None:
     for source, message in (
         (client("ann"), frame),
         (None, frame),
-        (client("ann"), Congestion(0)),
-        (neighbour("N"), Attach()),
+        (client("ann"), messages.Congestion(0)),
+        (neighbour("N"), messages.Attach()),
     ):
         (effect,) = alone().handle(0, source, message)
         assert isinstance(effect, Refuse)
-        assert isinstance(effect.error, MisplacedMessageError)
+        assert isinstance(effect.error, errors.MisplacedMessageError)
 
 
 def test_frames_of_strangers_are_refused() -> None:
     stranger = neighbour("N")
     (effect,) = alone().handle(0, stranger, Frame(1, 1, SynchroniseRequest()))
     assert isinstance(effect, Refuse)
-    assert isinstance(effect.error, UnknownNeighbourError)
-    (effect,) = alone().handle(0, None, NeighbourDown("N"))
+    assert isinstance(effect.error, errors.UnknownNeighbourError)
+    (effect,) = alone().handle(0, None, messages.NeighbourDown("N"))
     assert isinstance(effect, Refuse)
     assert effect.hop is None
 
@@ -159,16 +143,16 @@ def pair() -> Overlay:
     overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", parse("x > 0")))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", parse("x > 0")))
     overlay.settle()
     return overlay
 
 
 def test_a_client_that_leaves_takes_everything_back() -> None:
     overlay = pair()
-    overlay.ask("subscriber", Detach())
-    overlay.ask("publisher", Detach())
+    overlay.ask("subscriber", messages.Detach())
+    overlay.ask("publisher", messages.Detach())
     overlay.settle()
     for broker in overlay.brokers.values():
         sizes = broker.sizes()
@@ -177,13 +161,13 @@ def test_a_client_that_leaves_takes_everything_back() -> None:
 
 def test_a_client_that_moves_is_told_what_to_attach_with() -> None:
     overlay = pair()
-    overlay.ask("subscriber", Move())
+    overlay.ask("subscriber", messages.Move())
     left = overlay.moved["subscriber"]
     assert left.subscriptions == (("s", parse("x > 0")),)
     overlay.home["subscriber"] = "B"
-    overlay.ask("subscriber", Attach(left.subscriptions, left.advertisements))
+    overlay.ask("subscriber", messages.Attach(left.subscriptions, left.advertisements))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.settle()
     assert [(name, labels) for name, _, labels in overlay.deliveries] == [("subscriber", ("s",))]
     assert overlay.brokers["C"].sizes().subscriptions == 0
@@ -192,13 +176,13 @@ def test_a_client_that_moves_is_told_what_to_attach_with() -> None:
 def test_a_client_that_attaches_elsewhere_first_misses_nothing() -> None:
     """Both brokers serve it for a while; publications have the same identifier at both."""
     overlay = pair()
-    overlay.tell("B", client("subscriber"), Attach(subscriptions=(("s", parse("x > 0")),)))
+    overlay.tell("B", client("subscriber"), messages.Attach(subscriptions=(("s", parse("x > 0")),)))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.settle()
-    overlay.ask("subscriber", Detach())
+    overlay.ask("subscriber", messages.Detach())
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 2}))
+    overlay.ask("publisher", messages.Publish({"x": 2}))
     overlay.settle()
     ids = [publication.id for _, publication, _ in overlay.deliveries]
     assert len(ids) == 3

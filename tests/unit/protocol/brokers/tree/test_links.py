@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Congestion,
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    Publish,
-    Restarted,
-    Subscribe,
-    TimerFired,
-    Unadvertise,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import (
     Acknowledge,
@@ -54,7 +42,7 @@ def between(**settings: object) -> TreeBroker:
     """A broker with a publisher's tree at N, and M beside it."""
     broker = TreeBroker("B", TreeSettings(**settings))  # type: ignore[arg-type]
     for name in ("N", "M"):
-        broker.handle(0, None, NeighbourUp(name))
+        broker.handle(0, None, messages.NeighbourUp(name))
     broker.handle(0, N, Frame(1, 1, Synchronise((ADVERTISEMENT,), ())))
     broker.handle(0, M, Frame(1, 1, Synchronise((), ())))
     return broker
@@ -91,7 +79,7 @@ def test_a_cycle_that_shows_when_links_come_up_is_refused_and_the_rest_taken() -
 def test_three_brokers_in_a_ring_stay_finite() -> None:
     overlay = Overlay([*path("A", "B", "C"), ("A", "C")], TreeSettings())
     overlay.attach("publisher", "A")
-    overlay.ask("publisher", Advertise("a", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
     overlay.settle()
     assert overlay.total("cycles") > 0
     assert all(isinstance(refusal.error, CycleError) for refusal in overlay.refusals)
@@ -157,9 +145,9 @@ def test_stale_messages_are_counted_and_do_nothing() -> None:
 def test_a_neighbour_that_is_gone_leaves_nothing_behind() -> None:
     broker = between()
     broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
-    effects = broker.handle(0, None, NeighbourGone("N"))
+    effects = broker.handle(0, None, messages.NeighbourGone("N"))
     assert sent(effects, "M") == [Unadvertisement(ADVERTISEMENT.id)]
-    broker.handle(0, None, NeighbourGone("M"))
+    broker.handle(0, None, messages.NeighbourGone("M"))
     sizes = broker.sizes()
     assert (sizes.subscriptions, sizes.advertisements, sizes.sent) == (0, 0, 0)
 
@@ -168,14 +156,14 @@ def test_an_overlay_heals_around_a_broker_that_is_gone() -> None:
     overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
-    overlay.tell("A", None, NeighbourGone("B"))
-    overlay.tell("C", None, NeighbourGone("B"))
+    overlay.tell("A", None, messages.NeighbourGone("B"))
+    overlay.tell("C", None, messages.NeighbourGone("B"))
     overlay.connect("A", "C")
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.settle()
     assert len(overlay.deliveries) == 1
 
@@ -185,12 +173,12 @@ def test_publications_survive_an_interrupted_link_if_they_are_retained(retained:
     overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=retained))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 0}))
+    overlay.ask("publisher", messages.Publish({"x": 0}))
     overlay.interrupt("A", "B")
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.restore("A", "B")
     overlay.settle()
     got = [publication.values["x"] for _, publication, _ in overlay.deliveries]
@@ -201,12 +189,12 @@ def test_retained_publications_outlive_their_advertisement() -> None:
     overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
     overlay.interrupt("A", "B")
-    overlay.ask("publisher", Publish({"x": 1}))
-    overlay.ask("publisher", Unadvertise("a"))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
+    overlay.ask("publisher", messages.Unadvertise("a"))
     overlay.restore("A", "B")
     overlay.settle()
     assert len(overlay.deliveries) == 1
@@ -215,13 +203,13 @@ def test_retained_publications_outlive_their_advertisement() -> None:
 
 def test_what_has_no_room_to_be_retained_is_counted_as_lost() -> None:
     broker = between(retained_publications=2)
-    broker.handle(0, None, NeighbourDown("M"))
-    broker.handle(0, client("ann"), Attach(advertisements=(("a", ANY),)))
+    broker.handle(0, None, messages.NeighbourDown("M"))
+    broker.handle(0, client("ann"), messages.Attach(advertisements=(("a", ANY),)))
     broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
     for value in range(5):
-        assert broker.handle(0, client("ann"), Publish({"x": value})) == []
+        assert broker.handle(0, client("ann"), messages.Publish({"x": value})) == []
     assert broker.counters.lost == 3
-    effects = broker.handle(0, None, NeighbourUp("M"))
+    effects = broker.handle(0, None, messages.NeighbourUp("M"))
     again = [one.values["x"] for one in sent(effects, "M") if isinstance(one, Publication)]
     assert again == [3, 4]
 
@@ -233,20 +221,22 @@ def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
     assert timer == SetTimer("acknowledge", 1, 5)
     assert sent(broker.handle(1, N, Frame(1, 3, publications[1])), "N") == [Acknowledge(1, 3)]
     broker.handle(2, N, Frame(1, 4, publications[2]))
-    assert sent(broker.handle(5, None, TimerFired("acknowledge", 1)), "N") == [Acknowledge(1, 4)]
-    assert broker.handle(6, None, TimerFired("acknowledge", 1)) == []
+    assert sent(broker.handle(5, None, messages.TimerFired("acknowledge", 1)), "N") == [
+        Acknowledge(1, 4)
+    ]
+    assert broker.handle(6, None, messages.TimerFired("acknowledge", 1)) == []
 
 
 def test_acknowledged_publications_are_not_sent_again() -> None:
     overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10, acknowledge_every=1))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 0}))
+    overlay.ask("publisher", messages.Publish({"x": 0}))
     overlay.settle()
-    (effect,) = overlay.tell("A", None, NeighbourUp("B"))
+    (effect,) = overlay.tell("A", None, messages.NeighbourUp("B"))
     assert isinstance(effect, Send)
     assert isinstance(effect.message.message, Synchronise)
 
@@ -255,13 +245,13 @@ def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
     overlay = Overlay(path("A", "B", "C"), TreeSettings(retained_publications=10))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
     for value in range(3):
-        overlay.ask("publisher", Publish({"x": value}))
+        overlay.ask("publisher", messages.Publish({"x": value}))
     overlay.restart("B")
-    overlay.ask("publisher", Publish({"x": 3}))
+    overlay.ask("publisher", messages.Publish({"x": 3}))
     overlay.settle()
     assert [publication.values["x"] for _, publication, _ in overlay.deliveries] == [0, 1, 2, 3]
 
@@ -270,14 +260,14 @@ def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
     overlay = Overlay(path("A", "B", "C"), TreeSettings())
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "C")
-    overlay.ask("publisher", Advertise("a", ANY))
-    overlay.ask("subscriber", Subscribe("s", ANY))
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    overlay.ask("subscriber", messages.Subscribe("s", ANY))
     overlay.settle()
     overlay.brokers["B"] = TreeBroker("B", TreeSettings(), incarnation=1)
     overlay.restore("A", "B")
     overlay.restore("B", "C")
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.settle()
     assert len(overlay.deliveries) == 1
 
@@ -286,7 +276,7 @@ def test_timers_are_set_again_after_a_restart() -> None:
     broker = between(retained_publications=10)
     broker.handle(0, N, Frame(1, 2, Publication(Id("N", 9), ADVERTISEMENT.id, {"x": 0})))
     again = TreeBroker.load(broker.dump(), TreeSettings(retained_publications=10))
-    assert again.handle(1, None, Restarted()) == [SetTimer("acknowledge", 1, 1_000_000)]
+    assert again.handle(1, None, messages.Restarted()) == [SetTimer("acknowledge", 1, 1_000_000)]
 
 
 @pytest.mark.parametrize(
@@ -304,8 +294,8 @@ def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
     broker = between(covering="incremental")
     subscription = Subscription(Id("M", 2), ANY)
     broker.handle(0, M, Frame(1, 2, subscription))
-    broker.handle(0, None, Congestion(1000))
+    broker.handle(0, None, messages.Congestion(1000))
     broker.handle(0, M, Frame(1, 3, Unsubscription(subscription.id, ())))
     broker.handle(0, M, Frame(2, 1, Synchronise((), (subscription,))))
-    broker.handle(0, None, Congestion(0))
+    broker.handle(0, None, messages.Congestion(0))
     assert broker.sizes().subscriptions == 1

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.expressions.language import MAX_DEPTH, parse_expression
-from gossamer.protocol.content.schema import (
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.kernel.errors import ExpressionError
 
-SCHEMA = Schema(
+SCHEMA = schema.Schema(
     [
-        FloatAttribute("price", 0, 1000),
-        StringAttribute("symbol"),
-        IntegerAttribute("n", 0, 10),
-        EnumerationAttribute("size", ("S", "M", "L")),
+        schema.FloatAttribute("price", 0, 1000),
+        schema.StringAttribute("symbol"),
+        schema.IntegerAttribute("n", 0, 10),
+        schema.EnumerationAttribute("size", ("S", "M", "L")),
     ]
 )
 EVENT = {"price": 80, "symbol": "IBM", "n": 3, "size": "M"}

@@ -13,25 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from gossamer.protocol.kernel import records
 from gossamer.protocol.kernel.debugging.checked_run import CheckedRun
 from gossamer.protocol.kernel.errors import RuleError, StructError
-from gossamer.protocol.kernel.records import (
-    BODY,
-    KIND,
-    TAIL,
-    TO,
-    USER,
-    close_record,
-    drop_record,
-    open_record,
-)
 from gossamer.protocol.kernel.rules import Rule, rule, use_compiled
 from gossamer.protocol.kernel.struct import Rows, Struct
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine
 from support.ping_protocol import TICK, make_pings, ping_step, send_command
 
-TURN, NEWS = USER, USER + 1
+TURN, NEWS = records.USER, records.USER + 1
 PEERS = 4
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
@@ -93,7 +84,7 @@ def step_around(body: Callable[..., Any]) -> Rule:
 
     @rule
     def step(state: Any, p: int, now: int, words: Any, at: int, out: Any) -> None:  # noqa: ARG001
-        if words[at + KIND] == TURN and p == 2:
+        if words[at + records.KIND] == TURN and p == 2:
             inner(state, p, words, at, out)
 
     return step
@@ -160,12 +151,12 @@ WRONG = {
 def body_of(code: str) -> Callable[..., Any]:
     """A function of the statements, known under the name "body"."""
     names = {
-        "open_record": open_record,
-        "close_record": close_record,
+        "open_record": records.open_record,
+        "close_record": records.close_record,
         "NEWS": NEWS,
-        "BODY": BODY,
-        "TO": TO,
-        "TAIL": TAIL,
+        "BODY": records.BODY,
+        "TO": records.TO,
+        "TAIL": records.TAIL,
     }
     lines = "\n".join(f"    {statement}" for statement in code.split("; "))
     exec(compile(f"def body(s, p, words, at, out):\n{lines}\n", "wrong.py", "exec"), names)
@@ -212,12 +203,12 @@ def do_what_is_right(s: Any, p: int, words: Any, at: int, out: Any) -> None:
     s.free[8] = 11
     s.column[p] = 12
     s.block[p, 1] = 13
-    words[at + KIND] = NEWS
-    given_up = open_record(out, NEWS, 1, p, 1)
-    drop_record(out, given_up)
-    news = open_record(out, NEWS, 1, p, 2)
-    out.words[news + BODY] = len(s.count) + s.table.shape[1]
-    close_record(out, news, 1)
+    words[at + records.KIND] = NEWS
+    given_up = records.open_record(out, NEWS, 1, p, 1)
+    records.drop_record(out, given_up)
+    news = records.open_record(out, NEWS, 1, p, 2)
+    out.words[news + records.BODY] = len(s.count) + s.table.shape[1]
+    records.close_record(out, news, 1)
 
 
 @ENGINES

@@ -9,53 +9,22 @@ import pytest
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    DELIVER,
-    EVENT,
-    FINAL,
-    GREEDY,
-    INSTALL,
-    INSTALL_NEWS,
-    INSTALL_TIMER,
-    OFFERED_AT_ONCE,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    REPLICA,
-    TREE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
 from gossamer.protocol.peer.rendezvous.routing import anchor
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state import state as state_state
 from gossamer.protocol.peer.state.links import put_link
-from gossamer.protocol.peer.state.state import (
-    FALSE_POSITIVES,
-    FORGOTTEN,
-    HOPS_EXCEEDED,
-    REPEATED,
-    REPLAYED,
-)
-from support.overlays import (
-    Hosts,
-    converged,
-    descriptor,
-    entries,
-    event_record,
-    install_record,
-    neighbours,
-    record,
-    subscribe_to_box,
-    true_rendezvous,
-)
+from support import overlays
 
 # Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
 NODES = 10
 PLACES = np.arange(100, 1001, 100)
 
 
-def overlay(**changes: Any) -> Hosts:
+def overlay(**changes: Any) -> overlays.Hosts:
     """Ten peers on a ring of nothing but ring links, unless asked for more."""
     standard = {
         "friend_links": 0,
@@ -65,91 +34,91 @@ def overlay(**changes: Any) -> Hosts:
         "event_memory": 4,
     }
     settings = Settings(**(standard | changes))
-    return Hosts(converged(settings, PLACES, 1), settings)
+    return overlays.Hosts(overlays.converged(settings, PLACES, 1), settings)
 
 
-def install(hosts: Hosts, *peers: int) -> None:
+def install(hosts: overlays.Hosts, *peers: int) -> None:
     """Let peers install what they want, in turn."""
     for p in peers:
-        hosts.handle(record(INSTALL_TIMER, p, p))
+        hosts.handle(overlays.record(records.INSTALL_TIMER, p, p))
 
 
 def test_the_example_of_figure_2() -> None:
     """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T."""
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
-    assert entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
-    assert entries(hosts.state, 4) == [(3, 0, ((475, 585),))]
-    assert entries(hosts.state, 5) == [(4, 0, ((501, 585),))]
-    assert all(entries(hosts.state, p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
+    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
+    assert overlays.entries(hosts.state, 4) == [(3, 0, ((475, 585),))]
+    assert overlays.entries(hosts.state, 5) == [(4, 0, ((501, 585),))]
+    assert all(overlays.entries(hosts.state, p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
 
 
 def test_requests_of_one_neighbour_are_aggregated() -> None:
     """Figure 2(b): the entry for Q grows from [75, 85] to [75, 100] when P asks through Q."""
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
-    subscribe_to_box(hosts.state, 1, (580, 700))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 1, (580, 700))
     install(hosts, 2, 1)
-    assert entries(hosts.state, 2) == [(1, 0, ((580, 700),))]
-    assert entries(hosts.state, 3) == [(2, 0, ((475, 700),))]
-    assert entries(hosts.state, 6) == [(5, 0, ((601, 700),))]
+    assert overlays.entries(hosts.state, 2) == [(1, 0, ((580, 700),))]
+    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 700),))]
+    assert overlays.entries(hosts.state, 6) == [(5, 0, ((601, 700),))]
 
 
 def test_de_aggregation_leaves_the_other_request() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
-    subscribe_to_box(hosts.state, 1, (580, 700))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 1, (580, 700))
     install(hosts, 2, 1)
     hosts.state.constrained[1] = -1
     install(hosts, *range(NODES))
-    assert entries(hosts.state, 2) == []
-    assert entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
-    assert all(entries(hosts.state, p) == [] for p in (6, 7, 8, 9))
+    assert overlays.entries(hosts.state, 2) == []
+    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
+    assert all(overlays.entries(hosts.state, p) == [] for p in (6, 7, 8, 9))
 
 
 def test_what_is_covered_by_another_request_is_not_forwarded_as_news() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
-    subscribe_to_box(hosts.state, 1, (480, 490))
+    overlays.subscribe_to_box(hosts.state, 1, (480, 490))
     sent = len(hosts.passed)
     install(hosts, 1)
-    assert not any(words[KIND] == INSTALL_NEWS for words in hosts.passed[sent:])
+    assert not any(words[KIND] == records.INSTALL_NEWS for words in hosts.passed[sent:])
 
 
 def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> None:
     hosts = overlay(subscriptions=50, boxes_per_neighbour=4)
     bounds = np.array([[10 * i + 300, 10 * i + 303] for i in range(50)])
     peer.subscribe(hosts.state, 0, bounds, np.ones(50, np.int64))
-    sent = hosts.step(0, record(INSTALL_TIMER, 0, 0))
-    assert sorted(int(words[TO]) for words in sent) == sorted(neighbours(hosts.state, 0))
-    assert all(words[KIND] == INSTALL for words in sent)
+    sent = hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))
+    assert sorted(int(words[TO]) for words in sent) == sorted(overlays.neighbours(hosts.state, 0))
+    assert all(words[KIND] == records.INSTALL for words in sent)
 
 
 def test_a_former_neighbour_is_told_to_drop_what_was_installed() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
-    put_link(hosts.state, 2, int(hosts.state.successor[2]), descriptor(hosts.state, 7), 0)
+    put_link(hosts.state, 2, int(hosts.state.successor[2]), overlays.descriptor(hosts.state, 7), 0)
     install(hosts, 2)
-    assert (2, 0, ((475, 585),)) not in entries(hosts.state, 3)
+    assert (2, 0, ((475, 585),)) not in overlays.entries(hosts.state, 3)
 
 
 def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
     hosts = overlay()
-    (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 2, []))
-    assert (reply[KIND], reply[TO]) == (ACKNOWLEDGE, 2)
+    (reply,) = hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 2, []))
+    assert (reply[KIND], reply[TO]) == (records.ACKNOWLEDGE, 2)
     size = 1 + hosts.state.link_profile.shape[2]
     assert [int(w) for w in reply[BODY::size]] == [5, 4]
-    (reply,) = hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, []))
+    (reply,) = hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, []))
     assert [int(w) for w in reply[BODY::size]] == [5]
 
 
 @pytest.mark.parametrize("publisher", range(NODES))
 def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
     for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
         assert hosts.publish(publisher, event, value) == expected
@@ -157,7 +126,7 @@ def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
 
 def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (550, 550))
+    overlays.subscribe_to_box(hosts.state, 2, (550, 550))
     install(hosts, 2)
     hosts.publish(4, 1, 550)
     assert hosts.served == [(2, 1, 4, 3)]
@@ -166,12 +135,12 @@ def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
 def test_matching_is_on_the_whole_subscription() -> None:
     """Branches prune by attributes they are not routed by."""
     hosts = overlay(attributes=2)
-    subscribe_to_box(hosts.state, 2, (475, 585), (10, 20))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585), (10, 20))
     install(hosts, 2)
     assert hosts.publish(7, 1, 500, 15) == [2]
     taken = len(hosts.passed)
     assert hosts.publish(7, 2, 500, 21) == []
-    assert not any(words[BODY + 2] == TREE for words in hosts.passed[taken + 1 :])
+    assert not any(words[BODY + 2] == records.TREE for words in hosts.passed[taken + 1 :])
 
 
 def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains() -> None:
@@ -181,7 +150,7 @@ def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains
     peer.subscribe(state, 2, bounds, np.array([1, 2]))
     state.primary[2] = 1
     install(hosts, 2)
-    routed = {(a, box) for _, a, box in entries(state, 3)}
+    routed = {(a, box) for _, a, box in overlays.entries(state, 3)}
     assert {a for a, _ in routed} == {0, 1}
     assert hosts.publish(9, 1, 480, 5) == [2]
     assert hosts.publish(9, 2, 5, 680) == [2]
@@ -200,35 +169,37 @@ def test_nobody_is_served_twice_though_two_trees_reach_it() -> None:
 
 def test_a_copy_that_comes_again_is_dropped_and_counted() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 2, (0, 900))
-    words = event_record(2, 3, 5, [475], mode=TREE)
-    assert [int(w[KIND]) for w in hosts.step(2, words)] == [DELIVER]
+    overlays.subscribe_to_box(hosts.state, 2, (0, 900))
+    words = overlays.event_record(2, 3, 5, [475], mode=records.TREE)
+    assert [int(w[KIND]) for w in hosts.step(2, words)] == [records.DELIVER]
     assert hosts.step(2, words) == []
-    assert hosts.state.counters[2, REPEATED] == 1
+    assert hosts.state.counters[2, state_state.REPEATED] == 1
 
 
 def test_a_false_positive_is_counted_where_it_ends() -> None:
     hosts = overlay()
-    assert hosts.step(2, event_record(2, 3, 5, [475], mode=TREE)) == []
-    assert hosts.state.counters[2, FALSE_POSITIVES] == 1
+    assert hosts.step(2, overlays.event_record(2, 3, 5, [475], mode=records.TREE)) == []
+    assert hosts.state.counters[2, state_state.FALSE_POSITIVES] == 1
 
 
 def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
     hosts = overlay(hop_limit=9)
-    subscribe_to_box(hosts.state, 3, (400, 500))
-    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
+    overlays.subscribe_to_box(hosts.state, 3, (400, 500))
+    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
 
     def told(p: int, source: int, event: int, value: int, **changes: int) -> bool:
-        words = event_record(p, source, event, [value], **{"mode": TREE, **changes})
+        words = overlays.event_record(
+            p, source, event, [value], **{"mode": records.TREE, **changes}
+        )
         told = bool(is_false_positive.interpreted(hosts.state, p, words, 0))
-        before = int(hosts.state.counters[p, FALSE_POSITIVES])
+        before = int(hosts.state.counters[p, state_state.FALSE_POSITIVES])
         hosts.step(p, words)
-        assert hosts.state.counters[p, FALSE_POSITIVES] - before == told
+        assert hosts.state.counters[p, state_state.FALSE_POSITIVES] - before == told
         return told
 
     assert told(2, 3, 1, 475)
     assert not told(2, 3, 1, 475), "a copy that comes again is repeated"
-    assert not told(2, 3, 2, 475, mode=GREEDY), "it comes down no tree"
+    assert not told(2, 3, 2, 475, mode=records.GREEDY), "it comes down no tree"
     assert not told(2, 3, 3, 475, hops=9), "it is dropped"
     assert not told(3, 4, 4, 475), "it is wanted"
     assert not told(5, 6, 5, 550), "it goes on"
@@ -240,33 +211,33 @@ def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) ->
     hosts = overlay(event_memory=2, replay_rounds=replay_rounds)
     state = hosts.state
     for event in (1, 2):
-        hosts.step(2, event_record(2, 3, event, [475], mode=TREE))
-    assert state.counters[2, FORGOTTEN] == 0
+        hosts.step(2, overlays.event_record(2, 3, event, [475], mode=records.TREE))
+    assert state.counters[2, state_state.FORGOTTEN] == 0
     state.round[2] += soon
-    hosts.step(2, event_record(2, 3, 3, [475], mode=TREE))
-    assert state.counters[2, FORGOTTEN] == 1
+    hosts.step(2, overlays.event_record(2, 3, 3, [475], mode=records.TREE))
+    assert state.counters[2, state_state.FORGOTTEN] == 1
     state.round[2] += 1
-    hosts.step(2, event_record(2, 3, 4, [475], mode=TREE))
-    assert state.counters[2, FORGOTTEN] == 1
+    hosts.step(2, overlays.event_record(2, 3, 4, [475], mode=records.TREE))
+    assert state.counters[2, state_state.FORGOTTEN] == 1
 
 
 def test_an_event_does_not_go_back_where_it_came_from() -> None:
     hosts = overlay()
-    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
-    assert hosts.step(5, event_record(5, 4, 1, [550], mode=TREE)) == []
-    (down,) = hosts.step(5, event_record(5, 6, 2, [550], mode=TREE))
-    assert (down[KIND], down[TO]) == (EVENT, 4)
+    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
+    assert hosts.step(5, overlays.event_record(5, 4, 1, [550], mode=records.TREE)) == []
+    (down,) = hosts.step(5, overlays.event_record(5, 6, 2, [550], mode=records.TREE))
+    assert (down[KIND], down[TO]) == (records.EVENT, 4)
 
 
 def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
     hosts = overlay(hop_limit=3)
     assert hosts.publish(0, 1, 850) == []
-    assert hosts.state.counters[:, HOPS_EXCEEDED].sum() == 1
+    assert hosts.state.counters[:, state_state.HOPS_EXCEEDED].sum() == 1
 
 
 def test_load_is_what_a_rendezvous_node_takes_without_wanting_it() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 4, (460, 470))
+    overlays.subscribe_to_box(hosts.state, 4, (460, 470))
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 465)
     assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
@@ -274,7 +245,7 @@ def test_load_is_what_a_rendezvous_node_takes_without_wanting_it() -> None:
 
 def test_a_copy_sent_too_far_goes_back_along_predecessors() -> None:
     hosts = overlay()
-    hosts.handle(event_record(7, 3, 1, [450], mode=FINAL))
+    hosts.handle(overlays.event_record(7, 3, 1, [450], mode=records.FINAL))
     assert hosts.state.event_copies[:, 0].tolist() == [-1] * 4 + [1] + [-1] * 5
 
 
@@ -284,11 +255,11 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
         NODES, attributes=2, view_size=2, shuffle_length=1, small_world_links=2
     )
     places = np.sort(np.random.default_rng(2).integers(0, RING_MASK, NODES))
-    hosts = Hosts(converged(settings, places, 1), settings)
-    ends = [true_rendezvous(places, int(anchor(a))) for a in range(2)]
+    hosts = overlays.Hosts(overlays.converged(settings, places, 1), settings)
+    ends = [overlays.true_rendezvous(places, int(anchor(a))) for a in range(2)]
     assert ends[0] != ends[1]
-    subscribe_to_box(hosts.state, 1, (5, 1 << 60), (0, RING_MASK))
-    subscribe_to_box(hosts.state, 2, (1 << 50, 1 << 61), (9, 1 << 61))
+    overlays.subscribe_to_box(hosts.state, 1, (5, 1 << 60), (0, RING_MASK))
+    overlays.subscribe_to_box(hosts.state, 2, (1 << 50, 1 << 61), (9, 1 << 61))
     install(hosts, 1, 2)
     draws = np.random.default_rng(3)
     for event in range(20):
@@ -313,54 +284,54 @@ def test_replicas_disseminate_at_the_successors() -> None:
     hosts = overlay(replicas=2)
     hosts.publish(0, 1, 450)
     assert np.flatnonzero((hosts.state.event_copies == 1).any(axis=1)).tolist() == [4, 5, 6]
-    modes = [int(words[BODY + 2]) for words in hosts.passed if words[KIND] == EVENT]
-    assert modes == [GREEDY] * 3 + [FINAL, REPLICA + 1, REPLICA]
+    modes = [int(words[BODY + 2]) for words in hosts.passed if words[KIND] == records.EVENT]
+    assert modes == [records.GREEDY] * 3 + [records.FINAL, records.REPLICA + 1, records.REPLICA]
 
 
 def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
     hosts = overlay(replay_rounds=2)
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 480)
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
     assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)]
-    assert hosts.state.counters[:, REPLAYED].sum() > 0
+    assert hosts.state.counters[:, state_state.REPLAYED].sum() > 0
     install(hosts, 2)
     assert len(hosts.served) == 1
 
 
 def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
     hosts = overlay(replay_rounds=2)
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
     hosts.publish(0, 2, 480)
     hosts.passed.clear()
-    subscribe_to_box(hosts.state, 2, (470, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (470, 585))
     install(hosts, 2)
     kinds = {int(words[KIND]) for words in hosts.passed}
-    assert REPLAY_OFFER in kinds
-    assert not kinds & {REPLAY_WANTED, EVENT}
-    assert hosts.state.counters[:, REPLAYED].sum() == 0
+    assert records.REPLAY_OFFER in kinds
+    assert not kinds & {records.REPLAY_WANTED, records.EVENT}
+    assert hosts.state.counters[:, state_state.REPLAYED].sum() == 0
 
 
 def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
-    events = OFFERED_AT_ONCE + 10
+    events = records.OFFERED_AT_ONCE + 10
     hosts = overlay(replay_rounds=2, event_memory=events + 50)
     for event in range(events):
         hosts.publish(0, event, 480)
     hosts.passed.clear()
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
     assert [event for p, event, _, _ in hosts.served if p == 2] == list(range(events))
-    offers = [words for words in hosts.passed if words[KIND] == REPLAY_OFFER]
-    assert [int(words[BODY]) for words in offers[:2]] == [OFFERED_AT_ONCE, 10]
+    offers = [words for words in hosts.passed if words[KIND] == records.REPLAY_OFFER]
+    assert [int(words[BODY]) for words in offers[:2]] == [records.OFFERED_AT_ONCE, 10]
 
 
 def test_events_are_forgotten_after_the_replay_rounds() -> None:
     hosts = overlay(replay_rounds=2)
     hosts.publish(0, 2, 480)
     hosts.state.round[:] += 3
-    subscribe_to_box(hosts.state, 2, (475, 585))
+    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
     install(hosts, 2)
     assert hosts.served == []
 
@@ -368,8 +339,8 @@ def test_events_are_forgotten_after_the_replay_rounds() -> None:
 @pytest.mark.parametrize(("reroute", "expected"), [(True, [2]), (False, [])])
 def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int]) -> None:
     hosts = overlay(reroute=reroute, ring_links=2)
-    subscribe_to_box(hosts.state, 2, (700, 700))
-    hosts.step(6, install_record(hosts.state, INSTALL, 6, 2, [(0, ((700, 700),))]))
+    overlays.subscribe_to_box(hosts.state, 2, (700, 700))
+    hosts.step(6, overlays.install_record(hosts.state, records.INSTALL, 6, 2, [(0, ((700, 700),))]))
     hosts.alive[5] = False
     hosts.alive[4] = False
     assert hosts.publish(3, 1, 700) == expected
@@ -377,7 +348,7 @@ def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int
 
 def test_requests_go_around_a_peer_that_failed() -> None:
     hosts = overlay(reroute=True, ring_links=2)
-    subscribe_to_box(hosts.state, 2, (650, 690))
+    overlays.subscribe_to_box(hosts.state, 2, (650, 690))
     hosts.alive[4] = False
     install(hosts, 2)
     assert hosts.publish(9, 1, 680) == [2]
@@ -385,6 +356,8 @@ def test_requests_go_around_a_peer_that_failed() -> None:
 
 def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped() -> None:
     hosts = overlay()
-    hosts.step(5, install_record(hosts.state, INSTALL, 5, 4, [(0, ((475, 585),))]))
-    hosts.step(5, record(EVENT + UNREACHABLE, 4, 5, [1, 0, TREE, 1, 1, 480]))
-    assert entries(hosts.state, 5) == []
+    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
+    hosts.step(
+        5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, [1, 0, records.TREE, 1, 1, 480])
+    )
+    assert overlays.entries(hosts.state, 5) == []

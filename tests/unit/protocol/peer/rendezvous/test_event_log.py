@@ -13,37 +13,13 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    CATCH_UP,
-    CAUGHT_UP,
-    EVENT,
-    HANDOVER,
-    HELD,
-    LINK_BROKE,
-    PUBLISHED,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
-    ROUNDS_SKIPPED,
-)
+from gossamer.protocol.peer.record_table import records
+from gossamer.protocol.peer.rendezvous import event_log
 from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
-from gossamer.protocol.peer.rendezvous.event_log import (
-    ASK_AGAIN_ROUNDS,
-    PAGE_EVENTS,
-    hold,
-    holds,
-)
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import (
-    ASKED_IN,
-    NOT_GIVEN_BACK,
-    PUSHED_OUT,
-    SUBSCRIPTION,
-    make_state,
-)
+from gossamer.protocol.peer.state import state
 from gossamer.protocol.peer.step import join_record, restart
 from support.overlays import (
     Hosts,
@@ -115,7 +91,7 @@ def come_back(hosts: Hosts, p: int) -> None:
 
 
 def catch_up(hosts: Hosts, p: int, rounds: int) -> None:
-    hosts.handle(record(CATCH_UP, p, p, [rounds]))
+    hosts.handle(record(records.CATCH_UP, p, p, [rounds]))
 
 
 def events_of(hosts: Hosts, p: int) -> list[int]:
@@ -124,8 +100,8 @@ def events_of(hosts: Hosts, p: int) -> list[int]:
 
 def is_done(hosts: Hosts, p: int) -> bool:
     """Whether ``p`` was told, once, that it has everything."""
-    told = [w for w in hosts.passed if w[KIND] == CAUGHT_UP and w[TO] == p]
-    return len(told) == 1 and hosts.state.recall[p, SUBSCRIPTION] < 0
+    told = [w for w in hosts.passed if w[KIND] == records.CAUGHT_UP and w[TO] == p]
+    return len(told) == 1 and hosts.state.recall[p, state.SUBSCRIPTION] < 0
 
 
 def count(hosts: Hosts, kind: int) -> int:
@@ -165,7 +141,7 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
         hosts.cycle()
     come_back(hosts, AWAY)
     catch_up(hosts, AWAY, 60)
-    for _ in range(3 * ASK_AGAIN_ROUNDS):
+    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
         hosts.cycle()
     assert is_done(hosts, AWAY), f"seed {seed}"
     expected = [event for event, value in enumerate(values) if low <= value <= high]
@@ -185,7 +161,7 @@ def test_many_events_come_page_by_page() -> None:
     publisher = true_rendezvous_among(
         [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())], 7
     )
-    missed = list(range(3 * PAGE_EVENTS + 1))
+    missed = list(range(3 * event_log.PAGE_EVENTS + 1))
     for event in missed:
         hosts.publish(publisher, event, 7)
     come_back(hosts, AWAY)
@@ -193,7 +169,7 @@ def test_many_events_come_page_by_page() -> None:
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
     assert sorted(events_of(hosts, AWAY)) == missed
-    pages = [w for w in hosts.passed if w[KIND] == RECALL_ANSWER and w[BODY + 3] > 0]
+    pages = [w for w in hosts.passed if w[KIND] == records.RECALL_ANSWER and w[BODY + 3] > 0]
     assert len(pages) >= 3
 
 
@@ -207,20 +183,20 @@ def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: 
     for _ in range(4):
         hosts.cycle()
     come_back(hosts, AWAY)
-    hosts.loses = lambda words: bool(words[KIND] == RECALL)
+    hosts.loses = lambda words: bool(words[KIND] == records.RECALL)
     catch_up(hosts, AWAY, 12)
     held_up = 20
     for _ in range(held_up):
         hosts.cycle()
     hosts.state.round[AWAY] -= held_up
     if says_so:
-        hosts.handle(record(ROUNDS_SKIPPED, AWAY, AWAY, [held_up - 5]))
+        hosts.handle(record(records.ROUNDS_SKIPPED, AWAY, AWAY, [held_up - 5]))
         # Again before that walk ends.
         catch_up(hosts, AWAY, 1)
-        hosts.handle(record(ROUNDS_SKIPPED, AWAY, AWAY, [5]))
+        hosts.handle(record(records.ROUNDS_SKIPPED, AWAY, AWAY, [5]))
     hosts.loses = nothing
-    hosts.state.recall[AWAY, ASKED_IN] = 0
-    for _ in range(3 * ASK_AGAIN_ROUNDS):
+    hosts.state.recall[AWAY, state.ASKED_IN] = 0
+    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
         hosts.cycle()
     assert is_done(hosts, AWAY)
     assert events_of(hosts, AWAY) == ([1] if says_so else [])
@@ -260,9 +236,9 @@ def test_the_oldest_makes_room() -> None:
         hosts.publish(0, event, 7)
     holder = true_rendezvous(hosts.identifiers().tolist(), 7)
     assert sorted(hosts.state.held_copies[holder].tolist()) == [2, 3, 4, 5]
-    told = [int(w[BODY]) for w in hosts.passed if w[KIND] == HELD and w[TO] == holder]
+    told = [int(w[BODY]) for w in hosts.passed if w[KIND] == records.HELD and w[TO] == holder]
     assert told == list(range(6))
-    assert hosts.state.counters[holder, PUSHED_OUT] == 2
+    assert hosts.state.counters[holder, state.PUSHED_OUT] == 2
 
 
 def test_what_makes_room_after_the_retention_time_is_not_counted() -> None:
@@ -272,7 +248,7 @@ def test_what_makes_room_after_the_retention_time_is_not_counted() -> None:
     for _ in range(3):
         hosts.cycle()
     hosts.publish(0, 2, 7)
-    assert hosts.state.counters[holder, PUSHED_OUT] == 0
+    assert hosts.state.counters[holder, state.PUSHED_OUT] == 0
 
 
 def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
@@ -281,10 +257,10 @@ def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
     there = int(hosts.identifiers()[AWAY])
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, there - 5)
-    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 0
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
     held = int(hosts.state.held_next[successor])
-    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == held - GIVEN_BACK
+    assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == held - GIVEN_BACK
     assert len(events_of(hosts, AWAY)) == GIVEN_BACK
 
 
@@ -296,11 +272,11 @@ def test_what_is_handed_on_by_and_by_is_not_counted_as_not_given_back() -> None:
     events = range(2, GIVEN_BACK + 40)
     for event in events:
         hosts.publish(successor, event, there - 5)
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
     for _ in range(2 * len(events) // 32):
         hosts.cycle()
     assert sorted(events_of(hosts, AWAY)) == [1, *events]
-    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 0
+    assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
 
 
 def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None:
@@ -310,11 +286,11 @@ def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, here)
     hosts.publish(successor, GIVEN_BACK + 4, there - 5)
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
     assert int(hosts.state.held_next[successor]) > GIVEN_BACK
     assert events_of(hosts, AWAY) == [GIVEN_BACK + 4]
     # The one of before is the only one that should have been given and was not.
-    assert hosts.state.counters[successor, NOT_GIVEN_BACK] == 1
+    assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 1
 
 
 @pytest.mark.parametrize("held_events", [256, 2 * CHAINED_FROM])
@@ -324,7 +300,7 @@ def test_a_copy_that_comes_again_is_held_once(held_events: int) -> None:
     for _ in range(3):
         hosts.publish(0, 1, 7)
         hosts.cycle()
-    assert count(hosts, HELD) == 3  # the rendezvous node and its two successors
+    assert count(hosts, records.HELD) == 3  # the rendezvous node and its two successors
 
 
 def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
@@ -332,15 +308,15 @@ def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
     found = []
     for held_events in (CHAINED_FROM - 1, CHAINED_FROM):
         chosen = Settings(held_events=held_events, retention_rounds=100)
-        s, out = make_state(chosen, 1), make_outbox(1 << 12)
+        s, out = state.make_state(chosen, 1), make_outbox(1 << 12)
         draws, known = random.Random(1), list[bool]()
         for number in range(4 * CHAINED_FROM):
             s.round[0] += draws.random() < 0.05
             copy = draws.randrange(number + 1) if draws.random() < 0.5 else number
-            known.append(bool(holds(s, 0, copy)))
+            known.append(bool(event_log.holds(s, 0, copy)))
             if not known[-1]:
                 out.cursor[:] = 0
-                hold(s, 0, copy, False, [0] * chosen.coordinates, 0, out)
+                event_log.hold(s, 0, copy, False, [0] * chosen.coordinates, 0, out)
             if number == CHAINED_FROM:
                 restart(s, 0)
         found.append(known)
@@ -352,13 +328,13 @@ def test_nothing_is_held_without_the_setting() -> None:
     hosts = overlay(held_events=0)
     subscribe_to_box(hosts.state, AWAY, EVERYTHING)
     hosts.publish(0, 1, 7)
-    assert count(hosts, HELD) == 0
+    assert count(hosts, records.HELD) == 0
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
-    assert count(hosts, RECALLED) == 0
+    assert count(hosts, records.RECALLED) == 0
 
 
-@pytest.mark.parametrize("kind", [RECALL, RECALL_ANSWER, RECALLED])
+@pytest.mark.parametrize("kind", [records.RECALL, records.RECALL_ANSWER, records.RECALLED])
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     """Events that get lost on their way come again only if the question does."""
     hosts = overlay()
@@ -367,11 +343,11 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     for event in range(3):
         hosts.publish(0, event, event << 60)
     come_back(hosts, AWAY)
-    hosts.loses = lambda words: words[KIND] in (kind, RECALL_ANSWER)
+    hosts.loses = lambda words: words[KIND] in (kind, records.RECALL_ANSWER)
     catch_up(hosts, AWAY, 50)
     assert not is_done(hosts, AWAY)
     hosts.loses = nothing
-    for _ in range(ASK_AGAIN_ROUNDS):
+    for _ in range(event_log.ASK_AGAIN_ROUNDS):
         hosts.cycle()
     assert is_done(hosts, AWAY)
     assert sorted(events_of(hosts, AWAY)) == [0, 1, 2]
@@ -391,7 +367,7 @@ def test_a_peer_with_no_subscription_asks_for_nothing() -> None:
     hosts = overlay()
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
-    assert count(hosts, RECALL) == 0
+    assert count(hosts, records.RECALL) == 0
 
 
 def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
@@ -400,17 +376,17 @@ def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
     for _ in range(3):
         hosts.cycle()
     hosts.publish(0, 1, 7)
-    hosts.loses = lambda words: words[KIND] == RECALL
+    hosts.loses = lambda words: words[KIND] == records.RECALL
     catch_up(hosts, AWAY, 1)
     catch_up(hosts, AWAY, 50)
     catch_up(hosts, AWAY, 2)
     hosts.loses = nothing
-    for _ in range(ASK_AGAIN_ROUNDS):
+    for _ in range(event_log.ASK_AGAIN_ROUNDS):
         hosts.cycle()
     assert is_done(hosts, AWAY)
     assert events_of(hosts, AWAY) == [1]
-    asked = [int(w[BODY + 4]) for w in hosts.passed if w[KIND] == RECALL]
-    assert min(asked) <= 1 + ASK_AGAIN_ROUNDS
+    asked = [int(w[BODY + 4]) for w in hosts.passed if w[KIND] == records.RECALL]
+    assert min(asked) <= 1 + event_log.ASK_AGAIN_ROUNDS
     assert max(asked) >= 50
 
 
@@ -439,7 +415,7 @@ def test_halves_that_were_apart_get_each_others_events() -> None:
         hosts.cycle()
     for p in range(NODES):
         catch_up(hosts, p, 60)
-    for _ in range(3 * ASK_AGAIN_ROUNDS):
+    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
         hosts.cycle()
     for p in range(NODES):
         assert sorted(events_of(hosts, p)) == sorted(published), p
@@ -451,7 +427,7 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
     subscribe_to_box(hosts.state, AWAY, (7, 7))
     for _ in range(4):
         hosts.cycle()
-    hosts.loses = lambda words: words[KIND] == EVENT and words[TO] == AWAY
+    hosts.loses = lambda words: words[KIND] == records.EVENT and words[TO] == AWAY
     publisher = true_rendezvous(hosts.identifiers().tolist(), 7)
     if publisher == AWAY:
         pytest.skip("it is the rendezvous node itself")
@@ -461,7 +437,7 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
         hosts.cycle()
     assert events_of(hosts, AWAY) == []
     for p in range(NODES):
-        hosts.handle(record(LINK_BROKE, p, p, [AWAY]))
+        hosts.handle(record(records.LINK_BROKE, p, p, [AWAY]))
     hosts.cycle()
     assert events_of(hosts, AWAY) == [1]
 
@@ -480,7 +456,7 @@ def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
     hosts.state.table_count[holder] = 0
     hosts.publish(holder, 1, 7)
     assert events_of(hosts, AWAY) == []
-    hosts.handle(record(HANDOVER, holder, successor_of(hosts, holder), body))
+    hosts.handle(record(records.HANDOVER, holder, successor_of(hosts, holder), body))
     assert hosts.state.table_count[holder] == 1
     hosts.publish(holder, 2, 7)
     assert events_of(hosts, AWAY) == [2]
@@ -504,9 +480,9 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     hosts.state.table_count[successor_of(hosts, suspect)] = 0
     for p in range(NODES):
         if p not in unsuspecting:
-            hosts.step(p, record(ACKNOWLEDGE + UNREACHABLE, suspect, p))
+            hosts.step(p, record(records.ACKNOWLEDGE + UNREACHABLE, suspect, p))
     publisher = next(p for p in range(NODES) if p not in unsuspecting)
-    hosts.loses = lambda words: words[KIND] == EVENT and words[TO] in (suspect, AWAY)
+    hosts.loses = lambda words: words[KIND] == records.EVENT and words[TO] in (suspect, AWAY)
     hosts.publish(publisher, 1, 7)
     hosts.loses = nothing
     assert events_of(hosts, AWAY) == []
@@ -527,9 +503,9 @@ def published_while_misplaced(hosts: LosingHosts) -> int:
     subscribe_to_box(hosts.state, AWAY, (there - 10, there))
     old = descriptor(hosts.state, AWAY)
     old[1 + IDENTIFIER] = there - 10
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, old))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, old))
     hosts.publish(successor, 1, there - 5)
-    assert [w[BODY] for w in hosts.passed if w[KIND] == PUBLISHED][-1] == 1
+    assert [w[BODY] for w in hosts.passed if w[KIND] == records.PUBLISHED][-1] == 1
     assert events_of(hosts, AWAY) == []
     return successor
 
@@ -537,18 +513,18 @@ def published_while_misplaced(hosts: LosingHosts) -> int:
 def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
     hosts = overlay()
     successor = published_while_misplaced(hosts)
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
     assert events_of(hosts, AWAY) == [1]
 
 
 def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() -> None:
     hosts = overlay()
     successor = published_while_misplaced(hosts)
-    hosts.loses = lambda words: words[KIND] == EVENT
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.loses = lambda words: words[KIND] == records.EVENT
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
     hosts.loses = nothing
     assert events_of(hosts, AWAY) == []
-    hosts.handle(record(LINK_BROKE, successor, successor, [AWAY]))
+    hosts.handle(record(records.LINK_BROKE, successor, successor, [AWAY]))
     assert events_of(hosts, AWAY) == [1]
 
 
@@ -558,6 +534,6 @@ def test_only_what_the_own_arc_has_lost_is_given_back() -> None:
     hosts.publish(0, 7, there - 20)
     successor = published_while_misplaced(hosts)
     hosts.passed.clear()
-    hosts.handle(record(ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
-    given = [int(w[BODY]) for w in hosts.passed if w[KIND] == EVENT and w[TO] == AWAY]
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    given = [int(w[BODY]) for w in hosts.passed if w[KIND] == records.EVENT and w[TO] == AWAY]
     assert given == [1]

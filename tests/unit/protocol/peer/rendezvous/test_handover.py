@@ -9,39 +9,20 @@ import pytest
 
 from gossamer.protocol.kernel.records import BODY, KIND, make_outbox
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import (
-    HANDOVER,
-    INSTALL,
-    INSTALL_TIMER,
-    LOAD_SHIFTED,
-    OVERLAY_TIMER,
-    PLACE_FOUND,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing_table import remove_expired
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import SHIFTED, State
-from support.overlays import (
-    HANDLE,
-    Box,
-    Hosts,
-    contains,
-    converged,
-    entries,
-    install_record,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-    written,
-)
+from support import overlays
 
 # Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
 PLACES = np.arange(100, 1001, 100)
 
 
-def overlay(**changes: Any) -> Hosts:
+def overlay(**changes: Any) -> overlays.Hosts:
     """Ten peers on a ring of nothing but ring links, unless asked for more."""
     standard = {
         "friend_links": 0,
@@ -51,15 +32,15 @@ def overlay(**changes: Any) -> Hosts:
         "event_memory": 4,
     }
     settings = Settings(**(standard | changes))
-    return Hosts(converged(settings, PLACES, 1), settings)
+    return overlays.Hosts(overlays.converged(settings, PLACES, 1), settings)
 
 
-def handed_over(state: State, identifier: int) -> list[tuple[int, Box]]:
+def handed_over(state: State, identifier: int) -> list[tuple[int, overlays.Box]]:
     """What peer 5 hands a newcomer at a place."""
     out = make_outbox(64 * state.table.shape[2])
     hand_over(state, 5, 99, identifier, out)
-    (words,) = written(out)
-    assert words[KIND] == HANDOVER
+    (words,) = overlays.written(out)
+    assert words[KIND] == records.HANDOVER
     count = int(words[BODY])
     rows = words[BODY + 1 :].reshape(count, 5).tolist()
     return [(row[0], ((row[3], row[4]),)) for row in rows]
@@ -70,7 +51,7 @@ def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
     hosts = overlay()
     state = hosts.state
     boxes = [(0, ((501, 505),)), (0, ((540, 560),)), (0, ((570, 580),)), (0, ((700, 800),))]
-    hosts.step(5, install_record(state, INSTALL, 5, 4, boxes))
+    hosts.step(5, overlays.install_record(state, records.INSTALL, 5, 4, boxes))
     assert handed_over(state, 550) == [(4, ((501, 505),)), (4, ((540, 560),))]
 
 
@@ -79,14 +60,16 @@ def test_a_handover_is_taken_by_a_peer_without_entries_or_from_its_successor() -
     hosts = overlay()
     state = hosts.state
     first, second, third = ((3, 0, ((510, 520),)), (2, 0, ((530, 540),)), (2, 0, ((550, 560),)))
-    hosts.step(5, record(HANDOVER, 5, 8, [1, 3, 400, 0, 510, 520]))
-    assert entries(state, 5) == [first]
-    hosts.step(5, record(HANDOVER, 5, 8, [1, 2, 300, 0, 530, 540]))
-    assert entries(state, 5) == [first]
-    hosts.step(5, record(HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
-    assert entries(state, 5) == [first, second]
-    hosts.step(5, record(HANDOVER, 5, 6, [2, 2, 300, 0, 531, 539, 2, 300, 0, 550, 560]))
-    assert entries(state, 5) == [first, second, third]
+    hosts.step(5, overlays.record(records.HANDOVER, 5, 8, [1, 3, 400, 0, 510, 520]))
+    assert overlays.entries(state, 5) == [first]
+    hosts.step(5, overlays.record(records.HANDOVER, 5, 8, [1, 2, 300, 0, 530, 540]))
+    assert overlays.entries(state, 5) == [first]
+    hosts.step(5, overlays.record(records.HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
+    assert overlays.entries(state, 5) == [first, second]
+    hosts.step(
+        5, overlays.record(records.HANDOVER, 5, 6, [2, 2, 300, 0, 531, 539, 2, 300, 0, 550, 560])
+    )
+    assert overlays.entries(state, 5) == [first, second, third]
 
 
 def test_entries_handed_over_live_as_long_as_others() -> None:
@@ -94,13 +77,13 @@ def test_entries_handed_over_live_as_long_as_others() -> None:
     hosts = overlay()
     state = hosts.state
     state.round[5] = 7
-    hosts.step(5, record(HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520]))
+    hosts.step(5, overlays.record(records.HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520]))
     state.round[5] += state.params.entry_lifetime
     remove_expired(state, 5)
-    assert len(entries(state, 5)) == 1
+    assert len(overlays.entries(state, 5)) == 1
     state.round[5] += 1
     remove_expired(state, 5)
-    assert entries(state, 5) == []
+    assert overlays.entries(state, 5) == []
 
 
 def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
@@ -109,7 +92,7 @@ def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
     state = hosts.state
     peer.restart(state, 5)
     hosts.alive[5] = False
-    subscribe_to_box(state, 2, (550, 560))
+    overlays.subscribe_to_box(state, 2, (550, 560))
     for _ in range(6):
         hosts.cycle()
     hosts.alive[5] = True
@@ -124,20 +107,20 @@ def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
     """Peers call those they have heard of now and then; the ring knows this one's place."""
     hosts = overlay(join_lookup=True, ring_links=2)
     state = hosts.state
-    subscribe_to_box(state, 2, (550, 560))
+    overlays.subscribe_to_box(state, 2, (550, 560))
     for _ in range(6):
         hosts.cycle()
-    before = entries(state, 5)
+    before = overlays.entries(state, 5)
     assert before
     if lost_entries:
         state.table_count[5] = 0
     hosts.passed.clear()
     hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
     kinds = [int(words[KIND]) for words in hosts.passed]
-    assert kinds.count(PLACE_FOUND) == 1
-    assert kinds.count(HANDOVER) == handed
+    assert kinds.count(records.PLACE_FOUND) == 1
+    assert kinds.count(records.HANDOVER) == handed
     if not lost_entries:
-        assert entries(state, 5) == before
+        assert overlays.entries(state, 5) == before
 
 
 # Load shifting: a peer that moves into the arc of its successor.
@@ -145,7 +128,9 @@ def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
 NODES = 16
 
 
-def busy_overlay(seed: int, share: float, attributes: int) -> tuple[Hosts, list[Box]]:
+def busy_overlay(
+    seed: int, share: float, attributes: int
+) -> tuple[overlays.Hosts, list[overlays.Box]]:
     """Peers that have installed what they want, a random box each, and what that is."""
     settings = Settings(
         attributes=attributes,
@@ -157,30 +142,32 @@ def busy_overlay(seed: int, share: float, attributes: int) -> tuple[Hosts, list[
         shift_threshold=0.0,
         seed=seed,
     )
-    hosts = Hosts(converged(settings, random_identifiers(NODES, seed), seed), settings)
+    hosts = overlays.Hosts(
+        overlays.converged(settings, overlays.random_identifiers(NODES, seed), seed), settings
+    )
     draws = np.random.default_rng(seed)
-    boxes: list[Box] = []
+    boxes: list[overlays.Box] = []
     for p in range(NODES):
         width = int(share * RING_MASK)
         lows = draws.integers(0, RING_MASK - width, attributes).tolist()
         boxes.append(tuple((low, low + width) for low in lows))
-        subscribe_to_box(hosts.state, p, *boxes[p])
+        overlays.subscribe_to_box(hosts.state, p, *boxes[p])
     for _ in range(3):
-        hosts.cycle(timers=(INSTALL_TIMER,))
+        hosts.cycle(timers=(records.INSTALL_TIMER,))
     return hosts, boxes
 
 
-def relieve_successor(hosts: Hosts, p: int) -> tuple[int, int]:
+def relieve_successor(hosts: overlays.Hosts, p: int) -> tuple[int, int]:
     """Let ``p`` take half the arc of its successor; return who that is, and how far ``p`` moved."""
     state = hosts.state
     slot = state.successor[p]
-    successor = int(state.links[p, slot]) & HANDLE
+    successor = int(state.links[p, slot]) & overlays.HANDLE
     state.load[successor] = 5000
     state.link_profile[p, slot, LOAD] = 5000
     before = int(hosts.identifiers()[p])
-    hosts.handle(record(OVERLAY_TIMER, p, p))
+    hosts.handle(overlays.record(records.OVERLAY_TIMER, p, p))
     assert state.counters[p, SHIFTED] == 1
-    assert {LOAD_SHIFTED, HANDOVER} <= {int(words[KIND]) for words in hosts.passed}
+    assert {records.LOAD_SHIFTED, records.HANDOVER} <= {int(words[KIND]) for words in hosts.passed}
     return successor, clockwise(before, int(hosts.identifiers()[p]))
 
 
@@ -201,7 +188,7 @@ def events_after_a_shift(
     for event in range(60):
         point = draws.integers(0, RING_MASK, attributes).tolist()
         point[event % attributes] = (before + 1 + int(draws.integers(0, distance))) & RING_MASK
-        wanting = [p for p, box in enumerate(boxes) if contains(box, point)]
+        wanting = [p for p, box in enumerate(boxes) if overlays.contains(box, point)]
         served = hosts.publish(int(draws.integers(NODES)), event, *point)
         outcomes.append((sorted(served), wanting))
     return successor, outcomes

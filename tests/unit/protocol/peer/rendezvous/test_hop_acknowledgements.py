@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import FROM, KIND, TO
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    EVENT_TAKEN,
-    INSTALL_TIMER,
-    LINK_BROKE,
-    OVERLAY_TIMER,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
 from gossamer.protocol.peer.settings.config import Settings
@@ -84,7 +78,7 @@ def overlay(places: Any, seed: int, **changes: Any) -> SilentHosts:
 def rounds(hosts: Hosts, count: int) -> None:
     """Let rounds pass, without new candidates from a sampler."""
     for _ in range(count):
-        hosts.cycle(timers=(OVERLAY_TIMER, INSTALL_TIMER))
+        hosts.cycle(timers=(records.OVERLAY_TIMER, records.INSTALL_TIMER))
 
 
 def even() -> Any:
@@ -99,7 +93,7 @@ def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
     hosts.publish(0, 7, 6 * STEP)
     hops = len(hosts.lookup(0, 6 * STEP)) - 1
     assert hops >= 1
-    assert sum(words[KIND] == EVENT_TAKEN for words in hosts.passed) == hops
+    assert sum(words[KIND] == records.EVENT_TAKEN for words in hosts.passed) == hops
     assert (hosts.state.under_way[:, :, COPY] == -1).all()
 
 
@@ -179,13 +173,13 @@ def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
 
     def handed_on() -> int:
         hosts.passed.clear()
-        hosts.handle(record(INSTALL_TIMER, 0, 0))
-        return sum(words[KIND] == EVENT and words[FROM] == 0 for words in hosts.passed)
+        hosts.handle(record(records.INSTALL_TIMER, 0, 0))
+        return sum(words[KIND] == records.EVENT and words[FROM] == 0 for words in hosts.passed)
 
     assert handed_on() == 1
     assert home in {peer for peer, *_ in hosts.served}
     assert handed_on() == 0
-    hosts.handle(record(LINK_BROKE, 0, 0, [home]))
+    hosts.handle(record(records.LINK_BROKE, 0, 0, [home]))
     assert handed_on() == 1
     assert handed_on() == 0
 
@@ -221,9 +215,9 @@ def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
     hosts.alive[:] = False
     hosts.alive[0] = True
     hosts.publish(0, 7, 6 * STEP)
-    hosts.step(0, record(EVENT_TAKEN, 0, 99, [7]))
+    hosts.step(0, record(records.EVENT_TAKEN, 0, 99, [7]))
     assert hosts.state.under_way[0, 0, COPY] == 7
-    hosts.step(0, record(EVENT_TAKEN, 0, int(hosts.state.under_way[0, 0, 1]), [7]))
+    hosts.step(0, record(records.EVENT_TAKEN, 0, int(hosts.state.under_way[0, 0, 1]), [7]))
     assert hosts.state.under_way[0, 0, COPY] == -1
 
 
@@ -246,5 +240,5 @@ def test_no_event_is_lost_or_doubled_when_a_peer_goes_silent_at_any_step(
     served = [peer for peer, *_ in hosts.served if hosts.alive[peer]]
     wanted = [p for p in range(NODES) if hosts.alive[p]]
     assert sorted(served) == wanted, f"seed {seed}"
-    repeated = [words for words in hosts.passed if words[KIND] == EVENT and words[TO] == 0]
+    repeated = [words for words in hosts.passed if words[KIND] == records.EVENT and words[TO] == 0]
     assert len(repeated) < NODES

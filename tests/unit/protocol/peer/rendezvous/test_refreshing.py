@@ -23,21 +23,10 @@ from gossamer.protocol.peer.rendezvous.refreshing import NOTHING_INSTALLED
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
-from support.overlays import (
-    HANDLE,
-    Box,
-    Hosts,
-    converged,
-    entries,
-    install_record,
-    neighbours,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from support import overlays
 
 NODES, RING, EVERY, HEARTBEAT = 14, 2, 4, 3
-WHOLE: Box = ((0, RING_MASK),)
+WHOLE: overlays.Box = ((0, RING_MASK),)
 
 
 def settings_of(refresh_rounds: int = EVERY, **changes: Any) -> Settings:
@@ -55,21 +44,23 @@ def settings_of(refresh_rounds: int = EVERY, **changes: Any) -> Settings:
     return Settings(**(standard | changes))
 
 
-def overlay(refresh_rounds: int = EVERY, **changes: Any) -> Hosts:
+def overlay(refresh_rounds: int = EVERY, **changes: Any) -> overlays.Hosts:
     """Fourteen peers, of whom peer 0 wants everything."""
     settings = settings_of(refresh_rounds, **changes)
-    hosts = Hosts(converged(settings, random_identifiers(NODES, 4), 4), settings)
-    subscribe_to_box(hosts.state, 0, *WHOLE)
+    hosts = overlays.Hosts(
+        overlays.converged(settings, overlays.random_identifiers(NODES, 4), 4), settings
+    )
+    overlays.subscribe_to_box(hosts.state, 0, *WHOLE)
     return hosts
 
 
-def round_of(hosts: Hosts, p: int) -> list[Words]:
+def round_of(hosts: overlays.Hosts, p: int) -> list[Words]:
     """What a peer sends when a round begins in which its neighbours are all heard of."""
     hosts.state.round[p] += 1
-    return hosts.step(p, record(INSTALL_TIMER, p, p))
+    return hosts.step(p, overlays.record(INSTALL_TIMER, p, p))
 
 
-def until_quiet(hosts: Hosts, p: int) -> None:
+def until_quiet(hosts: overlays.Hosts, p: int) -> None:
     """Let rounds pass until one in which nothing is installed has just been, and another will."""
     round_of(hosts, p)
     while (hosts.state.round[p] + hosts.state.sampler.key[p]) % EVERY:
@@ -86,7 +77,7 @@ def test_every_round_installs_everything_in_the_paper() -> None:
     hosts = overlay(1)
     assert hosts.state.installed_digest.shape == (NODES, 0)
     first = installed(round_of(hosts, 0))
-    assert first == set(neighbours(hosts.state, 0))
+    assert first == set(overlays.neighbours(hosts.state, 0))
     assert all(installed(round_of(hosts, 0)) == first for _ in range(5))
 
 
@@ -101,44 +92,44 @@ def test_what_has_not_changed_is_installed_again_once_in_so_many_rounds() -> Non
 def test_peers_take_turns() -> None:
     hosts = overlay()
     for p in range(NODES):
-        subscribe_to_box(hosts.state, p, *WHOLE)
+        overlays.subscribe_to_box(hosts.state, p, *WHOLE)
         round_of(hosts, p)
     turns = [sum(bool(round_of(hosts, p)) for p in range(NODES)) for _ in range(EVERY)]
     assert sum(turns) == NODES
     assert max(turns) < NODES
 
 
-def new_subscription(hosts: Hosts) -> None:
-    subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 1))
+def new_subscription(hosts: overlays.Hosts) -> None:
+    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 1))
 
 
-def no_subscription(hosts: Hosts) -> None:
+def no_subscription(hosts: overlays.Hosts) -> None:
     hosts.state.constrained[0] = -1
 
 
-def neighbour_gone(hosts: Hosts) -> None:
+def neighbour_gone(hosts: overlays.Hosts) -> None:
     hosts.state.links[0, -1] = -1
 
 
-def neighbour_moved(hosts: Hosts) -> None:
+def neighbour_moved(hosts: overlays.Hosts) -> None:
     hosts.state.link_profile[0, 0, IDENTIFIER] += 1
 
 
-def neighbours_arc_changed(hosts: Hosts) -> None:
+def neighbours_arc_changed(hosts: overlays.Hosts) -> None:
     hosts.state.link_profile[0, -1, ARC_START] += 1
 
 
-def own_place_changed(hosts: Hosts) -> None:
+def own_place_changed(hosts: overlays.Hosts) -> None:
     hosts.state.sampler.profile[0, IDENTIFIER] += 1
 
 
-def others_ask_for_something(hosts: Hosts) -> None:
-    source = neighbours(hosts.state, 0)[-1]
-    hosts.step(0, install_record(hosts.state, INSTALL, 0, source, [(0, WHOLE)]))
+def others_ask_for_something(hosts: overlays.Hosts) -> None:
+    source = overlays.neighbours(hosts.state, 0)[-1]
+    hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, WHOLE)]))
 
 
-def connection_broke(hosts: Hosts) -> None:
-    hosts.step(0, record(LINK_BROKE, 0, 0, [neighbours(hosts.state, 0)[0]]))
+def connection_broke(hosts: overlays.Hosts) -> None:
+    hosts.step(0, overlays.record(LINK_BROKE, 0, 0, [overlays.neighbours(hosts.state, 0)[0]]))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +139,7 @@ def test_a_change_is_installed_in_the_next_round(change: Any) -> None:
     hosts = overlay()
     until_quiet(hosts, 0)
     change(hosts)
-    assert installed(round_of(hosts, 0)) >= set(neighbours(hosts.state, 0)[: 2 * RING])
+    assert installed(round_of(hosts, 0)) >= set(overlays.neighbours(hosts.state, 0)[: 2 * RING])
     assert not round_of(hosts, 0)
 
 
@@ -160,7 +151,7 @@ def test_a_change_of_one_neighbour_is_installed_at_those_alone_whom_it_matters_t
     until_quiet(hosts, 0)
     change(hosts)
     told = installed(round_of(hosts, 0))
-    assert 0 < len(told) < len(neighbours(hosts.state, 0))
+    assert 0 < len(told) < len(overlays.neighbours(hosts.state, 0))
     assert not round_of(hosts, 0)
 
 
@@ -173,27 +164,27 @@ def test_what_others_ask_for_and_is_asked_for_anyway_is_not_installed_again() ->
 
 def test_an_entry_that_expires_is_a_change() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 3))
+    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 3))
     until_quiet(hosts, 0)
     others_ask_for_something(hosts)
     lifetime = hosts.state.params.entry_lifetime
     turns = [bool(installed(round_of(hosts, 0))) for _ in range(lifetime)]
-    assert entries(hosts.state, 0)
+    assert overlays.entries(hosts.state, 0)
     assert turns == [True, *(bool((i + 2) % EVERY == 0) for i in range(1, lifetime))]
     assert installed(round_of(hosts, 0))
-    assert not entries(hosts.state, 0)
+    assert not overlays.entries(hosts.state, 0)
     assert not round_of(hosts, 0)
 
 
-def due_at_neighbours(hosts: Hosts, p: int) -> dict[int, tuple[int, ...]]:
+def due_at_neighbours(hosts: overlays.Hosts, p: int) -> dict[int, tuple[int, ...]]:
     """What a peer would ask of every neighbour if it told them all of it now, and of whom."""
-    again = Hosts(copy.deepcopy(hosts.state), settings_of())
+    again = overlays.Hosts(copy.deepcopy(hosts.state), settings_of())
     again.state.installed_digest[p] = NOTHING_INSTALLED
     again.state.installed_at[p] = -1
     return asked_of(hosts, round_of(again, p))
 
 
-def asked_of(hosts: Hosts, sent: list[Words]) -> dict[int, tuple[int, ...]]:
+def asked_of(hosts: overlays.Hosts, sent: list[Words]) -> dict[int, tuple[int, ...]]:
     """The boxes of every installation, by whom it goes to; of a withdrawal there are none."""
     body = BODY + head_words(hosts.state)
     return {
@@ -217,27 +208,27 @@ def test_neighbours_are_always_asked_for_what_they_would_be_if_all_were_told(see
         assert asked == {to: boxes for to, boxes in due.items() if any(boxes)}, seed
 
 
-def any_subscription(hosts: Hosts, draws: np.random.Generator) -> None:
+def any_subscription(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
     low = int(draws.integers(0, RING_MASK - (1 << 58)))
-    subscribe_to_box(hosts.state, 0, (low, low + int(draws.integers(0, 1 << 58))))
+    overlays.subscribe_to_box(hosts.state, 0, (low, low + int(draws.integers(0, 1 << 58))))
 
 
-def any_neighbour_gone(hosts: Hosts, draws: np.random.Generator) -> None:
+def any_neighbour_gone(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
     filled = np.flatnonzero(hosts.state.links[0] >= 0)
     if len(filled) > 2:
         hosts.state.links[0, draws.choice(filled)] = -1
 
 
-def any_place(hosts: Hosts, draws: np.random.Generator) -> None:
+def any_place(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
     k = draws.choice(np.flatnonzero(hosts.state.links[0] >= 0))
     hosts.state.link_profile[0, k, ARC_START] += int(draws.integers(1, 1 << 56))
 
 
-def any_request(hosts: Hosts, draws: np.random.Generator) -> None:
-    source = int(draws.choice(neighbours(hosts.state, 0)))
+def any_request(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
+    source = int(draws.choice(overlays.neighbours(hosts.state, 0)))
     low = int(draws.integers(0, RING_MASK - (1 << 57)))
     box = ((low, low + (1 << 57)),)
-    hosts.step(0, install_record(hosts.state, INSTALL, 0, source, [(0, box)]))
+    hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, box)]))
 
 
 CHANGES_BY_CHANCE = (any_subscription, any_neighbour_gone, any_place, any_request)
@@ -257,36 +248,40 @@ def test_the_silent_are_asked_in_other_rounds_too() -> None:
     until_quiet(hosts, 0)
     slots = hosts.state.links.shape[1]
     for age in range(EVERY + 2):
-        hosts.state.links[0] = (hosts.state.links[0] & HANDLE) | age << 32
+        hosts.state.links[0] = (hosts.state.links[0] & overlays.HANDLE) | age << 32
         # A round in which it is nobody's turn.
         hosts.state.round[0] += EVERY
-        sent = hosts.step(0, record(INSTALL_TIMER, 0, 0))
+        sent = hosts.step(0, overlays.record(INSTALL_TIMER, 0, 0))
         asked = {k for k in range(slots) if age >= (EVERY if k < 2 * RING else HEARTBEAT)}
-        assert {int(w[TO]) for w in sent} == {int(hosts.state.links[0, k]) & HANDLE for k in asked}
+        assert {int(w[TO]) for w in sent} == {
+            int(hosts.state.links[0, k]) & overlays.HANDLE for k in asked
+        }
         assert all(w[KIND] == INSTALL_NEWS for w in sent)
 
 
 def test_a_question_is_answered_and_changes_nothing_else() -> None:
     hosts = overlay()
-    source = neighbours(hosts.state, 0)[-1]
+    source = overlays.neighbours(hosts.state, 0)[-1]
     others_ask_for_something(hosts)
-    before = entries(hosts.state, 0)
+    before = overlays.entries(hosts.state, 0)
     assert before
-    sent = hosts.step(0, install_record(hosts.state, INSTALL_NEWS, 0, source, [], answer=True))
+    sent = hosts.step(
+        0, overlays.install_record(hosts.state, INSTALL_NEWS, 0, source, [], answer=True)
+    )
     assert [(int(w[KIND]), int(w[TO])) for w in sent] == [(ACKNOWLEDGE, source)]
     assert len(sent[0]) > BODY
-    assert entries(hosts.state, 0) == before
+    assert overlays.entries(hosts.state, 0) == before
 
 
 def test_entries_live_from_one_installation_to_the_next() -> None:
     hosts = overlay()
     hosts.cycle(timers=(INSTALL_TIMER,))
-    held = {p for p in range(NODES) if entries(hosts.state, p)}
+    held = {p for p in range(NODES) if overlays.entries(hosts.state, p)}
     assert held
     for _ in range(4 * EVERY):
         hosts.state.round[:] += 1
         hosts.cycle(timers=(INSTALL_TIMER,))
-        assert {p for p in range(NODES) if entries(hosts.state, p)} == held
+        assert {p for p in range(NODES) if overlays.entries(hosts.state, p)} == held
 
 
 def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
@@ -294,11 +289,11 @@ def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
     for loser in range(1, NODES):
         hosts = overlay()
         hosts.cycle(timers=(INSTALL_TIMER,))
-        held = set(entries(hosts.state, loser))
+        held = set(overlays.entries(hosts.state, loser))
         losers += bool(held)
         hosts.state.table_count[loser] = 0
         for _ in range(EVERY):
             hosts.state.round[:] += 1
             hosts.cycle(timers=(INSTALL_TIMER,))
-        assert set(entries(hosts.state, loser)) == held
+        assert set(overlays.entries(hosts.state, loser)) == held
     assert losers > 2

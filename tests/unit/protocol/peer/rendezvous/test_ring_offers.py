@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    OFFERED_ON_RING,
-    REPLAY_WANTED,
-    RING_OFFER,
-    TREE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.step import subscribe
@@ -25,7 +19,7 @@ SETTINGS = Settings(
     subscriptions=2,
     ring_offers=True,
     suspect_rounds=1,
-    event_memory=2 * OFFERED_ON_RING,
+    event_memory=2 * records.OFFERED_ON_RING,
     replay_backoff=True,
 )
 LOW, HIGH = (0, RING // 8), (RING // 2, RING // 2 + RING // 8)
@@ -45,14 +39,14 @@ def overlay() -> Hosts:
 def take(hosts: Hosts, *copies: int) -> None:
     """Let copies that peer 0 wants come to it down a tree."""
     for copy in copies:
-        hosts.step(0, record(EVENT, 0, 1, [copy, 0, TREE, 1, 1, -1, WANTED]))
+        hosts.step(0, record(records.EVENT, 0, 1, [copy, 0, records.TREE, 1, 1, -1, WANTED]))
 
 
 def asked(hosts: Hosts, *offered: tuple[int, int]) -> list[int]:
     """The copies that peer 0 asks peer 1 for when it offers copies with these values."""
     body = [len(offered), *(word for event in offered for word in event)]
-    sent = hosts.step(0, record(RING_OFFER, 0, 1, body))
-    found = [list(words[BODY + 1 :]) for words in sent if words[KIND] == REPLAY_WANTED]
+    sent = hosts.step(0, record(records.RING_OFFER, 0, 1, body))
+    found = [list(words[BODY + 1 :]) for words in sent if words[KIND] == records.REPLAY_WANTED]
     assert all(words[TO] == 1 for words in sent)
     return [int(copy) for copies in found for copy in copies]
 
@@ -72,7 +66,7 @@ def test_what_was_here_is_not_asked_for() -> None:
 
 
 def test_all_of_a_long_offer_is_asked_for() -> None:
-    events = range(100, 100 + OFFERED_ON_RING)
+    events = range(100, 100 + records.OFFERED_ON_RING)
     assert asked(overlay(), *((event, WANTED) for event in events)) == list(events)
 
 

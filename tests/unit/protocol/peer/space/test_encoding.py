@@ -7,22 +7,17 @@ import sys
 
 import pytest
 
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.language import parse_subscription
-from gossamer.protocol.content.schema import (
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-)
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import RING_SIZE, uniform_hashes
 
-SCHEMA = Schema(
+SCHEMA = schema.Schema(
     [
-        FloatAttribute("price", 0, 1000),
-        IntegerAttribute("count", 0, 7),
-        EnumerationAttribute("size", ("S", "M", "L", "XL")),
+        schema.FloatAttribute("price", 0, 1000),
+        schema.IntegerAttribute("count", 0, 7),
+        schema.EnumerationAttribute("size", ("S", "M", "L", "XL")),
     ]
 )
 HASHES = uniform_hashes(SCHEMA)
@@ -51,10 +46,10 @@ def test_events_are_points() -> None:
 def test_what_does_not_fit_the_schema_is_refused() -> None:
     with pytest.raises(WrongValueError, match="'price' takes a number from 0 to 1000"):
         encode_event(SCHEMA, HASHES, {"price": 1001, "count": 0, "size": "S"})
-    other = Schema([IntegerAttribute("colour", 0, 1)])
+    other = schema.Schema([schema.IntegerAttribute("colour", 0, 1)])
     with pytest.raises(UnknownAttributeError, match="no attribute 'colour'"):
         encode_subscription(SCHEMA, HASHES, parse_subscription(other, "colour == 1"))
-    retyped = Schema([EnumerationAttribute("price", ("low", "high"))])
+    retyped = schema.Schema([schema.EnumerationAttribute("price", ("low", "high"))])
     with pytest.raises(WrongValueError, match='not the constraint price == "low"'):
         encode_subscription(SCHEMA, HASHES, parse_subscription(retyped, 'price == "low"'))
 

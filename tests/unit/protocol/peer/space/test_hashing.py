@@ -9,16 +9,8 @@ from datetime import datetime
 import numpy as np
 import pytest
 
+from gossamer.protocol.content import schema as content_schema
 from gossamer.protocol.content.errors import WrongValueError
-from gossamer.protocol.content.schema import (
-    Attribute,
-    DateAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.space import ring
 from gossamer.protocol.peer.space.hashing import (
@@ -30,7 +22,7 @@ from gossamer.protocol.peer.space.hashing import (
     uniform_hashes,
 )
 
-PRICE = FloatAttribute("price", 0, 1000)
+PRICE = content_schema.FloatAttribute("price", 0, 1000)
 HALF = RING_SIZE // 2
 
 
@@ -44,33 +36,35 @@ def test_floats_span_the_ring() -> None:
 
 
 def test_discrete_values_get_equal_arcs() -> None:
-    assert [uniform_hash(IntegerAttribute("n", -2, 1))(n) for n in range(-2, 2)] == [
+    assert [uniform_hash(content_schema.IntegerAttribute("n", -2, 1))(n) for n in range(-2, 2)] == [
         0,
         HALF // 2,
         HALF,
         HALF // 2 * 3,
     ]
-    size = uniform_hash(EnumerationAttribute("size", ("small", "large")))
+    size = uniform_hash(content_schema.EnumerationAttribute("size", ("small", "large")))
     assert [size("small"), size("large")] == [0, HALF]
-    day = uniform_hash(DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 1, 2)))
+    day = uniform_hash(
+        content_schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 1, 2))
+    )
     assert day("2020-01-01") == 0
     assert abs(day("2020-01-01T12:00:00Z") - HALF) < RING_SIZE // 10**10
 
 
 def test_one_value_domains_hash_to_the_start() -> None:
-    assert uniform_hash(IntegerAttribute("n", 7, 7))(7) == 0
+    assert uniform_hash(content_schema.IntegerAttribute("n", 7, 7))(7) == 0
 
 
 def test_strings_use_the_ring_behind_the_common_prefix() -> None:
-    word = uniform_hash(StringAttribute("s", "ab", "aaaaa", "aaaab"))
+    word = uniform_hash(content_schema.StringAttribute("s", "ab", "aaaaa", "aaaab"))
     assert word("aaaaa") == 0
     assert word("aaaab") > RING_SIZE // 3
-    letters = uniform_hash(StringAttribute("s", "abc"))
+    letters = uniform_hash(content_schema.StringAttribute("s", "abc"))
     assert [letters(text) * 4 // RING_SIZE for text in ("", "a", "b", "c")] == [0, 1, 2, 3]
 
 
 def test_bounds_outside_the_alphabet_stand_between_the_strings_around_them() -> None:
-    word = uniform_hash(StringAttribute("s", "bd"))
+    word = uniform_hash(content_schema.StringAttribute("s", "bd"))
     assert word("bdddd") <= word("bde") <= word("d")
     assert word("b") <= word("ba") <= word("bb")
 
@@ -98,7 +92,7 @@ def test_arrays_of_other_things_are_refused(values: np.ndarray) -> None:
 
 def test_arrays_are_for_numbers_only() -> None:
     with pytest.raises(WrongValueError, match="being of type string"):
-        uniform_hash(StringAttribute("s")).array(np.array([1]))
+        uniform_hash(content_schema.StringAttribute("s")).array(np.array([1]))
 
 
 def test_arrays_keep_their_shape() -> None:
@@ -121,7 +115,7 @@ def test_equal_mass_gets_equal_arcs_under_a_skewed_sample() -> None:
 
 
 def test_a_repeated_value_keeps_the_arc_up_to_its_successor() -> None:
-    symbols = EnumerationAttribute("symbol", ("A", "B", "C", "D"))
+    symbols = content_schema.EnumerationAttribute("symbol", ("A", "B", "C", "D"))
     hash_of = equi_depth_hash(symbols, ["A"] + ["B"] * 6 + ["C"] * 3)
     starts = [hash_of(symbol) / RING_SIZE for symbol in symbols.values]
     # The last sampled value shares its arc with the unsampled one behind it.
@@ -151,17 +145,17 @@ def test_impossible_distributions_are_refused() -> None:
 
 
 def test_hashes_come_in_the_order_of_the_schema() -> None:
-    schema = Schema([PRICE, StringAttribute("name")])
+    schema = content_schema.Schema([PRICE, content_schema.StringAttribute("name")])
     assert [h.attribute.name for h in uniform_hashes(schema)] == ["price", "name"]
 
 
 def test_hashes_travel_between_processes() -> None:
     """Sweeps hand them to worker processes."""
-    attributes: list[Attribute] = [
+    attributes: list[content_schema.Attribute] = [
         PRICE,
-        StringAttribute("s", "ab"),
-        DateAttribute("d", datetime(2020, 1, 1), datetime(2020, 1, 2)),
-        EnumerationAttribute("e", ("x", "y")),
+        content_schema.StringAttribute("s", "ab"),
+        content_schema.DateAttribute("d", datetime(2020, 1, 1), datetime(2020, 1, 2)),
+        content_schema.EnumerationAttribute("e", ("x", "y")),
     ]
     for attribute, value in zip(attributes, [7.5, "ab", "2020-01-01", "y"], strict=True):
         hash_of = equi_depth_hash(attribute, [value])

@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.peer.settings.config import kindred, paper
+from gossamer.protocol.peer.space import routing_key
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.space.routing_key import (
-    bits_an_attribute,
-    curve_index,
-    held_boxes,
-    key_intervals,
-    low_bits,
-    point_of,
-    points_of,
-)
 
 ANYWHERE = st.integers(0, RING_MASK)
 NARROW = st.integers(0, 1 << 40)
@@ -30,7 +22,7 @@ def test_the_curve_passes_every_point_once_in_steps_to_a_neighbour(
     attributes: int, bits: int
 ) -> None:
     points = list(itertools.product(range(1 << bits), repeat=attributes))
-    at = {curve_index(point, bits): point for point in points}
+    at = {routing_key.curve_index(point, bits): point for point in points}
     assert sorted(at) == list(range(len(points)))
     for one, other in itertools.pairwise(at[i] for i in range(len(points))):
         assert sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
@@ -38,17 +30,17 @@ def test_the_curve_passes_every_point_once_in_steps_to_a_neighbour(
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=5))
 def test_an_index_begins_with_that_of_the_cell_around_the_point(point: list[int]) -> None:
-    coarse = curve_index([axis >> 3 for axis in point], 5)
-    assert curve_index(point, 8) >> (3 * len(point)) == coarse
+    coarse = routing_key.curve_index([axis >> 3 for axis in point], 5)
+    assert routing_key.curve_index(point, 8) >> (3 * len(point)) == coarse
 
 
 @given(st.lists(st.tuples(ANYWHERE, ANYWHERE), min_size=1, max_size=5), st.integers(1, 20))
 def test_many_points_at_once_are_as_one_by_one(rows: list[tuple[int, int]], first: int) -> None:
     settings = kindred(100, attributes=2)
     events = np.arange(first, first + len(rows))
-    found = points_of(settings, np.array(rows, np.int64), events).tolist()
+    found = routing_key.points_of(settings, np.array(rows, np.int64), events).tolist()
     one_by_one = [
-        list(point_of(settings, row, event))
+        list(routing_key.point_of(settings, row, event))
         for row, event in zip(rows, events.tolist(), strict=True)
     ]
     assert found == one_by_one
@@ -71,7 +63,7 @@ def test_intervals_hold_the_keys_of_all_points_of_a_box(
     attributes: int, data: st.DataObject, most: int
 ) -> None:
     box = data.draw(boxes(attributes))
-    intervals = key_intervals(attributes, most, box)
+    intervals = routing_key.key_intervals(attributes, most, box)
     assert 1 <= len(intervals) <= most
     flat = [end for ends in intervals for end in ends]
     assert flat == sorted(set(flat))
@@ -82,14 +74,15 @@ def test_intervals_hold_the_keys_of_all_points_of_a_box(
     inside = [st.one_of(st.sampled_from(ends), st.integers(*ends)) for ends in ranges]
     corners = data.draw(st.lists(st.tuples(*inside)))
     for event, point in enumerate(corners):
-        key = point_of(settings, point, event)[-1]
+        key = routing_key.point_of(settings, point, event)[-1]
         assert any(low <= key <= high for low, high in intervals)
 
 
 def test_intervals_fit_a_box_the_closer_the_more_there_are() -> None:
     box = [RING_MASK // 3, RING_MASK // 2, RING_MASK // 5, RING_MASK // 3]
     sizes = [
-        sum(high - low + 1 for low, high in key_intervals(2, most, box)) for most in (1, 2, 4, 16)
+        sum(high - low + 1 for low, high in routing_key.key_intervals(2, most, box))
+        for most in (1, 2, 4, 16)
     ]
     assert sizes == sorted(sizes, reverse=True)
     volume = (1 / 2 - 1 / 3) * (1 / 3 - 1 / 5)
@@ -100,24 +93,26 @@ def test_intervals_fit_a_box_the_closer_the_more_there_are() -> None:
 def test_events_of_one_value_spread_over_an_arc(attributes: int) -> None:
     settings = kindred(100, attributes=attributes)
     values = [RING_MASK // 3] * attributes
-    keys = {point_of(settings, values, event)[-1] for event in range(100)}
+    keys = {routing_key.point_of(settings, values, event)[-1] for event in range(100)}
     assert len(keys) == 100
-    assert len({key >> low_bits(attributes) for key in keys}) == 1
-    assert low_bits(attributes) == 62 - attributes * bits_an_attribute(attributes)
+    assert len({key >> routing_key.low_bits(attributes) for key in keys}) == 1
+    assert routing_key.low_bits(attributes) == 62 - attributes * routing_key.bits_an_attribute(
+        attributes
+    )
 
 
 def test_overlays_that_do_not_route_by_keys_have_none() -> None:
     settings = paper(100, attributes=2)
-    assert list(point_of(settings, [3, 4], 1)) == [3, 4]
-    held, bits = held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
+    assert list(routing_key.point_of(settings, [3, 4], 1)) == [3, 4]
+    held, bits = routing_key.held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
     assert (held.tolist(), bits.tolist()) == ([[1, 2, 3, 4]], [3])
 
 
 def test_a_subscription_is_held_once_for_every_interval() -> None:
     settings = kindred(100, attributes=2, key_intervals=3)
     box = [RING_MASK // 3, RING_MASK // 2, RING_MASK // 5, RING_MASK // 3]
-    held, bits = held_boxes(settings, np.array([box, box]), np.array([3, 1]))
-    ends = key_intervals(2, 3, box)
+    held, bits = routing_key.held_boxes(settings, np.array([box, box]), np.array([3, 1]))
+    ends = routing_key.key_intervals(2, 3, box)
     assert len(ends) == 3
     assert held.tolist() == [[*box, low, high] for low, high in ends] * 2
     assert bits.tolist() == [3] * 3 + [1] * 3

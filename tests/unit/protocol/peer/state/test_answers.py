@@ -8,35 +8,18 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    INSTALL,
-    INSTALL_NEWS,
-    INSTALL_TIMER,
-    TMAN_REQUEST,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import put_link, settle_ring
-from support.overlays import (
-    HANDLE,
-    Box,
-    Hosts,
-    converged,
-    descriptor,
-    install_record,
-    neighbours,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from support import overlays
 
 NODES, RING, SMALL_WORLD, FRIENDS = 14, 2, 2, 3
-HALF_RING: Box = ((0, RING_MASK >> 1),)
+HALF_RING: overlays.Box = ((0, RING_MASK >> 1),)
 
 
-def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
+def overlay(heartbeat_rounds: int = 2, **changes: Any) -> overlays.Hosts:
     """Fourteen peers with links of every kind."""
     standard = {
         "ring_links": RING,
@@ -49,34 +32,36 @@ def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
         "load_shifting": False,
     }
     settings = Settings(**(standard | changes))
-    return Hosts(converged(settings, random_identifiers(NODES, 4), 4), settings)
+    return overlays.Hosts(
+        overlays.converged(settings, overlays.random_identifiers(NODES, 4), 4), settings
+    )
 
 
-def wants_answer(hosts: Hosts, words: Words) -> int:
+def wants_answer(hosts: overlays.Hosts, words: Words) -> int:
     """What an INSTALL says of an answer."""
     return int(words[BODY + 1 + hosts.state.link_profile.shape[2]])
 
 
-def asked(hosts: Hosts, p: int) -> dict[int, int]:
+def asked(hosts: overlays.Hosts, p: int) -> dict[int, int]:
     """Whether each neighbour is asked for an answer at the next installation, by slot."""
-    slot_of = {int(w) & HANDLE: k for k, w in enumerate(hosts.state.links[p]) if w >= 0}
-    sent = hosts.step(p, record(INSTALL_TIMER, p, p))
+    slot_of = {int(w) & overlays.HANDLE: k for k, w in enumerate(hosts.state.links[p]) if w >= 0}
+    sent = hosts.step(p, overlays.record(records.INSTALL_TIMER, p, p))
     return {slot_of[int(words[TO])]: wants_answer(hosts, words) for words in sent}
 
 
-@pytest.mark.parametrize("kind", [INSTALL, INSTALL_NEWS])
+@pytest.mark.parametrize("kind", [records.INSTALL, records.INSTALL_NEWS])
 @pytest.mark.parametrize("boxes", [[], [(0, HALF_RING)]])
 @pytest.mark.parametrize("answer", [False, True])
 def test_an_installation_is_answered_if_that_is_wanted(
-    kind: int, boxes: list[tuple[int, Box]], answer: bool
+    kind: int, boxes: list[tuple[int, overlays.Box]], answer: bool
 ) -> None:
     """The first time, and again when nothing has changed."""
     hosts = overlay()
-    source = neighbours(hosts.state, 0)[-1]
-    words = install_record(hosts.state, kind, 0, source, boxes, answer=answer)
+    source = overlays.neighbours(hosts.state, 0)[-1]
+    words = overlays.install_record(hosts.state, kind, 0, source, boxes, answer=answer)
     for _ in range(2):
         sent = hosts.step(0, words)
-        answers = [(int(w[TO]), int(w[FROM])) for w in sent if w[KIND] == ACKNOWLEDGE]
+        answers = [(int(w[TO]), int(w[FROM])) for w in sent if w[KIND] == records.ACKNOWLEDGE]
         assert answers == [(source, 0)] * answer
 
 
@@ -88,7 +73,7 @@ def test_ring_neighbours_always_answer_and_others_when_not_heard_of_for_some_rou
     hosts = overlay(heartbeat_rounds)
     slots = hosts.state.links.shape[1]
     for age in range(7):
-        hosts.state.links[0] = (hosts.state.links[0] & HANDLE) | age << 32
+        hosts.state.links[0] = (hosts.state.links[0] & overlays.HANDLE) | age << 32
         expected = {k: 1 for k in range(slots) if k < 2 * RING or age >= heartbeat_rounds}
         assert asked(hosts, 0) == expected
 
@@ -106,22 +91,22 @@ def test_a_neighbour_that_answers_is_not_asked_again_at_once() -> None:
     hosts = overlay()
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
+    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
     assert hosts.state.links[0, last] >> 32 == 0
     assert last not in asked(hosts, 0)
 
 
 def test_a_neighbour_that_holds_something_is_written_to_and_not_asked() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 0, (0, RING_MASK))
+    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK))
     slots = hosts.state.links.shape[1]
     assert asked(hosts, 0) == {k: int(k < 2 * RING) for k in range(slots)}
 
 
 def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 0, (0, RING_MASK))
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
+    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK))
+    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
     hosts.state.constrained[0] = -1
     others = set(range(2 * RING, hosts.state.links.shape[1]))
     assert others <= set(asked(hosts, 0))
@@ -131,20 +116,20 @@ def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
 def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up() -> None:
     """Nobody gossips: answers alone keep all links, each within the failure age."""
     hosts = overlay()
-    before = [sorted(neighbours(hosts.state, p)) for p in range(NODES)]
+    before = [sorted(overlays.neighbours(hosts.state, p)) for p in range(NODES)]
     for _ in range(12):
         words = hosts.state.links
         words[words >= 0] += 1 << 32
-        hosts.cycle(timers=(INSTALL_TIMER,))
+        hosts.cycle(timers=(records.INSTALL_TIMER,))
         assert (words[words >= 0] >> 32 <= 2).all()
-    assert [sorted(neighbours(hosts.state, p)) for p in range(NODES)] == before
+    assert [sorted(overlays.neighbours(hosts.state, p)) for p in range(NODES)] == before
 
 
 def test_news_passed_on_ask_for_no_answer() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, 0, *HALF_RING)
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
-    news = [words for words in hosts.passed if words[KIND] == INSTALL_NEWS]
+    overlays.subscribe_to_box(hosts.state, 0, *HALF_RING)
+    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
+    news = [words for words in hosts.passed if words[KIND] == records.INSTALL_NEWS]
     assert news
     assert not any(wants_answer(hosts, words) for words in news)
 
@@ -152,10 +137,10 @@ def test_news_passed_on_ask_for_no_answer() -> None:
 def test_news_sent_around_a_peer_that_failed_ask_for_no_answer() -> None:
     hosts = overlay(reroute=True)
     state = hosts.state
-    gone = neighbours(state, 0)[0]
-    words = install_record(state, INSTALL, gone, 0, [(0, ((0, RING_MASK),))])
+    gone = overlays.neighbours(state, 0)[0]
+    words = overlays.install_record(state, records.INSTALL, gone, 0, [(0, ((0, RING_MASK),))])
     words[KIND] += UNREACHABLE
-    sent = [w for w in hosts.step(0, words) if w[KIND] == INSTALL_NEWS]
+    sent = [w for w in hosts.step(0, words) if w[KIND] == records.INSTALL_NEWS]
     assert sent
     assert not any(wants_answer(hosts, w) for w in sent)
 
@@ -164,26 +149,26 @@ def test_a_greeting_asks_the_new_successor_for_an_answer() -> None:
     """So that it tells of anybody in between."""
     hosts = overlay(stabilise=True)
     state = hosts.state
-    second = int(state.links[0, 1]) & HANDLE
-    gone = int(state.links[0, state.successor[0]]) & HANDLE
-    sent = hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    greetings = [words for words in sent if words[KIND] == INSTALL_NEWS]
+    second = int(state.links[0, 1]) & overlays.HANDLE
+    gone = int(state.links[0, state.successor[0]]) & overlays.HANDLE
+    sent = hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    greetings = [words for words in sent if words[KIND] == records.INSTALL_NEWS]
     assert [(int(w[TO]), wants_answer(hosts, w)) for w in greetings] == [(second, 1)]
     (answer, *_) = hosts.step(second, greetings[0])
-    assert (answer[KIND], answer[TO]) == (ACKNOWLEDGE, 0)
+    assert (answer[KIND], answer[TO]) == (records.ACKNOWLEDGE, 0)
 
 
 def test_a_former_neighbour_is_not_asked_for_an_answer() -> None:
     hosts = overlay()
     state = hosts.state
-    subscribe_to_box(state, 0, (0, RING_MASK))
-    hosts.handle(record(INSTALL_TIMER, 0, 0))
+    overlays.subscribe_to_box(state, 0, (0, RING_MASK))
+    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
     last = state.links.shape[1] - 1
-    former = int(state.links[0, last]) & HANDLE
-    other = next(q for q in range(1, NODES) if q not in neighbours(state, 0))
-    put_link(state, 0, last, descriptor(state, other), 0)
+    former = int(state.links[0, last]) & overlays.HANDLE
+    other = next(q for q in range(1, NODES) if q not in overlays.neighbours(state, 0))
+    put_link(state, 0, last, overlays.descriptor(state, other), 0)
     settle_ring(state, 0)
-    sent = {int(w[TO]): w for w in hosts.step(0, record(INSTALL_TIMER, 0, 0))}
+    sent = {int(w[TO]): w for w in hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))}
     assert wants_answer(hosts, sent[former]) == 0
 
 
@@ -191,7 +176,7 @@ def test_what_an_answer_says_is_taken_in() -> None:
     """The neighbour has moved since."""
     hosts = overlay()
     state = hosts.state
-    other = int(state.links[0, 0]) & HANDLE
+    other = int(state.links[0, 0]) & overlays.HANDLE
     state.sampler.profile[other, IDENTIFIER] -= 1
-    hosts.handle(install_record(state, INSTALL, other, 0, []))
+    hosts.handle(overlays.install_record(state, records.INSTALL, other, 0, []))
     np.testing.assert_array_equal(state.link_profile[0, 0], state.sampler.profile[other])

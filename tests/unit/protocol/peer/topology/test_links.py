@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    FIND_PLACE,
-    INSTALL,
-    OVERLAY_TIMER,
-    PLACE_FOUND,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.routing import own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
@@ -27,33 +19,14 @@ from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import settle_ring, slot_of
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
 from gossamer.protocol.peer.step import join_record, restart
+from gossamer.protocol.peer.topology import selection
 from gossamer.protocol.peer.topology.link_changes import (
     note_neighbours,
     set_bars_by_links,
     slot_noted,
 )
-from gossamer.protocol.peer.topology.selection import (
-    begin_selection,
-    offer_links,
-    offer_received,
-    offer_sample,
-    write_selection,
-)
 from gossamer.protocol.peer.topology.utility import friend_utility
-from support.overlays import (
-    HANDLE,
-    Hosts,
-    arc_of,
-    changed_arrays,
-    converged,
-    copies_of,
-    descriptor,
-    install_record,
-    neighbours,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from support import overlays
 
 SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
 
@@ -61,23 +34,23 @@ SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3,
 def seats(state: State) -> list[tuple[int, int]]:
     """(age, handle) of those seated, sorted."""
     words = state.work.seat_word[: state.links.shape[1]].tolist()
-    return sorted((word >> 32, word & HANDLE) for word in words if word >= 0)
+    return sorted((word >> 32, word & overlays.HANDLE) for word in words if word >= 0)
 
 
 def lone_state(nodes: int = 15) -> State:
     """Peers that know nobody; handles are rows."""
-    return make_state(SETTINGS, nodes, keys=random_identifiers(nodes, 1))
+    return make_state(SETTINGS, nodes, keys=overlays.random_identifiers(nodes, 1))
 
 
 def received(state: State, ages: list[tuple[int, int]]) -> np.ndarray:
     """Descriptors of (age, handle)."""
-    return np.concatenate([descriptor(state, handle, age) for age, handle in ages])
+    return np.concatenate([overlays.descriptor(state, handle, age) for age, handle in ages])
 
 
 def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Offer peer 0 these descriptors alone; return who is seated."""
-    begin_selection(state, 0)
-    offer_received(state, 0, received(state, ages), 0, len(ages))
+    selection.begin_selection(state, 0)
+    selection.offer_received(state, 0, received(state, ages), 0, len(ages))
     return seats(state)
 
 
@@ -104,13 +77,13 @@ def test_those_seated_are_distinct_others_young_enough_each_at_its_youngest(
 def test_a_younger_descriptor_brings_its_profile(order: list[tuple[int, int]]) -> None:
     """Whichever of the two comes first."""
     state = lone_state(5)
-    words = {age: descriptor(state, handle, age) for age, handle in order}
+    words = {age: overlays.descriptor(state, handle, age) for age, handle in order}
     words[1][1 + IDENTIFIER] = 99
-    begin_selection(state, 0)
+    selection.begin_selection(state, 0)
     sent = np.concatenate([words[age] for age, _ in order])
-    offer_received(state, 0, sent, 0, len(order))
-    write_selection(state, 0, sent, 0)
-    held = {int(state.links[0, k]) & HANDLE: k for k in range(7) if state.links[0, k] >= 0}
+    selection.offer_received(state, 0, sent, 0, len(order))
+    selection.write_selection(state, 0, sent, 0)
+    held = {int(state.links[0, k]) & overlays.HANDLE: k for k in range(7) if state.links[0, k] >= 0}
     assert sorted(held) == [1, 2, 3]
     assert link(state, 0, held[1]) == words[1].tolist()
     assert link(state, 0, held[2]) == words[3].tolist()
@@ -121,8 +94,8 @@ def test_newscast_times_become_ages() -> None:
     assert state.sampler.tells_times == 1
     for slot, (time, handle) in enumerate([(12, 1), (9, 2), (7, 3)]):
         state.sampler.views[0, slot] = pack(time, handle)
-    begin_selection(state, 0)
-    offer_sample(state, 0, 10)
+    selection.begin_selection(state, 0)
+    selection.offer_sample(state, 0, 10)
     assert seats(state) == [(0, 1), (1, 2), (3, 3)]
 
 
@@ -136,12 +109,12 @@ def seat(state: State, others: list[int]) -> None:
     most = state.links.shape[1] + 1
     for first in range(0, len(others), most):
         set_bars_by_links(state, 0)
-        begin_selection(state, 0)
+        selection.begin_selection(state, 0)
         if first > 0:
-            offer_links(state, 0)
+            selection.offer_links(state, 0)
         words = received(state, [(0, q) for q in others[first : first + most]])
-        offer_received(state, 0, words, 0, len(others[first : first + most]))
-        write_selection(state, 0, words, 0)
+        selection.offer_received(state, 0, words, 0, len(others[first : first + most]))
+        selection.write_selection(state, 0, words, 0)
 
 
 @given(
@@ -152,7 +125,7 @@ def seat(state: State, others: list[int]) -> None:
 )
 def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int) -> None:
     """Against sorting: successors first, predecessors the nearest of those left."""
-    state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
+    state = make_state(SETTINGS, 15, keys=overlays.random_identifiers(15, seed))
     seat(state, others)
     places = state.sampler.profile[:, IDENTIFIER].tolist()
     after = sorted(others, key=lambda q: clockwise(places[0], places[q]))
@@ -160,11 +133,11 @@ def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int)
     held = state.links[0, :4]
     for side in range(2):
         words = held[2 * side : 2 * side + 2]
-        assert [int(w) & HANDLE for w in words if w >= 0] == expected[side]
-    successor = int(state.links[0, state.successor[0]]) & HANDLE
-    predecessor = int(state.links[0, state.predecessor[0]]) & HANDLE
+        assert [int(w) & overlays.HANDLE for w in words if w >= 0] == expected[side]
+    successor = int(state.links[0, state.successor[0]]) & overlays.HANDLE
+    predecessor = int(state.links[0, state.predecessor[0]]) & overlays.HANDLE
     assert (successor, predecessor) == (after[0], after[-1])
-    assert arc_of(state, 0) == (places[after[-1]], places[0])
+    assert overlays.arc_of(state, 0) == (places[after[-1]], places[0])
     assert state.sampler.profile[0, ARC_START] == places[after[-1]]
 
 
@@ -172,24 +145,24 @@ def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int)
 def test_friends_are_those_of_highest_utility(seed: int) -> None:
     """Against sorting by utility, then by distance of identifiers."""
     draws = np.random.default_rng(seed)
-    state = make_state(SETTINGS, 15, keys=random_identifiers(15, seed))
+    state = make_state(SETTINGS, 15, keys=overlays.random_identifiers(15, seed))
     for p in range(15):
         low = int(draws.integers(0, 6)) << 58
-        subscribe_to_box(state, p, (low, low + (3 << 58)))
+        overlays.subscribe_to_box(state, p, (low, low + (3 << 58)))
     seat(state, draws.permutation(range(1, 15)).tolist())
-    ring = neighbours(state, 0)[:4]
+    ring = overlays.neighbours(state, 0)[:4]
     others = [q for q in range(1, 15) if q not in ring]
     places = state.sampler.profile[:, IDENTIFIER]
     utility = {q: float(friend_utility(state, 0, state.sampler.profile[q], 0)) for q in others}
     tie = {q: int(places[q] ^ places[0]) for q in others}
     expected = sorted(others, key=lambda q: (-utility[q], tie[q]))[:3]
-    assert neighbours(state, 0)[4:] == expected
+    assert overlays.neighbours(state, 0)[4:] == expected
 
 
 def test_nobody_is_linked_twice_and_slots_left_over_are_empty() -> None:
     state = lone_state(4)
     seat(state, [1, 2, 3, 2, 1])
-    assert sorted(neighbours(state, 0)) == [1, 2, 3]
+    assert sorted(overlays.neighbours(state, 0)) == [1, 2, 3]
     assert (state.links[0] == -1).sum() == 4
 
 
@@ -198,30 +171,32 @@ def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
     settle_ring(state, 0)
     assert (state.successor[0], state.predecessor[0]) == (-1, -1)
     me = int(state.sampler.profile[0, IDENTIFIER])
-    assert arc_of(state, 0) == (me, me)
+    assert overlays.arc_of(state, 0) == (me, me)
     assert own_arc_begins(state, 0) == 0
     assert state.sampler.profile[0, ARC_START] == me
 
 
-def overlay(nodes: int = 10, **changes: Any) -> Hosts:
+def overlay(nodes: int = 10, **changes: Any) -> overlays.Hosts:
     """A converged overlay."""
     standard = {"friend_links": 3, "view_size": 6, "shuffle_length": 3, "failure_age": 4}
     settings = Settings(**(standard | changes))
-    return Hosts(converged(settings, random_identifiers(nodes, 5), 5), settings)
+    return overlays.Hosts(
+        overlays.converged(settings, overlays.random_identifiers(nodes, 5), 5), settings
+    )
 
 
 def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
     hosts = overlay()
     state = hosts.state
-    (request,) = hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    (request,) = hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     partner = int(request[TO])
-    assert request[KIND] == TMAN_REQUEST
-    assert partner in neighbours(state, 0)
+    assert request[KIND] == records.TMAN_REQUEST
+    assert partner in overlays.neighbours(state, 0)
     (reply, *_) = hosts.step(partner, request)
-    assert (reply[KIND], reply[TO], reply[FROM]) == (TMAN_REPLY, 0, partner)
+    assert (reply[KIND], reply[TO], reply[FROM]) == (records.TMAN_REPLY, 0, partner)
     size = 1 + state.link_profile.shape[2]
     for words, owner in ((request, 0), (reply, partner)):
-        handles = [int(w) & HANDLE for w in words[5::size]]
+        handles = [int(w) & overlays.HANDLE for w in words[5::size]]
         assert handles[0] == owner
         assert len(handles) == words[4] == 1 + len(set(handles[1:]))
 
@@ -230,10 +205,10 @@ def test_links_without_news_are_dropped_at_the_failure_age() -> None:
     hosts = overlay()
     state = hosts.state
     state.sampler.views[0] = -1
-    silent = neighbours(state, 0)[-1]
+    silent = overlays.neighbours(state, 0)[-1]
     for age in range(1, 6):
-        hosts.step(0, record(OVERLAY_TIMER, 0, 0))
-        assert (silent in neighbours(state, 0)) == (age <= 4)
+        hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
+        assert (silent in overlays.neighbours(state, 0)) == (age <= 4)
     # Others have not waited as long; it was last heard of five rounds ago.
     assert offer(state, [(4, silent)]) == []
 
@@ -242,68 +217,68 @@ def test_a_heartbeat_makes_a_link_young_again() -> None:
     hosts = overlay()
     state = hosts.state
     for _ in range(3):
-        hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+        hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     slot = 1
-    other = int(state.links[0, slot]) & HANDLE
+    other = int(state.links[0, slot]) & overlays.HANDLE
     state.sampler.profile[other, IDENTIFIER] += 1
-    hosts.step(0, record(ACKNOWLEDGE, 0, other, descriptor(state, other)))
-    assert link(state, 0, slot) == descriptor(state, other).tolist()
+    hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, overlays.descriptor(state, other)))
+    assert link(state, 0, slot) == overlays.descriptor(state, other).tolist()
 
 
 def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
     hosts = overlay()
-    before = copies_of(hosts.state)
-    other = neighbours(hosts.state, 0)[0]
-    words = descriptor(hosts.state, other, age=2)
+    before = overlays.copies_of(hosts.state)
+    other = overlays.neighbours(hosts.state, 0)[0]
+    words = overlays.descriptor(hosts.state, other, age=2)
     words[1 + IDENTIFIER] += 1
-    hosts.step(0, record(ACKNOWLEDGE, 0, other, words))
-    assert changed_arrays(hosts.state, before) == set()
+    hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, words))
+    assert overlays.changed_arrays(hosts.state, before) == set()
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side: int) -> None:
     hosts = overlay()
     state = hosts.state
-    stranger = next(q for q in range(1, 10) if q not in neighbours(state, 0))
+    stranger = next(q for q in range(1, 10) if q not in overlays.neighbours(state, 0))
     me = int(state.sampler.profile[0, IDENTIFIER])
     state.sampler.profile[stranger, IDENTIFIER] = (me + (1 if side == 0 else -1)) & RING_MASK
-    hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
+    hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
     slot = (state.successor, state.predecessor)[side][0]
-    assert int(state.links[0, slot]) & HANDLE == stranger
+    assert int(state.links[0, slot]) & overlays.HANDLE == stranger
 
 
 def test_a_stranger_farther_away_is_not_seated() -> None:
     hosts = overlay()
     state = hosts.state
-    before = copies_of(state)
-    stranger = next(q for q in range(1, 10) if q not in neighbours(state, 0))
-    hosts.step(0, install_record(state, INSTALL, 0, stranger, []))
-    assert not {"links", "link_profile"} & changed_arrays(state, before)
+    before = overlays.copies_of(state)
+    stranger = next(q for q in range(1, 10) if q not in overlays.neighbours(state, 0))
+    hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
+    assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
 @pytest.mark.parametrize("word", [-1, -(1 << 63), -(5 << 32)])
 def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
     hosts = overlay()
     state = hosts.state
-    for handle in (neighbours(state, 0)[0], 9):
-        before = copies_of(state)
-        words = descriptor(state, handle)
-        words[0] = (word & ~HANDLE) | handle
-        hosts.step(0, record(ACKNOWLEDGE, 0, handle, words))
-        assert not {"links", "link_profile"} & changed_arrays(state, before)
+    for handle in (overlays.neighbours(state, 0)[0], 9):
+        before = overlays.copies_of(state)
+        words = overlays.descriptor(state, handle)
+        words[0] = (word & ~overlays.HANDLE) | handle
+        hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, handle, words))
+        assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
 def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew() -> None:
     """What others still say about it is older than its failure (Sec. IV-C)."""
     hosts = overlay()
     state = hosts.state
-    hosts.step(0, record(OVERLAY_TIMER, 0, 0))
-    gone = neighbours(state, 0)[0]
-    hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    assert gone not in neighbours(state, 0)
-    assert gone not in [int(w) & HANDLE for w in state.sampler.views[0] if w >= 0]
+    hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
+    gone = overlays.neighbours(state, 0)[0]
+    hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    assert gone not in overlays.neighbours(state, 0)
+    assert gone not in [int(w) & overlays.HANDLE for w in state.sampler.views[0] if w >= 0]
     assert offer(state, [(0, gone)]) == []
-    hosts.step(0, record(OVERLAY_TIMER, 0, 0))
+    hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     assert offer(state, [(1, gone)]) == []
     assert offer(state, [(0, gone)]) == [(0, gone)]
 
@@ -313,11 +288,11 @@ def test_the_failures_remembered_are_the_latest() -> None:
     state = hosts.state
     for gone in (1, 2, 2, 3):
         state.round[0] += 1
-        hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    assert sorted(int(w) & HANDLE for w in state.failed[0]) == [2, 3]
+        hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    assert sorted(int(w) & overlays.HANDLE for w in state.failed[0]) == [2, 3]
     assert state.counters[0, FAILURES_FORGOTTEN] == 1
     state.round[0] += state.params.failure_age + 1
-    hosts.step(0, record(TMAN_REQUEST + UNREACHABLE, 4, 0, [0]))
+    hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, 4, 0, [0]))
     assert state.counters[0, FAILURES_FORGOTTEN] == 1
 
 
@@ -328,11 +303,11 @@ def test_failed_peers_leave_every_table() -> None:
     for _ in range(20):
         hosts.cycle()
     for p in np.flatnonzero(hosts.alive).tolist():
-        views = [int(w) & HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
-        assert not {3, 8} & {*neighbours(hosts.state, p), *views}
+        views = [int(w) & overlays.HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
+        assert not {3, 8} & {*overlays.neighbours(hosts.state, p), *views}
 
 
-def newcomer_joins(**changes: Any) -> Hosts:
+def newcomer_joins(**changes: Any) -> overlays.Hosts:
     """Peer 9 starts afresh and joins an overlay of the other nine."""
     hosts = overlay(**changes)
     restart(hosts.state, 9)
@@ -351,23 +326,23 @@ def test_joining_by_lookup_seats_a_newcomer_within_one_exchange() -> None:
     order = sorted(range(10), key=places.__getitem__)
     at = order.index(9)
     before, after = order[at - 1], order[(at + 1) % 10]
-    assert int(state.links[9, state.successor[9]]) & HANDLE == after
-    assert int(state.links[9, state.predecessor[9]]) & HANDLE == before
-    assert int(state.links[after, state.predecessor[after]]) & HANDLE == 9
+    assert int(state.links[9, state.successor[9]]) & overlays.HANDLE == after
+    assert int(state.links[9, state.predecessor[9]]) & overlays.HANDLE == before
+    assert int(state.links[after, state.predecessor[after]]) & overlays.HANDLE == 9
     kinds = [int(words[KIND]) for words in hosts.passed[-12:]]
-    assert FIND_PLACE in kinds
-    assert PLACE_FOUND in kinds
+    assert records.FIND_PLACE in kinds
+    assert records.PLACE_FOUND in kinds
 
 
 def test_joining_by_gossip_alone_takes_rounds() -> None:
     """The paper's way: the contact is known at once, the place only later."""
     hosts = newcomer_joins(join_lookup=False)
-    assert neighbours(hosts.state, 9) == [0]
+    assert overlays.neighbours(hosts.state, 9) == [0]
     for _ in range(10):
         hosts.cycle()
     order = np.argsort(hosts.identifiers()).tolist()
     after = order[(order.index(9) + 1) % 10]
-    assert int(hosts.state.links[9, hosts.state.successor[9]]) & HANDLE == after
+    assert int(hosts.state.links[9, hosts.state.successor[9]]) & overlays.HANDLE == after
 
 
 def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
@@ -378,7 +353,7 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
         hosts.alive[q] = False
     hosts.handle(join_record(11, 0, state.sampler.profile[0]))
     assert state.successor[11] >= 0
-    assert any(words[KIND] == PLACE_FOUND for words in hosts.passed)
+    assert any(words[KIND] == records.PLACE_FOUND for words in hosts.passed)
 
 
 def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
@@ -388,15 +363,15 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
     state = hosts.state
     kept = {
         name: array[4].copy()
-        for name, array in copies_of(state).items()
+        for name, array in overlays.copies_of(state).items()
         if name.rpartition(".")[2] in ("key", "handle", "draws", "subscriptions", "constrained")
     }
     others = state.links[5].copy()
     restart(state, 4)
-    assert neighbours(state, 4) == []
+    assert overlays.neighbours(state, 4) == []
     assert state.table_count[4] == 0
     assert (state.sampler.views[4] == -1).all()
-    now = copies_of(state)
+    now = overlays.copies_of(state)
     for name, value in kept.items():
         np.testing.assert_array_equal(now[name][4], value, name)
     np.testing.assert_array_equal(state.links[5], others)
@@ -404,13 +379,15 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
 
 def test_own_links_are_candidates() -> None:
     state = overlay().state
-    before = copies_of(state)
+    before = overlays.copies_of(state)
     set_bars_by_links(state, 0)
-    begin_selection(state, 0)
-    offer_links(state, 0)
-    assert [handle for _, handle in seats(state)] == sorted(neighbours(state, 0))
-    write_selection(state, 0, descriptor(state, 0), 0)
-    assert sorted(neighbours(state, 0)) == sorted(int(w) & HANDLE for w in before["state.links"][0])
+    selection.begin_selection(state, 0)
+    selection.offer_links(state, 0)
+    assert [handle for _, handle in seats(state)] == sorted(overlays.neighbours(state, 0))
+    selection.write_selection(state, 0, overlays.descriptor(state, 0), 0)
+    assert sorted(overlays.neighbours(state, 0)) == sorted(
+        int(w) & overlays.HANDLE for w in before["state.links"][0]
+    )
 
 
 @given(

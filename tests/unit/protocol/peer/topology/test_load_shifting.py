@@ -18,16 +18,7 @@ from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import SHIFTED, State
 from gossamer.protocol.peer.topology.load_shifting import shift_load, shifted_distance
-from support.overlays import (
-    HANDLE,
-    Hosts,
-    converged,
-    descriptor,
-    random_identifiers,
-    record,
-    true_rendezvous,
-    written,
-)
+from support import overlays
 
 
 @given(
@@ -58,7 +49,7 @@ def test_both_would_carry_the_average(gap: int, own: int, more: int) -> None:
 def pair_of_peers(own_load: int, successor_load: int, **changes: Any) -> State:
     """Peer 0 and its successor, with loads; nobody moves for want of a difference in others."""
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.0, **changes)
-    state = converged(settings, random_identifiers(6, 2), 2)
+    state = overlays.converged(settings, overlays.random_identifiers(6, 2), 2)
     state.load[0] = own_load
     state.link_profile[0, state.successor[0], LOAD] = successor_load
     return state
@@ -71,16 +62,16 @@ def test_a_peer_moves_towards_a_loaded_successor_and_tells_it() -> None:
     gap = clockwise(before, int(state.link_profile[0, slot, IDENTIFIER]))
     out = make_outbox(100)
     shift_load(state, 0, out)
-    (told,) = written(out)
-    successor = int(state.links[0, slot]) & HANDLE
+    (told,) = overlays.written(out)
+    successor = int(state.links[0, slot]) & overlays.HANDLE
     assert clockwise(before, int(state.sampler.profile[0, IDENTIFIER])) == gap // 2
     assert (told[KIND], told[TO]) == (LOAD_SHIFTED, successor)
-    assert told[BODY:].tolist() == descriptor(state, 0).tolist()
+    assert told[BODY:].tolist() == overlays.descriptor(state, 0).tolist()
     assert state.load[0] == state.sampler.profile[0, LOAD] == 500
     assert state.link_profile[0, slot, LOAD] == 500
     assert state.counters[0, SHIFTED] == 1
     state.load[successor] = 1000
-    Hosts(state, Settings(view_size=2, shuffle_length=1)).step(successor, told)
+    overlays.Hosts(state, Settings(view_size=2, shuffle_length=1)).step(successor, told)
     assert state.load[successor] == state.sampler.profile[successor, LOAD] == 500
 
 
@@ -101,7 +92,7 @@ def test_a_peer_stays(own: int, successor: int, changes: dict[str, object]) -> N
     before = int(state.sampler.profile[0, IDENTIFIER])
     out = make_outbox(100)
     shift_load(state, 0, out)
-    assert written(out) == []
+    assert overlays.written(out) == []
     assert state.sampler.profile[0, IDENTIFIER] == before
 
 
@@ -109,7 +100,7 @@ def test_the_threshold_is_in_events_a_round() -> None:
     """A successor that sees r events a round more settles at r * unit * window."""
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.5)
     for load, moves in ((LOAD_UNIT * LOAD_WINDOW // 2, 0), (LOAD_UNIT * LOAD_WINDOW // 2 + 1, 1)):
-        state = converged(settings, random_identifiers(6, 2), 2)
+        state = overlays.converged(settings, overlays.random_identifiers(6, 2), 2)
         state.link_profile[0, state.successor[0], LOAD] = load
         shift_load(state, 0, make_outbox(100))
         assert state.counters[0, SHIFTED] == moves
@@ -140,10 +131,10 @@ def skewed_values(count: int, seed: int) -> list[int]:
     return drawn
 
 
-def loads_of(hosts: Hosts, values: list[int]) -> np.ndarray:
+def loads_of(hosts: overlays.Hosts, values: list[int]) -> np.ndarray:
     """Events that each peer is the rendezvous node of."""
     places = hosts.identifiers().tolist()
-    owners = [true_rendezvous(places, value) for value in values]
+    owners = [overlays.true_rendezvous(places, value) for value in values]
     return np.bincount(owners, minlength=len(places))
 
 
@@ -151,7 +142,9 @@ def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
     """The largest load falls below a third of what it was, the deviation below half."""
     seed, nodes = 8, 32
     settings = Settings(view_size=6, shuffle_length=3, friend_links=2, shift_threshold=0.1)
-    hosts = Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
+    hosts = overlays.Hosts(
+        overlays.converged(settings, overlays.random_identifiers(nodes, seed), seed), settings
+    )
     probe = skewed_values(4000, seed + 1)
     before = loads_of(hosts, probe)
     values = iter(skewed_values(40 * 60, seed))
@@ -168,7 +161,7 @@ def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
     assert after.std() < 0.5 * before.std(), f"seed {seed}: {before.std()} to {after.std()}"
 
 
-def ring_order(hosts: Hosts) -> list[int]:
+def ring_order(hosts: overlays.Hosts) -> list[int]:
     """The peers clockwise, peer 0 first."""
     order: list[int] = np.argsort(hosts.identifiers(), kind="stable").tolist()
     first = order.index(0)
@@ -177,7 +170,7 @@ def ring_order(hosts: Hosts) -> list[int]:
 
 def test_a_malformed_shift_is_counted_and_ignored() -> None:
     state = pair_of_peers(900, 0)
-    Hosts(state, Settings(view_size=2, shuffle_length=1)).step(
-        0, record(LOAD_SHIFTED, 0, 1, [1, 2, 3])
+    overlays.Hosts(state, Settings(view_size=2, shuffle_length=1)).step(
+        0, overlays.record(LOAD_SHIFTED, 0, 1, [1, 2, 3])
     )
     assert state.load[0] == 900

@@ -9,14 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.overlays.snapshots import (
-    LINKS,
-    MOST_NODES,
-    SnapshotWriter,
-    read_snapshot,
-    snapshot_rounds,
-    write_snapshot,
-)
+from gossamer.sim.results.overlays import snapshots
 from gossamer.sim.results.results import Results, ResultsError
 from support.watched_runs import WatchedRun, made_up_overlay
 
@@ -29,11 +22,11 @@ def results(folder: Path) -> Results:
 def watched(folder: Path, every: int | None, rounds: int, size: int = 30) -> list[int]:
     """The rounds that there are snapshots of after a run."""
     run = WatchedRun("mine", 0, rounds, size)
-    writer = SnapshotWriter(folder, every)
+    writer = snapshots.SnapshotWriter(folder, every)
     for now in range(rounds + 1):
         run.round = now
         writer(run)
-    return snapshot_rounds(results(folder), "mine")
+    return snapshots.snapshot_rounds(results(folder), "mine")
 
 
 @pytest.mark.parametrize(
@@ -47,26 +40,26 @@ def test_there_are_snapshots_every_so_many_rounds_and_of_the_end(
 
 
 def test_nobody_keeps_the_overlay_of_a_large_run_unasked(tmp_path: Path) -> None:
-    assert watched(tmp_path / "a", None, 1, MOST_NODES + 1) == []
-    assert watched(tmp_path / "b", 1, 1, MOST_NODES + 1) == [0, 1]
+    assert watched(tmp_path / "a", None, 1, snapshots.MOST_NODES + 1) == []
+    assert watched(tmp_path / "b", 1, 1, snapshots.MOST_NODES + 1) == [0, 1]
 
 
 def test_a_snapshot_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     overlay = made_up_overlay(50)
-    write_snapshot(overlay, 7, tmp_path / "mine")
-    write_snapshot(made_up_overlay(60), 5, tmp_path / "mine")
-    back = read_snapshot(results(tmp_path), "mine")
+    snapshots.write_snapshot(overlay, 7, tmp_path / "mine")
+    snapshots.write_snapshot(made_up_overlay(60), 5, tmp_path / "mine")
+    back = snapshots.read_snapshot(results(tmp_path), "mine")
     assert back.kinds == overlay.kinds
     for name, column in overlay.links.items():
         assert np.array_equal(back.links[name], column)
     for name, column in overlay.nodes.items():
         assert np.array_equal(back.nodes[name], column)
-    assert len(read_snapshot(results(tmp_path), "mine", 5).nodes["node"]) == 60
+    assert len(snapshots.read_snapshot(results(tmp_path), "mine", 5).nodes["node"]) == 60
 
 
 def test_all_snapshots_are_one_table_for_whoever_reads_the_folder(tmp_path: Path) -> None:
     assert watched(tmp_path, 2, 4) == [0, 2, 4]
-    table = pq.read_table(tmp_path / "mine" / LINKS)
+    table = pq.read_table(tmp_path / "mine" / snapshots.LINKS)
     assert table.column_names == ["round", "source", "target", "kind"]
     assert table["round"].unique().to_pylist() == [0, 2, 4]
     assert set(table["kind"].unique().to_pylist()) == {"ring", "friend & foe"}
@@ -74,11 +67,11 @@ def test_all_snapshots_are_one_table_for_whoever_reads_the_folder(tmp_path: Path
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="expected a run with --snapshots"):
-        read_snapshot(results(tmp_path), "mine")
+        snapshots.read_snapshot(results(tmp_path), "mine")
     watched(tmp_path, 2, 4)
     with pytest.raises(ScenarioError, match="--round is 3, expected a round with a snapshot: 0, 2"):
-        read_snapshot(results(tmp_path), "mine", 3)
-    file = tmp_path / "mine" / LINKS / "00000004.parquet"
+        snapshots.read_snapshot(results(tmp_path), "mine", 3)
+    file = tmp_path / "mine" / snapshots.LINKS / "00000004.parquet"
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(ResultsError, match="is not a readable snapshot"):
-        read_snapshot(results(tmp_path), "mine", 4)
+        snapshots.read_snapshot(results(tmp_path), "mine", 4)

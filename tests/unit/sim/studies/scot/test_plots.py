@@ -9,14 +9,9 @@ import attrs
 import numpy as np
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from gossamer.sim.studies.scot import plots as scot_plots
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
 from gossamer.sim.studies.scot.overlays import figure_2, figure_8
-from gossamer.sim.studies.scot.plots import (
-    column_order,
-    largest_delays,
-    longest_queues,
-    write_plots,
-)
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
 
 
@@ -49,18 +44,18 @@ def made_up(delays: list[int]) -> BurstResult:
 
 
 def test_each_point_is_the_largest_delay_of_its_group() -> None:
-    at, delays = largest_delays(made_up([2, 9, 4]))
+    at, delays = scot_plots.largest_delays(made_up([2, 9, 4]))
     assert np.allclose(at, [100e-6, 200e-6, 300e-6])
     assert np.allclose(delays, [2e-6, 9e-6, 4e-6])
-    at, delays = largest_delays(made_up([*range(100)]))
+    at, delays = scot_plots.largest_delays(made_up([*range(100)]))
     assert len(at) == 50
     assert np.allclose(delays[:2], [1e-6, 3e-6])
-    assert len(largest_delays(made_up([1] * 100_000))[0]) == 100
+    assert len(scot_plots.largest_delays(made_up([1] * 100_000))[0]) == 100
 
 
 def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
-    assert "".join(column_order(figure_2())) == "abcdef"
-    order = column_order(figure_8())
+    assert "".join(scot_plots.column_order(figure_2())) == "abcdef"
+    order = scot_plots.column_order(figure_8())
     assert sorted(order) == sorted(figure_8().regions)
     inner = [region for region in order if region in {"vi", "vii", "viii", "ix", "x"}]
     rows = list(itertools.pairwise(("vi", "vii", "viii", "ix", "x")))
@@ -70,7 +65,7 @@ def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
 def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
     places = np.arange(1_000)
     windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
-    at, lengths = longest_queues(attrs.evolve(made_up([1]), windows=windows))
+    at, lengths = scot_plots.longest_queues(attrs.evolve(made_up([1]), windows=windows))
     assert len(at) == len(lengths) == 500
     assert list(at[:3]) == [0, 2, 4]
     assert list(lengths[:4]) == [1, 3, 5, 6]
@@ -91,7 +86,7 @@ def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
             for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))
         },
     )
-    plots = [write_plots(record, tmp_path / folder) for folder in ("one", "two")]
+    plots = [scot_plots.write_plots(record, tmp_path / folder) for folder in ("one", "two")]
     assert [plot.name for plot in plots[0]] == ["overlay", "delay", "queues", "messages"]
     for one, other in zip(*plots, strict=True):
         assert one.svg == other.svg

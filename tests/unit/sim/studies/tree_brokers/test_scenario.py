@@ -12,13 +12,7 @@ from gossamer.protocol.brokers.tree import COVERINGS
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.tree_brokers import preview as broker_preview
-from gossamer.sim.studies.tree_brokers.overlay.service import (
-    TABLE_II,
-    CongestedTimes,
-    FixedTimes,
-    MeasuredTimes,
-    ProportionalTimes,
-)
+from gossamer.sim.studies.tree_brokers.overlay import service as overlay_service
 from gossamer.sim.studies.tree_brokers.preview import check_memory
 from gossamer.sim.studies.tree_brokers.scenario import (
     BROKER_SETTINGS,
@@ -98,8 +92,9 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     assert (burst.links.latency, burst.links.gap, burst.links.queue) == (2_000, 500, 1_000)
     assert (burst.subscribe_every, burst.aftermath) == (SECOND // 2, 60 * SECOND)
     assert (burst.settings.similarity, burst.settings.drop_unpaid) == (0.8, False)
-    assert burst.service == ProportionalTimes(
-        FixedTimes(3_000, 1_400, 3_000), FixedTimes(2_500, 2_500, 2_500)
+    assert burst.service == overlay_service.ProportionalTimes(
+        overlay_service.FixedTimes(3_000, 1_400, 3_000),
+        overlay_service.FixedTimes(2_500, 2_500, 2_500),
     )
     assert burst.reach == pytest.approx(1 + 2 / 6)
 
@@ -217,21 +212,21 @@ def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> 
 def test_each_covering_has_its_column_of_table_ii() -> None:
     service = Service()
     assert [service.times(name) for name in ("off", "lazy", "active", "incremental")] == [
-        TABLE_II["off"],
-        TABLE_II["lazy"],
-        TABLE_II["active"],
-        TABLE_II["active"],
+        overlay_service.TABLE_II["off"],
+        overlay_service.TABLE_II["lazy"],
+        overlay_service.TABLE_II["active"],
+        overlay_service.TABLE_II["active"],
     ]
-    assert Service(kind="measured", factor=2).times("active") == MeasuredTimes(2.0)
-    assert Service(kind="fixed").times("lazy") == TABLE_II["active"]
+    assert Service(kind="measured", factor=2).times("active") == overlay_service.MeasuredTimes(2.0)
+    assert Service(kind="fixed").times("lazy") == overlay_service.TABLE_II["active"]
 
 
 def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -> None:
     congested = Service(kind="congested", congested_ms=200, bound_ms=1_000, packed=0.5)
-    lazy = attrs.evolve(TABLE_II["lazy"], packed=0.5)
-    assert congested.times("lazy") == CongestedTimes(lazy, 200_000, 1_000_000)
+    lazy = attrs.evolve(overlay_service.TABLE_II["lazy"], packed=0.5)
+    assert congested.times("lazy") == overlay_service.CongestedTimes(lazy, 200_000, 1_000_000)
     examined = Service(examined_ms=12).times("packed")
-    assert examined == attrs.evolve(TABLE_II["active"], examined=12_000)
+    assert examined == attrs.evolve(overlay_service.TABLE_II["active"], examined=12_000)
 
 
 def test_clusters_are_behind_a_core_broker_or_a_region() -> None:

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.sim.engine.latency import (
-    Latency,
-    constant_latency,
-    coordinate_latency,
-    matrix_latency,
-    uniform_latency,
-)
+from gossamer.sim.engine import latency as engine_latency
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.studies.worlds.preview import latency_words, network_words
 
@@ -19,19 +13,19 @@ from gossamer.sim.studies.worlds.preview import latency_words, network_words
 @pytest.mark.parametrize(
     ("latency", "words"),
     [
-        (constant_latency(5), "5 ms"),
-        (uniform_latency(5, 1500), "5 to 1,500 ms"),
+        (engine_latency.constant_latency(5), "5 ms"),
+        (engine_latency.uniform_latency(5, 1500), "5 to 1,500 ms"),
         (
-            matrix_latency(np.array([[1, 2000], [2000, 1]]), 50, 1),
+            engine_latency.matrix_latency(np.array([[1, 2000], [2000, 1]]), 50, 1),
             "2 sites, 1 to 2,000 ms, half of the pairs up to",
         ),
         (
-            coordinate_latency(np.array([[0.0], [30.0]]), 4, 50, 1),
+            engine_latency.coordinate_latency(np.array([[0.0], [30.0]]), 4, 50, 1),
             "2 sites, 4 to 34 ms, half of the pairs up to",
         ),
     ],
 )
-def test_a_wrong_unit_is_seen_at_a_glance(latency: Latency, words: str) -> None:
+def test_a_wrong_unit_is_seen_at_a_glance(latency: engine_latency.Latency, words: str) -> None:
     assert latency_words(latency, 50, 1).startswith(words)
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import attrs
 import pytest
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Moved, Refuse
 from gossamer.protocol.brokers.core.errors import (
     MisplacedMessageError,
@@ -15,15 +16,6 @@ from gossamer.protocol.brokers.core.errors import (
     UnknownNeighbourError,
 )
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Detach,
-    Move,
-    NeighbourDown,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.graph import codec, keywords
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
@@ -227,9 +219,9 @@ def test_what_is_published_before_there_are_trees_arrives_later() -> None:
 
 def test_a_broker_alone_serves_its_clients_and_keeps_nothing() -> None:
     broker = GraphBroker("a", SETTINGS)
-    for message in (Attach(), Subscribe("l", parse("x == 1"))):
+    for message in (messages.Attach(), messages.Subscribe("l", parse("x == 1"))):
         assert broker.handle(0, client("c"), message) == []
-    (delivered,) = broker.handle(0, client("c"), Publish({"x": 1}))
+    (delivered,) = broker.handle(0, client("c"), messages.Publish({"x": 1}))
     assert (delivered.client, delivered.labels) == ("c", ("l",))  # type: ignore[union-attr]
     assert broker.sizes().parked == broker.sizes().in_flight == 0
 
@@ -294,7 +286,7 @@ def test_a_client_that_moves_takes_its_filters_along() -> None:
     overlay = ring()
     overlay.subscribe("reader", "c", "x == 1")
     overlay.come_to_rest(1)
-    effects = overlay.brokers["c"].handle(overlay.now, client("reader"), Move())
+    effects = overlay.brokers["c"].handle(overlay.now, client("reader"), messages.Move())
     (moved,) = [one for one in effects if isinstance(one, Moved)]
     assert moved.subscriptions == (("x == 1", parse("x == 1")),)
 
@@ -306,7 +298,7 @@ def test_an_unsubscription_is_known_everywhere() -> None:
     overlay.unsubscribe("reader", "x == 1")
     overlay.settle()
     assert all(len(broker.interests()) == 0 for broker in overlay.brokers.values())
-    overlay.tell("c", "reader", Detach())
+    overlay.tell("c", "reader", messages.Detach())
     id_ = overlay.publish("a", x=1)
     overlay.settle()
     assert overlay.got(id_) == []
@@ -323,11 +315,11 @@ def test_what_breaks_the_rules_is_refused_and_changes_nothing() -> None:
     for source, message, kind in (
         (neighbour("x"), Confirm(Id("a", 1), 0), UnknownNeighbourError),
         (client("x"), Confirm(Id("a", 1), 0), MisplacedMessageError),
-        (neighbour("b"), Attach(), MisplacedMessageError),
-        (neighbour("b"), NeighbourDown("b"), MisplacedMessageError),
-        (None, NeighbourDown("x"), UnknownNeighbourError),
-        (client("x"), Publish({"x": 1}), NotAttachedError),
-        (client("x"), Unsubscribe("x"), NotAttachedError),
+        (neighbour("b"), messages.Attach(), MisplacedMessageError),
+        (neighbour("b"), messages.NeighbourDown("b"), MisplacedMessageError),
+        (None, messages.NeighbourDown("x"), UnknownNeighbourError),
+        (client("x"), messages.Publish({"x": 1}), NotAttachedError),
+        (client("x"), messages.Unsubscribe("x"), NotAttachedError),
     ):
         (refused,) = broker.handle(overlay.now, source, message)
         assert isinstance(refused, Refuse)

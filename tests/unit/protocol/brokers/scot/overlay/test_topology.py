@@ -11,14 +11,7 @@ import pytest
 
 from gossamer.protocol.brokers import scot as scot_package
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.overlay.errors import (
-    AcyclicError,
-    ClusterIndexError,
-    ConnectivityError,
-    FactorError,
-    LabelOrderError,
-    UnknownBrokerError,
-)
+from gossamer.protocol.brokers.scot.overlay import errors
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.studies.scot.overlays import figure_2
 from support.scot_overlay import random_tree
@@ -85,95 +78,95 @@ def test_a_single_broker_and_a_single_cluster_are_scots() -> None:
 WRONG: dict[str, tuple[Callable[[], object], type[ConfigError], str]] = {
     "a cycle": (
         lambda: Scot(Factor.of("abc", [("a", "b"), ("b", "c"), ("c", "a")]), TRIANGLE),
-        AcyclicError,
+        errors.AcyclicError,
         "acyclic factor is ('a', 'c'), expected a tree, and this edge closes a cycle",
     ),
     "two parts": (
         lambda: Scot(Factor.of("abc", [("a", "b")]), TRIANGLE),
-        AcyclicError,
+        errors.AcyclicError,
         "acyclic factor is 'c', expected a tree, and no path leads there from 'a'",
     ),
     "a missing link between clusters": (
         lambda: Scot(PATH, Factor.path([0, 1, 2])),
-        ConnectivityError,
+        errors.ConnectivityError,
         "connectivity factor is (0, 2), expected an edge between every two vertices, "
         "and these have none",
     ),
     "a cluster that is no number": (
         lambda: Scot(PATH, Factor.of([0, "x"], [(0, "x")])),
-        ClusterIndexError,
+        errors.ClusterIndexError,
         "label of the connectivity factor is 'x', expected the whole numbers from 0 to 1, each "
         "once",
     ),
     "clusters from one on": (
         lambda: Scot(PATH, Factor.of([1, 2], [(1, 2)])),
-        ClusterIndexError,
+        errors.ClusterIndexError,
         "label of the connectivity factor is 2, expected the whole numbers from 0 to 1, each once",
     ),
     "factors the other way round": (
         lambda: Scot(TRIANGLE, PATH),
-        LabelOrderError,
+        errors.LabelOrderError,
         "factors is ((0, 1, 2), ('a', 'b', 'c')), expected the acyclic factor first and the "
         "connectivity factor second",
     ),
     "a label the other way round": (
         lambda: BrokerLabel.parse("B(0,a)"),
-        LabelOrderError,
+        errors.LabelOrderError,
         "label is 'B(0,a)', expected the region first, as in B(a,0)",
     ),
     "a label without a number": (
         lambda: BrokerLabel.parse("B(a,b)"),
-        ClusterIndexError,
+        errors.ClusterIndexError,
         "label is 'B(a,b)', expected a cluster number from 0 on in second place",
     ),
     "no label": (
         lambda: BrokerLabel.parse("a,0"),
-        LabelOrderError,
+        errors.LabelOrderError,
         "label is 'a,0', expected a region and a cluster, such as \"B(a,0)\"",
     ),
     "a cluster out of range": (
         lambda: Scot(PATH, TRIANGLE).cluster(3),
-        UnknownBrokerError,
+        errors.UnknownBrokerError,
         "cluster is 3, expected a number from 0 to 2",
     ),
     "a broker's cluster out of range": (
         lambda: Scot(PATH, TRIANGLE).position(BrokerLabel("a", 3)),
-        UnknownBrokerError,
+        errors.UnknownBrokerError,
         "cluster of B(a,3) is 3, expected a number from 0 to 2",
     ),
     "an unknown region": (
         lambda: Scot(PATH, TRIANGLE).primary_neighbours(BrokerLabel("z", 0)),
-        UnknownBrokerError,
+        errors.UnknownBrokerError,
         "region of B(z,0) is 'z', expected one of a, b, c",
     ),
     "no vertices": (
         lambda: Factor.of([], []),
-        FactorError,
+        errors.FactorError,
         "factor is (), expected at least one vertex",
     ),
     "a vertex twice": (
         lambda: Factor.of(["a", "a"], []),
-        FactorError,
+        errors.FactorError,
         "factor is 'a', expected labels that differ, and this one is there twice",
     ),
     "a number and its text": (
         lambda: Factor.of([1, "1"], []),
-        FactorError,
+        errors.FactorError,
         "factor is '1', expected labels that differ, and this one is there twice",
     ),
     "an edge to nowhere": (
         lambda: Factor.of("ab", [("a", "c")]),
-        FactorError,
+        errors.FactorError,
         "factor is ('a', 'c'), expected edges of vertices, and c is none",
     ),
     "a loop": (
         lambda: Factor.of("ab", [("a", "a")]),
-        FactorError,
+        errors.FactorError,
         "factor is ('a', 'a'), expected edges between two vertices, each once",
     ),
     "an edge twice": (
         lambda: Factor.of("ab", [("a", "b"), ("b", "a")]),
-        FactorError,
+        errors.FactorError,
         "factor is ('a', 'b'), expected edges between two vertices, each once",
     ),
     "an unknown routing": (

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled, Withdrawn
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    ClientAcknowledge,
-    NeighbourDown,
-    Publish,
-    Restarted,
-    Subscribe,
-)
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotBroker
 from gossamer.protocol.brokers.scot.memory import messages as m
 from support.plain_index import PlainIndex
@@ -62,7 +55,7 @@ def started_again(*, memory: bool) -> ScotBroker:
     if memory:
         up(broker, "B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)")
         broker = ScotBroker.load(broker.dump(), position, SETTINGS, new_index=PlainIndex)
-    broker.handle(0, None, Restarted())
+    broker.handle(0, None, messages.Restarted())
     return broker
 
 
@@ -71,9 +64,9 @@ def started_again(*, memory: bool) -> ScotBroker:
 
 def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_guest() -> None:
     home, backup = with_ada(a_broker()), a_backup()
-    backup.handle(0, None, NeighbourDown(HOME))
-    backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
+    backup.handle(0, None, messages.NeighbourDown(HOME))
+    backup.handle(0, ADA, messages.Attach())
+    backup.handle(0, ADA, messages.ClientAcknowledge((Id("far", 1),)))
     for number in (1, 2):
         home.handle(0, neighbour(BESIDE), m.Numbered(number, a_notification(number)))
     (handed,) = (
@@ -93,11 +86,11 @@ def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_g
 
 def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
     backup = a_backup()
-    backup.handle(0, None, NeighbourDown(HOME))
-    backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1), Id("unknown", 1))))
+    backup.handle(0, None, messages.NeighbourDown(HOME))
+    backup.handle(0, ADA, messages.Attach())
+    backup.handle(0, ADA, messages.ClientAcknowledge((Id("far", 1), Id("unknown", 1))))
     again = ScotBroker.load(backup.dump(), backup.position, SETTINGS, new_index=PlainIndex)
-    again.handle(0, None, Restarted())
+    again.handle(0, None, messages.Restarted())
     (handed,) = (one for _, one in sent_on(up(again, HOME)) if isinstance(one, m.HandBack))
     assert handed.taken == (Id("far", 1),)
 
@@ -107,7 +100,7 @@ def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
 
 def test_what_comes_to_the_backup_late_goes_on_to_the_broker_that_is_back() -> None:
     backup = a_backup()
-    backup.handle(0, None, NeighbourDown(HOME))
+    backup.handle(0, None, messages.NeighbourDown(HOME))
     up(backup, HOME)
     late = m.ProxyNotification(a_notification(3), 0)
     effects = backup.handle(0, neighbour(THIRD), m.Numbered(5, late))
@@ -131,12 +124,12 @@ def test_a_broker_that_is_back_gives_what_went_to_its_backup_to_its_clients_alon
 
 def test_what_a_broker_that_died_again_was_sent_is_kept_for_it() -> None:
     backup = a_backup()
-    backup.handle(0, None, NeighbourDown(HOME))
+    backup.handle(0, None, messages.NeighbourDown(HOME))
     up(backup, HOME)
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(3), 0)))
-    effects = backup.handle(0, None, NeighbourDown(HOME))
+    effects = backup.handle(0, None, messages.NeighbourDown(HOME))
     assert Send(THIRD, m.Acknowledge(5, True)) in effects
-    assert delivered(backup.handle(0, ADA, Attach())) == [1, 3]
+    assert delivered(backup.handle(0, ADA, messages.Attach())) == [1, 3]
 
 
 # What goes through a broker that does not know all yet
@@ -163,10 +156,10 @@ def test_what_comes_before_a_broker_knows_all_is_done_again_and_acknowledged_the
 @pytest.mark.parametrize("memory", [True, False])
 def test_what_clients_ask_before_a_broker_knows_all_is_settled_then(memory: bool) -> None:
     broker = started_again(memory=memory)
-    broker.handle(0, ADA, Attach())
+    broker.handle(0, ADA, messages.Attach())
     effects = [
-        *broker.handle(0, ADA, Subscribe("s", WANTED)),
-        *broker.handle(0, ADA, Publish({"x": 1})),
+        *broker.handle(0, ADA, messages.Subscribe("s", WANTED)),
+        *broker.handle(0, ADA, messages.Publish({"x": 1})),
     ]
     assert not [one for one in effects if isinstance(one, Settled)]
     assert len(delivered(effects)) == 1
@@ -184,9 +177,10 @@ def test_what_clients_ask_before_a_broker_knows_all_is_settled_then(memory: bool
 
 def test_a_broker_that_nobody_remembers_waits_for_nobody_else() -> None:
     broker = started_again(memory=False)
-    broker.handle(0, client("exchange"), Attach())
+    broker.handle(0, client("exchange"), messages.Attach())
     assert not any(
-        isinstance(one, Settled) for one in broker.handle(0, client("exchange"), Publish({"x": 1}))
+        isinstance(one, Settled)
+        for one in broker.handle(0, client("exchange"), messages.Publish({"x": 1}))
     )
     up(broker, "B(a,0)")
     effects = broker.handle(0, neighbour("B(a,0)"), m.Synchronise((), anew=True))
@@ -198,8 +192,8 @@ def test_a_broker_that_joins_others_who_have_subscribed_waits_until_all_have_tol
     comes: bool,
 ) -> None:
     broker = started_again(memory=False)
-    broker.handle(0, client("exchange"), Attach())
-    broker.handle(0, client("exchange"), Publish({"x": 1}))
+    broker.handle(0, client("exchange"), messages.Attach())
+    broker.handle(0, client("exchange"), messages.Publish({"x": 1}))
     up(broker, "B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)")
     told = m.Synchronise((m.Subscription(Id("B(a,0)", 1), WANTED, vector(0)),), anew=True)
     effects = broker.handle(0, neighbour("B(a,0)"), told)
@@ -230,7 +224,7 @@ def test_who_does_not_come_is_not_waited_for_for_ever(memory: bool) -> None:
 
 def test_clients_are_handed_back_before_it_is_told_what_stands() -> None:
     backup = a_backup()
-    backup.handle(0, None, NeighbourDown(HOME))
+    backup.handle(0, None, messages.NeighbourDown(HOME))
     kinds = [type(one).__name__ for to, one in sent_on(up(backup, HOME)) if to == HOME]
     assert kinds.index("HandBack") < kinds.index("Synchronise")
 

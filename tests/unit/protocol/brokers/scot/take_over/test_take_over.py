@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import (
     Adopted,
     Deliver,
@@ -12,15 +13,6 @@ from gossamer.protocol.brokers.core.effects import (
     Withdrawn,
 )
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    ClientAcknowledge,
-    NeighbourDown,
-    NeighbourGone,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
@@ -48,8 +40,8 @@ from support.scot_steps import (
 
 def test_a_subscription_is_safe_when_every_neighbour_and_the_backup_have_it() -> None:
     broker = a_broker()
-    broker.handle(0, ADA, Attach())
-    effects = broker.handle(0, ADA, Subscribe("s", WANTED))
+    broker.handle(0, ADA, messages.Attach())
+    effects = broker.handle(0, ADA, messages.Subscribe("s", WANTED))
     sent = numbered(effects)
     assert sorted(sent) == [
         (BACKUP, "Promised"),
@@ -75,7 +67,7 @@ def test_a_notification_is_acknowledged_when_the_backup_has_what_is_owed() -> No
         broker.handle(0, neighbour(BESIDE), m.Numbered(8, a_notification()))
     ).items()
     assert again[0] == (BACKUP, "UnacknowledgedDelivery")
-    (taken,) = broker.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
+    (taken,) = broker.handle(0, ADA, messages.ClientAcknowledge((Id("far", 1),)))
     assert taken == Send(BACKUP, m.Taken("ada", (Id("far", 1),)))
     assert broker.handle(0, neighbour(BESIDE), m.Numbered(9, a_notification())) == [
         Send(BESIDE, m.Acknowledge(9, True))
@@ -85,7 +77,7 @@ def test_a_notification_is_acknowledged_when_the_backup_has_what_is_owed() -> No
 def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> None:
     broker = with_ada(a_broker())
     broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
-    effects = broker.handle(0, None, NeighbourDown(BACKUP))
+    effects = broker.handle(0, None, messages.NeighbourDown(BACKUP))
     replica, owed = (one.message for one in effects if isinstance(one, Send))
     assert isinstance(replica, m.Replica)
     assert [one.client for one in replica.promised] == ["ada"]
@@ -101,21 +93,21 @@ def test_another_backup_is_told_everything_before_anything_is_acknowledged() -> 
 
 def test_what_nobody_can_take_is_not_safe() -> None:
     broker = with_ada(a_broker())
-    broker.handle(0, client("exchange"), Attach())
+    broker.handle(0, client("exchange"), messages.Attach())
     broker.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
-    effects = broker.handle(0, client("exchange"), Publish({"x": 1}))
+    effects = broker.handle(0, client("exchange"), messages.Publish({"x": 1}))
     found = acknowledge(broker, effects, safe=False)
     assert [one.safe for one in found if isinstance(one, Settled)] == [False]
     for name in (BACKUP, THIRD):
-        broker.handle(0, None, NeighbourDown(name))
-    broker.handle(0, client("exchange"), Publish({"x": 2}))
-    found = broker.handle(0, None, NeighbourDown(BESIDE))
+        broker.handle(0, None, messages.NeighbourDown(name))
+    broker.handle(0, client("exchange"), messages.Publish({"x": 2}))
+    found = broker.handle(0, None, messages.NeighbourDown(BESIDE))
     assert [one.safe for one in found if isinstance(one, Settled)] == [False]
     assert broker.counters.lost == 1
 
 
 def test_a_client_whose_broker_is_there_is_sent_there() -> None:
-    (refused,) = a_backup().handle(0, ADA, Attach())
+    (refused,) = a_backup().handle(0, ADA, messages.Attach())
     assert isinstance(refused, Refuse)
     assert isinstance(refused.error, ElsewhereError)
     assert "is a client of broker B(a,0), which is there" in str(refused.error)
@@ -123,12 +115,12 @@ def test_a_client_whose_broker_is_there_is_sent_there() -> None:
 
 def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
     backup = a_backup()
-    backup.handle(0, None, NeighbourDown("B(a,0)"))
+    backup.handle(0, None, messages.NeighbourDown("B(a,0)"))
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
-    effects = backup.handle(0, ADA, Attach())
+    effects = backup.handle(0, ADA, messages.Attach())
     assert Adopted("ada", "B(a,0)", (("s", WANTED),)) in effects
     assert [one.publication.id.number for one in effects if isinstance(one, Deliver)] == [1, 2]
-    for message in (Subscribe("t", WANTED), Unsubscribe("s")):
+    for message in (messages.Subscribe("t", WANTED), messages.Unsubscribe("s")):
         (refused,) = backup.handle(0, ADA, message)
         assert isinstance(refused, Refuse)
         assert isinstance(refused.error, GuestError)
@@ -142,10 +134,10 @@ def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
 def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> None:
     home, backup = with_ada(a_broker()), a_backup()
     home.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification(1)))
-    backup.handle(0, None, NeighbourDown("B(a,0)"))
+    backup.handle(0, None, messages.NeighbourDown("B(a,0)"))
     backup.handle(0, neighbour(THIRD), m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
-    backup.handle(0, ADA, Attach())
-    backup.handle(0, ADA, ClientAcknowledge((Id("far", 1),)))
+    backup.handle(0, ADA, messages.Attach())
+    backup.handle(0, ADA, messages.ClientAcknowledge((Id("far", 1),)))
     effects = backup.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0), synchronise=True))
     assert Dismissed("ada", "B(a,0)") in effects
     assert backup.clients() == ()
@@ -162,8 +154,8 @@ def test_a_broker_that_is_back_is_handed_what_its_clients_have_not_taken() -> No
 def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
     broker = a_broker()
     passing = client("~1")
-    broker.handle(0, passing, Attach())
-    effects = broker.handle(0, passing, Subscribe("s", WANTED))
+    broker.handle(0, passing, messages.Attach())
+    effects = broker.handle(0, passing, messages.Subscribe("s", WANTED))
     assert not any(kind == "Promised" for _, kind in numbered(effects))
     effects = broker.handle(0, neighbour(BESIDE), m.Numbered(7, a_notification()))
     assert [type(one).__name__ for one in effects] == ["Deliver", "Send"]
@@ -172,12 +164,12 @@ def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
 
 def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> None:
     broker = a_broker()
-    broker.handle(0, None, NeighbourDown(BESIDE))
-    broker.handle(0, None, NeighbourDown(THIRD))
-    broker.handle(0, ADA, Attach())
+    broker.handle(0, None, messages.NeighbourDown(BESIDE))
+    broker.handle(0, None, messages.NeighbourDown(THIRD))
+    broker.handle(0, ADA, messages.Attach())
     sent = [
         one.message.message
-        for one in broker.handle(0, ADA, Subscribe("s", WANTED))
+        for one in broker.handle(0, ADA, messages.Subscribe("s", WANTED))
         if isinstance(one, Send) and isinstance(one.message, m.Numbered)
     ]
     wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
@@ -185,7 +177,7 @@ def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> No
     assert m.Relay(wanted, here, (BrokerLabel("b", 1), beside)) in sent
     assert m.Relay(wanted, here, (BrokerLabel("a", 2),)) in sent
     taker = a_broker(2)
-    taker.handle(0, None, NeighbourDown("B(a,0)"))
+    taker.handle(0, None, messages.NeighbourDown("B(a,0)"))
     taker.handle(0, neighbour(BACKUP), m.Numbered(1, m.Relay(wanted, here, ())))
     assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, "B(a,0)")]
 
@@ -195,7 +187,7 @@ def a_finder() -> ScotBroker:
     place = BrokerLabel("b", 1)
     finder = ScotBroker(str(place), CHAIN.position(place), SETTINGS, new_index=PlainIndex)
     up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
-    finder.handle(0, None, NeighbourDown("B(b,0)"))
+    finder.handle(0, None, messages.NeighbourDown("B(b,0)"))
     return finder
 
 
@@ -236,7 +228,7 @@ def test_a_neighbour_that_is_gone_takes_all_that_came_from_it_along() -> None:
     broker = a_broker()
     broker.handle(0, neighbour(BESIDE), m.Subscription(Id(BESIDE, 1), WANTED, vector(0)))
     broker.handle(0, neighbour(BACKUP), m.Subscription(Id(BACKUP, 1), WANTED, vector(1)))
-    broker.handle(0, None, NeighbourGone(BESIDE))
+    broker.handle(0, None, messages.NeighbourGone(BESIDE))
     assert [entry.id.broker for entry in broker.table()] == [BACKUP]
     assert broker.neighbours().keys() == {BACKUP, THIRD}
     broker.handle(0, None, NeighbourUp("new", BrokerLabel("b", 0)))
@@ -259,16 +251,16 @@ def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
 def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
     broker = a_broker()
     for name in (BACKUP, BESIDE):
-        broker.handle(0, None, NeighbourDown(name))
-    broker.handle(0, ADA, Attach())
+        broker.handle(0, None, messages.NeighbourDown(name))
+    broker.handle(0, ADA, messages.Attach())
     here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
     way = (BrokerLabel("b", 2), beside)
     wanted = m.Subscription(Id("B(a,0)", 1), WANTED, vector(0))
-    effects = broker.handle(0, ADA, Subscribe("s", WANTED))
+    effects = broker.handle(0, ADA, messages.Subscribe("s", WANTED))
     assert (THIRD, m.Relay(wanted, here, way)) in sent_on(effects)
     up(broker, BACKUP, BESIDE)
     end = m.Unsubscription(wanted.id)
-    sent = sent_on(broker.handle(0, ADA, Unsubscribe("s")))
+    sent = sent_on(broker.handle(0, ADA, messages.Unsubscribe("s")))
     assert (THIRD, m.Relay(end, here, way)) in sent
     assert (BESIDE, end) in sent
     assert [to for to, one in sent if isinstance(one, m.Relay)] == [THIRD, THIRD]
@@ -276,10 +268,10 @@ def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
 
 def test_an_end_goes_one_way_once_what_it_ends_is_acknowledged() -> None:
     broker = a_broker()
-    broker.handle(0, None, NeighbourDown(BESIDE))
+    broker.handle(0, None, messages.NeighbourDown(BESIDE))
     with_ada(broker)
     up(broker, BESIDE)
-    sent = sent_on(broker.handle(0, ADA, Unsubscribe("s")))
+    sent = sent_on(broker.handle(0, ADA, messages.Unsubscribe("s")))
     assert (BESIDE, m.Unsubscription(Id("B(a,0)", 1))) in sent
     assert not [one for _, one in sent if isinstance(one, m.Relay)]
 
@@ -345,7 +337,7 @@ def test_what_ended_by_another_way_does_not_begin_by_the_link() -> None:
     effects = broker.handle(0, neighbour(BESIDE), m.Numbered(1, late))
     assert effects == [Send(BESIDE, m.Acknowledge(1, True))]
     assert broker.table() == ()
-    broker.handle(0, None, NeighbourDown(BESIDE))
+    broker.handle(0, None, messages.NeighbourDown(BESIDE))
     up(broker, BESIDE)
     broker.handle(0, neighbour(BESIDE), m.Numbered(2, late))
     assert len(broker.table()) == 1

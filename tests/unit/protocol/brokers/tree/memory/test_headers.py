@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
 from gossamer.protocol.content.filters import parse
@@ -39,7 +34,7 @@ def figure_4_selective() -> Overlay:
     overlay = Overlay(edges, TreeSettings(covering="selective"))
     for name, broker in (("publisher", "A"), ("one", "I"), ("two", "K"), ("three", "G")):
         overlay.attach(name, broker)
-    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
     overlay.settle()
     return overlay
 
@@ -48,11 +43,11 @@ def test_selective_paper_figure_4_headers() -> None:
     """A starts at zero, B adds a hop, C and G match twice; two hops and one at K, two and two at
     I. A header shows what the broker before has made of it."""
     overlay = figure_4_selective()
-    overlay.ask("one", Subscribe("S1", parse("x >= 0")))
-    overlay.ask("two", Subscribe("S2", parse("x >= 1")))
-    overlay.ask("three", Subscribe("S3", parse("x >= 2")))
+    overlay.ask("one", messages.Subscribe("S1", parse("x >= 0")))
+    overlay.ask("two", messages.Subscribe("S2", parse("x >= 1")))
+    overlay.ask("three", messages.Subscribe("S3", parse("x >= 2")))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 5}))
+    overlay.ask("publisher", messages.Publish({"x": 5}))
     overlay.settle()
     seen = headers(overlay)
     assert [seen[broker] for broker in "BCDJ"] == [(0, 0), (1, 0), (0, 1), (0, 1)]
@@ -66,13 +61,13 @@ def test_selective_paper_table_1_rows() -> None:
     with G as well, with 2 and 2; shared at B, with 7 and 1."""
     overlay = figure_4_selective()
     overlay.attach("four", "B")
-    overlay.ask("one", Subscribe("S1", parse("present(x)")))
-    overlay.ask("two", Subscribe("S2", parse("x >= 0 and x < 20")))
-    overlay.ask("three", Subscribe("S3", parse("x >= 10 and x < 20")))
-    overlay.ask("four", Subscribe("S4", parse("x >= 30")))
+    overlay.ask("one", messages.Subscribe("S1", parse("present(x)")))
+    overlay.ask("two", messages.Subscribe("S2", parse("x >= 0 and x < 20")))
+    overlay.ask("three", messages.Subscribe("S3", parse("x >= 10 and x < 20")))
+    overlay.ask("four", messages.Subscribe("S4", parse("x >= 30")))
     overlay.settle()
     for value in (1, 11, 12, 2, 31):
-        overlay.ask("publisher", Publish({"x": value}))
+        overlay.ask("publisher", messages.Publish({"x": value}))
     overlay.settle()
     assert rows_at(overlay, "I") == [(6, 1), (2, 2), (2, 2), (6, 1), (7, 1)]
 
@@ -84,13 +79,13 @@ def test_incremental_paper_figure_4_distance() -> None:
     overlay = Overlay(edges, TreeSettings(covering="incremental"))
     for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
         overlay.attach(name, broker)
-    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
     overlay.settle()
-    overlay.ask("s", Subscribe("S", parse("x >= 0")))
-    overlay.ask("s1", Subscribe("S1", parse("x >= 1")))
-    overlay.ask("s2", Subscribe("S2", parse("x >= 2")))
+    overlay.ask("s", messages.Subscribe("S", parse("x >= 0")))
+    overlay.ask("s1", messages.Subscribe("S1", parse("x >= 1")))
+    overlay.ask("s2", messages.Subscribe("S2", parse("x >= 2")))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 5}))
+    overlay.ask("publisher", messages.Publish({"x": 5}))
     overlay.settle()
     assert headers(overlay)["B7"][0] == 3
     assert rows_at(overlay, "B8") == [(1, 2)]
@@ -103,27 +98,27 @@ def test_incremental_paper_table_1_distances() -> None:
     overlay = Overlay(edges, TreeSettings(covering="incremental"))
     for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
         overlay.attach(name, broker)
-    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
     overlay.settle()
-    overlay.ask("s", Subscribe("S", parse("present(x)")))
-    overlay.ask("s1", Subscribe("S1", parse("x == 5")))
-    overlay.ask("s2", Subscribe("S2", parse("x == 1")))
+    overlay.ask("s", messages.Subscribe("S", parse("present(x)")))
+    overlay.ask("s1", messages.Subscribe("S1", parse("x == 5")))
+    overlay.ask("s2", messages.Subscribe("S2", parse("x == 1")))
     overlay.settle()
     for value in (1, 5, 1, 1, 7):
-        overlay.ask("publisher", Publish({"x": value}))
+        overlay.ask("publisher", messages.Publish({"x": value}))
     overlay.settle()
     assert [distance for distance, _ in rows_at(overlay, "B8")] == [1, 5, 1, 1, 7]
 
 
 def test_only_the_host_broker_keeps_statistics_and_purges_them() -> None:
     overlay = figure_4_selective()
-    overlay.ask("one", Subscribe("S1", parse("present(x)")))
+    overlay.ask("one", messages.Subscribe("S1", parse("present(x)")))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 5}))
+    overlay.ask("publisher", messages.Publish({"x": 5}))
     overlay.settle()
     kept = {name: broker.sizes().statistics for name, broker in overlay.brokers.items()}
     assert {name for name, entries in kept.items() if entries} == {"I"}
-    overlay.ask("one", Unsubscribe("S1"))
+    overlay.ask("one", messages.Unsubscribe("S1"))
     assert overlay.brokers["I"].sizes().statistics == 0
 
 
@@ -131,10 +126,10 @@ def test_modes_without_pruning_keep_no_statistics() -> None:
     overlay = Overlay(path("A", "B"), TreeSettings(covering="active"))
     overlay.attach("publisher", "A")
     overlay.attach("subscriber", "B")
-    overlay.ask("publisher", Advertise("a", parse("present(x)")))
-    overlay.ask("subscriber", Subscribe("s", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
+    overlay.ask("subscriber", messages.Subscribe("s", parse("present(x)")))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 5}))
+    overlay.ask("publisher", messages.Publish({"x": 5}))
     overlay.settle()
     assert len(overlay.deliveries) == 1
     assert overlay.brokers["B"].sizes().statistics == 0

@@ -6,16 +6,7 @@ from gossamer.protocol.brokers.core.effects import Effect, Send
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.marks import (
-    ALL_CAME,
-    ALL_OFFERED,
-    ALL_SENT,
-    LISTED,
-    OFFERED_SOMEWHERE,
-    OWN_MARKS,
-    SENT_SOMEWHERE,
-    Marks,
-)
+from gossamer.protocol.brokers.tree.memory import marks as memory_marks
 from gossamer.protocol.brokers.tree.memory.messages import (
     Advertisement,
     Frame,
@@ -30,31 +21,31 @@ NAMES = ("P", "Q", "R")
 
 
 def test_neighbours_have_marks_of_their_own_until_none_are_left() -> None:
-    marks = Marks()
-    names = [f"N{number}" for number in range(OWN_MARKS + 2)]
+    marks = memory_marks.Marks()
+    names = [f"N{number}" for number in range(memory_marks.OWN_MARKS + 2)]
     for name in names:
         marks.assign(name)
-    own, sharing = names[:OWN_MARKS], names[OWN_MARKS:]
+    own, sharing = names[: memory_marks.OWN_MARKS], names[memory_marks.OWN_MARKS :]
     for ask, shared, every in (
-        (lambda name: marks.came(neighbour(name)), LISTED, ALL_CAME),
-        (marks.sent, SENT_SOMEWHERE, ALL_SENT),
-        (marks.offered, OFFERED_SOMEWHERE, ALL_OFFERED),
+        (lambda name: marks.came(neighbour(name)), memory_marks.LISTED, memory_marks.ALL_CAME),
+        (marks.sent, memory_marks.SENT_SOMEWHERE, memory_marks.ALL_SENT),
+        (marks.offered, memory_marks.OFFERED_SOMEWHERE, memory_marks.ALL_OFFERED),
     ):
         given = {name: ask(name) for name in own}
-        assert len(set(given.values())) == OWN_MARKS
+        assert len(set(given.values())) == memory_marks.OWN_MARKS
         assert all(mark & every == mark and mark != shared for mark in given.values())
         assert [ask(name) for name in sharing] == [shared, shared]
         assert list(marks.names(given["N1"] | given["N5"] | shared)) == ["N1", "N5"]
-    assert marks.came(client("N1")) == LISTED
+    assert marks.came(client("N1")) == memory_marks.LISTED
 
 
 def test_marks_of_a_neighbour_that_is_gone_go_to_the_next() -> None:
-    marks = Marks()
+    marks = memory_marks.Marks()
     for name in "AB":
         marks.assign(name)
     freed = marks.sent("A")
     marks.forget("A")
-    assert marks.sent("A") == SENT_SOMEWHERE
+    assert marks.sent("A") == memory_marks.SENT_SOMEWHERE
     marks.assign("C")
     assert marks.sent("C") == freed
     assert list(marks.names(freed)) == ["C"]

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Send
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Packed, Subscription, Unsubscription
 from gossamer.protocol.content.filters import parse
@@ -28,7 +22,7 @@ def figure_2(covering: str) -> Overlay:
     for number, broker in enumerate("IJKLM", start=1):
         overlay.attach(f"publisher{number}", broker)
         announced = parse(f"n == {number} and present(x)")
-        overlay.ask(f"publisher{number}", Advertise("a", announced))
+        overlay.ask(f"publisher{number}", messages.Advertise("a", announced))
     overlay.attach("r", "A")
     overlay.attach("n", "E")
     overlay.settle()
@@ -51,8 +45,8 @@ S_R, S_N = parse("n >= 1"), parse("n >= 1 and n != 2 and n != 4")
 
 def test_property_1_without_covering_a_subscription_makes_a_tree() -> None:
     overlay = figure_2("off")
-    overlay.ask("r", Subscribe("S", S_R))
-    overlay.ask("n", Subscribe("S", S_N))
+    overlay.ask("r", messages.Subscribe("S", S_R))
+    overlay.ask("n", messages.Subscribe("S", S_N))
     overlay.settle()
     assert holders(overlay, "r") == set("ABCDIJKLM")
     assert holders(overlay, "n") == set("EDCBIKM")
@@ -62,9 +56,9 @@ def test_property_1_without_covering_a_subscription_makes_a_tree() -> None:
 def test_property_2_a_covered_subscription_makes_a_path(covering: str) -> None:
     """Figure 2: S_n is quenched towards M at D, towards K at C and towards I at B."""
     overlay = figure_2(covering)
-    overlay.ask("r", Subscribe("S", S_R))
+    overlay.ask("r", messages.Subscribe("S", S_R))
     overlay.settle()
-    overlay.ask("n", Subscribe("S", S_N))
+    overlay.ask("n", messages.Subscribe("S", S_N))
     overlay.settle()
     assert holders(overlay, "r") == set("ABCDIJKLM")
     assert holders(overlay, "n") == set("EDCB")
@@ -73,9 +67,9 @@ def test_property_2_a_covered_subscription_makes_a_path(covering: str) -> None:
 def test_active_covering_takes_back_what_came_before_and_lazy_does_not() -> None:
     for covering, expected in (("active", "EDCB"), ("lazy", "EDCBIKM")):
         overlay = figure_2(covering)
-        overlay.ask("n", Subscribe("S", S_N))
+        overlay.ask("n", messages.Subscribe("S", S_N))
         overlay.settle()
-        overlay.ask("r", Subscribe("S", S_R))
+        overlay.ask("r", messages.Subscribe("S", S_R))
         overlay.settle()
         assert holders(overlay, "n") == set(expected), covering
 
@@ -83,10 +77,10 @@ def test_active_covering_takes_back_what_came_before_and_lazy_does_not() -> None
 def test_removing_the_covering_subscription_makes_the_path_a_tree_again() -> None:
     """Sec. III-B: propagation of NRS(S) formed a path before, and a tree after."""
     overlay = figure_2("active")
-    overlay.ask("r", Subscribe("S", S_R))
-    overlay.ask("n", Subscribe("S", S_N))
+    overlay.ask("r", messages.Subscribe("S", S_R))
+    overlay.ask("n", messages.Subscribe("S", S_N))
     overlay.settle()
-    overlay.ask("r", Unsubscribe("S"))
+    overlay.ask("r", messages.Unsubscribe("S"))
     overlay.settle()
     assert holders(overlay, "r") == set()
     assert holders(overlay, "n") == set("EDCBIKM")
@@ -97,11 +91,11 @@ def below_and_above(covering: str, count: int = 5, **settings: object) -> Overla
     overlay = Overlay(path(*"ABC"), TreeSettings(covering=covering, **settings))  # type: ignore[arg-type]
     overlay.attach("publisher", "C")
     overlay.attach("subscriber", "A")
-    overlay.ask("publisher", Advertise("a", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
     overlay.settle()
     for number in range(count):
-        overlay.ask("subscriber", Subscribe(f"s{number}", parse(f"x == {number}")))
-    overlay.ask("subscriber", Subscribe("all", parse("present(x)")))
+        overlay.ask("subscriber", messages.Subscribe(f"s{number}", parse(f"x == {number}")))
+    overlay.ask("subscriber", messages.Subscribe("all", parse("present(x)")))
     overlay.settle()
     return overlay
 
@@ -112,22 +106,22 @@ def messages_of(effects: list[object]) -> list[object]:
 
 def test_triggered_subscriptions_go_before_the_unsubscription() -> None:
     overlay = below_and_above("active")
-    sent = messages_of(list(overlay.ask("subscriber", Unsubscribe("all"))))
+    sent = messages_of(list(overlay.ask("subscriber", messages.Unsubscribe("all"))))
     assert [type(message) for message in sent] == [Subscription] * 5 + [Unsubscription]
     assert all(message.triggered for message in sent[:-1])  # type: ignore[attr-defined]
 
 
 def test_lazy_covering_triggers_only_what_came_after() -> None:
     overlay = below_and_above("lazy")
-    overlay.ask("subscriber", Subscribe("late", parse("x == 9")))
+    overlay.ask("subscriber", messages.Subscribe("late", parse("x == 9")))
     overlay.settle()
-    sent = messages_of(list(overlay.ask("subscriber", Unsubscribe("all"))))
+    sent = messages_of(list(overlay.ask("subscriber", messages.Unsubscribe("all"))))
     assert [type(message) for message in sent] == [Subscription, Unsubscription]
 
 
 def test_packing_puts_the_burst_into_one_message() -> None:
     overlay = below_and_above("packed")
-    (packed,) = messages_of(list(overlay.ask("subscriber", Unsubscribe("all"))))
+    (packed,) = messages_of(list(overlay.ask("subscriber", messages.Unsubscribe("all"))))
     assert isinstance(packed, Packed)
     assert len(packed.messages) == 6
     overlay.settle()
@@ -138,13 +132,13 @@ def test_packing_puts_the_burst_into_one_message() -> None:
 
 def test_equal_subscriptions_are_sent_once_and_the_second_takes_over() -> None:
     overlay = below_and_above("active", count=0)
-    overlay.ask("subscriber", Subscribe("again", parse("present(x)")))
+    overlay.ask("subscriber", messages.Subscribe("again", parse("present(x)")))
     overlay.settle()
     assert overlay.brokers["C"].sizes().subscriptions == 1
-    overlay.ask("subscriber", Unsubscribe("all"))
+    overlay.ask("subscriber", messages.Unsubscribe("all"))
     overlay.settle()
     assert overlay.brokers["C"].sizes().subscriptions == 1
-    overlay.ask("publisher", Publish({"x": 1}))
+    overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.settle()
     assert [labels for _, _, labels in overlay.deliveries] == [("again",)]
 
@@ -152,13 +146,13 @@ def test_equal_subscriptions_are_sent_once_and_the_second_takes_over() -> None:
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_unadvertising_and_advertising_again_loses_no_subscription(covering: str) -> None:
     overlay = below_and_above(covering)
-    overlay.ask("publisher", Unadvertise("a"))
+    overlay.ask("publisher", messages.Unadvertise("a"))
     overlay.settle()
     assert overlay.brokers["C"].sizes().subscriptions == 0
     assert overlay.brokers["A"].sizes().subscriptions == 6
-    overlay.ask("publisher", Advertise("b", parse("present(x)")))
+    overlay.ask("publisher", messages.Advertise("b", parse("present(x)")))
     overlay.settle()
-    overlay.ask("publisher", Publish({"x": 3}))
+    overlay.ask("publisher", messages.Publish({"x": 3}))
     overlay.settle()
     assert [labels for _, _, labels in overlay.deliveries] == [("s3", "all")]
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Effect, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Congestion,
-    NeighbourDown,
-    NeighbourUp,
-    Subscribe,
-    TimerFired,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import (
     Acknowledge,
@@ -41,14 +33,14 @@ def broker(batch: int = 4, **more: int) -> TreeBroker:
         **more,  # type: ignore[arg-type]
     )
     made = TreeBroker("B", settings)
-    made.handle(0, None, NeighbourUp("N"))
+    made.handle(0, None, messages.NeighbourUp("N"))
     offer = Advertisement(Id("N", 1), parse("present(x)"))
     made.handle(0, N, Frame(1, 1, Synchronise((offer,), ())))
-    made.handle(0, ADA, Attach())
-    made.handle(0, ADA, Subscribe("root", parse("x >= 0")))
+    made.handle(0, ADA, messages.Attach())
+    made.handle(0, ADA, messages.Subscribe("root", parse("x >= 0")))
     for place in range(QUENCHED):
         wanted = parse(f"x >= {place} and x < {place + 1}")
-        assert made.handle(0, ADA, Subscribe(f"s{place}", wanted)) == []
+        assert made.handle(0, ADA, messages.Subscribe(f"s{place}", wanted)) == []
     return made
 
 
@@ -73,7 +65,7 @@ def next_number(made: TreeBroker) -> int:
 
 def test_a_batch_goes_when_the_one_before_has_passed_and_the_unsubscription_last() -> None:
     made = broker()
-    first = made.handle(0, ADA, Unsubscribe("root"))
+    first = made.handle(0, ADA, messages.Unsubscribe("root"))
     assert sent(first) == ["+"] * 4
     assert [one.timer for one in first if isinstance(one, SetTimer)] == [PACE_TIMER]
     (kept,) = made.aggregates()["N"]
@@ -88,7 +80,7 @@ def test_a_batch_goes_when_the_one_before_has_passed_and_the_unsubscription_last
 
 def test_batches_follow_how_long_the_neighbour_takes() -> None:
     made = broker()
-    first = made.handle(0, ADA, Unsubscribe("root"))
+    first = made.handle(0, ADA, messages.Unsubscribe("root"))
     second = acknowledged(made, DELAY + 1, first)
     assert sent(second) == ["+"] * 2
     third = acknowledged(made, 3 * DELAY, second)
@@ -102,32 +94,32 @@ def test_batches_follow_how_long_the_neighbour_takes() -> None:
 
 def test_what_fits_into_a_batch_goes_at_once() -> None:
     made = broker(batch=QUENCHED)
-    assert sent(made.handle(0, ADA, Unsubscribe("root"))) == ["+"] * QUENCHED + ["-"]
+    assert sent(made.handle(0, ADA, messages.Unsubscribe("root"))) == ["+"] * QUENCHED + ["-"]
     assert made.aggregates() == {}
 
 
 def test_a_congested_broker_waits_and_goes_on_by_its_timer() -> None:
     made = broker()
-    made.handle(0, None, Congestion(1_000))
-    effects = made.handle(0, ADA, Unsubscribe("root"))
+    made.handle(0, None, messages.Congestion(1_000))
+    effects = made.handle(0, ADA, messages.Unsubscribe("root"))
     (timer,) = effects
     assert isinstance(timer, SetTimer)
-    (again,) = made.handle(timer.at, None, TimerFired(PACE_TIMER, timer.token))
+    (again,) = made.handle(timer.at, None, messages.TimerFired(PACE_TIMER, timer.token))
     assert isinstance(again, SetTimer)
-    made.handle(timer.at, None, Congestion(0))
-    effects = made.handle(again.at, None, TimerFired(PACE_TIMER, again.token))
+    made.handle(timer.at, None, messages.Congestion(0))
+    effects = made.handle(again.at, None, messages.TimerFired(PACE_TIMER, again.token))
     assert sent(effects) == ["+"] * 4
 
 
 def test_a_batch_that_nobody_acknowledges_ends_after_a_while() -> None:
     made = broker(review_interval=DELAY)
-    effects = made.handle(0, ADA, Unsubscribe("root"))
+    effects = made.handle(0, ADA, messages.Unsubscribe("root"))
     timers = [one for one in effects if isinstance(one, SetTimer)]
     assert sent(effects) == ["+"] * 4
     found: list[str] = []
     for _ in range(4):
         (timer,) = timers
-        effects = made.handle(timer.at, None, TimerFired(PACE_TIMER, timer.token))
+        effects = made.handle(timer.at, None, messages.TimerFired(PACE_TIMER, timer.token))
         timers = [one for one in effects if isinstance(one, SetTimer)]
         found += sent(effects)
         if not timers:
@@ -139,7 +131,7 @@ def test_a_batch_that_nobody_acknowledges_ends_after_a_while() -> None:
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_dump_goes_on_where_it_was(after: int) -> None:
     made = broker()
-    effects: list[Effect] = made.handle(0, ADA, Unsubscribe("root"))
+    effects: list[Effect] = made.handle(0, ADA, messages.Unsubscribe("root"))
     for _ in range(after):
         effects = acknowledged(made, 10, effects)
     again = TreeBroker.load(
@@ -151,8 +143,8 @@ def test_a_dump_goes_on_where_it_was(after: int) -> None:
 
 def test_nothing_is_sent_while_the_link_is_down() -> None:
     made = broker()
-    made.handle(0, None, NeighbourDown("N"))
-    assert sent(made.handle(0, ADA, Unsubscribe("root"))) == []
+    made.handle(0, None, messages.NeighbourDown("N"))
+    assert sent(made.handle(0, ADA, messages.Unsubscribe("root"))) == []
     assert len(made.aggregates()["N"]) == 1
 
 

@@ -15,14 +15,8 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.results.storage.workloads import WORKLOAD_FILE
 from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.studies.peers.inputs import scenario as inputs_scenario
 from gossamer.sim.studies.peers.inputs.changes import Drift
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-    TakenFrom,
-)
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.preparation import prepare
@@ -65,23 +59,23 @@ def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any
     return folder
 
 
-def scenario(folder: Path | None, **changes: Any) -> Scenario:
+def scenario(folder: Path | None, **changes: Any) -> inputs_scenario.Scenario:
     """A scenario that draws, or takes from a folder, the same rows."""
     given: dict[str, Any] = {
         "nodes": 40,
         "rounds": 14,
         "seed": SEED,
-        "subscriptions": Subscriptions(**SETTINGS),
-        "events": Events(per_round=3, warm_up_rounds=6),
-        "systems": (System(name="vinifera"),),
-        "workload": None if folder is None else TakenFrom(folder=folder),
+        "subscriptions": inputs_scenario.Subscriptions(**SETTINGS),
+        "events": inputs_scenario.Events(per_round=3, warm_up_rounds=6),
+        "systems": (inputs_scenario.System(name="vinifera"),),
+        "workload": None if folder is None else inputs_scenario.TakenFrom(folder=folder),
     }
-    return Scenario(**given | changes)
+    return inputs_scenario.Scenario(**given | changes)
 
 
 def test_rows_of_tables_are_those_that_are_drawn(tmp_path: Path) -> None:
     taken = workload_of(scenario(written(tmp_path / "w")))
-    drawn = Workload(Subscriptions(**SETTINGS), SEED)
+    drawn = Workload(inputs_scenario.Subscriptions(**SETTINGS), SEED)
     for one, other in zip(taken.subscriptions(40), drawn.subscriptions(40), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(taken.events(7, 20), drawn.events(7, 20))
@@ -116,7 +110,7 @@ def test_the_same_workload_elsewhere_has_the_same_fingerprint(tmp_path: Path) ->
         ({"nodes": 41}, "nodes is 41, expected at most 40, for which the workload"),
         ({"rounds": 18}, "expected a rate by which no more are published than the 30"),
         (
-            {"subscriptions": Subscriptions(**SETTINGS | {"width": 0.3})},
+            {"subscriptions": inputs_scenario.Subscriptions(**SETTINGS | {"width": 0.3})},
             "subscriptions.width is 0.3, expected 0.2, as in the workload",
         ),
     ],
@@ -160,9 +154,9 @@ def test_the_command_line_takes_workloads_by_kind(tmp_path: Path) -> None:
     overrides = workload_overrides(file, [str(folder), f"file://{churn}"], {"nodes": 30})
     assert overrides["churn.trace"] == churn / "trace.parquet"
     found, _ = read_scenario(file, overrides)
-    assert isinstance(found, Scenario)
-    assert found.workload == TakenFrom(folder=folder)
-    assert found.subscriptions == Subscriptions(**SETTINGS)
+    assert isinstance(found, inputs_scenario.Scenario)
+    assert found.workload == inputs_scenario.TakenFrom(folder=folder)
+    assert found.subscriptions == inputs_scenario.Subscriptions(**SETTINGS)
     assert found.nodes == 30
     trees = tmp_path / "trees.toml"
     trees.write_text('kind = "trees"\n')

@@ -18,6 +18,7 @@ from gossamer.sim.results.report import report_html
 from gossamer.sim.results.results import compare, write_results
 from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.results.tables import comparison_table, print_json, summary_table
+from gossamer.sim.studies.peers.measuring import records
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
 from gossamer.sim.studies.peers.measuring.plots import (
@@ -30,12 +31,6 @@ from gossamer.sim.studies.peers.measuring.plots import (
     plot_path_length,
     timeline,
     write_plots,
-)
-from gossamer.sim.studies.peers.measuring.records import (
-    CYCLE_COLUMNS,
-    DELIVERY_COLUMNS,
-    EVENT_COLUMNS,
-    NODE_COLUMNS,
 )
 from gossamer.sim.study.records import empty_table
 from support.made_up_runs import made_up_run, made_up_system
@@ -222,8 +217,8 @@ def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -
     silent = replace(
         record.systems["vinifera"],
         overlay=None,
-        events=empty_table(EVENT_COLUMNS),
-        deliveries=empty_table(DELIVERY_COLUMNS),
+        events=empty_table(records.EVENT_COLUMNS),
+        deliveries=empty_table(records.DELIVERY_COLUMNS),
     )
     plots = write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
@@ -234,10 +229,10 @@ def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> Non
     nothing = replace(
         record.systems["vinifera"],
         overlay=None,
-        events=empty_table(EVENT_COLUMNS),
-        deliveries=empty_table(DELIVERY_COLUMNS),
-        nodes=empty_table(NODE_COLUMNS),
-        cycles=empty_table(CYCLE_COLUMNS),
+        events=empty_table(records.EVENT_COLUMNS),
+        deliveries=empty_table(records.DELIVERY_COLUMNS),
+        nodes=empty_table(records.NODE_COLUMNS),
+        cycles=empty_table(records.CYCLE_COLUMNS),
     )
     write_results(replace(record, systems={"vinifera": nothing}), tmp_path / "run")
     assert (tmp_path / "run" / "report.html").stat().st_size > 0

@@ -10,14 +10,8 @@ import pytest
 from gossamer.replay.plan import PUBLISH, START, STOP, make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs import scenario as inputs_scenario
 from gossamer.sim.studies.peers.inputs.publications import due_at
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.population import Population, load_trace
@@ -38,22 +32,22 @@ def trace_of(sessions: list[tuple[int, float, float]], length_s: float = LENGTH_
     return ChurnTrace(names, node, start_s, end_s, length_s)
 
 
-def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> Scenario:
+def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs_scenario.Scenario:
     """Everybody wants every event; four of them a round, so that each part of it has one."""
     file = folder / "t.avt"
     write_trace(trace, file)
     settings: dict[str, object] = {
-        "churn": Churn(trace=file),
+        "churn": inputs_scenario.Churn(trace=file),
         "round_s": ROUND_S,
-        "systems": (System(name="vinifera"),),
-        "subscriptions": Subscriptions(kind="skewed", places=1, spread=0.0),
-        "events": Events(per_round=4, warm_up_rounds=4),
+        "systems": (inputs_scenario.System(name="vinifera"),),
+        "subscriptions": inputs_scenario.Subscriptions(kind="skewed", places=1, spread=0.0),
+        "events": inputs_scenario.Events(per_round=4, warm_up_rounds=4),
         **fields,
     }
-    return Scenario(**settings)  # type: ignore[arg-type]
+    return inputs_scenario.Scenario(**settings)  # type: ignore[arg-type]
 
 
-def run_of(scenario: Scenario) -> SystemRecord:
+def run_of(scenario: inputs_scenario.Scenario) -> SystemRecord:
     return simulate(scenario, threads=1).systems["vinifera"]
 
 
@@ -65,7 +59,7 @@ def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Pa
     assert (prepared.nodes, prepared.rounds) == (1501, 200)
     told = scenario_of(tmp_path, trace, nodes=7, rounds=9)
     assert (prepare(told).nodes, prepare(told).rounds) == (7, 9)
-    assert (Scenario().nodes, Scenario().rounds) == (1000, 100)
+    assert (inputs_scenario.Scenario().nodes, inputs_scenario.Scenario().rounds) == (1000, 100)
 
 
 @pytest.mark.parametrize(("field", "number"), [("nodes", 4), ("rounds", 21)])
@@ -94,7 +88,7 @@ def test_a_run_over_nobody_is_refused_everywhere(
     tmp_path: Path, engine: str, sessions: list[tuple[int, float, float]], churn: dict[str, float]
 ) -> None:
     file = tmp_path / "t.avt"
-    period = Churn(trace=file, **churn)  # type: ignore[arg-type]
+    period = inputs_scenario.Churn(trace=file, **churn)  # type: ignore[arg-type]
     scenario = scenario_of(tmp_path, trace_of(sessions), churn=period, engine=engine)
     for begin in (prepare, preview, simulate):
         with pytest.raises(ScenarioError, match=r"churn is a trace with nobody online, expected"):
@@ -135,21 +129,21 @@ def test_a_population_that_is_empty_for_a_while_is_simulated_as_it_is(tmp_path: 
 def test_rounds_that_end_before_the_first_event_are_refused(
     tmp_path: Path, warm_up: int, per_round: float, rounds: int, least: int
 ) -> None:
-    events = Events(per_round=per_round, warm_up_rounds=warm_up)
+    events = inputs_scenario.Events(per_round=per_round, warm_up_rounds=warm_up)
     for begin in (prepare, preview, simulate):
         with pytest.raises(ScenarioError, match=rf"^rounds is {rounds}, expected at least {least}"):
-            begin(Scenario(nodes=8, rounds=rounds, events=events))
-    assert prepare(Scenario(nodes=8, rounds=least, events=events)).rounds == least
-    silent = Events(per_round=0, warm_up_rounds=warm_up)
-    assert prepare(Scenario(nodes=8, rounds=rounds, events=silent)).rounds == rounds
+            begin(inputs_scenario.Scenario(nodes=8, rounds=rounds, events=events))
+    assert prepare(inputs_scenario.Scenario(nodes=8, rounds=least, events=events)).rounds == least
+    silent = inputs_scenario.Events(per_round=0, warm_up_rounds=warm_up)
+    assert prepare(inputs_scenario.Scenario(nodes=8, rounds=rounds, events=silent)).rounds == rounds
     short = trace_of([(0, 0, LENGTH_S)])
     with pytest.raises(ScenarioError, match=r"^rounds is 20, expected at least 21"):
-        prepare(scenario_of(tmp_path, short, events=Events(warm_up_rounds=20)))
+        prepare(scenario_of(tmp_path, short, events=inputs_scenario.Events(warm_up_rounds=20)))
 
 
 def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"^rounds is 1000000000, expected at most \d+, for"):
-        prepare(Scenario(nodes=8, rounds=1_000_000_000))
+        prepare(inputs_scenario.Scenario(nodes=8, rounds=1_000_000_000))
     short = scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-5)
     with pytest.raises(ScenarioError, match=r"^rounds is 120000000, expected at most"):
         prepare(short)
@@ -161,7 +155,7 @@ def test_a_missing_latency_matrix_is_seen_before_a_run(tmp_path: Path) -> None:
     link = Link(latency="matrix", matrix=tmp_path / "none.txt")
     for begin in (prepare, preview, simulate):
         with pytest.raises(ScenarioError, match=r"none\.txt: the latency matrix is No such file"):
-            begin(Scenario(nodes=8, engine="event", network=link))
+            begin(inputs_scenario.Scenario(nodes=8, engine="event", network=link))
 
 
 @pytest.mark.parametrize(
@@ -251,6 +245,6 @@ def test_impossible_parts_of_a_trace_name_the_key(
     file = tmp_path / "t.avt"
     write_trace(trace_of([(node, 0, 100) for node in range(2000)]), file)
     with pytest.raises(ScenarioError) as caught:
-        load_trace(Churn(trace=file, **fields))  # type: ignore[arg-type]
+        load_trace(inputs_scenario.Churn(trace=file, **fields))  # type: ignore[arg-type]
     assert words in str(caught.value)
     assert str(file) in str(caught.value)

@@ -8,17 +8,9 @@ from typing import Any
 import attrs
 import networkx as nx
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    Congestion,
-    NeighbourUp,
-    Publish,
-    Subscribe,
-    TimerFired,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
 from gossamer.protocol.brokers.tree.memory.messages import (
     Frame,
@@ -28,18 +20,11 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Subscription,
 )
 from gossamer.protocol.content.filters import parse
+from gossamer.sim.studies.tree_brokers.overlay import service
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
-from gossamer.sim.studies.tree_brokers.overlay.service import (
-    CongestedTimes,
-    FixedTimes,
-    MeasuredTimes,
-    ProportionalTimes,
-    ServiceTimes,
-    Work,
-)
 
-TIMES = FixedTimes(subscription=100, unsubscription=10, publication=30)
-EVENT = Publish({"price": 1})
+TIMES = service.FixedTimes(subscription=100, unsubscription=10, publication=30)
+EVENT = messages.Publish({"price": 1})
 
 
 def table_of(subscriptions: int) -> TableSizes:
@@ -91,7 +76,7 @@ class Ledger:
 
 
 def chain(
-    times: ServiceTimes = TIMES, *, links: Links
+    times: service.ServiceTimes = TIMES, *, links: Links
 ) -> tuple[BrokerNetwork, dict[str, PassOn], Ledger]:
     """Brokers A - B - C that pass publications on to a reader at C."""
     brokers = {"A": PassOn("A", "B"), "B": PassOn("B", "C"), "C": PassOn("C", None)}
@@ -102,7 +87,10 @@ def chain(
 
 def test_brokers_learn_of_their_neighbours_first() -> None:
     _, brokers, _ = chain(links=Links())
-    assert [message for _, message in brokers["B"].log] == [NeighbourUp("A"), NeighbourUp("C")]
+    assert [message for _, message in brokers["B"].log] == [
+        messages.NeighbourUp("A"),
+        messages.NeighbourUp("C"),
+    ]
 
 
 def test_a_delay_is_the_sum_of_services_and_latencies() -> None:
@@ -119,7 +107,7 @@ def test_messages_are_served_one_after_another_in_the_order_of_arrival() -> None
     network.run(1)
     assert network.queue("A") == 4
     network.run_until_idle()
-    assert brokers["A"].seen(Publish) == [0, 30, 60, 90]
+    assert brokers["A"].seen(messages.Publish) == [0, 30, 60, 90]
     assert [at for at, _ in ledger.deliveries] == [2_090, 2_120, 2_150, 2_180]
     assert network.handled("B") == 4
     assert network.queue("A") == 0
@@ -136,7 +124,7 @@ def test_a_link_of_finite_capacity_spaces_messages_out() -> None:
 def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
     network, brokers, ledger = chain(links=Links(latency=0, queue=2))
     brokers["B"].onward = "C"
-    slow = FixedTimes(subscription=0, unsubscription=0, publication=1_000)
+    slow = service.FixedTimes(subscription=0, unsubscription=0, publication=1_000)
     network = BrokerNetwork(
         nx.Graph([("A", "B"), ("B", "C")]), brokers, slow, Links(latency=0, queue=2), ledger
     )
@@ -156,7 +144,7 @@ def test_congestion_is_told_when_it_begins_and_when_it_ends() -> None:
     for _ in range(6):
         network.send(0, "writer", "A", EVENT)
     network.run_until_idle()
-    told = [m.queue for _, m in brokers["A"].log if isinstance(m, Congestion)]
+    told = [m.queue for _, m in brokers["A"].log if isinstance(m, messages.Congestion)]
     assert told == [4, 3]
 
 
@@ -171,16 +159,16 @@ class Alarm(PassOn):
 
 def test_timers_fire_when_they_are_due_even_while_a_broker_is_busy() -> None:
     alarm = Alarm("A", None)
-    times = FixedTimes(subscription=0, unsubscription=0, publication=400)
+    times = service.FixedTimes(subscription=0, unsubscription=0, publication=400)
     graph: nx.Graph[str] = nx.Graph()
     graph.add_node("A")
     network = BrokerNetwork(graph, {"A": alarm}, times, Links(), Ledger())
     network.send(0, "writer", "A", EVENT)
     network.send(1, "writer", "A", EVENT)
     network.run_until_idle()
-    assert [(at, m) for at, m in alarm.log if isinstance(m, TimerFired)] == [
-        (500, TimerFired("review", 7)),
-        (900, TimerFired("review", 7)),
+    assert [(at, m) for at, m in alarm.log if isinstance(m, messages.TimerFired)] == [
+        (500, messages.TimerFired("review", 7)),
+        (900, messages.TimerFired("review", 7)),
     ]
 
 
@@ -191,8 +179,8 @@ def test_calls_are_made_at_their_time_and_may_schedule_more() -> None:
     assert ledger.deliveries == [(730, "C")]
 
 
-def work_of(message: Message, **rest: Any) -> Work:
-    return Work(message, lambda: table_of(1_000), **rest)
+def work_of(message: Message, **rest: Any) -> service.Work:
+    return service.Work(message, lambda: table_of(1_000), **rest)
 
 
 def pack_of(count: int) -> Frame:
@@ -202,24 +190,24 @@ def pack_of(count: int) -> Frame:
 def test_a_pack_takes_as_long_as_what_is_in_it_or_a_share_of_that() -> None:
     assert TIMES.of(work_of(pack_of(3))) == 300
     assert attrs.evolve(TIMES, packed=0.5).of(work_of(pack_of(3))) == 150
-    assert TIMES.of(work_of(Subscribe("a", parse("price > 1")))) == 100
+    assert TIMES.of(work_of(messages.Subscribe("a", parse("price > 1")))) == 100
 
 
 def test_what_is_examined_again_takes_its_time() -> None:
-    assert TIMES.of(work_of(Unsubscribe("a"), examined=7)) == 10
-    assert attrs.evolve(TIMES, examined=4).of(work_of(Unsubscribe("a"), examined=7)) == 38
+    assert TIMES.of(work_of(messages.Unsubscribe("a"), examined=7)) == 10
+    assert attrs.evolve(TIMES, examined=4).of(work_of(messages.Unsubscribe("a"), examined=7)) == 38
 
 
 def test_times_can_grow_with_the_table_or_be_those_of_the_code() -> None:
-    per_entry = FixedTimes(subscription=2_000, unsubscription=0, publication=500)
-    growing = ProportionalTimes(TIMES, per_entry)
+    per_entry = service.FixedTimes(subscription=2_000, unsubscription=0, publication=500)
+    growing = service.ProportionalTimes(TIMES, per_entry)
     assert growing.of(work_of(EVENT)) == 30 + 500
-    assert MeasuredTimes(2.0).of(work_of(EVENT, wall_s=0.25)) == 500_000
+    assert service.MeasuredTimes(2.0).of(work_of(EVENT, wall_s=0.25)) == 500_000
 
 
 def test_beyond_a_bound_of_waiting_work_every_message_takes_the_same() -> None:
-    times = CongestedTimes(TIMES, congested=1_000, bound=50)
-    for message, idle in ((EVENT, 30), (pack_of(3), 300), (Attach(), 0)):
+    times = service.CongestedTimes(TIMES, congested=1_000, bound=50)
+    for message, idle in ((EVENT, 30), (pack_of(3), 300), (messages.Attach(), 0)):
         assert times.of(work_of(message, waiting=50)) == idle
         content = 3 if idle == 300 else min(idle, 1)
         assert times.of(work_of(message, waiting=51)) == 1_000 * content
@@ -227,7 +215,7 @@ def test_beyond_a_bound_of_waiting_work_every_message_takes_the_same() -> None:
 
 def test_a_queue_that_has_grown_beyond_the_bound_drains_at_the_slow_rate() -> None:
     """Four publications of 30 us at once: 60 wait while the second is served, then less."""
-    times = CongestedTimes(TIMES, congested=1_000, bound=50)
+    times = service.CongestedTimes(TIMES, congested=1_000, bound=50)
     network, _, ledger = chain(times, links=Links(latency=0))
     for _ in range(4):
         network.send(0, "writer", "C", EVENT)

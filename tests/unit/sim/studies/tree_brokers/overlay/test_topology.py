@@ -8,18 +8,11 @@ import pytest
 from gossamer.protocol.content.filters import covers
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
-from gossamer.sim.studies.tree_brokers.overlay.topology import (
-    OVERLAYS,
-    check_acyclic,
-    controlled_49,
-    controlled_55,
-    star_17,
-    workflow_40,
-)
+from gossamer.sim.studies.tree_brokers.overlay import topology
 
 
 def test_the_selective_papers_overlay_has_its_brokers() -> None:
-    overlay = controlled_55()
+    overlay = topology.controlled_55()
     assert len(overlay.graph) == 55
     assert overlay.core == ("A", "B", "C", "D", "E")
     assert len(overlay.core) + len(overlay.with_role("inner")) == 23
@@ -29,19 +22,19 @@ def test_the_selective_papers_overlay_has_its_brokers() -> None:
 
 
 def test_the_incremental_papers_overlays_have_their_brokers() -> None:
-    assert len(controlled_49().graph) == 49
-    assert len(controlled_49().publisher_hosts) == 3
-    assert len(star_17().graph) == 17
-    assert star_17().graph.degree("hub") == 16
-    assert len(workflow_40().graph) == 40
+    assert len(topology.controlled_49().graph) == 49
+    assert len(topology.controlled_49().publisher_hosts) == 3
+    assert len(topology.star_17().graph) == 17
+    assert topology.star_17().graph.degree("hub") == 16
+    assert len(topology.workflow_40().graph) == 40
     assert {
-        region: len(found) for region, found in workflow_40().regions().items()
+        region: len(found) for region, found in topology.workflow_40().regions().items()
     } == dict.fromkeys((1, 2, 3, 4), 6)
 
 
-@pytest.mark.parametrize("name", sorted(OVERLAYS))
+@pytest.mark.parametrize("name", sorted(topology.OVERLAYS))
 def test_every_overlay_is_a_tree_whose_hosts_are_in_it(name: str) -> None:
-    overlay = OVERLAYS[name]()
+    overlay = topology.OVERLAYS[name]()
     assert nx.is_tree(overlay.graph)
     assert overlay.name == name
     assert set(overlay.publisher_hosts) | set(overlay.subscriber_hosts) <= set(overlay.graph)
@@ -49,7 +42,7 @@ def test_every_overlay_is_a_tree_whose_hosts_are_in_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["controlled_55", "controlled_49"])
 def test_regions_are_few_brokers_next_to_each_other(name: str) -> None:
-    overlay = OVERLAYS[name]()
+    overlay = topology.OVERLAYS[name]()
     for region, hosts in overlay.regions().items():
         inner = [
             n for n in overlay.with_role("inner") if overlay.graph.nodes[n]["region"] == region
@@ -60,9 +53,9 @@ def test_regions_are_few_brokers_next_to_each_other(name: str) -> None:
 
 def test_a_cycle_and_a_gap_are_refused_with_the_brokers_named() -> None:
     with pytest.raises(ScenarioError, match="links is A - B - C - A, expected an overlay without"):
-        check_acyclic(nx.Graph([("A", "B"), ("B", "C"), ("C", "A")]))
+        topology.check_acyclic(nx.Graph([("A", "B"), ("B", "C"), ("C", "A")]))
     with pytest.raises(ScenarioError, match="apart between A and C, expected brokers that all"):
-        check_acyclic(nx.Graph([("A", "B"), ("C", "D")]))
+        topology.check_acyclic(nx.Graph([("A", "B"), ("C", "D")]))
 
 
 def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
