@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import attrs
@@ -33,7 +33,6 @@ PATIENCE_S = 300.0
 # Of the whole process, while one attacker does what it can.
 GROWTH_BYTES = 16 << 20
 LIMITS = {
-    "handshake_seconds": 0.3,
     "close_seconds": 0.1,
     "ping_seconds": 0.1,
     "silence_seconds": 0.4,
@@ -44,9 +43,10 @@ LIMITS = {
 
 
 @asynccontextmanager
-async def victim(cluster: MadeCluster) -> AsyncIterator[Peer]:
-    """A running peer that does not wait for long."""
-    config = attrs.evolve(of_member(cluster.first), limits=LIMITS)
+async def victim(cluster: MadeCluster, handshake_seconds: float = 60.0) -> AsyncIterator[Peer]:
+    """A running peer that does not wait for long, but for handshakes on a busy machine."""
+    limits = LIMITS | {"handshake_seconds": handshake_seconds}
+    config = attrs.evolve(of_member(cluster.first), limits=limits)
     async with open_peer(config) as peer:
         yield peer
 
@@ -199,12 +199,15 @@ async def test_strangers_learn_nothing_and_are_counted(
 
 async def test_a_stranger_that_drips_is_let_go_in_time(cluster: MadeCluster) -> None:
     """Below TLS and above it; however it drips, all of it is one handshake."""
-    async with victim(cluster) as peer:
+    async with victim(cluster, handshake_seconds=0.3) as peer:
         member = await aside(cluster.admit, "a")
-        for stream in (await knock(peer), await secured(peer, client_context(member))):
-            with trio.fail_after(PATIENCE_S):
+        context = client_context(member)
+        for begin in (knock, partial(secured, context=context)):
+            # On a busy machine TLS may be late already.
+            with suppress(trio.BrokenResourceError), trio.fail_after(PATIENCE_S):
+                stream: trio.abc.Stream = await begin(peer)
                 await until_broken(dripping, stream)
-            await trio.aclose_forcefully(stream)
+                await trio.aclose_forcefully(stream)
         # What dripped below TLS was no TLS, or late.
         await eventually(lambda: sum(peer.counters.refused.values()) == 2)
 
