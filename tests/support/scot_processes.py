@@ -115,21 +115,13 @@ class ScotProcesses:
     def begin(self, label: BrokerLabel) -> None:
         """Start a broker that dials those before it."""
         dialled = [relay.port for (one, _), relay in self.relays.items() if one == label]
-        joined = [f"{one}-{other}" for one, other in self.scot.acyclic.edges]
-        edges = [word for edge in joined for word in ("--edge", edge)]
-        count = str(len(self.scot.clusters))
+        joined = self.scot.acyclic.edges
+        edges = [word for one, other in joined for word in ("--edge", f"{one}-{other}")]
+        clusters = ("--clusters", str(len(self.scot.clusters)))
         changes = [f"scot.{name}={value}" for name, value in self.settings.items()]
         self.running[label] = self.shell.start(
             *("node", "run", str(self.folder(label)), "--role", "broker", "--overlay", "scot"),
-            *(
-                "--region",
-                label.region,
-                "--cluster",
-                str(label.cluster),
-                "--clusters",
-                count,
-                *edges,
-            ),
+            *("--region", label.region, "--cluster", str(label.cluster), *clusters, *edges),
             *[word for port in dialled for word in ("--neighbour", f"127.0.0.1:{port}")],
             *[word for change in changes for word in ("--set", change)],
         )
