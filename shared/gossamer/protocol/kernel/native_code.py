@@ -18,7 +18,9 @@ import numba.core.types
 import numba.core.typing.typeof
 
 from gossamer.protocol.kernel import keyed_code
+from gossamer.protocol.kernel.object_code import Standalone
 from gossamer.protocol.kernel.rules import Rule
+from gossamer.protocol.kernel.standalone import called_in, objects_of
 
 _binding: Any = llvmlite.binding
 _lock: Any = numba.core.compiler_lock.global_compiler_lock
@@ -33,10 +35,12 @@ class NativeCode(NamedTuple):
             address of an int64 for its result, that of an unused pointer, addresses of the blocks
             of structs and int64 numbers, and returns 0.
         content: an object file for this machine.
+        called: the standalone rules that it calls, each after those that itself calls.
     """
 
     symbols: Mapping[str, str]
     content: bytes
+    called: Sequence[Standalone]
 
 
 def native_code(entries: Mapping[str, tuple[Rule, Sequence[Any]]]) -> NativeCode:
@@ -59,4 +63,5 @@ def native_code(entries: Mapping[str, tuple[Rule, Sequence[Any]]]) -> NativeCode
                 linked.link_in(module)
             machine = result.library.codegen._tm
     assert linked is not None
-    return NativeCode(symbols, machine.emit_object(linked))
+    called = objects_of(called_in(linked))
+    return NativeCode(symbols, machine.emit_object(linked), called)

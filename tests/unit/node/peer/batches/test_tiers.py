@@ -11,7 +11,6 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.compiled.store import FolderStore
 from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.monitoring.metrics import Counters
@@ -26,6 +25,7 @@ from gossamer.node.peer.batches.tiers import (
     LOOKS_S,
     Tiers,
 )
+from gossamer.protocol.kernel.object_code import LinkedCode
 from support.transport_peers import on_jumping_clock
 
 

@@ -7,10 +7,11 @@ compiler takes, and a few hundredths of a second.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import platform
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 # What object files begin with: ELF of 64 bits, little endian, with the machine's number; Mach-O.
 _ELF: Final = b"\x7fELF\x02\x01\x01"
@@ -26,15 +27,23 @@ class LinkedCode:
     """Functions of object code, callable as long as this or one of them lives."""
 
     def __init__(
-        self, content: bytes, symbols: Mapping[str, str], arguments: Mapping[str, int]
+        self,
+        content: bytes,
+        symbols: Mapping[str, str],
+        arguments: Mapping[str, int],
+        called: Iterable[Standalone] = (),
     ) -> None:
         """Link ``content``, in which functions of so many arguments have these symbols.
+
+        What it calls is linked before, in the order given.
 
         Raises:
             ValueError: it is no object code for this machine, or a symbol is missing.
         """
         if not _is_for_this_machine(content):
             raise ValueError("it is no object code for this machine")
+        for one in called:
+            one.link()
         self._engine = _link(content)
         self._functions: dict[str, tuple[int, int]] = {}
         for name, symbol in symbols.items():
@@ -50,6 +59,42 @@ class LinkedCode:
         """
         address, arguments = self._functions[name]
         return _function(self, address, arguments)
+
+
+class Standalone(NamedTuple):
+    """Object code of one function that other code calls by a name.
+
+    Attributes:
+        name: the symbol that other code has for it.
+        symbol: its own.
+        content: an object file, linked for as long as the process lives.
+    """
+
+    name: str
+    symbol: str
+    content: bytes
+
+    def link(self) -> None:
+        """Link it, or find it linked, and let its name stand for it from now on.
+
+        Raises:
+            ValueError: it is no object code for this machine, or there is no such function.
+        """
+        import llvmlite.binding as binding
+
+        known = self.symbol, hashlib.sha256(self.content).digest()
+        if known not in _standalone:
+            if not _is_for_this_machine(self.content):
+                raise ValueError("it is no object code for this machine")
+            engine = _link(self.content)
+            address = int(engine.get_function_address(self.symbol))
+            if not address:
+                raise ValueError(f"the object code has no function {self.symbol}")
+            _standalone[known] = address, engine
+        binding.add_symbol(self.name, _standalone[known][0])
+
+
+_standalone: Final[dict[tuple[str, bytes], tuple[int, Any]]] = {}
 
 
 def _is_for_this_machine(content: bytes) -> bool:
