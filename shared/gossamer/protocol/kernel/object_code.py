@@ -10,7 +10,7 @@ import ctypes
 import hashlib
 import platform
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 # What object files begin with: ELF of 64 bits, little endian, with the machine's number; Mach-O.
@@ -68,11 +68,13 @@ class Standalone(NamedTuple):
         name: the symbol that other code has for it.
         symbol: its own.
         content: an object file, linked for as long as the process lives.
+        called: names of what it calls itself, each linked before.
     """
 
     name: str
     symbol: str
     content: bytes
+    called: Sequence[str]
 
     def link(self) -> None:
         """Link it, or find it linked, and let its name stand for it from now on.
@@ -82,7 +84,9 @@ class Standalone(NamedTuple):
         """
         import llvmlite.binding as binding
 
-        known = self.symbol, hashlib.sha256(self.content).digest()
+        # What was linked to another version of what it calls, keeps that.
+        bound = tuple(_addresses[name] for name in self.called)
+        known = self.symbol, hashlib.sha256(self.content).digest(), bound
         if known not in _standalone:
             if not _is_for_this_machine(self.content):
                 raise ValueError("it is no object code for this machine")
@@ -91,10 +95,14 @@ class Standalone(NamedTuple):
             if not address:
                 raise ValueError(f"the object code has no function {self.symbol}")
             _standalone[known] = address, engine
-        binding.add_symbol(self.name, _standalone[known][0])
+        _addresses[self.name] = _standalone[known][0]
+        binding.add_symbol(self.name, _addresses[self.name])
 
 
-_standalone: Final[dict[tuple[str, bytes], tuple[int, Any]]] = {}
+# By what it is and what it calls, the address of linked code, and what keeps it there.
+_standalone: Final[dict[tuple[str, bytes, tuple[int, ...]], tuple[int, Any]]] = {}
+# By name, the address that it stands for now.
+_addresses: Final[dict[str, int]] = {}
 
 
 def _is_for_this_machine(content: bytes) -> bool:

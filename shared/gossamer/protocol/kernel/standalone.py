@@ -56,6 +56,10 @@ class StandaloneCode(NamedTuple):
     content: bytes
     called: tuple[Called, ...]
 
+    def under(self, name: str) -> Standalone:
+        """The object code for those who know it by a name."""
+        return Standalone(name, self.symbol, self.content, [one.symbol for one in self.called])
+
 
 class Called(NamedTuple):
     """A standalone rule as compiled code calls it.
@@ -124,7 +128,7 @@ def code_of(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
     with _lock:
         keys = code_keys(rule.source)
         assert keys is not None, f"{rule.__qualname__} cannot be compiled by itself"
-        asked = keys.own, arguments
+        asked = keys.whole, arguments
         if asked not in _known:
             name = file_name(rule.__qualname__, keys.own, arguments)
             _known[asked] = _kept_or_made(rule, arguments, name)
@@ -133,7 +137,7 @@ def code_of(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
             one.link()
         called = Called(rule.source.__module__, rule.source.__qualname__, arguments, code.returned)
         _symbols[called.symbol] = called
-        Standalone(called.symbol, code.symbol, code.content).link()
+        code.under(called.symbol).link()
         return code
 
 
@@ -144,7 +148,7 @@ def objects_of(called: Iterable[Called]) -> list[Standalone]:
         code = code_of(one.rule(), one.arguments)
         for inside in objects_of(code.called):
             found.setdefault(inside.name, inside)
-        found[one.symbol] = Standalone(one.symbol, code.symbol, code.content)
+        found[one.symbol] = code.under(one.symbol)
     return list(found.values())
 
 
