@@ -10,13 +10,14 @@ DEV_INSTALLED := $(VENV)/.installed-dev
 DOCS_INSTALLED := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo check test coverage lint format format-check types docs bench figures clean
+.PHONY: help install dev demo check test test-all coverage lint format format-check types docs bench figures clean
 
 help:
 	@echo "make demo      set up, then run the Vinifera scenario of the README"
-	@echo "make test      set up with the development tools, then run all tests"
-	@echo "make check     lint, format, types and the fast tests"
-	@echo "make coverage  the fast tests with coverage, and its floor"
+	@echo "make test      set up with the development tools, then test everything once"
+	@echo "make test-all  the same, and campaigns: an hour and more"
+	@echo "make check     lint, format, types, unit and property tests"
+	@echo "make coverage  unit and property tests with coverage, and its floor"
 	@echo "make docs      build the site of docs/ into build/site"
 	@echo "make install   set up only"
 	@echo "make figures   reproduce the figures of the Vinifera paper"
@@ -30,17 +31,22 @@ dev: $(DEV_INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/gossamer sim run examples/vinifera/scenario.toml $(DEMO_ARGS)
 
-# Three processes on two cores: some tests wait for clocks. Those that share a cluster, a session of
-# Spark or a long run stay together.
+# Three processes on two cores: some tests wait for others' processes. Those that share a cluster, a
+# session of Spark or a long run stay together.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
+
 test: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
+
+test-all: $(DEV_INSTALLED)
+	$(PYTEST) --all $(PYTEST_ARGS)
 
 check: lint format-check types
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow and not campaign" tests/unit tests/property
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/unit tests/property
 
 # Rules that run compiled are invisible to coverage; these tests run them interpreted.
 coverage: $(DEV_INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not campaign" --cov --cov-report=term:skip-covered tests/unit tests/property
+	$(PYTEST) --cov --cov-report=term:skip-covered tests/unit tests/property
 
 lint: $(DEV_INSTALLED)
 	$(BIN)/ruff check .

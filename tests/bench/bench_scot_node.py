@@ -16,11 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import trio
 
 from gossamer.node.local.client import LocalClient
-from gossamer.protocol.brokers.scot import BrokerLabel
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
 from support.node_processes import Shell
-from support.scot_processes import SCOT, ScotProcesses, scot_processes
+from support.scot_processes import ScotProcesses, scot_processes
 
 BATCH = 50
+EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
+SCOT = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
 MODES = {
     "static": {"routing": "static"},
     "dynamic": {"routing": "dynamic"},
@@ -63,7 +65,7 @@ async def publish(count: int, client: LocalClient) -> None:
 
 async def measure(folder: Path, count: int, settings: dict[str, str]) -> tuple[float, float]:
     """Seconds, and seconds of processor time, that publications to 15 subscribers take."""
-    async with scot_processes(Shell(folder, forks=False), **settings) as scot:
+    async with scot_processes(Shell(folder, forks=False), SCOT, **settings) as scot:
         async with trio.open_nursery() as nursery:
             for at in SCOT.brokers:
                 await nursery.start(partial(listen, scot, at, count))

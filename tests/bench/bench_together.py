@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -38,7 +39,6 @@ from support.spark_processes import wait_for
 
 SEED = 1
 DEAREST = 600.0
-PATIENCE_S = 120.0
 COUNTED = {
     "copies sent for an event": "events_forwarded_total",
     "taken twice": 'dropped_total{cause="duplicate"}',
@@ -120,6 +120,11 @@ def got(folder: Path, place: int) -> set[str]:
     return {json.loads(line)["id"] for file in files for line in file.read_text().splitlines()}
 
 
+def has_all(folder: Path, place: int, wanted: set[str]) -> bool:
+    """Whether a subscriber has all these events."""
+    return wanted <= got(folder, place)
+
+
 def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mapping[str, float]:
     """Publish once, wait until all is there, and return what it took."""
     before, began = trio.run(totals, fleet), time.monotonic()
@@ -129,7 +134,7 @@ def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mappin
     for place in range(peers):
         least = threshold(place, peers)
         wanted = {event for event, price in published.items() if price >= least}
-        wait_for(lambda wanted=wanted, place=place: wanted <= got(shell.folder, place), PATIENCE_S)
+        wait_for(partial(has_all, shell.folder, place, wanted))
     after = trio.run(totals, fleet)
     figures = {"acknowledged a second": len(published) / took_s}
     for label in COUNTED:

@@ -198,7 +198,6 @@ def settings_of(nodes: int, preset: str, **changes: Any) -> Settings:
     return made
 
 
-@pytest.mark.slow
 @on_jumping_clock
 @pytest.mark.parametrize(
     ("preset", "sampler"),
@@ -224,7 +223,6 @@ async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.slow
 @on_jumping_clock
 @pytest.mark.parametrize(("nodes", "rounds"), [(16, 20), (50, 200)])
 async def test_churn_latency_loss_and_copies_change_nothing_of_that(

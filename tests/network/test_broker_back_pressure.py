@@ -12,8 +12,6 @@ from support.memory_brokers import SETTINGS, MemoryClient, memory_brokers
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 KEPT = 5
 AWAY_S = 10.0
 FULL_WAIT_S = 30.0

@@ -21,8 +21,6 @@ from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_brokers import MemoryBrokers, MemoryClient, memory_brokers, tree_broker
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
-
 LINE = [(1, 2), (3, 2)]
 OFFER = "present(symbol) and price >= 0"
 IBM, HPQ = '{symbol == "IBM"}', '{symbol == "HPQ"}'

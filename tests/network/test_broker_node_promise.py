@@ -24,8 +24,6 @@ from support.memory_brokers import (
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
-
 LINE = [(1, 2), (3, 2)]
 STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 EVERYTHING = "present(x) and present(y) and present(s) and present(number)"

@@ -41,8 +41,6 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually, soon
 
-pytestmark = pytest.mark.slow
-
 LINE = [(1, 2), (3, 2)]
 STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 OFFER = "present(symbol) and price >= 0"

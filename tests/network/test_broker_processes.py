@@ -29,8 +29,6 @@ from support.checkout import ROOT
 from support.installed_command import install
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 CaptureFixture = pytest.CaptureFixture[str]
 
 OFFER = "present(symbol) and price >= 0 and present(volume)"
@@ -62,16 +60,16 @@ def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: P
         brokers.wait_for(1, subscriptions=2)
 
         exchange = Exchange(shell, brokers.folder(1))
-        exchange.publish(150)
-        load = exchange.start(150)
+        exchange.publish(60)
+        load = exchange.start(60)
         shell.ok("unsub", "wide", "--name", "cyd", "--folder", brokers.folder(3))
         brokers.kill(2)
         exchange.finish(load)
-        load = exchange.start(150)
+        load = exchange.start(60)
         brokers.start(2)
         exchange.finish(load)
         brokers.wait_for(1, subscriptions=3)
-        exchange.publish(50)
+        exchange.publish(20)
 
         for name, (_, text) in WANTED.items():
             due = [one for one in exchange.published if filters.parse(text).matches(one)]
@@ -347,15 +345,22 @@ def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
 
 # What the examples say.
 
-EXAMPLE = ROOT / "examples/brokers/node"
 
-
-def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    example = [sys.executable, str(EXAMPLE / "three_brokers.py"), "market"]
-    process = shell.start(command=["env", f"FIRST_PORT={free_ports(3)}", *example])
-    code, out, err = end(process)
+@pytest.mark.parametrize(
+    ("example", "ports", "lines"),
+    [
+        ("brokers/node/three_brokers.py", 3, 5),
+        pytest.param("scot/node/take_over.py", 4, 6, marks=pytest.mark.campaign),
+        pytest.param("trees/node/ring.py", 4, 6, marks=pytest.mark.campaign),
+    ],
+)
+def test_an_example_prints_what_its_readme_says(
+    tmp_path: Path, example: str, ports: int, lines: int
+) -> None:
+    path = ROOT / "examples" / example
+    command = ["env", f"FIRST_PORT={free_ports(ports)}", sys.executable, str(path), "market"]
+    code, out, err = end(Shell(tmp_path).start(command=command))
     assert code == 0, err
-    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    said = (path.parent / "README.md").read_text(encoding="utf-8")
     assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
-    assert len(out.splitlines()) == 5
+    assert len(out.splitlines()) == lines

@@ -22,8 +22,6 @@ from support.installed_command import install
 from support.local_nodes import LocalNode
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 
-pytestmark = pytest.mark.slow
-
 CaptureFixture = pytest.CaptureFixture[str]
 
 OFFER = "present(symbol) and price >= 0"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import trio
 
 from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_graphs import memory_graph
 from support.memory_scots import TAKING_OVER, memory_scot
 from support.transport_peers import on_jumping_clock
-
-pytestmark = pytest.mark.slow
 
 PAIR = "{x == $N} -> {y == $N}"
 

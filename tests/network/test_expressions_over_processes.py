@@ -1,4 +1,6 @@
-"""Peers in processes of their own deliver what a thousand nasty expressions ask for, exactly.
+"""Peers in processes of their own deliver exactly what nasty expressions ask for.
+
+There is one batch of them; as a campaign, a thousand expressions.
 
 `test_node_expressions` does the same over more peers in memory and what came while a peer was away;
 here everything is in the way that is in the way of users: commands, TLS, the local door, clients.
@@ -21,14 +23,14 @@ from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.hashing import uniform_hashes
+from support.draws import few_or_many
 from support.expression_strategies import SCHEMA, Written, random_event, random_written
 from support.node_processes import Shell, free_ports
 from support.waiting import PATIENCE_S, POLL_S
 
-pytestmark = [pytest.mark.trio, pytest.mark.slow]
+pytestmark = pytest.mark.trio
 
 SEED = 3
-EXPRESSIONS = 1000
 PEERS = ("demo/peer1", "demo/peer2", "demo/peer3")
 AT_ONCE_EACH = 24
 EVENTS_EACH = 3
@@ -153,12 +155,13 @@ async def check_batch(clients: list[Client], batch: list[Written], draws: random
     return sum(map(len, due))
 
 
-async def test_a_thousand_expressions_over_three_processes(tmp_path: Path) -> None:
+@few_or_many(1, 1000)
+async def test_expressions_over_three_processes(tmp_path: Path, count: int) -> None:
     draws = random.Random(SEED)
     source = expressions(draws)
     tried = deliveries = 0
     async with clients_of_three_peers(tmp_path) as clients:
-        while tried < EXPRESSIONS:
+        while tried < count:
             batch = [next(source) for _ in range(AT_ONCE_EACH * len(clients))]
             deliveries += await check_batch(clients, batch, draws)
             tried += len(batch)

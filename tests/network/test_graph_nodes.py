@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import cbor2
-import pytest
 import trio
 
 from gossamer.node.commands.cluster.tracing import tables_for_people
@@ -15,8 +14,6 @@ from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_graphs import MemoryGraph, memory_graph
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
-
-pytestmark = pytest.mark.slow
 
 
 async def with_subscribers(graph: MemoryGraph) -> dict[int, MemoryClient]:

@@ -1,15 +1,13 @@
-"""Fifteen nodes that are brokers of a SCOT, in memory: any of them fails, or any link.
+"""Nodes that are brokers of a SCOT, in memory: any of them fails, or any link.
 
-What is published during a burst is compared with what arrives. The cases are a few of the brokers
-and of the 27 links; GOSSAMER_FULL_FAULTS=1 tries all.
+What is published during a burst is compared with what arrives. One broker and one link fail of an
+overlay of nine; as a campaign, each broker and each of the 27 links of one of fifteen.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
 
 import attrs
 import pytest
@@ -22,26 +20,36 @@ from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
-
-T = TypeVar("T")
-
+SMALL = Scot(Factor.path("abc"), Factor.complete(3))
 EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
-SCOT = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
-EACH = 24 if os.environ.get("GOSSAMER_FULL_FAULTS") else 12
+LARGE = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
+EACH = {SMALL: 6, LARGE: 24}
 """Publications of each publisher; the failure comes after a third of them."""
 LONGEST_S = 0.2
 """Nine hops of 20 ms."""
-PUBLISHERS = [BrokerLabel("a", 0), BrokerLabel("e", 1)]
-BROKERS = [one for one in SCOT.brokers if one not in PUBLISHERS]
-LINKS = list(SCOT.links())
-FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
 AROUND = ScotSettings(around_failures=True)
+Link = tuple[BrokerLabel, BrokerLabel]
 
 
-def chosen(cases: Sequence[T], few: int) -> Sequence[T]:
-    """All cases, or a few of them."""
-    return cases if FULL else [cases[i * len(cases) // few] for i in range(few)]
+def publishers(scot: Scot) -> list[BrokerLabel]:
+    """A broker at one end, and one of another cluster at the other end."""
+    return [BrokerLabel(scot.regions[0], 0), BrokerLabel(scot.regions[-1], 1)]
+
+
+def cases(small: BrokerLabel | Link, large: Iterable[BrokerLabel | Link]) -> pytest.MarkDecorator:
+    """What fails of the small overlay, and, as a campaign, of the large one."""
+    campaign = [pytest.param(LARGE, one, marks=pytest.mark.campaign) for one in large]
+    return pytest.mark.parametrize(("overlay", "failure"), [(SMALL, small), *campaign], ids=_name)
+
+
+def _name(value: object) -> str:
+    return f"{value.broker_count} brokers" if isinstance(value, Scot) else str(value)
+
+
+ANY_BROKER = cases(
+    BrokerLabel("b", 0), [one for one in LARGE.brokers if one not in publishers(LARGE)]
+)
+ANY_LINK = cases(next(iter(SMALL.links())), LARGE.links())
 
 
 @attrs.define
@@ -63,6 +71,10 @@ class Burst:
     unsafe: int = 0
     fail: trio.Event = attrs.field(factory=trio.Event)
 
+    @property
+    def each(self) -> int:
+        return EACH[self.scot.scot]
+
     async def open(self) -> None:
         for number, node in self.scot.nodes.items():
             client = self.clients[number] = await MemoryClient.attach(node, f"client {number}")
@@ -72,8 +84,8 @@ class Burst:
     async def publish(self, place: BrokerLabel) -> None:
         node = self.scot.at(*place)
         publisher = await MemoryClient.attach(node, f"publisher at {place}")
-        for n in range(EACH):
-            if n == EACH // 3:
+        for n in range(self.each):
+            if n == self.each // 3:
                 self.fail.set()
             try:
                 self.safe.append(await publisher.publish({"x": n}))
@@ -82,11 +94,11 @@ class Burst:
                 self.unsafe += 1
             await trio.sleep(0.005)
 
-    async def run(self, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]) -> None:
+    async def run(self, failure: BrokerLabel | Link) -> None:
         """Publish, and let something fail meanwhile."""
         await self.open()
         async with trio.open_nursery() as nursery:
-            for place in PUBLISHERS:
+            for place in publishers(self.scot.scot):
                 nursery.start_soon(self.publish, place)
             await self.fail.wait()
             self.failed_at = trio.current_time()
@@ -125,28 +137,28 @@ def slow_network() -> MemoryNetwork:
     return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
 
 
-@pytest.mark.parametrize("dead", chosen(BROKERS, 1), ids=str)
+@ANY_BROKER
 @on_jumping_clock
 async def test_nothing_acknowledged_is_lost_with_a_broker(
-    tmp_path: Path, dead: BrokerLabel
+    tmp_path: Path, overlay: Scot, failure: BrokerLabel
 ) -> None:
-    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+    async with memory_scot(tmp_path, slow_network(), overlay, routing=TAKING_OVER) as scot:
         burst = Burst(scot)
-        await burst.run(dead)
+        await burst.run(failure)
         assert burst.unsafe == 0
-        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        assert len(burst.safe) == 2 * burst.each
         # Who asks meanwhile is known everywhere, behind the dead broker as well.
         late = []
-        for place in sorted({BrokerLabel("e", 2), BrokerLabel("c", 0)} - {dead}):
+        for place in sorted({BrokerLabel(overlay.regions[-1], 2), BrokerLabel("c", 0)} - {failure}):
             late.append(await MemoryClient.attach(scot.at(*place), f"late at {place}"))
             await late[-1].subscribe("all", "present(x)")
-        for place in PUBLISHERS:
+        for place in publishers(overlay):
             publisher = await MemoryClient.attach(scot.at(*place), "later")
             burst.safe.append(await publisher.publish({"x": 0}))
         for client in late:
             await eventually_fetched(client, burst.safe[-2:])
-        number = scot.number(*dead)
-        stand_in = scot.number(dead.region, (dead.cluster + 1) % 3)
+        number = scot.number(*failure)
+        stand_in = scot.number(failure.region, (failure.cluster + 1) % 3)
         await burst.move(number, stand_in)
         await burst.check()
         # It comes back with what it had stored, and its client to it.
@@ -154,30 +166,28 @@ async def test_nothing_acknowledged_is_lost_with_a_broker(
         await scot.start(number)
         await scot.settle_scot()
         await burst.move(number, number)
-        publisher = await MemoryClient.attach(scot.at(*PUBLISHERS[0]), "publisher")
+        publisher = await MemoryClient.attach(scot.at(*publishers(overlay)[0]), "publisher")
         burst.safe += [await publisher.publish({"x": n}) for n in range(3)]
         await burst.check()
 
 
-@pytest.mark.parametrize("link", chosen(LINKS, 1), ids=str)
+@ANY_LINK
 @on_jumping_clock
-async def test_nothing_is_lost_with_a_link(
-    tmp_path: Path, link: tuple[BrokerLabel, BrokerLabel]
-) -> None:
-    async with memory_scot(tmp_path, slow_network(), SCOT, routing=TAKING_OVER) as scot:
+async def test_nothing_is_lost_with_a_link(tmp_path: Path, overlay: Scot, failure: Link) -> None:
+    async with memory_scot(tmp_path, slow_network(), overlay, routing=TAKING_OVER) as scot:
         burst = Burst(scot)
-        await burst.run(link)
+        await burst.run(failure)
         assert burst.unsafe == 0
-        assert len(burst.safe) == EACH * len(PUBLISHERS)
+        assert len(burst.safe) == 2 * burst.each
         await burst.check()
 
 
-@pytest.mark.parametrize("failure", [BrokerLabel("b", 0), LINKS[0]], ids=str)
+@cases(BrokerLabel("b", 0), [BrokerLabel("b", 0), next(iter(LARGE.links()))])
 @on_jumping_clock
 async def test_without_taking_over_only_what_was_under_way_is_lost(
-    tmp_path: Path, failure: BrokerLabel | tuple[BrokerLabel, BrokerLabel]
+    tmp_path: Path, overlay: Scot, failure: BrokerLabel | Link
 ) -> None:
-    async with memory_scot(tmp_path, slow_network(), SCOT, routing=AROUND) as scot:
+    async with memory_scot(tmp_path, slow_network(), overlay, routing=AROUND) as scot:
         burst = Burst(scot)
         await burst.run(failure)
         if isinstance(failure, BrokerLabel):

@@ -15,8 +15,6 @@ from support.memory_brokers import MemoryClient
 from support.memory_scots import MemoryScot, memory_scot
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
-
 SMALL = Scot(Factor.path("ab"), Factor.complete(2))
 LARGER = {
     "a cluster": Scot(Factor.path("ab"), Factor.complete(3)),

@@ -27,8 +27,6 @@ from support.memory_transport import MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 
 def lines_of(tree: Tree) -> list[str]:
     """What a tree shows, line by line."""

@@ -1,13 +1,11 @@
-"""Fifteen brokers of a SCOT as people run them: processes, TLS on, over loopback.
+"""Brokers of a SCOT as people run them: processes, TLS on, over loopback.
 
-During a burst a broker is killed. GOSSAMER_FULL_FAULTS=1 lets each of the 15 brokers and 27 links
-fail, one after another, and come back.
+During a burst one of four is killed. As a campaign, each of 15 brokers and 27 links fails, one
+after another, and comes back.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,14 +16,13 @@ import trio
 
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient
-from gossamer.protocol.brokers.scot import BrokerLabel
-from support.checkout import ROOT
-from support.node_processes import PATIENCE_S, Shell, end, free_ports
-from support.scot_processes import POLL_S, SCOT, Link, ScotProcesses, scot_processes
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+from support.node_processes import PATIENCE_S, Shell
+from support.scot_processes import POLL_S, Link, ScotProcesses, scot_processes
 
-pytestmark = pytest.mark.slow
-
-FULL = bool(os.environ.get("GOSSAMER_FULL_FAULTS"))
+SMALL = Scot(Factor.path("ab"), Factor.complete(2))
+EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
+LARGE = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
 EACH = 20
 """Publications of each of two publishers; the failure comes after a third of them."""
 AT_ONCE = 5
@@ -102,7 +99,7 @@ class Burst:
 
     async def run(self, failure: BrokerLabel | Link) -> None:
         """Publish at two brokers that live, and let something fail meanwhile."""
-        alive = [one for one in SCOT.brokers if one != failure]
+        alive = [one for one in self.scot.scot.brokers if one != failure]
         async with trio.open_nursery() as nursery:
             for at in (alive[0], alive[-1]):
                 nursery.start_soon(self.publish, at)
@@ -120,13 +117,12 @@ class Burst:
                     await trio.sleep(POLL_S)
 
 
-def failures() -> list[BrokerLabel | Link]:
-    """All that may fail, or one broker."""
-    return [*SCOT.brokers, *SCOT.links()] if FULL else [BrokerLabel("b", 1)]
-
-
 async def try_one(
-    scot: ScotProcesses, subscribers: dict[BrokerLabel, Subscriber], failure: BrokerLabel | Link
+    scot: ScotProcesses,
+    subscribers: dict[BrokerLabel, Subscriber],
+    failure: BrokerLabel | Link,
+    *,
+    mends: bool,
 ) -> None:
     """Let one thing fail, and see what arrives; where others follow, mend it."""
     burst = Burst(scot, subscribers)
@@ -135,10 +131,10 @@ async def try_one(
     assert burst.refused == 0
     async with trio.open_nursery() as nursery:
         if isinstance(failure, BrokerLabel):
-            stand_in = failure._replace(cluster=(failure.cluster + 1) % 3)
+            stand_in = failure._replace(cluster=(failure.cluster + 1) % len(scot.scot.clusters))
             nursery.start_soon(subscribers[failure].listen, scot, stand_in)
         await burst.arrived()
-        if not FULL:
+        if not mends:
             nursery.cancel_scope.cancel()
         elif isinstance(failure, BrokerLabel):
             scot.begin(failure)
@@ -149,31 +145,25 @@ async def try_one(
         # The broker that stood in lets the client go now, which ends its connection.
 
 
+@pytest.mark.parametrize(
+    ("overlay", "failures"),
+    [
+        (SMALL, [BrokerLabel("b", 1)]),
+        pytest.param(LARGE, [*LARGE.brokers, *LARGE.links()], marks=pytest.mark.campaign),
+    ],
+    ids=["a broker of four", "any broker or link of fifteen"],
+)
 @pytest.mark.trio
-async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(tmp_path: Path) -> None:
-    async with scot_processes(Shell(tmp_path), **DYNAMIC, take_over="true") as scot:
-        subscribers = {at: Subscriber(f"client-{at.region}{at.cluster}") for at in SCOT.brokers}
+async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(
+    tmp_path: Path, overlay: Scot, failures: list[BrokerLabel | Link]
+) -> None:
+    async with scot_processes(Shell(tmp_path), overlay, **DYNAMIC, take_over="true") as scot:
+        subscribers = {at: Subscriber(f"client-{at.region}{at.cluster}") for at in overlay.brokers}
         async with trio.open_nursery() as nursery:
             for at, one in subscribers.items():
                 await nursery.start(partial(one.listen, scot, at, subscribe=True))
-            for failure in failures():
-                await try_one(scot, subscribers, failure)
+            for failure in failures:
+                await try_one(scot, subscribers, failure, mends=len(failures) > 1)
                 if isinstance(failure, BrokerLabel):
                     nursery.start_soon(subscribers[failure].listen, scot, failure)
             nursery.cancel_scope.cancel()
-
-
-# What the example says.
-
-EXAMPLE = ROOT / "examples/scot/node"
-
-
-def test_the_example_prints_what_its_readme_says(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    example = [sys.executable, str(EXAMPLE / "take_over.py"), "market"]
-    process = shell.start(command=["env", f"FIRST_PORT={free_ports(4)}", *example])
-    code, out, err = end(process)
-    assert code == 0, err
-    said = (EXAMPLE / "README.md").read_text(encoding="utf-8")
-    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
-    assert len(out.splitlines()) == 6

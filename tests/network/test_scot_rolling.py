@@ -15,9 +15,6 @@ from support.memory_brokers import PATIENCE_S, MemoryClient
 from support.memory_scots import MemoryScot, memory_scot
 from support.transport_peers import on_jumping_clock
 
-pytestmark = pytest.mark.slow
-
-OVERLAY = Scot(Factor.path("ab"), Factor.complete(3))
 PLAIN = ScotSettings(routing="static", around_failures=True)
 ONE = ScotSettings(around_failures=True, take_over=True)
 TWO = ScotSettings(around_failures=True, take_over=True, backups=2)
@@ -75,20 +72,22 @@ async def got(clients: dict[int, MemoryClient], due: set[str]) -> None:
             assert not client.twice
 
 
+@pytest.mark.parametrize("clusters", [2, pytest.param(3, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("change", [(PLAIN, ONE), (ONE, PLAIN), (ONE, TWO), (TWO, ONE)])
 @on_jumping_clock
 async def test_brokers_restarted_one_after_another_take_over_from_then_on_or_not(
-    tmp_path: Path, change: tuple[ScotSettings, ScotSettings]
+    tmp_path: Path, change: tuple[ScotSettings, ScotSettings], clusters: int
 ) -> None:
     before, then = change
+    overlay = Scot(Factor.path("ab"), Factor.complete(clusters))
     (tmp_path / "other").mkdir()
-    async with memory_scot(tmp_path / "other", scot=OVERLAY, routing=then) as fresh:
+    async with memory_scot(tmp_path / "other", scot=overlay, routing=then) as fresh:
         await subscribed(fresh)
         expected = tables(fresh)
-    async with memory_scot(tmp_path, scot=OVERLAY, routing=before) as scot:
+    async with memory_scot(tmp_path, scot=overlay, routing=before) as scot:
         clients = await subscribed(scot)
         due = await publish_everywhere(scot, at_peace=True)
-        for number, end in zip(list(scot.nodes), (scot.stop, scot.crash) * 3, strict=True):
+        for number, end in zip(list(scot.nodes), (scot.stop, scot.crash) * clusters, strict=True):
             await end(number)
             due |= await publish_everywhere(scot, at_peace=False)
             scot.routing = then

@@ -14,13 +14,13 @@ import psutil
 import pytest
 from attrs import evolve
 
-from bench.bench_unsubscriptions import rows
+from bench.bench_unsubscriptions import main, rows
+from support.broker_trees import Overlay
 from support.burst_clients import CONNECTIONS
-from support.burst_runs import SMALL, measure
+from support.burst_runs import SMALL, Plan, measure
 from support.checkout import ROOT
 from support.node_processes import PATIENCE_S
-
-pytestmark = pytest.mark.slow
+from support.overlapping_interests import Interests
 
 # More than there are before the last of those connects who take deliveries.
 CLIENTS = len(SMALL.overlay.subscribers) * CONNECTIONS
@@ -28,15 +28,37 @@ BROKERS = len(SMALL.overlay.brokers)
 BENCH = [sys.executable, str(ROOT / "tests/bench/bench_unsubscriptions.py")]
 
 
+TINY = evolve(
+    SMALL,
+    overlay=Overlay(core=2, subscriber_hosts=1, publisher_hosts=1),
+    interests=Interests(roots=8, degree=4, overlap=2),
+    taken_back=4,
+    history=40,
+    before_s=0.3,
+    after_s=0.3,
+)
+
+
 @pytest.mark.parametrize(
-    ("covering", "first"), [("active", False), ("incremental", False), ("active", True)]
+    ("plan", "covering", "first"),
+    [
+        (TINY, "active", False),
+        *(
+            pytest.param(SMALL, covering, first, marks=pytest.mark.campaign)
+            for covering, first in (("active", False), ("incremental", False), ("active", True))
+        ),
+    ],
+    ids=lambda one: f"{len(one.overlay.brokers)} brokers" if isinstance(one, Plan) else str(one),
 )
 def test_every_due_delivery_is_made_once_during_a_burst(
-    covering: str, first: bool, tmp_path: Path
+    plan: Plan, covering: str, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcome = measure(evolve(SMALL, publications_first=first), covering, 1, tmp_path)
+    if plan is TINY:
+        monkeypatch.setattr("support.burst_clients.LOOK_S", 0.05)
+    plan = evolve(plan, publications_first=first)
+    outcome = measure(plan, covering, 1, tmp_path, forks=True)
     assert outcome.wrong == {}
-    assert outcome.due > SMALL.history
+    assert outcome.due > plan.history
     assert outcome.over_s is not None
     assert 0 < outcome.asked_s <= outcome.over_s
     told = dict(rows([outcome]))
@@ -54,24 +76,40 @@ def test_every_due_delivery_is_made_once_during_a_burst(
         (("--continue",), "--continue needs --out"),
     ],
 )
-def test_what_cannot_be_run_is_said(arguments: tuple[str, ...], words: str) -> None:
-    done = subprocess.run([*BENCH, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_cannot_be_run_is_said(
+    arguments: tuple[str, ...],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert words in refused(arguments, monkeypatch, capsys)
 
 
-def test_a_file_of_other_runs_is_not_continued(tmp_path: Path) -> None:
+def refused(
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
+    """What the bench says when it does not begin."""
+    monkeypatch.setattr(sys, "argv", ["bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_file_of_other_runs_is_not_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "runs.json"
     for text in ("{}", json.dumps({"plan": {}, "runs": []})):
         out.write_text(text)
-        command = [*BENCH, "--small", "--continue", "--out", str(out)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert f"--out {out} has " in done.stderr
+        said = refused(("--small", "--continue", "--out", str(out)), monkeypatch, capsys)
+        assert f"--out {out} has " in said
         assert out.read_text() == text
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_a_bench_that_is_stopped_says_so_and_leaves_no_broker(
     whole_group: bool, tmp_path: Path

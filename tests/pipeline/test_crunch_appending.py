@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -71,48 +72,76 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("keys", [None, ("nodes", "system")])
-def test_runs_added_are_as_runs_crunched_at_once(
-    session: Any, tmp_path: Path, keys: tuple[str, ...] | None
-) -> None:
-    first, later = write_runs(tmp_path / "runs")
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    crunch(session, first, out, partition_by=keys, append=True)
-    crunch(session, later, out, append=True, plots=True)
+@attrs.frozen
+class Appended:
+    """Runs of two commands in one folder, and those of one command in another."""
+
+    first: list[Path]
+    later: list[Path]
+    out: Path
+    whole: Path
+
+
+def appended(session: Any, folder: Path, keys: tuple[str, ...], plots: bool) -> Appended:
+    """Crunch runs, and others into the same folder; and all at once."""
+    first, later = write_runs(folder / "runs")
+    out, whole = folder / "out", folder / "whole"
+    crunch(session, first, out, partition_by=keys or None, append=True)
+    crunch(session, later, out, append=True, plots=plots)
     at_once = crunch(session, [*first, *later], whole)
-    for name in CSV:
-        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
-    for name in ("measures", "curves"):
-        assert all_rows(out, name).equals(all_rows(whole, name)), name
-    assert json.loads((out / "crunch.json").read_text())["runs"] == 5
     assert at_once.runs == 5
+    return Appended(first, later, out, whole)
+
+
+@pytest.fixture(scope="module")
+def partitioned(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Appended:
+    """In partitions by nodes and system."""
+    return appended(session, tmp_path_factory.mktemp("appended"), ("nodes", "system"), plots=False)
+
+
+def is_the_same(one: Appended) -> None:
+    """What comes of both ways is the same."""
+    for name in CSV:
+        assert (one.out / name).read_bytes() == (one.whole / name).read_bytes(), name
+    for name in ("measures", "curves"):
+        assert all_rows(one.out, name).equals(all_rows(one.whole, name)), name
+    assert json.loads((one.out / "crunch.json").read_text())["runs"] == 5
+
+
+@pytest.mark.campaign
+def test_runs_added_are_as_runs_crunched_at_once(session: Any, tmp_path: Path) -> None:
+    is_the_same(appended(session, tmp_path, (), plots=True))
+
+
+def test_runs_added_in_partitions_are_as_runs_crunched_at_once(
+    session: Any, partitioned: Appended
+) -> None:
+    is_the_same(partitioned)
+    out, whole = partitioned.out, partitioned.whole
     told = read_lineage(LocalPlace(out))
-    assert [Path(one["place"]).name for one in told["inputs"]] == [
-        run.name for run in (*first, *later)
-    ]
+    runs = [*partitioned.first, *partitioned.later]
+    assert [Path(one["place"]).name for one in told["inputs"]] == [run.name for run in runs]
     assert told["seeds"] == [1, 2, 3]
     assert len(told["earlier"]) == 1
     shown = CliRunner().invoke(app, ["lineage", str(out)])
     assert "appended to what was made by" in shown.output
-    if keys:
-        assert not (out / "measures.parquet").exists()
-        frame = session.read.parquet(f"file://{out}/measures")
-        assert frame.count() == len(pq.read_table(whole / "measures.parquet"))
-        small = frame.where("nodes = 40 and system = 'vinifera'")
-        assert small.select("seed").distinct().count() == 3
-        partitions = {path.name for path in (out / "measures" / "nodes=60").iterdir()}
-        assert partitions == {"system=baseline", "system=third", "system=vinifera"}
+    assert not (out / "measures.parquet").exists()
+    frame = session.read.parquet(f"file://{out}/measures")
+    assert frame.count() == len(pq.read_table(whole / "measures.parquet"))
+    small = frame.where("nodes = 40 and system = 'vinifera'")
+    assert small.select("seed").distinct().count() == 3
+    partitions = {path.name for path in (out / "measures" / "nodes=60").iterdir()}
+    assert partitions == {"system=baseline", "system=third", "system=vinifera"}
 
-    again = crunch(session, [first[0], later[0]], out, append=True)
+
+def test_runs_that_are_there_already_are_left_out(session: Any, partitioned: Appended) -> None:
+    known = [partitioned.first[0], partitioned.later[0]]
+    again = crunch(session, known, partitioned.out, append=True)
     assert "2 runs were there already: left out." in again.notes
-    for name in CSV:
-        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
-    for name in ("measures", "curves"):
-        assert all_rows(out, name).equals(all_rows(whole, name)), name
+    is_the_same(partitioned)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @needs_spark
 def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
     first, later = write_runs(tmp_path / "runs")
@@ -198,22 +227,26 @@ def test_what_cannot_be_appended_to_is_refused_and_stays(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.slow
-def test_another_run_of_the_same_name_is_refused(session: Any, tmp_path: Path) -> None:
-    first, _ = write_runs(tmp_path / "runs")
-    out = tmp_path / "out"
-    crunch(session, first, out)
+def test_another_run_of_the_same_name_is_refused(
+    session: Any, partitioned: Appended, tmp_path: Path
+) -> None:
+    runs, out = tmp_path / "runs", tmp_path / "out"
+    shutil.copytree(partitioned.first[0].parent, runs)
+    shutil.copytree(partitioned.whole, out)
+    kept = (out / RUNS_FILE).read_text()
+    (out / RUNS_FILE).write_text(kept.replace(str(partitioned.first[0].parent), str(runs)))
     before = contents(out)
-    shutil.rmtree(first[0])
-    write_results(made_up_run(9, nodes=40, cycles=25), first[0], pictures=False)
+    changed = runs / partitioned.first[0].name
+    shutil.rmtree(changed)
+    write_results(made_up_run(9, nodes=40, cycles=25), changed, pictures=False)
     with pytest.raises(
         PlaceError, match=r"40-1 has changed since .* took it in, expected the same"
     ):
-        crunch(session, first, out, append=True)
+        crunch(session, [changed], out, append=True)
     assert contents(out) == before
     (out / "measures.parquet").unlink()
     with pytest.raises(PlaceError, match=r"measures\.parquet does not exist, expected a table"):
-        crunch(session, first[1:], out, append=True)
+        crunch(session, [runs / partitioned.first[1].name], out, append=True)
 
 
 @needs_spark

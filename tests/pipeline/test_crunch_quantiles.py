@@ -11,7 +11,6 @@ import pytest
 from gossamer.sim.study.statistics import PER_CENTS, percentile_place
 from gossamer.spark.crunch.counting.quantiles import distribution
 
-pytestmark = pytest.mark.slow
 RANDOM = np.random.default_rng(5)
 
 

@@ -70,8 +70,10 @@ def matches_by_hand(wish: Wish, attributes: int) -> list[int]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("attributes", "exact_up_to"), [(1, ALL), (1, 0), (2, 0)])
+@pytest.mark.parametrize(
+    ("attributes", "exact_up_to"),
+    [(1, ALL), pytest.param(1, 0, marks=pytest.mark.campaign), (2, 0)],
+)
 def test_figures_of_ranges_are_those_of_single_rows(
     session: Any, tmp_path: Path, attributes: int, exact_up_to: int
 ) -> None:
@@ -145,8 +147,7 @@ def test_ranges_are_counted_at_both_ends(
     assert sorted(found) == sorted(sum(a <= v <= b for a, b in ranges) for v in values)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part_points", [1_000_000, 40])
+@pytest.mark.parametrize("part_points", [pytest.param(1_000_000, marks=pytest.mark.campaign), 40])
 def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
     draws = np.random.default_rng(3)
     low = draws.integers(0, 200, 300)
@@ -213,7 +214,10 @@ def test_a_ranking_goes_from_the_most_popular_on() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "table", "settings"),
-    [("churn", "sessions", {"days": 1.0}), ("vinifera", "subscriptions", {})],
+    [
+        pytest.param("churn", "sessions", {"days": 1.0}, marks=pytest.mark.campaign),
+        ("vinifera", "subscriptions", {}),
+    ],
 )
 def test_a_workload_that_is_damaged_inside_leaves_nothing(
     session: Any, tmp_path: Path, kind: str, table: str, settings: dict[str, Any]

@@ -23,7 +23,6 @@ from gossamer.spark.sweep.remote import finished_points
 from support.checkout import ROOT
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.spark_processes import (
-    STARTING_S,
     Cluster,
     apart_from,
     environment,
@@ -42,7 +41,6 @@ SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6
 SWEEP = 'scenario = "base.toml"\nseeds = [1, 2, 3, 4]\n[grid]\nnodes = [20, 24]\n'
 # All 60 points of examples/spark/sizes.toml, killed half way: some minutes.
 FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
-PATIENCE_S = 1800.0 if FULL else STARTING_S
 ENOUGH = 30 if FULL else 3
 WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
@@ -126,7 +124,7 @@ def swept_file(folder: Path) -> Path:
 
 def run_here(*arguments: str) -> None:
     """Run a command on this machine alone."""
-    done = run_spark_command(*arguments, "--memory", "1g", patience_s=PATIENCE_S)
+    done = run_spark_command(*arguments, "--memory", "1g")
     assert (done.returncode, sentences(done.stderr)) == (0, [])
 
 
@@ -169,7 +167,7 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)
     with start_spark_command(*resumable, *apart.options()) as driver:
         try:
-            wait_for(lambda: len(finished_points(sweep)) >= ENOUGH, PATIENCE_S)
+            wait_for(lambda: len(finished_points(sweep)) >= ENOUGH)
         finally:
             kill_group(driver)
         driver.communicate()

@@ -19,7 +19,6 @@ from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
 from gossamer.spark.workload.writing import write_workload
 
 
-@pytest.mark.slow
 def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) -> None:
     wish = Wish(seed=7, subscriptions=60, events=40)
     write_workload(session, "covering", wish, tmp_path / "w", 1)

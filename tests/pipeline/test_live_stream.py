@@ -1,14 +1,12 @@
 """Six live peers followed by a job that is killed twice: every count is exact.
 
-``GOSSAMER_STREAM_EVENTS`` says how many events are published, in all, and ``GOSSAMER_STREAM_PART``
-how many of them at once.
+`--draws N` says how many events are published, in all.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import random
 import signal
 import subprocess
@@ -30,27 +28,32 @@ from attrs import define, field
 
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.stream.folder import DELIVERIES, batches_of, windows_of
+from support.draws import Draws
 from support.node_fleets import Fleet
 from support.node_processes import Shell, end, free_ports, wait_for_line
-from support.spark_processes import kill_group, run_spark_command, start_spark_command, wait_for
+from support.spark_processes import (
+    HUNG_S,
+    kill_group,
+    run_spark_command,
+    start_spark_command,
+    wait_for,
+)
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.campaign,
     pytest.mark.skipif(
         importlib.util.find_spec("pyspark") is None,
         reason="needs Spark: pip install 'gossamer[spark]'",
     ),
 ]
-EVENTS: Final = int(os.environ.get("GOSSAMER_STREAM_EVENTS", "3000"))
+EVENTS: Final = 3_000
 PEERS, SEED = 6, 1
 KILLS: Final = 2
 PORTIONS: Final = KILLS + 1
-PART: Final = int(os.environ.get("GOSSAMER_STREAM_PART", "1200"))
+# That are published at once.
+PART: Final = 1_200
 DEAREST: Final = 600.0
 WINDOW_S: Final = 5
-# A listing of many small files takes Spark long.
-ROTATION: Final = ("--rotate-s", "0.5" if EVENTS < 50_000 else "5")
-PATIENCE_S: Final = 300 + EVENTS / 100
 # Above all thresholds, so that every subscriber gets it.
 PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
 
@@ -123,6 +126,7 @@ class Live:
 
     Attributes:
         folder: of all files.
+        rotation: when subscribers begin a new file.
         prices: of the events that were published and acknowledged, by id.
         got, recorded: what the subscribers have, and the one to everything.
     """
@@ -130,6 +134,7 @@ class Live:
     folder: Path
     shell: Shell
     fleet: Fleet
+    rotation: tuple[str, str]
     prices: dict[int, float] = field(factory=dict)
     draws: random.Random = field(factory=lambda: random.Random(SEED))
     got: Received = field(init=False)
@@ -154,7 +159,7 @@ class Live:
         with ExitStack() as stack:
             for name, expression, into, called in words:
                 sub = ("sub", "--folder", name, expression, "--into", into, "--as", called)
-                process = self.shell.start(*sub, "--name", f"keep-{called}", *ROTATION)
+                process = self.shell.start(*sub, "--name", f"keep-{called}", *self.rotation)
                 stack.callback(interrupted, process)
                 wait_for_line(process, "subscribed")
             yield
@@ -179,8 +184,8 @@ class Live:
         """Publish so many events, a part once all but those of the one before have come."""
         for begin in range(0, events, PART):
             self._publish_at_once(min(PART, events - begin))
-            wait_for(lambda: self.has_all_but(1), PATIENCE_S)
-        wait_for(lambda: self.has_all_but(0), PATIENCE_S)
+            wait_for(lambda: self.has_all_but(1))
+        wait_for(lambda: self.has_all_but(0))
 
     def _publish_at_once(self, events: int) -> None:
         """Publish events at all peers at the same time, as fast as these take them."""
@@ -196,7 +201,7 @@ class Live:
                 words = ("pub", "--folder", name, "--jsonl", str(file))
                 running.append((self.shell.start(*words, stdout=out), prices, told))
         for process, prices, told in running:
-            _, errors = process.communicate(timeout=PATIENCE_S)
+            _, errors = process.communicate(timeout=HUNG_S)
             assert process.returncode == 0, errors
             acknowledged = [line.split() for line in told.read_text().splitlines()]
             assert len(acknowledged) == len(prices)
@@ -238,7 +243,7 @@ def interrupted(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def six_peers(folder: Path) -> Iterator[Live]:
+def six_peers(folder: Path, rotate_s: float) -> Iterator[Live]:
     """Six peers of one cluster, processes of this machine."""
     shell = Shell(folder)
     # With the job beside them, peers refuse events now and then, which are tried again.
@@ -252,7 +257,7 @@ def six_peers(folder: Path) -> Iterator[Live]:
     try:
         fleet.start(*fleet.names)
         trio.run(fleet.ready)
-        yield Live(folder, shell, fleet)
+        yield Live(folder, shell, fleet, ("--rotate-s", f"{rotate_s:g}"))
     finally:
         fleet.stop()
 
@@ -265,7 +270,7 @@ def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
 
     enough = batches() + 2
     with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or batches() >= enough, PATIENCE_S)
+        wait_for(lambda: process.poll() is not None or batches() >= enough)
         assert process.poll() is None, process.communicate()
         kill_group(process)
 
@@ -313,29 +318,33 @@ def windows_wanted(live: Live, got: Mapping[str, Lines]) -> dict[tuple[int, str]
     return {key: (due[key], delivered[key]) for key in due | delivered}
 
 
-def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path: Path) -> None:
+def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(
+    tmp_path: Path, draws: Draws
+) -> None:
+    wished = len(draws.numbers(EVENTS))
     got, published, out, scratch = (
         tmp_path / name for name in ("got", "published", "out", "scratch")
     )
     scratch.mkdir()
     folders = ("stream", str(got), "--published", str(published), "--out", str(out))
     command = (*folders, "--window", str(WINDOW_S), "--late", "3600", "--memory", "1g")
-    with six_peers(tmp_path) as live:
+    # A listing of many small files takes Spark long.
+    with six_peers(tmp_path, 0.5 if wished < 50_000 else 5) as live:
         with live.subscribers():
             live.settle()
             began = time.monotonic()
             with ThreadPoolExecutor(1) as pool:
                 for portion in range(PORTIONS):
-                    events = EVENTS // PORTIONS + (portion < EVENTS % PORTIONS)
+                    events = wished // PORTIONS + (portion < wished % PORTIONS)
                     published_all = pool.submit(live.publish, events)
                     if portion < KILLS:
                         follow_and_kill((*command, "--every", "0.2", "--files", "4"), out, scratch)
                     published_all.result()
             delivered_s = time.monotonic() - began
-        done = run_spark_command(*command, "--once", patience_s=PATIENCE_S)
+        done = run_spark_command(*command, "--once")
         assert done.returncode == 0, done.stderr
 
-        assert len(live.prices) == EVENTS
+        assert len(live.prices) == wished
         lines = lines_of(got)
         probes = set[int]().union(*(one.probes for one in lines.values()))
         wanted = live.expected(live.prices)
@@ -347,7 +356,7 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(tmp_path:
             assert np.array_equal(np.sort(np.concatenate(kept[name])), np.sort(np.array(one.ids)))
         assert windows_found(out) == windows_wanted(live, lines)
         written = sum(len(one.ids) for one in lines.values())
-        told = f"{EVENTS:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"
+        told = f"{wished:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"
         print(
             f"seed {SEED}: {told}, {written - sum(len(one.once()) for one in lines.values()):,} of "
             f"them written twice; {len(batches_of(LocalPlace(out), DELIVERIES))} batches, killed "

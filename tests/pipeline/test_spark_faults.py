@@ -38,7 +38,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.slow
 def test_a_workload_that_fills_the_disk_leaves_nothing(session: Any, disk: Path) -> None:
     wish = Wish(subscriptions=50_000, events=50_000)
     with pytest.raises(JobError, match="writing events: no space is left on the device"):
@@ -46,7 +45,6 @@ def test_a_workload_that_fills_the_disk_leaves_nothing(session: Any, disk: Path)
     assert list(disk.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_figures_that_fill_the_disk_leave_nothing(session: Any, disk: Path, tmp_path: Path) -> None:
     write_results(made_up_run(1, nodes=40, cycles=25), tmp_path / "run", pictures=False)
     fill(disk, 2 * PAGE)

@@ -30,7 +30,6 @@ from support.spark_processes import (
 )
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(
         importlib.util.find_spec("pyspark") is None,
         reason="needs Spark: pip install 'gossamer[spark]'",

@@ -6,7 +6,9 @@ import importlib.util
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.node_processes import free_ports
 from support.spark_processes import (
-    STARTING_S,
+    HUNG_S,
     connect_server,
     run_spark_command,
     sentences,
@@ -151,13 +153,16 @@ def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> 
     def batches() -> int:
         return len(list(out.glob("windows/batch=*")))
 
+    def has_batches(process: subprocess.Popen[str], enough: int) -> bool:
+        return process.poll() is not None or batches() >= enough
+
     command = ("stream", str(got), "--out", str(out), "--window", "20", "--memory", "1g")
     live = (*command, "--every", "0.1", "--files", "2")
     for kill in range(2):
         more(8)
         enough = batches() + 2
         with start_spark_command(*live, TMPDIR=str(scratch)) as process:
-            wait_for(lambda enough=enough: process.poll() is not None or batches() >= enough)
+            wait_for(partial(has_batches, process, enough))
             assert process.poll() is None, process.communicate()
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -244,7 +249,7 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
             if one.name() == "java"
         ]
         java.kill()
-        _, told = process.communicate(timeout=STARTING_S)
+        _, told = process.communicate(timeout=HUNG_S)
     assert process.returncode == 2
     (sentence,) = sentences(told)
     assert sentence.removeprefix("gossamer: following the stream: ") in (

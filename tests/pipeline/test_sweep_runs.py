@@ -31,7 +31,7 @@ from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from support.checkout import ROOT
 from support.installed_command import install
 from support.spark_processes import (
-    STARTING_S,
+    HUNG_S,
     Cluster,
     kill_group,
     standalone_cluster,
@@ -41,7 +41,6 @@ from support.spark_processes import (
 
 # All 60 points of examples/spark/sizes.toml, killed half way on a cluster too: some minutes.
 FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
-PATIENCE_S = 1800.0 if FULL else STARTING_S
 
 BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = """
@@ -94,7 +93,7 @@ def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -
         return process.poll() is not None or len(list(runs.glob("0*"))) >= enough
 
     try:
-        wait_for(far_enough, PATIENCE_S)
+        wait_for(far_enough)
     finally:
         kill_group(process)
         process.communicate()
@@ -115,7 +114,7 @@ def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, 
     with start_spark_command(*arguments) as process:
         try:
             wait_for(lambda: process.poll() is not None or some_killed())
-            out, err = process.communicate(timeout=PATIENCE_S)
+            out, err = process.communicate(timeout=HUNG_S)
         except BaseException:
             kill_group(process)
             raise

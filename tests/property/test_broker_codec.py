@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 
 import cbor2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
@@ -22,12 +21,8 @@ from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.operators import Comparison, Operator
 from support.broker_messages import frames, messages, spoilt
 
-FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "150"))
 
-
-@pytest.mark.slow
 @given(messages)
-@settings(max_examples=FUZZED)
 def test_a_message_is_the_same_after_it_was_plain_data(message: Message) -> None:
     data = codec.CODEC.plain_message(message)
     assert codec.CODEC.read_message(data) == message
@@ -35,16 +30,12 @@ def test_a_message_is_the_same_after_it_was_plain_data(message: Message) -> None
     assert codec.CODEC.read_message(json.loads(json.dumps(data))) == message
 
 
-@pytest.mark.slow
 @given(frames)
-@settings(max_examples=FUZZED)
 def test_a_frame_is_the_same_after_it_was_plain_data(frame: Frame) -> None:
     assert codec.read_frame(codec.plain_frame(frame)) == frame
 
 
-@pytest.mark.slow
 @given(frames, st.integers(0, 1 << 32))
-@settings(max_examples=2 * FUZZED)
 def test_a_spoilt_frame_is_another_frame_or_refused(frame: Frame, seed: int) -> None:
     data = spoilt(random.Random(seed), codec.plain_frame(frame))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -37,10 +36,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 from support.filter_strategies import filters
 from support.plain_index import PlainIndex
 
-FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "60"))
-MANY = settings(
-    max_examples=FUZZED, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+ODD = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 EQUAL = Operator.EQUAL
 
 # Hypothesis writes out what it draws, and Python no more than 4,300 digits.
@@ -254,10 +250,9 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
             str(one.error).encode(errors="backslashreplace")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data())
-@MANY
+@ODD
 def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataObject) -> None:
     make, load, from_brokers = FAMILIES[family]
     from_neighbour = st.tuples(st.just(neighbour("B")), from_brokers)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
@@ -17,9 +15,9 @@ from gossamer.protocol.brokers.tree.codec import plain_frame, read_frame
 from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content import filters
 from support.broker_messages import between_brokers
+from support.draws import one_in
 from support.plain_index import PlainIndex
 
-FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "25"))
 NAMES = ("A", "B", "C")
 # Few identifiers, so that frames are about what there is.
 ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
@@ -48,10 +46,9 @@ def evolve_tuple(one: t.CriticalDistance, draw: st.DataObject) -> t.CriticalDist
     return one._replace(advertisement=draw.draw(ids))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])
+@one_in(2)
 @given(data=st.data())
-@settings(max_examples=FUZZED)
 def test_made_up_frames_neither_stop_a_broker_nor_travel_on_malformed(
     covering: str, data: st.DataObject
 ) -> None:

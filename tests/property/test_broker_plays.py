@@ -57,7 +57,7 @@ def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -
     return found
 
 
-@few_or_many(6, 200)
+@few_or_many(4, 200)
 @pytest.mark.parametrize("faults", [False, True], ids=["lossless", "faults"])
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_seeded_plays_deliver_what_a_flat_matcher_does(
@@ -74,7 +74,7 @@ def test_seeded_plays_deliver_what_a_flat_matcher_does(
                     assert overlay.total(name) == 0, name
 
 
-@few_or_many(5, 50)
+@few_or_many(3, 50)
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_brokers_that_restart_may_have_another_covering(
     covering: str, count: int, draws: Draws

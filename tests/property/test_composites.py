@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from typing import Any, Final
 
-import pytest
 from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +70,6 @@ def patterns(parts: tuple[str, ...] = PARTS) -> st.SearchStrategy[Pattern]:
     )
 
 
-@pytest.mark.slow
 @given(patterns())
 def test_texts_read_back_as_equal_ones(pattern: Pattern) -> None:
     composite = parse_composite(pattern.written())
@@ -81,7 +79,6 @@ def test_texts_read_back_as_equal_ones(pattern: Pattern) -> None:
     assert parse_composite(pattern.written().replace("->", "followed by")) == composite
 
 
-@pytest.mark.slow
 @given(patterns(("{a > 0}", "{b > 0}", "{c > 0}")), st.lists(PUBLICATIONS, max_size=6))
 def test_operators_mean_what_they_mean_one_inside_the_other(
     pattern: Pattern, publications: list[dict[str, int]]
@@ -96,7 +93,6 @@ def test_operators_mean_what_they_mean_one_inside_the_other(
     assert found == pattern.found(len(publications), Fits(publications))
 
 
-@pytest.mark.slow
 @given(st.lists(patterns(), min_size=1, max_size=3), st.lists(PUBLICATIONS, max_size=8))
 def test_matches_are_those_of_all_combinations(
     drawn: list[Pattern], publications: list[dict[str, int]]

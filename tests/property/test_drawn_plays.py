@@ -1,32 +1,27 @@
 """Drawn plays of brokers of all families: nothing is lost, nothing comes twice, nothing stays.
 
-Everything is drawn by the number of the play, settings included. `GOSSAMER_PLAYS` says how many are
-played of each family (15; 67,000 make 200,000 together), `GOSSAMER_FIRST_PLAY` where they begin.
+Everything is drawn by the number of the play, settings included; 67,000 of each family
+(`-m campaign --draws 67000`) make 200,000 together.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
-from typing import Final
 
 import pytest
 from attrs import evolve
 
-from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
+from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS
 from property.test_broker_plays import STEPS, settings_for
 from property.test_scot_routing import WAYS, check_served
 from property.test_scot_routing import play as route
 from support.broker_overlay import Overlay
 from support.broker_play import Play
+from support.draws import Draws, few_or_many, named
 from support.scot_take_over import TakeOverPlay
 from support.tree_play import FAILURES, NOTHING, TreePlay
-
-PLAYS: Final = int(os.environ.get("GOSSAMER_PLAYS", "15"))
-FIRST: Final = int(os.environ.get("GOSSAMER_FIRST_PLAY", "0"))
-TEXTS: Final = ("present(x)", "x > 5", "x < 3")
 
 
 def play_tree(draw: random.Random) -> None:
@@ -73,58 +68,26 @@ def _fail_at_once(draw: random.Random) -> None:
     )
     play = TakeOverPlay(draw, clusters=clusters, settings=chosen)
     play.settle()
-    for number in range(draw.randrange(1, 8)):
-        play.subscribe(f"S{number}", draw.choice(sorted(play.brokers)), draw.choice(TEXTS))
-    play.settle()
+    play.subscribe_some(draw.randrange(1, 8))
     play.congest()
-    _publish(play, draw, draw.randrange(6))
+    play.publish_some(draw.randrange(6))
     for failure in range(backups):
         if failure and draw.random() < 0.3:
             links = sorted((str(one), str(other)) for one, other in play.scot.links())
             working = [link for link in links if play.broken.isdisjoint({link})]
             play.cut(*draw.choice(working))
         else:
-            play.kill(draw.choice(sorted(play.brokers.keys() - play.dead.keys())))
+            play.kill(draw.choice(play.alive))
         if draw.random() < 0.3:
             play.settle()
-    _publish(play, draw, draw.randrange(4))
+    play.publish_some(draw.randrange(4))
     play.settle()
-    for one in play.subscribers.values():
-        if one.at[-1] in play.dead:
-            play.move(one, _first_backup(play, one.at[-1]))
-    _publish(play, draw, 4)
+    play.move_clients_of_the_dead()
+    play.publish_some(4)
     play.settle()
-    assert play.refusals == []
-    for one in play.subscribers.values():
-        due = {made.id for made in play.published if made.safe and one.wanted.matches(made.values)}
-        assert due <= one.ids, f"{one.name} at {one.at} misses {sorted(due - one.ids)}"
-        assert not one.got or max(one.got.values()) == 1, f"{one.name} got something twice"
+    play.check_arrived()
     if not play.broken:
-        _leave(play)
-
-
-def _publish(play: TakeOverPlay, draw: random.Random, count: int) -> None:
-    for _ in range(count):
-        play.publish(
-            draw.choice(sorted(play.brokers.keys() - play.dead.keys())), x=draw.randrange(10)
-        )
-        for _ in range(draw.randrange(12)):
-            play.step()
-        if draw.random() < 0.3:
-            play.take(draw.choice(sorted(play.subscribers.values(), key=lambda one: one.name)))
-
-
-def _first_backup(play: TakeOverPlay, broker: str) -> str:
-    label, clusters = BrokerLabel.parse(broker), len(play.scot.clusters)
-    others = (label._replace(cluster=(label.cluster + i) % clusters) for i in range(1, clusters))
-    return next(str(other) for other in others if str(other) not in play.dead)
-
-
-def _leave(play: TakeOverPlay) -> None:
-    for one in list(play.subscribers.values()):
-        play.unsubscribe(one)
-    play.settle()
-    assert not any(broker.table() for broker in play.brokers.values())
+        play.check_empty()
 
 
 def play_graph(draw: random.Random) -> None:
@@ -143,13 +106,11 @@ def play_graph(draw: random.Random) -> None:
         assert play.overlay.refusals == []
 
 
-@pytest.mark.slow
+@few_or_many(3, 30)
 @pytest.mark.parametrize("family", [play_tree, play_scot, play_graph])
 def test_nothing_is_lost_nothing_comes_twice_and_nothing_stays(
-    family: Callable[[random.Random], None],
+    family: Callable[[random.Random], None], count: int, draws: Draws
 ) -> None:
-    for number in range(FIRST, FIRST + PLAYS):
-        try:
+    for number in draws.numbers(count):
+        with named(f"{family.__name__} {number}"):
             family(random.Random(f"{family.__name__} {number}"))
-        except AssertionError as error:
-            raise AssertionError(f"{family.__name__} {number}: {error}") from error

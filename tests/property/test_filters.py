@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import filters as api
@@ -20,8 +19,6 @@ from support.filter_strategies import (
     publications,
 )
 
-MANY = settings(max_examples=200)
-
 
 def members(wanted: Filter, name: str) -> set[Any]:
     """The values around the constants that an attribute's constraint takes."""
@@ -29,8 +26,6 @@ def members(wanted: Filter, name: str) -> set[Any]:
     return {value for value in VALUES[name] if held is None or held.contains(value)}
 
 
-@pytest.mark.slow
-@MANY
 @given(comparison_lists(), publications())
 def test_a_filter_matches_what_its_comparisons_match(
     comparisons: list[Comparison], publication: dict[str, Any]
@@ -40,8 +35,6 @@ def test_a_filter_matches_what_its_comparisons_match(
     assert expected is (wanted is not None and wanted.matches(publication))
 
 
-@pytest.mark.slow
-@MANY
 @given(st.sampled_from("nsdb").flatmap(lambda name: comparison_lists(name, complete=True)))
 def test_exactly_what_nothing_matches_is_refused(comparisons: list[Comparison]) -> None:
     name = comparisons[0].attribute
@@ -49,8 +42,6 @@ def test_exactly_what_nothing_matches_is_refused(comparisons: list[Comparison]) 
     assert satisfiable is (filter_or_none(comparisons) is not None)
 
 
-@pytest.mark.slow
-@MANY
 @given(st.sampled_from("nsdb").flatmap(lambda n: st.tuples(st.just(n), filters(n), filters(n))))
 def test_relations_are_sound(drawn: tuple[str, Filter, Filter]) -> None:
     name, one, other = drawn
@@ -61,8 +52,6 @@ def test_relations_are_sound(drawn: tuple[str, Filter, Filter]) -> None:
         assert not ones & others
 
 
-@pytest.mark.slow
-@MANY
 @given(
     st.sampled_from("nsdb").flatmap(
         lambda n: st.tuples(st.just(n), filters(n, 4, True), filters(n, 4, True))
@@ -84,7 +73,6 @@ def test_relations_are_complete_for_order_prefix_and_suffix(
     assert (found is Relation.DISJOINT) is api.disjoint(one, other)
 
 
-@pytest.mark.slow
 @given(filters(complete=True), filters(complete=True), filters(complete=True))
 def test_covering_is_a_partial_order_up_to_equality(
     one: Filter, two: Filter, three: Filter
@@ -96,8 +84,6 @@ def test_covering_is_a_partial_order_up_to_equality(
         assert api.intersects(one, two)
 
 
-@pytest.mark.slow
-@MANY
 @given(filters(), filters(), publications())
 def test_relations_agree_with_publications(
     one: Filter, other: Filter, publication: dict[str, Any]
@@ -108,8 +94,6 @@ def test_relations_agree_with_publications(
         assert api.intersects(one, other)
 
 
-@pytest.mark.slow
-@MANY
 @given(filters(), filters(), publications())
 def test_what_conforms_and_matches_shows_that_both_meet(
     subscription: Filter, advertisement: Filter, publication: dict[str, Any]
@@ -125,8 +109,6 @@ def test_what_conforms_and_matches_shows_that_both_meet(
         assert api.both_allow(subscription, advertisement)
 
 
-@pytest.mark.slow
-@MANY
 @given(filters() | filters("s"))
 @example(api.parse('s > "a" and s endswith "a"'))
 @example(api.parse('s > "a" and s startswith "a" and s not contains "b"'))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.kernel.errors import ExpressionError
-from support.content_strategies import UNTIMED, consistent_comparisons, schemas, subscriptions
+from support.content_strategies import consistent_comparisons, schemas, subscriptions
 
 WORDS = ["price", "name", "and", "in", "startswith", "==", "<", "<=", ">", "!=", "=", "[", ")", ","]
 LITERALS = ["80", "-1.5e3", "1/3", "1/0", "2020-01-31", "2020-13-01", '"A"', '"', "\\u00e9", "é"]
@@ -27,8 +26,6 @@ def refusal(schema: Schema, text: str) -> ExpressionError | None:
     return None
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data())
 def test_text_round_trip(schema: Schema, data: st.DataObject) -> None:
     subscription = data.draw(subscriptions(schema))
@@ -38,8 +35,6 @@ def test_text_round_trip(schema: Schema, data: st.DataObject) -> None:
     assert again.to_text() == subscription.to_text()
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data())
 def test_the_order_of_comparisons_does_not_matter(schema: Schema, data: st.DataObject) -> None:
     comparisons = data.draw(consistent_comparisons(schema))
@@ -47,7 +42,6 @@ def test_the_order_of_comparisons_does_not_matter(schema: Schema, data: st.DataO
     assert Subscription.of(schema, comparisons) == Subscription.of(schema, shuffled)
 
 
-@UNTIMED
 @given(schemas(), st.lists(FRAGMENTS | st.text(max_size=4), max_size=12))
 def test_errors_point_into_the_text(schema: Schema, fragments: list[str]) -> None:
     text = " ".join(fragments)
@@ -55,8 +49,6 @@ def test_errors_point_into_the_text(schema: Schema, fragments: list[str]) -> Non
     assert error is None or (error.text == text and 1 <= error.column <= len(text) + 1)
 
 
-@pytest.mark.slow
-@UNTIMED
 @given(schemas(), st.data(), st.integers(0, 200))
 def test_cut_texts_are_refused_within_what_is_left(
     schema: Schema, data: st.DataObject, kept: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.compiled.store import keep_compiled_code
@@ -23,6 +23,7 @@ from gossamer.protocol.content.filters import (
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.keys import number_high, number_low
 from gossamer.protocol.content.matching.string_order import StringOrder
+from support.draws import Draws, few_or_many
 from support.filter_strategies import (
     VALUES,
     filters,
@@ -100,8 +101,6 @@ def same(found: list[int], expected: set[int]) -> bool:
     return sorted(found) == sorted(expected)
 
 
-@pytest.mark.slow
-@settings(max_examples=150)
 @given(
     st.lists(filters() | st.integers(0, 99), max_size=25),
     filters(),
@@ -122,12 +121,12 @@ def test_the_index_answers_as_a_list_does(
         flat.check_publication(publication)
 
 
-@pytest.mark.slow
-def test_two_thousand_interleavings_end_as_a_list_does() -> None:
+@few_or_many(400, 2000)
+def test_interleavings_end_as_a_list_does(count: int, draws: Draws) -> None:
     keep_compiled_code()
     pool = [random_filter(Random(number), "ns", 3) for number in range(300)]
     published = [random_publication(Random(number)) for number in range(100)]
-    for seed in range(2000):
+    for seed in draws.numbers(count):
         rng = Random(seed)
         index = MatchingIndex(compiled=seed % 2 == 0)
         flat = FlatFilters(index)
@@ -144,7 +143,6 @@ def test_two_thousand_interleavings_end_as_a_list_does() -> None:
         flat.check_filter(rng.choice(pool))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "names", "most"), [(1, "nsdb", 4), (2, "n", 3), (3, "s", 3)])
 def test_a_large_compiled_index_answers_as_a_list_does(seed: int, names: str, most: int) -> None:
     print("seed", seed)
@@ -174,7 +172,6 @@ def test_a_large_compiled_index_answers_as_a_list_does(seed: int, names: str, mo
         assert above is None or covers(flat[above], flat[one])
 
 
-@pytest.mark.slow
 def test_compiled_and_interpreted_tables_are_equal() -> None:
     keep_compiled_code()
     rng = Random(4)
@@ -197,10 +194,10 @@ def test_compiled_and_interpreted_tables_are_equal() -> None:
         assert np.array_equal(*arrays), name
 
 
-@pytest.mark.slow
-def test_marks_narrow_questions_and_stand_for_filters() -> None:
+@few_or_many(5, 20)
+def test_marks_narrow_questions_and_stand_for_filters(count: int, draws: Draws) -> None:
     keep_compiled_code()
-    for seed in range(20):
+    for seed in draws.numbers(count):
         print("seed", seed)
         rng = Random(seed)
         both = MatchingIndex(compiled=True, covering=False), MatchingIndex(covering=False)

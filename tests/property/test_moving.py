@@ -21,6 +21,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.state import SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
+from support.dear_examples import few_examples
 from support.overlays import HANDLE, Hosts, converged
 
 # Rounds by which moves are over, and all that follows from them.
@@ -111,6 +112,7 @@ def clients_wait(hosts: Hosts) -> bool:
 INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
 
 
+@few_examples(12)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
     wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject
@@ -162,6 +164,7 @@ def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: 
         assert publish(hosts, settings, publisher, event, 0) == [0], f"seed {seed}"
 
 
+@few_examples(12)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_what_is_published_during_moves_is_not_lost(
     wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject

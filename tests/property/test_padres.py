@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from gossamer.protocol.content.operators import Comparison, Operator
 from support import padres_grammar as padres
 from support.filter_strategies import ORDERED, TEXTUAL, filter_or_none, filters
 
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.filter_too_much])
+ODD = settings(suppress_health_check=[HealthCheck.filter_too_much])
 EQUAL, LEAST = Operator.EQUAL, Operator.AT_LEAST
 
 NAMES = st.sampled_from(
@@ -99,7 +98,7 @@ def written(write: Callable[[Any], str], what: object) -> str | None:
     return None
 
 
-@MANY
+@ODD
 @given(filters() | classy_filters() | odd_filters())
 @example(api.parse('class == "a" and price >= 80 and price < 120'))
 @example(api.parse('class == "a" and s == "$S$X"'))
@@ -112,7 +111,7 @@ def test_padres_takes_what_is_written_and_we_read_it_back(wanted: Filter) -> Non
         assert api.parse(text) == wanted
 
 
-@MANY
+@ODD
 @given(classy_filters(), PUBLICATIONS)
 def test_padres_matches_the_same_publications(wanted: Filter, values: dict[str, Any]) -> None:
     text = written(api.to_padres, wanted)
@@ -120,8 +119,7 @@ def test_padres_matches_the_same_publications(wanted: Filter, values: dict[str, 
         assert padres.matches(padres.Reader(text).subscription(), values) is wanted.matches(values)
 
 
-@pytest.mark.slow
-@MANY
+@ODD
 @given(classy_filters())
 def test_one_predicate_an_attribute_is_enough_to_be_written(wanted: Filter) -> None:
     """What is refused has a reason."""
@@ -130,7 +128,7 @@ def test_one_predicate_an_attribute_is_enough_to_be_written(wanted: Filter) -> N
     assert (written(api.to_padres, wanted) is None) is (negated or len(asked) > len(wanted))
 
 
-@MANY
+@ODD
 @given(st.dictionaries(NAMES, VALUES, max_size=3), TEXTS | st.none())
 def test_padres_takes_publications(values: dict[str, Any], kind: str | None) -> None:
     publication = api.exact_publication(values if kind is None else values | {"class": kind})
@@ -161,8 +159,7 @@ def composites(draw: st.DrawFn) -> Composite:
     )
 
 
-@pytest.mark.slow
-@MANY
+@ODD
 @given(composites())
 def test_padres_groups_composites_as_we_do(composite: Composite) -> None:
     assert parse_composite(composite_text(composite)) == composite

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from typing import Any, get_args
 
 import attrs
 import cbor2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.effects import Refuse
@@ -33,7 +32,6 @@ from support.broker_messages import spoilt
 from support.plain_index import PlainIndex
 from support.scot_messages import between_brokers, messages
 
-FUZZED = int(os.environ.get("GOSSAMER_FUZZED", "100"))
 SCOT = Scot(Factor.path("ab"), Factor.complete(3))
 SETTINGS = {
     "taking over": ScotSettings(around_failures=True, take_over=True),
@@ -43,7 +41,6 @@ SETTINGS = {
 
 
 @given(messages)
-@settings(max_examples=FUZZED)
 def test_a_message_is_the_same_after_it_was_plain_data(message: m.Message) -> None:
     data = CODEC.plain_message(message)
     assert CODEC.read_message(data) == message
@@ -52,7 +49,6 @@ def test_a_message_is_the_same_after_it_was_plain_data(message: m.Message) -> No
 
 
 @given(between_brokers, st.integers(0, 1 << 32))
-@settings(max_examples=2 * FUZZED)
 def test_a_spoilt_message_is_another_message_or_refused(
     message: m.BetweenBrokers, seed: int
 ) -> None:
@@ -137,10 +133,8 @@ def test_what_is_wrong_with_a_message_is_said_in_a_sentence(data: object, senten
     assert sentence in str(caught.value)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chosen", SETTINGS)
 @given(seed=st.integers(0, 1 << 32), told=st.lists(between_brokers, min_size=1, max_size=6))
-@settings(max_examples=FUZZED, deadline=None)
 def test_a_broker_refuses_or_takes_whatever_neighbours_send(
     chosen: str, seed: int, told: list[m.BetweenBrokers]
 ) -> None:

@@ -6,10 +6,11 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
+from support.draws import one_in
 from support.scot_overlay import ScotOverlay, random_tree
 
 DRAWS = st.builds(random.Random, st.integers(0, 2**32))
@@ -69,9 +70,8 @@ def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
     return overlay
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("routing", ROUTINGS)
-@settings(max_examples=40, deadline=None)
+@one_in(2)
 @given(draw=DRAWS)
 def test_covering_changes_no_delivery_and_saves_messages_and_entries(
     routing: str, draw: random.Random
@@ -90,7 +90,7 @@ def test_covering_changes_no_delivery_and_saves_messages_and_entries(
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)
-@settings(max_examples=40, deadline=None)
+@one_in(2)
 @given(draw=DRAWS)
 def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
     routing: str, draw: random.Random
@@ -119,7 +119,7 @@ def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
 
 
 @pytest.mark.parametrize("covering", [False, True])
-@settings(max_examples=30, deadline=None)
+@one_in(2)
 @given(draw=DRAWS)
 def test_brokers_restarted_one_after_another_may_cover_or_not(
     covering: bool, draw: random.Random
@@ -149,7 +149,7 @@ def test_brokers_restarted_one_after_another_may_cover_or_not(
     assert covering or not any(hidden)
 
 
-@settings(max_examples=20, deadline=None)
+@one_in(2)
 @given(draw=DRAWS)
 def test_when_all_is_taken_back_no_table_holds_anything(draw: random.Random) -> None:
     overlay = ScotOverlay(random_scot(draw), ScotSettings(covering=True), draw.randrange(1000))

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
@@ -39,7 +39,6 @@ def play(draw: random.Random, *, covering: bool) -> tuple[ScotOverlay, dict[str,
 
 
 @pytest.mark.parametrize("covering", [False, True])
-@settings(max_examples=60, deadline=None)
 @given(draw=DRAWS)
 def test_every_subscriber_is_served_exactly_once_whatever_the_loads(
     covering: bool, draw: random.Random
@@ -50,8 +49,6 @@ def test_every_subscriber_is_served_exactly_once_whatever_the_loads(
     assert overlay.waiting() == overlay.total("lost") == 0
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(draw=DRAWS)
 def test_no_broker_routes_a_notification_twice(draw: random.Random) -> None:
     """It comes on a link, or ends a detour; brokers on a detour hand it on and that is all."""
@@ -67,8 +64,6 @@ def test_no_broker_routes_a_notification_twice(draw: random.Random) -> None:
     assert max(routed.values(), default=1) <= 1
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(draw=DRAWS)
 def test_a_detour_takes_three_messages_in_place_of_one(draw: random.Random) -> None:
     overlay, _ = play(draw, covering=False)

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
@@ -50,7 +50,6 @@ def congest(overlay: ScotOverlay, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("routing", ["static", "dynamic"])
-@settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
 def test_around_one_failure_everybody_who_lives_is_served_exactly_once(
     routing: str, seed: int
@@ -70,7 +69,6 @@ def test_around_one_failure_everybody_who_lives_is_served_exactly_once(
     assert overlay.total("lost") == 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_without_the_switch_nobody_is_served_twice_and_nothing_goes_around(seed: int) -> None:
     draw = random.Random(seed)

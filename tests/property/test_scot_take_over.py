@@ -5,93 +5,71 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.kernel.errors import ConfigError
-from support.scot_take_over import TakeOverPlay
+from support.draws import one_in
+from support.scot_take_over import TEXTS, TakeOverPlay
 
 SEEDS = st.integers(0, 2**32)
-TEXTS = ("present(x)", "x > 5", "x < 3")
 
 
 def with_subscribers(draw: random.Random, covering: bool = False) -> TakeOverPlay:
     """A random SCOT with subscribers whose subscriptions are safe."""
     play = TakeOverPlay(draw, covering=covering)
     play.settle()
-    for i in range(draw.randrange(1, 7)):
-        play.subscribe(f"S{i}", draw.choice(sorted(play.brokers)), draw.choice(TEXTS))
-    play.settle()
+    play.subscribe_some(draw.randrange(1, 7))
     assert all(one.safe for one in play.subscribers.values())
     return play
 
 
-def burst(play: TakeOverPlay, draw: random.Random, count: int) -> None:
-    """Publish at living brokers, while things happen and clients take what they got."""
-    for _ in range(count):
-        alive = sorted(play.brokers.keys() - play.dead.keys())
-        play.publish(draw.choice(alive), x=draw.randrange(10))
-        for _ in range(draw.randrange(12)):
-            play.step()
-        if draw.random() < 0.3:
-            play.take(draw.choice(sorted(play.subscribers.values(), key=lambda one: one.name)))
-
-
-def move_clients_of_the_dead(play: TakeOverPlay) -> None:
-    for one in play.subscribers.values():
-        if one.at[-1] in play.dead:
-            play.move(one, play.stands_in_for(one.at[-1]))
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_nothing_acknowledged_is_lost_with_any_broker(seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     before = play.tables()
     play.congest()
-    burst(play, draw, draw.randrange(6))
+    play.publish_some(draw.randrange(6))
     dead = play.victim()
     play.kill(dead)
-    burst(play, draw, draw.randrange(4))
+    play.publish_some(draw.randrange(4))
     if draw.random() < 0.5:
-        move_clients_of_the_dead(play)
-    burst(play, draw, draw.randrange(4))
+        play.move_clients_of_the_dead()
+    play.publish_some(draw.randrange(4))
     play.settle()
-    move_clients_of_the_dead(play)
-    burst(play, draw, 2)
+    play.move_clients_of_the_dead()
+    play.publish_some(2)
     play.settle()
     play.check()
     assert {**before, **play.tables()} == before
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     before = play.tables()
     play.congest()
-    burst(play, draw, draw.randrange(6))
+    play.publish_some(draw.randrange(6))
     one, other = map(str, draw.choice(sorted(play.scot.links())))
     play.cut(one, other)
-    burst(play, draw, draw.randrange(6))
+    play.publish_some(draw.randrange(6))
     play.settle()
     play.check()
     assert play.tables() == before
     play.mend(one, other)
-    burst(play, draw, 3)
+    play.publish_some(3)
     play.settle()
     play.check()
     assert play.tables() == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
-@settings(max_examples=100, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_broker_that_comes_back_gets_its_clients_back(
     memory: bool, seed: int, covering: bool
@@ -99,19 +77,19 @@ def test_a_broker_that_comes_back_gets_its_clients_back(
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     before = play.tables()
-    burst(play, draw, draw.randrange(6))
+    play.publish_some(draw.randrange(6))
     dead = play.victim()
     play.kill(dead)
-    burst(play, draw, draw.randrange(4))
+    play.publish_some(draw.randrange(4))
     play.settle()
     moved = draw.random() < 0.5
     if moved:
-        move_clients_of_the_dead(play)
-    burst(play, draw, draw.randrange(3))
+        play.move_clients_of_the_dead()
+    play.publish_some(draw.randrange(3))
     play.settle()
     play.revive(dead, memory=memory)
     play.settle()
-    burst(play, draw, 3)
+    play.publish_some(3)
     play.settle()
     assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
     for made in play.published:
@@ -119,16 +97,13 @@ def test_a_broker_that_comes_back_gets_its_clients_back(
             made.safe = bool(made.safe)
     lost = [made for made in play.published if not made.safe]
     assert {made.broker for made in lost} <= {dead}
-    for one in play.subscribers.values():
-        due = {m.id for m in play.published if m.safe and one.wanted.matches(m.values)}
-        assert due <= one.ids
+    play.check_due()
     assert play.refusals == []
     play.check_tables()
     assert covering or play.tables() == before
 
 
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_it_is_safe(
     seed: int, covering: bool
@@ -143,8 +118,8 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
     play.kill(dead)
     play.settle()
     first = len(play.published)
-    move_clients_of_the_dead(play)
-    burst(play, draw, 4)
+    play.move_clients_of_the_dead()
+    play.publish_some(4)
     play.settle()
     for one in late:
         if one.safe or one.at[0] != dead:
@@ -152,9 +127,8 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
             assert {made.id for made in play.published[first:]} <= one.ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
-@settings(max_examples=80, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
     memory: bool, seed: int, covering: bool
@@ -166,26 +140,26 @@ def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
         dead = play.victim()
         # What it had not acknowledged is forgotten with it, and its clients come back by and by.
         but = "" if memory else dead
-        come_and_go(play, draw, but)
+        play.come_and_go(draw.randrange(4), but)
         play.kill(dead)
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
         notice_or_settle(play, draw)
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
         notice_or_settle(play, draw)
-        play.revive(dead, memory=memory, meanwhile=lambda: come_and_go(play, draw, but))
-        come_and_go(play, draw, but)
+        play.revive(dead, memory=memory, meanwhile=lambda: play.come_and_go(draw.randrange(4), but))
+        play.come_and_go(draw.randrange(4), but)
     else:
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
         link = [str(end) for end in draw.choice(sorted(play.scot.links()))]
         play.cut(*link)
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
         if draw.random() < 0.5:
             play.settle()
             play.check_tables()
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
         notice_or_settle(play, draw)
         play.mend(*link)
-        come_and_go(play, draw)
+        play.come_and_go(draw.randrange(4))
     play.settle()
     play.check_tables()
     assert play.refusals == []
@@ -198,22 +172,8 @@ def notice_or_settle(play: TakeOverPlay, draw: random.Random) -> None:
         play.settle()
 
 
-def come_and_go(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
-    """Clients of living brokers but one subscribe and unsubscribe, while things happen."""
-    for _ in range(draw.randrange(4)):
-        alive = sorted(play.brokers.keys() - play.dead.keys() - {but})
-        here = [one for one in play.subscribers.values() if one.at[-1] in alive]
-        if here and draw.random() < 0.4:
-            play.unsubscribe(draw.choice(here))
-        else:
-            play.subscribe(f"C{draw.getrandbits(40)}", draw.choice(alive), draw.choice(TEXTS))
-        for _ in range(draw.randrange(12)):
-            play.step()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
-@settings(max_examples=100, deadline=None)
+@one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 # A later of two backups handed back what the first had delivered.
 @example(seed=110694, covering=False)
@@ -230,7 +190,7 @@ def test_nothing_acknowledged_is_lost_while_a_broker_dies_and_comes_back(
     ask_and_publish(play, draw)
     notice_or_settle(play, draw)
     if draw.random() < 0.5:
-        move_clients_of_the_dead(play)
+        play.move_clients_of_the_dead()
     ask_and_publish(play, draw)
     notice_or_settle(play, draw)
     play.revive(dead, memory=memory, meanwhile=lambda: ask_and_publish(play, draw))
@@ -249,20 +209,14 @@ def test_nothing_acknowledged_is_lost_while_a_broker_dies_and_comes_back(
 def ask_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
     """Clients of living brokers subscribe, publish and take what they got, while things happen."""
     for _ in range(draw.randrange(4)):
-        alive = sorted(play.brokers.keys() - play.dead.keys())
-        host = draw.choice(alive)
+        host = draw.choice(play.alive)
         if draw.random() < 0.3 and host != but:
             play.subscribe(f"C{draw.getrandbits(40)}", host, draw.choice(TEXTS))
-        play.publish(draw.choice(alive), x=draw.randrange(10))
-        for _ in range(draw.randrange(12)):
-            play.step()
-        if draw.random() < 0.3:
-            play.take(draw.choice(sorted(play.subscribers.values(), key=lambda one: one.name)))
+        play.publish_some(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("memory", [True, False])
-@settings(max_examples=150, deadline=None)
+@one_in(2)
 @given(seed=SEEDS)
 @example(seed=25)  # what covered a subscription was still under way
 @example(seed=491)
@@ -296,21 +250,15 @@ def test_who_is_covered_misses_nothing_while_brokers_fail_and_what_covers_ends(
     play.check_due()
     play.check_once(play.published[died:], taken)
     play.check_tables()
-    for one in list(play.subscribers.values()):
-        play.unsubscribe(one)
-    play.settle()
-    assert not any(play.tables().values())
+    play.check_empty()
 
 
 def cover_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
     """Wide subscriptions of living brokers but one begin and end, and somebody publishes."""
     for _ in range(draw.randrange(5)):
-        alive = sorted(play.brokers.keys() - play.dead.keys())
-        wide = [
-            one for one in play.subscribers.values() if one.name[0] == "W" and one.at[-1] in alive
-        ]
-        wide = [one for one in wide if one.at[-1] != but]
-        hosts = [name for name in alive if name != but]
+        hosts = [name for name in play.alive if name != but]
+        asked = play.subscribers.values()
+        wide = [one for one in asked if one.name[0] == "W" and one.at[-1] in hosts]
         if wide and draw.random() < 0.6:
             play.unsubscribe(draw.choice(wide))
         else:
@@ -318,9 +266,8 @@ def cover_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") ->
             play.subscribe(f"W{draw.getrandbits(40)}", draw.choice(hosts), text)
         for _ in range(draw.choice([0, 0, draw.randrange(30)])):
             play.step()
-        play.publish(draw.choice(alive), x=draw.randrange(10))
-        for _ in range(draw.randrange(6)):
-            play.step()
+        play.publish(draw.choice(play.alive), x=draw.randrange(10))
+        play.step_some(6)
 
 
 def test_taking_over_rests_on_going_around_failures() -> None:

@@ -5,58 +5,24 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import example, given, note, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.graph.memory.state import PLANNING, PREPARING, SWITCHING
+from support.draws import one_in
 from support.tree_brokers import TICK, TreeOverlay, random_links
-from support.tree_play import FAILURES, FORGET, KILL, NOTHING, TreePlay
+from support.tree_play import FAILURES, FORGET, KILL, NOTHING, REVIVE, SPLIT, TreePlay
 
 SEEDS = st.integers(0, 2**32)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", FAILURES)
-@settings(max_examples=9, deadline=None)
-@given(seed=SEEDS)
-@example(seed=40000650)  # a broker without memory hears of trees while nobody is within its reach
-def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
-    note(f"seed {seed}")
-    play = TreePlay.drawn(failure, seed)
-    play.run()
-    assert play.twice() == []
-    assert play.missed() == []
-    assert play.unwanted() == []
+def each_came_once(play: TreePlay) -> None:
+    assert play.twice() == play.missed() == play.unwanted() == []
     assert play.overlay.refusals == []
 
 
-@pytest.mark.slow
-@settings(max_examples=8, deadline=None)
-@given(seed=SEEDS)
-@example(
-    seed=31958
-)  # a broker alone, whose neighbours have last said that it is not linked to them
-def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> None:
-    note(f"seed {seed}")
-    play = TreePlay.drawn(NOTHING, seed)
-    play.run_wildly()
-    assert play.twice() == []
-    assert play.missed() == []
-    assert play.unwanted() == []
-    assert play.overlay.total("lost") == 0
-    assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", [failure for failure in FAILURES if failure != KILL])
-@settings(max_examples=6, deadline=None)
-@given(seed=SEEDS)
-@example(seed=504667)  # three parts leave a version each
-def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, seed: int) -> None:
-    note(f"seed {seed}")
-    play = TreePlay.drawn(failure, seed)
-    play.run()
+def nothing_waits_and_earlier_trees_are_forgotten(play: TreePlay) -> None:
     graph = play.overlay.graph()
     for name, broker in play.overlay.brokers.items():
         sizes = broker.sizes()
@@ -76,27 +42,14 @@ def test_in_the_end_nothing_waits_and_earlier_trees_are_forgotten(failure: str, 
             assert set(present.plan.brokers) == set(graph), name
 
 
-@pytest.mark.slow
-@settings(max_examples=9, deadline=None)
-@given(seed=SEEDS)
-def test_where_nothing_fails_every_broker_knows_the_trees_of_what_comes(seed: int) -> None:
+def every_broker_knew_the_trees_of_what_came(play: TreePlay) -> None:
     """Documents would set out anew if they came on trees that are not held yet, or any more."""
-    note(f"seed {seed}")
-    play = TreePlay.drawn(NOTHING, seed)
-    play.run()
     assert play.overlay.total("installed") > 0
     assert play.overlay.total("reissued") == 0
     assert play.overlay.total("duplicates") == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", [KILL, FORGET])
-@settings(max_examples=6, deadline=None)
-@given(seed=SEEDS)
-def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: int) -> None:
-    note(f"seed {seed}")
-    play = TreePlay.drawn(failure, seed)
-    play.run()
+def those_that_reach_each_other_obey_one_coordinator(play: TreePlay) -> None:
     for broker in play.overlay.brokers.values():
         least = min(broker.reachable)
         assert broker.term == play.overlay.brokers[least].term
@@ -104,17 +57,61 @@ def test_brokers_that_reach_each_other_obey_one_coordinator(failure: str, seed: 
         assert (broker.phase is not None) is (broker.name == least)
 
 
-@pytest.mark.slow
-@settings(max_examples=6, deadline=None)
+def run_and_check(failure: str, seed: int) -> None:
+    play = TreePlay.drawn(failure, seed)
+    play.run()
+    each_came_once(play)
+    if failure != KILL:
+        nothing_waits_and_earlier_trees_are_forgotten(play)
+    if failure == NOTHING:
+        every_broker_knew_the_trees_of_what_came(play)
+    if failure in (KILL, FORGET):
+        those_that_reach_each_other_obey_one_coordinator(play)
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@one_in(8)
+@given(seed=SEEDS)
+def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, seed: int) -> None:
+    run_and_check(failure, seed)
+
+
+@pytest.mark.parametrize(
+    ("failure", "seed"),
+    [
+        # A broker without memory hears of trees while nobody is within its reach.
+        (FORGET, 40000650),
+        # Three parts leave a version each.
+        (SPLIT, 504667),
+        (REVIVE, 504667),
+    ],
+)
+def test_what_once_failed_does_not_again(failure: str, seed: int) -> None:
+    run_and_check(failure, seed)
+
+
+@one_in(8)
+@given(seed=SEEDS)
+@example(
+    seed=31958
+)  # a broker alone, whose neighbours have last said that it is not linked to them
+def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> None:
+    play = TreePlay.drawn(NOTHING, seed)
+    play.run_wildly()
+    assert play.twice() == play.missed() == play.unwanted() == []
+    assert play.overlay.total("lost") == 0
+    assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
+
+
+@one_in(8)
 @given(seed=SEEDS)
 def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -> None:
-    note(f"seed {seed}")
     draw = random.Random(seed)
     overlays = []
-    settings_ = GraphSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
+    planning = GraphSettings(probability=0.5, interval=2 * TICK, threshold=0.0)
     for swaps in (False, True):
         chance = random.Random(seed)
-        overlay = TreeOverlay(random_links(5, 3, random.Random(seed)), settings_, seed)
+        overlay = TreeOverlay(random_links(5, 3, random.Random(seed)), planning, seed)
         for number in range(4):
             overlay.subscribe(f"c{number}", chance.choice(sorted(overlay.brokers)), f"n > {number}")
         for _ in range(60):
@@ -156,10 +153,10 @@ def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
     return overlay, overlay.brokers["b0"].phase
 
 
-@pytest.mark.slow
-def test_the_coordinator_may_die_at_every_step_of_an_installation() -> None:
+@pytest.mark.parametrize("every", [9, pytest.param(2, marks=pytest.mark.campaign)])
+def test_the_coordinator_may_die_at_every_step_of_an_installation(every: int) -> None:
     phases = set()
-    for steps in range(0, 90, 2):
+    for steps in range(0, 90, every):
         overlay, phase = begun_installing(steps)
         phases.add(phase)
         overlay.kill("b0")

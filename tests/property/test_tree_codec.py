@@ -6,7 +6,7 @@ from typing import Any
 
 import cbor2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.effects import Send
@@ -113,8 +113,6 @@ def test_a_message_with_something_else_in_it_is_read_or_malformed(
     assert CODEC.read_between(again) is not None
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(
     lies=st.lists(
         st.tuples(st.sampled_from(MESSAGES), st.integers(0, 30), PLAIN), min_size=1, max_size=6

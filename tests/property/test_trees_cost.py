@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,7 +85,6 @@ def test_documents_reach_the_matching_hosts_and_pay_for_each_link_crossed(
         assert bill.cost[document] == cost * case.sample.sizes[document]
 
 
-@pytest.mark.slow
 @given(case=cases(), name=st.sampled_from(sorted(STRATEGIES)))
 def test_no_strategy_costs_less_than_the_lower_bound(case: Case, name: str) -> None:
     plan = make_plan(case.graph, case.sample)

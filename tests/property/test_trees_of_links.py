@@ -111,7 +111,6 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ALGORITHMS)
 @given(data=st.data(), graph=graphs())
 def test_a_steiner_tree_joins_its_brokers_within_its_bound(
@@ -135,7 +134,6 @@ def test_a_steiner_tree_joins_its_brokers_within_its_bound(
     assert best <= cost_of_links(graph, work, links) <= max(bound, 1.0) * best + 1e-9
 
 
-@pytest.mark.slow
 @given(data=st.data(), graph=graphs())
 def test_the_optimum_is_what_trying_all_trees_finds(data: st.DataObject, graph: Graph) -> None:
     terminals = data.draw(terminals_of(graph))
@@ -202,7 +200,6 @@ def test_the_least_spanning_tree_is_least(graph: Graph) -> None:
     assert graph.costs[trees.links(0)].sum() == least
 
 
-@pytest.mark.slow
 @given(graph=graphs(14), data=st.data(), width=st.sampled_from([0.0, 0.1, 0.3, 1.0]))
 def test_a_low_stretch_tree_spans_and_its_stretch_is_equation_2(
     graph: Graph, data: st.DataObject, width: float

@@ -1,38 +1,42 @@
 """Nothing changes in what is computed: example scenarios, beside the figures, give what they gave.
 
-`golden/measures.json` has the `result_hash` of every example scenario, made smaller here; as they
-are they take minutes and are compared with ``GOSSAMER_FULL_EXAMPLES=1``. The values behind the
-claims of all ``figures --quick`` are compared where these run (`test_figures.py` and the tests of
-figures beside it). That hosts, engines and forms of a rule agree is guarded by `GUARDS`.
+`golden/measures.json` has the `result_hash` of every example scenario, made smaller and as it is,
+and the values behind the claims of all ``figures --quick`` (`test_figures.py`). That hosts, engines
+and forms of a rule agree is guarded by `GUARDS`.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from gossamer.command.main import main
+from support.checkout import ROOT
 from support.golden import check_golden
 
-TESTS = Path(__file__).parents[1]
-EXAMPLES = TESTS.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 # Of each scenario, what makes it small.
 SCENARIOS = {
     "brokers/scenario.toml": (
-        "workload.roots=10",
-        "workload.degree=20",
-        "workload.unsubscriptions=5",
+        'coverings=["active", "selective"]',
+        "workload.roots=6",
+        "workload.degree=8",
+        "workload.unsubscriptions=3",
+        "timing.calm_s=20",
+        "timing.aftermath_s=20",
     ),
-    "scale/scenario.toml": ("nodes=2000",),
-    "scot/scenario.toml": ("workload.subscribers=100",),
-    "spark/peers.toml": ("rounds=60",),
-    "trees/scenario.toml": ("workload.documents=1000",),
-    "vinifera/scenario.toml": ("churn.end_s=3600",),
+    "scale/scenario.toml": ("nodes=300",),
+    "scot/scenario.toml": (
+        'routings=["static", "dynamic"]',
+        "workload.subscribers=30",
+        "burst.notifications=1000",
+    ),
+    "spark/peers.toml": ("nodes=60", "rounds=60"),
+    "trees/scenario.toml": ("topology.brokers=60", "workload.documents=200", "planning.states=3"),
+    "vinifera/scenario.toml": ("churn.end_s=1800",),
 }
 
 # The tests by which hosts, engines and forms of a rule are held equal.
@@ -40,20 +44,17 @@ GUARDS = {
     "equivalence/test_node_and_event_engine.py": "event engine and real peers, message for message",
     "simulation/test_engines_agree.py": "cycle engine and event engine",
     "simulation/test_compiled_peer.py": "compiled and interpreted rules",
+    "simulation/test_windows_equal_wheel.py": "windows on any number of threads and event engine",
 }
 
 
 def hash_of(scenario: str, folder: Path, settings: tuple[str, ...] = ()) -> str:
     """The `result_hash` of an example, run as a user does."""
     options = [word for setting in settings for word in ("--set", setting)]
-    command = [
-        *(sys.executable, "-m", "gossamer.command.main", "sim", "run", str(EXAMPLES / scenario)),
-        *(*options, "--no-plots", "--out", str(folder)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return str(summary["result_hash"])
+    out = folder / "out"
+    line = ["sim", "run", str(EXAMPLES / scenario), *options, "--no-plots", "--out", str(out)]
+    assert main(line) == 0
+    return str(json.loads((out / "summary.json").read_text(encoding="utf-8"))["result_hash"])
 
 
 def test_every_example_scenario_is_listed() -> None:
@@ -63,23 +64,13 @@ def test_every_example_scenario_is_listed() -> None:
 
 def test_the_guards_of_equality_are_there() -> None:
     for name in GUARDS:
-        assert "def test_" in (TESTS / name).read_text(encoding="utf-8")
+        assert "def test_" in (ROOT / "tests" / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-def test_small_examples_give_what_they_gave(tmp_path: Path) -> None:
-    found = {
-        name: hash_of(name, tmp_path / str(number), settings)
-        for number, (name, settings) in enumerate(SCENARIOS.items())
-    }
-    check_golden("small examples", found)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    "GOSSAMER_FULL_EXAMPLES" not in os.environ,
-    reason="takes five minutes: set GOSSAMER_FULL_EXAMPLES",
-)
-def test_examples_give_what_they_gave(tmp_path: Path) -> None:
-    found = {name: hash_of(name, tmp_path / str(n)) for n, name in enumerate(SCENARIOS)}
-    check_golden("examples", found)
+@pytest.mark.parametrize("size", ["small", pytest.param("whole", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_examples_give_what_they_gave(
+    name: str, size: str, tmp_path: Path, write_golden: bool
+) -> None:
+    found = hash_of(name, tmp_path, SCENARIOS[name] if size == "small" else ())
+    check_golden(f"example {name}, {size}", {"result_hash": found}, write_golden)

@@ -122,7 +122,6 @@ def test_measures_follow_from_the_tables(finished: BrokerRunRecord) -> None:
     assert measures["delay_max_s"] == record.deliveries["delay_s"].max()
 
 
-@pytest.mark.slow
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     finished: BrokerRunRecord, tmp_path: Path
 ) -> None:
@@ -164,7 +163,6 @@ def test_the_report_names_what_is_kept_for_nobody_costliest_first(
         assert 0 <= int(str(unwanted)) <= int(str(arrivals))
 
 
-@pytest.mark.slow
 def test_processes_change_nothing_and_another_seed_does(finished: BrokerRunRecord) -> None:
     apart = simulate_brokers(scenario(coverings=("active", "selective")), processes=2)
     together = attrs.evolve(
@@ -178,7 +176,6 @@ def test_processes_change_nothing_and_another_seed_does(finished: BrokerRunRecor
     )
 
 
-@pytest.mark.slow
 def test_the_hash_does_not_depend_on_the_hash_seed() -> None:
     program = (
         "from simulation.test_broker_runs import scenario;"
@@ -245,7 +242,6 @@ class Dying:
         os._exit(9)
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_is_said_in_one_sentence() -> None:
     with pytest.raises(SimulationError, match=r"^a process of the run ended before its time"):
         run_tasks([Dying()], 2)

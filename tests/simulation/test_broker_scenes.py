@@ -50,7 +50,6 @@ GAMES = [("off", False), ("lazy", False), ("active", False), ("packed", False)]
 PRUNED = [("selective", False), ("selective", True), ("incremental", False), ("incremental", True)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "covering", "drop_unpaid"),
     [
@@ -83,7 +82,6 @@ def measured(covering: str) -> Performance:
     ).perform()
 
 
-@pytest.mark.slow
 def test_only_what_comes_after_the_warm_up_is_measured() -> None:
     result = measured("active")
     assert (result.published < 0).sum() == 30
@@ -93,19 +91,16 @@ def test_only_what_comes_after_the_warm_up_is_measured() -> None:
     assert result.queues.shape == result.tables.shape == (SPAN // SECOND, len(result.brokers))
 
 
-@pytest.mark.slow
 def test_no_delay_is_below_the_service_of_one_broker() -> None:
     assert measured("active").deliveries[:, 1].min() >= TABLE_II["active"].publication
 
 
-@pytest.mark.slow
 def test_a_scene_again_is_the_same_to_the_last_delivery() -> None:
     again = measured.__wrapped__("selective")
     for name in ("published", "deliveries", "queues", "tables", "received", "triggered"):
         np.testing.assert_array_equal(getattr(again, name), getattr(measured("selective"), name))
 
 
-@pytest.mark.slow
 def test_monitors_that_leave_trigger_less_where_their_trees_are_preserved() -> None:
     assert measured("selective").triggered.sum() < measured("active").triggered.sum()
     assert measured("active").triggered.sum() > 100

@@ -43,7 +43,6 @@ def scenario(**fields: object) -> Scenario:
 DRIFTING = scenario(drift=Drift(every_s=5 * ROUND_S, replaced=0.2, shifted=0.2, event_shift=0.01))
 
 
-@pytest.mark.slow
 def test_what_is_due_arrives_while_interests_drift() -> None:
     record = simulate(DRIFTING, threads=1).systems["kindred"]
     events = record.events
@@ -53,7 +52,6 @@ def test_what_is_due_arrives_while_interests_drift() -> None:
     assert len(set(events["publisher"].tolist())) <= 24
 
 
-@pytest.mark.slow
 def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_later() -> None:
     run = SystemRun(DRIFTING, DRIFTING.systems[0], None)
     before = run.state.subscriptions.copy()
@@ -71,7 +69,6 @@ def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_lat
     assert ((run.state.subscriptions != between).any(axis=(1, 2)) == changes_next).all()
 
 
-@pytest.mark.slow
 def test_a_drifting_run_goes_on_where_it_was(tmp_path: Path) -> None:
     def interrupt(_system: str, done: int, _total: int) -> None:
         if done == 31:
@@ -83,7 +80,6 @@ def test_a_drifting_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert result_hash(resumed) == result_hash(simulate(DRIFTING, threads=1))
 
 
-@pytest.mark.slow
 def test_half_of_the_nodes_are_online_at_any_time_of_a_turnover() -> None:
     asked = scenario(turnover=Turnover(share=1.0), rounds=80)
     record = simulate(asked, threads=1).systems["kindred"]

@@ -112,7 +112,6 @@ def assert_same(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[A
         assert one[name].tobytes() == other[name].tobytes(), name
 
 
-@pytest.mark.slow
 @ENGINES
 @pytest.mark.parametrize("preset", PRESETS)
 def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> None:

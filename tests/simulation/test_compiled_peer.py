@@ -56,7 +56,6 @@ def commands(
     return records
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "happens"),
     [(RESILIENT, [SHIFTED, REPLAYED]), (KINDRED, [REPLAYED, SHIFTED])],

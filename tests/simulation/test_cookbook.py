@@ -51,14 +51,12 @@ def test_every_way_of_writing_does_the_same(name: str) -> None:
     assert _difference(name, nodes, rounds, interpreted=True) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_nodes_do_what_compiled_rules_do(name: str) -> None:
     rounds = 60 if name == "broadcast" else 12
     assert _difference(name, 400, rounds, interpreted=False) is None
 
 
-@pytest.mark.slow
 def test_neighbours_of_hyparview_are_the_same_with_messages_under_way() -> None:
     """In the event engine, with latency: joins and shuffles cross each other."""
     scenario = scenario_of(
@@ -116,7 +114,6 @@ def test_protocols_of_the_cookbook_have_eighty_lines_at_most() -> None:
         assert len(file.read_text().splitlines()) <= 80, file
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("k", TABLE_1)
 def test_rumors_leave_the_residue_of_the_paper(k: int) -> None:
     """Residue within a seventh and four nodes, traffic within a twentieth, over eight seeds."""
@@ -127,7 +124,6 @@ def test_rumors_leave_the_residue_of_the_paper(k: int) -> None:
     assert traffic == pytest.approx(TABLE_1[k][1], rel=1 / 20)
 
 
-@pytest.mark.slow
 def test_push_sum_halves_the_variance_in_a_round_at_least() -> None:
     """Kempe et al., Lemma 2.3: the potential falls to less than half in expectation."""
     rounds = run("push_sum", nodes=2000).rounds
@@ -135,7 +131,6 @@ def test_push_sum_halves_the_variance_in_a_round_at_least() -> None:
     assert rounds["mass"][-1] == pytest.approx(2000)
 
 
-@pytest.mark.slow
 def test_averaging_over_newscast_falls_as_fast_as_over_random_graphs() -> None:
     """Jelasity et al., TOCS 2005: 1/(2 sqrt e) = 0.303 a round, over Newscast a little more."""
     rounds = run("averaging", nodes=2000).rounds
@@ -144,7 +139,6 @@ def test_averaging_over_newscast_falls_as_fast_as_over_random_graphs() -> None:
     assert rounds["mean"][-1] == pytest.approx(999.5)
 
 
-@pytest.mark.slow
 def test_hyparview_makes_the_graph_of_the_paper() -> None:
     """Leitao et al., DSN 2007, Table 1: clustering 0.00092, paths 6.38, last delivery 9.0 hops.
 
@@ -158,7 +152,6 @@ def test_hyparview_makes_the_graph_of_the_paper() -> None:
     assert (rounds["reliability"][51:] == 1).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("fails", "least"), [(0.5, 0.995), (0.8, 0.99), (0.9, 0.98)])
 def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: float) -> None:
     """Ibid., Fig. 2 and 3: nearly all that are left are reached; here from the fourth broadcast on.
@@ -169,7 +162,6 @@ def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: fl
     assert reliability[54:].min() > least
 
 
-@pytest.mark.slow
 def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper() -> None:
     """Jelasity et al., Computer Networks 53, 2009: 50 x 50 nodes look finished after 7 cycles.
 
@@ -183,7 +175,6 @@ def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper() -> None:
     assert all(1 <= more - less <= 2 for less, more in pairwise(cycles)), cycles
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bits", [8, 10, 12])
 def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) -> None:
     """Montresor et al., P2P 2005: of 100 nodes 99 have successor and fingers after log2(N) cycles.

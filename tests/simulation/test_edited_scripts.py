@@ -70,7 +70,6 @@ def run_script(script: Path, given: int, cache: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_run_is_of_the_script_as_it_stands(engine: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache"

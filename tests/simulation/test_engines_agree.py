@@ -115,7 +115,6 @@ class Pair:
         np.testing.assert_array_equal(*self.chains)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reports", [True, False])
 @pytest.mark.parametrize("name", config.SAMPLERS)
 def test_engines_agree_on_a_bare_sampler(name: str, reports: bool) -> None:
@@ -149,7 +148,6 @@ def peer_state(settings: config.Settings) -> State:
     return state
 
 
-@pytest.mark.slow
 def test_engines_agree_on_the_whole_peer_protocol() -> None:
     settings = config.paper(NODES, attributes=2, seed=SEED)
     reserve = peer.largest_step(settings)

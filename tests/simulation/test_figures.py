@@ -25,6 +25,7 @@ from gossamer.sim.figures.covering.scenes.workflow import WORKFLOWS
 from gossamer.sim.figures.covering.table import TABLE
 from gossamer.sim.figures.dissemination import figures as trees
 from gossamer.sim.figures.dissemination import readings as trees_readings
+from gossamer.sim.figures.dissemination import studies as trees_studies
 from gossamer.sim.figures.dissemination.studies import MADE_UP, ONE_KEYWORD
 from gossamer.sim.figures.kindred.setup import KINDRED
 from gossamer.sim.figures.scot import readings as scot_readings
@@ -43,7 +44,7 @@ NETWORK: Final = """graph [
 ]
 """
 SMALL_TREES: Final = attrs.evolve(
-    trees.QUICK,
+    trees_studies.QUICK,
     sizes=(40, 60),
     variant_sizes=(40,),
     keywords=40,

@@ -277,7 +277,6 @@ def neighbours_of_all(overlay: Overlay) -> list[set[int]]:
     return [members(sampler, p)[0] for p in range(len(sampler.key))]
 
 
-@pytest.mark.slow
 def test_active_views_are_full_and_symmetric() -> None:
     overlay = Overlay("hyparview", 500, seed=1)
     overlay.run(20)
@@ -287,7 +286,6 @@ def test_active_views_are_full_and_symmetric() -> None:
     assert all(share == 1.0 for share in overlay.broadcasts(5))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(("share", "cycles"), [(0.6, 1), (0.8, 4)])
 def test_a_mass_failure_is_healed_by_cycles(share: float, cycles: int, seed: int) -> None:
@@ -338,7 +336,6 @@ def is_symmetric(peers: dict[int, Peer]) -> bool:
     )
 
 
-@pytest.mark.slow
 @on_jumping_clock
 async def test_peers_of_the_node_replace_neighbours_that_vanish(tmp_path: Path) -> None:
     """They deliver before and after half of them are gone without a word."""

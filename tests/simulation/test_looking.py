@@ -32,8 +32,6 @@ from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.watching import Watch, watched_by
 from support.own_protocols import PROTOCOLS
 
-pytestmark = pytest.mark.slow
-
 PEERS = """
 name = "seen"
 nodes = 150

@@ -44,7 +44,6 @@ def crash(folder: Path, seed: int) -> Path:
     return path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_reported", [True, False])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_events_arrive_although_half_of_the_nodes_leave_at_once(

@@ -29,8 +29,6 @@ from gossamer.sim.studies.peers.measuring.overlay_measures import (
 )
 from support.overlays import subscribe_to_box
 
-pytestmark = pytest.mark.slow
-
 NODES = 1500
 CYCLES = 40
 SEED = 21

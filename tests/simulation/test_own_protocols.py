@@ -20,8 +20,6 @@ from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
-pytestmark = pytest.mark.slow
-
 RUMOR = COOKBOOK / "rumor.toml"
 TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 

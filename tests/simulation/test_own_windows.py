@@ -154,7 +154,6 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
         np.testing.assert_equal(other[name], value, err_msg=f"{name}, {told}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SCENARIOS))
 def test_windows_on_any_threads_equal_the_wheel(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -175,13 +174,11 @@ def test_windows_on_any_threads_equal_the_wheel(
     assert_same(expected, found, f"seed {seed}, resumed after round {first.simulation.round}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, SCENARIOS, 4))
 def test_plain_classes_do_the_same_record_by_record(seed: int, tmp_path: Path) -> None:
     assert first_difference(scenario(seed, tmp_path, RULES, PLAIN)) is None, f"seed {seed}"
 
 
-@pytest.mark.slow
 def test_much_happens_in_the_scenarios(tmp_path: Path) -> None:
     """Every way that a message can go was gone, in the scenarios that always run."""
     total: dict[str, int] = {}
@@ -197,7 +194,6 @@ def test_much_happens_in_the_scenarios(tmp_path: Path) -> None:
     assert grown > 20 * 15
 
 
-@pytest.mark.slow
 def test_the_hash_of_a_result_is_that_of_any_number_of_threads(tmp_path: Path) -> None:
     """And of two systems side by side that is that of each."""
     given = scenario(3, tmp_path, RULES)

@@ -11,8 +11,6 @@ from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
 from support.checkout import ROOT
 
-pytestmark = pytest.mark.slow
-
 
 def blocks(page: str, language: str) -> list[str]:
     """The code of a page in a language."""

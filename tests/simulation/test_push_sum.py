@@ -37,7 +37,6 @@ def push_sum() -> Iterator[ModuleType]:
     del sys.modules["push_sum"]
 
 
-@pytest.mark.slow
 def test_push_sum_finds_the_average_and_after_a_change_the_new_one(
     push_sum: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,7 +55,6 @@ def test_push_sum_finds_the_average_and_after_a_change_the_new_one(
     assert "variance" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_push_sum_runs_under_the_event_engine(push_sum: ModuleType) -> None:
     """Messages under way hold a part of the sum, and nothing of it is lost."""
     nodes = 500

@@ -88,7 +88,6 @@ class Run:
         assert lost == self.network.dropped == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_sixth_cluster_and_a_region_are_added_while_500_publishers_go_on(seed: int) -> None:
     draw = random.Random(seed)

@@ -137,7 +137,6 @@ def replayed(settings: ScotSettings, seed: int) -> tuple[Watcher, tuple[object, 
     return watchers[0], counted, replay(networks[1], random_publications(networks[1], draws[1]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: int) -> None:
@@ -156,7 +155,6 @@ def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: i
     assert found.decisions < len(found.received)
 
 
-@pytest.mark.slow
 def test_bursts_that_are_replayed_have_congestion_and_detours() -> None:
     """Else the test above would say little."""
     assert replayed(SETTINGS["own threshold"], 3)[2].cases
@@ -164,7 +162,6 @@ def test_bursts_that_are_replayed_have_congestion_and_detours() -> None:
     assert replayed(SETTINGS["detours"], 3)[2].detours > 0
 
 
-@pytest.mark.slow
 def test_the_loop_runs_interpreted_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = replayed(SETTINGS["dynamic"], 1)[2]
     for rule in (replay_loop.run_events, replay_loop.place_of, replay_loop.enter_keys):

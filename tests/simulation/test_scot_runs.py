@@ -110,7 +110,6 @@ def test_processes_change_nothing_and_another_seed_does(finished: ScotRunRecord)
     assert not np.array_equal(other.delays, same.delays)
 
 
-@pytest.mark.slow
 def test_the_hash_does_not_depend_on_the_hash_seed(finished: ScotRunRecord) -> None:
     program = (
         "from simulation.test_scot_runs import scenario;"
@@ -165,7 +164,6 @@ def test_finished_ways_of_routing_are_kept_and_not_run_again(
         simulate_scot(scenario(4), checkpoint=tmp_path, resume=True, processes=1)
 
 
-@pytest.mark.slow
 def test_a_run_prints_a_table_and_leaves_results(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,7 @@ from support.checkout import ROOT
 BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = 'name = "small"\nscenario = "base.toml"\nseeds = [1, 2, 3]\n[grid]\nnodes = [20, 24]\n'
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sweeps here")]
+pytestmark = pytest.mark.xdist_group("sweeps here")
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,6 @@ from gossamer.sim.studies.dissemination.workload.dynamics import (
     write_script,
 )
 
-pytestmark = pytest.mark.slow
-
 SEED = 3
 OVERLAY = waxman(18, 0.9, 0.3, seed=SEED)
 LENGTH = 48.0

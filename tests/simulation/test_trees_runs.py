@@ -90,7 +90,6 @@ def sim(line: str) -> int:
     return main(["sim", *shlex.split(line)])
 
 
-@pytest.mark.slow
 def test_every_strategy_has_its_measures(finished: TreesRunRecord) -> None:
     measures = {name: summarise_strategy(one) for name, one in finished.systems.items()}
     assert tuple(measures) == tuple(STRATEGIES)
@@ -106,7 +105,6 @@ def test_every_strategy_has_its_measures(finished: TreesRunRecord) -> None:
     assert measures["WITHIN"]["overload"] <= measures["MULT"]["overload"]
 
 
-@pytest.mark.slow
 def test_measures_follow_from_the_tables(finished: TreesRunRecord) -> None:
     record = finished.systems["MULT"]
     measures = summarise_strategy(record)
@@ -123,7 +121,6 @@ def test_measures_follow_from_the_tables(finished: TreesRunRecord) -> None:
     assert record.states["duplicates"][last] == 0
 
 
-@pytest.mark.slow
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     finished: TreesRunRecord, tmp_path: Path
 ) -> None:
@@ -141,7 +138,6 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-@pytest.mark.slow
 def test_two_trees_are_pictured_of_a_strategy_that_makes_several(finished: TreesRunRecord) -> None:
     several = {name: one for name, one in finished.systems.items() if one.totals["trees"] > 1}
     pictures = pictures_of(finished.systems)
@@ -157,7 +153,6 @@ def test_brokers_without_a_place_are_put_somewhere() -> None:
     assert np.isfinite(places_of(topology)).all()
 
 
-@pytest.mark.slow
 def test_states_are_spread_from_all_groups_to_one(finished: TreesRunRecord) -> None:
     states = finished.systems["MULT"].states["trees"]
     merged = finished.systems["MULT"].mergers["trees"]
@@ -166,7 +161,6 @@ def test_states_are_spread_from_all_groups_to_one(finished: TreesRunRecord) -> N
     assert (np.diff(states) < 0).all()
 
 
-@pytest.mark.slow
 def test_a_seed_fixes_the_result_in_any_process(finished: TreesRunRecord) -> None:
     code = (
         "from test_trees_runs import scenario, simulate_trees, result_hash\n"
@@ -184,7 +178,6 @@ def test_a_seed_fixes_the_result_in_any_process(finished: TreesRunRecord) -> Non
     assert result_hash(finished) == summarise(finished)["result_hash"]
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +206,6 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
         simulate_trees(attrs.evolve(made, seed=4), checkpoint=tmp_path, resume=True, processes=1)
 
 
-@pytest.mark.slow
 def test_a_run_prints_a_table_and_leaves_results(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

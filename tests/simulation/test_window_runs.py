@@ -58,7 +58,6 @@ def alone() -> RunRecord:
     return simulate(scenario(), threads=1)
 
 
-@pytest.mark.slow
 def test_the_run_is_worth_comparing(alone: RunRecord) -> None:
     """It was the windows engine, events were delivered, and nodes came and went."""
     assert makes(scenario()) is WindowEngine
@@ -77,20 +76,17 @@ def makes(run: Scenario) -> type:
     return type(made.engine._engine)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_within_a_system_change_nothing(alone: RunRecord, threads: int) -> None:
     assert result_hash(simulate(scenario(), threads=threads)) == result_hash(alone)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["paper", "kindred", "baseline"])
 def test_every_system_is_the_same_on_two_threads(preset: str) -> None:
     hashes = {result_hash(simulate(scenario(preset), threads=threads)) for threads in (1, 2)}
     assert len(hashes) == 1
 
 
-@pytest.mark.slow
 def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other event engine, taking by sender, under the whole protocol and its collector."""
 
@@ -103,7 +99,6 @@ def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.Monk
     assert result_hash(simulate(scenario(), threads=1)) == result_hash(alone)
 
 
-@pytest.mark.slow
 def test_a_run_interrupted_on_two_threads_goes_on_with_one(
     tmp_path: Path, alone: RunRecord
 ) -> None:
@@ -117,7 +112,6 @@ def test_a_run_interrupted_on_two_threads_goes_on_with_one(
     assert result_hash(resumed) == result_hash(alone)
 
 
-@pytest.mark.slow
 def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -> None:
     """The ring comes right and all is delivered, as with nodes in turn, but not the same way."""
     run = Scenario(
@@ -140,7 +134,6 @@ def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -
     assert events["delivered"].sum() >= 0.95 * events["expected"].sum() > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("latency_s", "engine"),
     [
@@ -180,7 +173,6 @@ def traffic_of(record: RunRecord) -> dict[str, Any]:
     return {name: column.tolist() for table in tables for name, column in table.items()}
 
 
-@pytest.mark.slow
 def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) -> None:
     run = world(tmp_path)
     assert makes(run) is WindowEngine
@@ -192,7 +184,6 @@ def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) ->
     assert min(fates[name] for name in ("lost", "parted", "up_overflowed", "down_overflowed")) > 50
 
 
-@pytest.mark.slow
 def test_narrow_links_are_gone_on_with(tmp_path: Path) -> None:
     run = world(tmp_path)
 
@@ -208,7 +199,6 @@ def test_narrow_links_are_gone_on_with(tmp_path: Path) -> None:
     assert traffic_of(resumed) == traffic_of(whole)
 
 
-@pytest.mark.slow
 def test_traffic_adds_up(alone: RunRecord) -> None:
     """Bytes by message, by round and by node are the same bytes, of whole words."""
     traffic = alone.systems["resilient"].traffic

@@ -192,7 +192,6 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
         np.testing.assert_equal(other[name], value, err_msg=f"{name}, {told}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SCENARIOS))
 def test_windows_on_any_threads_equal_the_wheel(seed: int) -> None:
     """1, 2, 3 and 8 threads, with shards and windows of other sizes each."""
@@ -213,7 +212,6 @@ def test_windows_on_any_threads_equal_the_wheel(seed: int) -> None:
         assert_same(expected, outcome(windows), f"seed {seed}, {how}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, SCENARIOS, 2))
 def test_a_restored_run_goes_on_as_it_would_have(seed: int) -> None:
     """With another number of threads, other shards and other windows than before."""
@@ -234,7 +232,6 @@ def test_a_restored_run_goes_on_as_it_would_have(seed: int) -> None:
     assert_same(whole.snapshot(), second.snapshot(), f"last snapshot, seed {seed}")
 
 
-@pytest.mark.slow
 def test_the_scenarios_have_everything_in_them() -> None:
     """Every way that a record can go was gone, in the scenarios that always run."""
     total: dict[str, int] = {}

@@ -16,8 +16,6 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from support.own_protocols import PROTOCOLS
 
-pytestmark = pytest.mark.slow
-
 RULES, PLAIN = "travellers.py:Travellers", "travellers_nodes.py:Travellers"
 ATTRIBUTES = {"weight": {"normal": [1, 0.2]}, "speed": {"lognormal": [5000, 0.5]}}
 WORLDS: dict[str, dict[str, Any]] = {

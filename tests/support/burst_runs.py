@@ -126,15 +126,15 @@ class Outcome:
         return self.delays["during"]["longest"]
 
 
-def measure(plan: Plan, covering: str, seed: int, folder: Path) -> Outcome:
-    """Run the burst once."""
+def measure(plan: Plan, covering: str, seed: int, folder: Path, *, forks: bool = False) -> Outcome:
+    """Run the burst once, with brokers that are forked or started the long way."""
     settings = {
         "broker.covering": covering,
         "broker.index": plan.index,
         "broker.publications_first": str(plan.publications_first).lower(),
     }
     load = os.getloadavg()[0]
-    with broker_tree(Shell(folder, forks=False), plan.overlay, settings) as tree:
+    with broker_tree(Shell(folder, forks=forks), plan.overlay, settings) as tree:
         return trio.run(partial(_measure, plan, covering, seed, tree, load))
 
 

@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.content.errors import ContradictionError
@@ -24,9 +23,6 @@ from gossamer.protocol.content.schema import (
     StringAttribute,
 )
 from gossamer.protocol.content.subscription import Constraint, Subscription, narrow
-
-UNTIMED = settings(deadline=None)
-"""For properties that claim nothing about time."""
 
 ORDERED = [o for o in BOX_OPERATORS if o is not Operator.STARTS_WITH]
 CHARACTERS = st.characters(exclude_categories=["Cs"])

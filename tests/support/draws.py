@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import attrs
 import pytest
+from hypothesis import settings
 
 
 @attrs.frozen
@@ -29,6 +30,11 @@ class Draws:
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     """Parametrise ``count``: a few drawn cases each time, and many as a campaign."""
     return pytest.mark.parametrize("count", [few, pytest.param(many, marks=pytest.mark.campaign)])
+
+
+def one_in(share: int) -> settings:
+    """Hypothesis draws one example of so many that it would: for properties that are dear."""
+    return settings(max_examples=max(1, settings().max_examples // share))
 
 
 @contextmanager

@@ -18,11 +18,9 @@ from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
-POLL_S = 0.1
+POLL_S = 0.05
 SETTINGS = {
     "graph.probability": 1,
-    "graph.interval_s": 1,
-    "graph.tick_s": 0.3,
     "graph.threshold": 0,
     "discovery.multicast": "false",
 }
@@ -35,11 +33,13 @@ class GraphProcesses:
 
     Attributes:
         count: how many there are.
+        interval_s: between two plans.
         running: by number, from 1 on.
     """
 
     shell: Shell
     count: int
+    interval_s: float
     running: dict[int, subprocess.Popen[str]] = field(factory=dict)
     _first_port: int = field(init=False)
     _keys: dict[str, int] = field(factory=dict)
@@ -63,7 +63,8 @@ class GraphProcesses:
 
     def launch(self, number: int) -> None:
         """Begin to start a broker."""
-        options = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+        times = {"graph.interval_s": self.interval_s, "graph.tick_s": 0.3 * self.interval_s}
+        options = [f"--set={name}={value}" for name, value in {**SETTINGS, **times}.items()]
         for other in self.neighbours(number):
             options += ["--neighbour", f"127.0.0.1:{self._first_port + other - 1}"]
         self.running[number] = self.shell.start(
@@ -171,9 +172,9 @@ class Subscriber:
 
 
 @contextmanager
-def graph_processes(shell: Shell, count: int) -> Iterator[GraphProcesses]:
+def graph_processes(shell: Shell, count: int, interval_s: float) -> Iterator[GraphProcesses]:
     """Brokers that run; stopped at the end."""
-    brokers = GraphProcesses(shell, count)
+    brokers = GraphProcesses(shell, count, interval_s)
     try:
         for number in range(1, count + 1):
             brokers.launch(number)

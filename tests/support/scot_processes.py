@@ -1,4 +1,4 @@
-"""Fifteen brokers of a SCOT in processes of their own, TLS on, over loopback.
+"""Brokers of a SCOT in processes of their own, TLS on, over loopback.
 
 Every link goes by way of a small relay in the test's own process, so that it can be cut.
 """
@@ -20,11 +20,9 @@ from attrs import define, field
 from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+from gossamer.protocol.brokers.scot import BrokerLabel, Scot
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
-EDGES = ("a-b", "b-c", "b-d", "d-e")
-SCOT = Scot(Factor.of("abcde", [(edge[0], edge[2]) for edge in EDGES]), Factor.complete(3))
 POLL_S = 0.05
 
 Link = tuple[BrokerLabel, BrokerLabel]
@@ -83,43 +81,55 @@ async def _pump(
 
 @define(eq=False)
 class ScotProcesses:
-    """The brokers in the folder ``demo``: peer1 to peer15, cluster by cluster.
+    """The brokers in the folder ``demo``: peer1, peer2, ..., cluster by cluster.
 
     Attributes:
+        scot: the overlay; the names of its regions have one letter.
         settings: of `[scot]`, besides the factors.
         running: processes by label.
         relays: by link, the end that dials first.
     """
 
     shell: Shell
+    scot: Scot
     settings: Mapping[str, str]
     running: dict[BrokerLabel, subprocess.Popen[str]] = field(factory=dict)
     relays: dict[Link, Relay] = field(factory=dict)
     _first_port: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        links = list(SCOT.links())
-        self._first_port = free_ports(SCOT.broker_count + len(links))
-        brokers = str(SCOT.broker_count)
+        links = list(self.scot.links())
+        self._first_port = free_ports(self.scot.broker_count + len(links))
+        brokers = str(self.scot.broker_count)
         self.shell.ok("node", "init", "demo", "--peers", brokers, "--port", str(self._first_port))
         for number, (one, other) in enumerate(links):
-            port = self._first_port + SCOT.broker_count + number
+            port = self._first_port + self.scot.broker_count + number
             self.relays[other, one] = Relay(port, self._port(one))
 
     def _port(self, label: BrokerLabel) -> int:
-        return self._first_port + SCOT.brokers.index(label)
+        return self._first_port + self.scot.brokers.index(label)
 
     def folder(self, label: BrokerLabel) -> Path:
-        return self.shell.folder / f"demo/peer{SCOT.brokers.index(label) + 1}"
+        return self.shell.folder / f"demo/peer{self.scot.brokers.index(label) + 1}"
 
     def begin(self, label: BrokerLabel) -> None:
         """Start a broker that dials those before it."""
         dialled = [relay.port for (one, _), relay in self.relays.items() if one == label]
-        edges = [word for edge in EDGES for word in ("--edge", edge)]
+        joined = [f"{one}-{other}" for one, other in self.scot.acyclic.edges]
+        edges = [word for edge in joined for word in ("--edge", edge)]
+        count = str(len(self.scot.clusters))
         changes = [f"scot.{name}={value}" for name, value in self.settings.items()]
         self.running[label] = self.shell.start(
             *("node", "run", str(self.folder(label)), "--role", "broker", "--overlay", "scot"),
-            *("--region", label.region, "--cluster", str(label.cluster), "--clusters", "3", *edges),
+            *(
+                "--region",
+                label.region,
+                "--cluster",
+                str(label.cluster),
+                "--clusters",
+                count,
+                *edges,
+            ),
             *[word for port in dialled for word in ("--neighbour", f"127.0.0.1:{port}")],
             *[word for change in changes for word in ("--set", change)],
         )
@@ -176,16 +186,16 @@ class ScotProcesses:
 
 
 @asynccontextmanager
-async def scot_processes(shell: Shell, **settings: str) -> AsyncIterator[ScotProcesses]:
-    """Fifteen brokers that run; stopped at the end."""
-    made = ScotProcesses(shell, settings)
+async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIterator[ScotProcesses]:
+    """Brokers that run; stopped at the end."""
+    made = ScotProcesses(shell, scot, settings)
     async with trio.open_nursery() as nursery:
         for relay in made.relays.values():
             await nursery.start(relay.run)
         try:
-            for label in SCOT.brokers:
+            for label in scot.brokers:
                 made.begin(label)
-            for label in SCOT.brokers:
+            for label in scot.brokers:
                 await made.ready(label)
             await made.settle()
             yield made

@@ -8,20 +8,25 @@ from collections.abc import Callable
 from gossamer.protocol.brokers.core.effects import Awaits, Effect
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Detach
-from gossamer.protocol.brokers.scot import ScotSettings
+from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from support.scot_clients import Published, Subscriber
+from support.scot_overlay import random_tree
 from support.scot_take_over import TakeOverPlay
 
 
 class RollingPlay(TakeOverPlay):
     """All brokers of a SCOT, of which some may take over clients and others not.
 
+    There are ``most`` regions at most, and at most four clusters.
+
     Attributes:
         taken: what clients had taken at a broker when it was stopped.
     """
 
-    def __init__(self, draw: random.Random, settings: ScotSettings) -> None:
-        super().__init__(draw, settings=settings)
+    def __init__(self, draw: random.Random, settings: ScotSettings, most: int) -> None:
+        regions = random_tree(draw.randrange(2, most + 1), draw)
+        clusters = Factor.complete(draw.randrange(2, min(most, 4) + 1))
+        super().__init__(draw, scot=Scot(regions, clusters), settings=settings)
         self.taken: set[tuple[str, Id]] = set()
 
     def _note(self, broker: str, effects: list[Effect], what: Published | Subscriber) -> None:
@@ -58,16 +63,13 @@ class RollingPlay(TakeOverPlay):
             assert one.safe is not False, f"{one} is not safe"
             one.safe = True
 
-    def leave(self) -> None:
-        """Let all clients go."""
-        for name, broker in self.brokers.items():
-            for session in broker.clients():
-                self.tell(name, session.name, Detach())
-        self.subscribers.clear()
-        self.settle()
+    def check_in_the_end(self, settings: ScotSettings) -> None:
+        """Every broker keeps what it would keep if it had always had these settings.
 
-    def check_settings(self, settings: ScotSettings) -> None:
-        """Every broker keeps what it would keep if it had always had these settings."""
+        That is nothing of clients that have gone.
+        """
+        assert self.refusals == []
+        self.check_due()
         for broker in self.brokers.values():
             memory = broker.take_over_memory
             assert memory is not None
@@ -77,3 +79,9 @@ class RollingPlay(TakeOverPlay):
             if not settings.take_over:
                 assert not memory.replicas
                 assert not any(memory.unacknowledged.values())
+        for name, broker in self.brokers.items():
+            for session in broker.clients():
+                self.tell(name, session.name, Detach())
+        self.subscribers.clear()
+        self.settle()
+        assert not any(self.tables().values())

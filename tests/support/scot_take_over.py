@@ -47,6 +47,8 @@ from support.scot_clients import Published, Subscriber
 from support.scot_overlay import random_tree
 
 MANY = 100_000
+TEXTS = ("present(x)", "x > 5", "x < 3")
+"""What subscribers ask for."""
 
 
 class TakeOverPlay:
@@ -138,6 +140,47 @@ class TakeOverPlay:
             one.at.append(broker)
             for effect in effects:
                 self._carry_out(broker, effect)
+
+    def subscribe_some(self, count: int) -> None:
+        """Let clients subscribe at drawn brokers, all of which is done when this returns."""
+        self.settle()
+        for number in range(count):
+            broker = self.draw.choice(sorted(self.brokers))
+            self.subscribe(f"S{number}", broker, self.draw.choice(TEXTS))
+        self.settle()
+
+    def publish_some(self, count: int) -> None:
+        """Publish at living brokers, while things happen and clients take what they got."""
+        for _ in range(count):
+            self.publish(self.draw.choice(self.alive), x=self.draw.randrange(10))
+            self.step_some()
+            self.take_some()
+
+    def take_some(self) -> None:
+        """Let a client take something, or none."""
+        if self.draw.random() < 0.3:
+            self.take(self.subscribers[self.draw.choice(sorted(self.subscribers))])
+
+    def come_and_go(self, count: int, but: str = "") -> None:
+        """Clients of living brokers but one subscribe and unsubscribe, while things happen."""
+        for _ in range(count):
+            alive = [name for name in self.alive if name != but]
+            here = [one for one in self.subscribers.values() if one.at[-1] in alive]
+            if here and self.draw.random() < 0.4:
+                self.unsubscribe(self.draw.choice(here))
+            else:
+                name, broker = f"C{self.draw.getrandbits(40)}", self.draw.choice(alive)
+                self.subscribe(name, broker, self.draw.choice(TEXTS))
+            self.step_some()
+
+    def move_clients_of_the_dead(self) -> None:
+        """Clients go to the first backup of their broker that lives."""
+        for one in self.subscribers.values():
+            if one.at[-1] in self.dead:
+                label, count = BrokerLabel.parse(one.at[-1]), len(self.scot.clusters)
+                clusters = ((label.cluster + i) % count for i in range(1, count))
+                others = [str(label._replace(cluster=cluster)) for cluster in clusters]
+                self.move(one, next(other for other in others if other not in self.dead))
 
     def _note(self, broker: str, effects: list[Effect], what: Published | Subscriber) -> None:
         (ticket,) = (effect.ticket for effect in effects if isinstance(effect, Awaits))
@@ -252,6 +295,11 @@ class TakeOverPlay:
         self.tell(other, None if by_host else one, message)
         return True
 
+    def step_some(self, most: int = 12) -> None:
+        """Let a few things happen."""
+        for _ in range(self.draw.randrange(most)):
+            self.step()
+
     def notice(self) -> None:
         """Let things happen until everybody has heard of what failed."""
         while any(
@@ -311,11 +359,10 @@ class TakeOverPlay:
         some = homes if homes and self.draw.random() < 0.7 else sorted(self.brokers)
         return self.draw.choice(some)
 
-    def stands_in_for(self, broker: str) -> str:
-        """The backup of a broker."""
-        label = self.brokers[broker].position.label
-        count = len(self.scot.clusters)
-        return str(label._replace(cluster=(label.cluster + 1) % count))
+    @property
+    def alive(self) -> list[str]:
+        """The brokers that live."""
+        return sorted(self.brokers.keys() - self.dead.keys())
 
     def tables(self) -> dict[str, object]:
         """The routing table of each living broker."""
@@ -373,19 +420,30 @@ class TakeOverPlay:
             for made in since:
                 assert often[made.id] <= 1, f"{one.name} got {made} from two brokers"
 
-    def check(self) -> None:
-        """Nothing acknowledged is lost, nothing came twice, and nobody waits for anything."""
+    def check_arrived(self) -> None:
+        """Nothing acknowledged is lost, and nothing came twice."""
         assert self.refusals == []
         for one in self.subscribers.values():
             due = {
                 made.id for made in self.published if made.safe and one.wanted.matches(made.values)
             }
-            assert due <= one.ids, f"{one.name} misses {sorted(due - one.ids)}"
-            assert not one.got or max(one.got.values()) == 1
+            assert due <= one.ids, f"{one.name} at {one.at} misses {sorted(due - one.ids)}"
+            assert max(one.got.values(), default=1) == 1, f"{one.name} got something twice"
+
+    def check(self) -> None:
+        """Nothing is lost or came twice, and nobody waits for anything."""
+        self.check_arrived()
         for made in self.published:
             if made.broker not in self.dead:
                 assert made.safe, f"{made} is not safe"
-        for name, broker in self.brokers.items():
-            if name not in self.dead:
-                assert broker.take_over_memory is not None
-                assert not broker.take_over_memory.copies
+        for name in self.alive:
+            memory = self.brokers[name].take_over_memory
+            assert memory is not None
+            assert not memory.copies
+
+    def check_empty(self) -> None:
+        """When everybody has taken back everything, no broker remembers any of it."""
+        for one in list(self.subscribers.values()):
+            self.unsubscribe(one)
+        self.settle()
+        assert not any(self.tables().values())
