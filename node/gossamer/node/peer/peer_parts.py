@@ -49,7 +49,7 @@ from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import LocalPeer
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.queues.fair_queue import Backlog
-from gossamer.protocol.kernel.object_code import LinkedCode
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.state.state import profile_words

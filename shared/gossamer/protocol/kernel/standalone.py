@@ -5,6 +5,9 @@ symbol is given the address of the rule's code before the caller is linked, be i
 has just been compiled or that it was read from where the host keeps code. So a caller's code has
 nothing of the rule's in it, and stays good when the rule is edited.
 
+`native_code` makes object code of rules for processes that never load the compiler: rules that take
+structs and whole numbers and return a whole number need nothing of it when they run.
+
 Imported only by hosts that compile.
 """
 
@@ -14,29 +17,33 @@ import contextlib
 import hashlib
 import logging
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numba.core.cgutils
 import numba.core.compiler_lock
 import numba.core.imputils
 import numba.core.types
 import numba.core.typing.templates
+import numba.core.typing.typeof
 
-from gossamer.protocol.kernel import rules
+from gossamer.protocol.kernel import keyed_code, rules
 from gossamer.protocol.kernel.code_keys import code_keys
 from gossamer.protocol.kernel.keyed_code import file_name
-from gossamer.protocol.kernel.object_code import Standalone
-from gossamer.protocol.kernel.rules import StandaloneRule, find_rule
+from gossamer.protocol.kernel.linking.object_code import Standalone
+from gossamer.protocol.kernel.rules import Rule, StandaloneRule, find_rule
 
 _log = logging.getLogger(__name__)
 
+_binding: Any = llvmlite.binding
 _lock: Any = numba.core.compiler_lock.global_compiler_lock
 cgutils: Any = numba.core.cgutils
 imputils: Any = numba.core.imputils
 templates: Any = numba.core.typing.templates
 types: Any = numba.core.types
+_typeof: Any = numba.core.typing.typeof.typeof
 
 PREFIX = "gossamer.standalone"
 
@@ -127,10 +134,10 @@ def code_of(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
     """
     with _lock:
         keys = code_keys(rule.source)
-        assert keys is not None, f"{rule.__qualname__} cannot be compiled by itself"
+        assert keys is not None, f"{rule.source.__qualname__} cannot be compiled by itself"
         asked = keys.whole, arguments
         if asked not in _known:
-            name = file_name(rule.__qualname__, keys.own, arguments)
+            name = file_name(rule.source.__qualname__, keys.own, arguments)
             _known[asked] = _kept_or_made(rule, arguments, name)
         code = _known[asked]
         for one in code.called:
@@ -250,3 +257,43 @@ def _quickly() -> Iterator[None]:
 
     with answers_kept():
         yield
+
+
+class NativeCode(NamedTuple):
+    """Object code.
+
+    Attributes:
+        symbols: by the name of a rule, the symbol of its entry: a function of C that takes the
+            address of an int64 for its result, that of an unused pointer, addresses of the blocks
+            of structs and int64 numbers, and returns 0.
+        content: an object file for this machine.
+        called: the standalone rules that it calls, each after those that itself calls.
+    """
+
+    symbols: Mapping[str, str]
+    content: bytes
+    called: Sequence[Standalone]
+
+
+def native_code(entries: Mapping[str, tuple[Rule, Sequence[Any]]]) -> NativeCode:
+    """Compile rules for arguments like those given: structs, and whole numbers.
+
+    Args:
+        entries: by name, a rule and what it might be called with.
+    """
+    symbols, linked = {}, None
+    with _lock:
+        for name, (entry, samples) in entries.items():
+            made = keyed_code.make_native(entry.source)
+            made.compile(tuple(_typeof(sample) for sample in samples))
+            (result,) = made.overloads.values()
+            symbols[name] = result.fndesc.llvm_func_name
+            module = _binding.parse_bitcode(result.library._final_module.as_bitcode())
+            if linked is None:
+                linked = module
+            else:
+                linked.link_in(module)
+            machine = result.library.codegen._tm
+    assert linked is not None
+    called = objects_of(called_in(linked))
+    return NativeCode(symbols, machine.emit_object(linked), called)

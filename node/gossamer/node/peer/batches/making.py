@@ -55,7 +55,7 @@ def _make(part: str) -> None:
     teach_compiler()
     # What peers' rules call by address is kept where simulations keep it.
     keep_compiled_code()
-    from gossamer.protocol.kernel.native_code import native_code
+    from gossamer.protocol.kernel.standalone import native_code
 
     made = native_code(_entries(part))
     save(part, made.content, made.symbols, made.called)

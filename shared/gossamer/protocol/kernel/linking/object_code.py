@@ -1,4 +1,4 @@
-"""Linking object code of rules into this process without the compiler (`kernel.native_code`).
+"""Linking object code of rules into this process without the compiler (`native_code`).
 
 The linker is the one of llvmlite: 22 MB of memory that nobody else shares, a third of what the
 compiler takes, and a few hundredths of a second.
@@ -82,7 +82,7 @@ class Standalone(NamedTuple):
         Raises:
             ValueError: it is no object code for this machine, or there is no such function.
         """
-        import llvmlite.binding as binding
+        import llvmlite.binding as binding  # type: ignore[import-untyped]
 
         # What was linked to another version of what it calls, keeps that.
         bound = tuple(_addresses[name] for name in self.called)
@@ -117,7 +117,7 @@ def _is_for_this_machine(content: bytes) -> bool:
 
 def _link(content: bytes) -> Any:
     # Here: what links takes memory that a node at rest does without.
-    import llvmlite.binding as binding  # type: ignore[import-untyped]
+    import llvmlite.binding as binding
 
     try:
         binding.initialize_native_target()
