@@ -27,7 +27,6 @@ import trio.testing
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
@@ -37,6 +36,7 @@ from gossamer.node.peer.batches.steps import linked_step
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.node.transport.base.base import Address
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.kernel.records import KIND
 from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Sort

@@ -451,20 +451,20 @@ def test_slots_are_written_alike(
 
 def reachable(*rules: Rule) -> list[Any]:
     """The plain functions that linked rules are and call."""
-    found: dict[str, Any] = {}
+    found: dict[int, Any] = {}  # by identity: functions of a factory share a name
     waiting = [rule.linked for rule in rules]
     while waiting:
         function = waiting.pop()
-        found[function.__qualname__] = function
+        found[id(function)] = function
         for name in function.__code__.co_names:
             called: Any = function.__globals__.get(name)
             assert not isinstance(called, Rule), f"{function.__qualname__} calls a rule, {name}"
-            if hasattr(called, "__code__") and called.__qualname__ not in found:
+            if hasattr(called, "__code__") and id(called) not in found:
                 waiting.append(called)
         for cell in function.__closure__ or ():
             table = cell.cell_contents
             if isinstance(table, dict):
-                waiting += [rule for rule in table.values() if rule.__qualname__ not in found]
+                waiting += [rule for rule in table.values() if id(rule) not in found]
     return list(found.values())
 
 

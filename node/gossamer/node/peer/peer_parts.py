@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 import trio
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
@@ -50,6 +49,7 @@ from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import LocalPeer
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.queues.fair_queue import Backlog
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.state.state import profile_words

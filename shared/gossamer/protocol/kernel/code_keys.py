@@ -33,7 +33,12 @@ import numba.extending
 import numpy as np
 
 from gossamer.protocol.kernel.rule_class import RuleClass
-from gossamer.protocol.kernel.rules import Rule, bounds_checks, plain_compilation
+from gossamer.protocol.kernel.rules import (
+    Rule,
+    StandaloneRule,
+    bounds_checks,
+    plain_compilation,
+)
 
 _typeof: Any = numba.core.typing.typeof
 _extending: Any = numba.extending
@@ -52,6 +57,7 @@ _EXTENSIONS = (
     "prefetch.py",
     "rule_class.py",
     "rules.py",
+    "standalone.py",
     "struct.py",
 )
 _CHOICES = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DEBUGINFO_DEFAULT")
@@ -68,22 +74,49 @@ class Unkeyed(Exception):
     """A rule refers to something that the compiler takes and no key can be made of."""
 
 
-def code_key(function: Callable[..., Any]) -> str | None:
-    """A hash of all that the machine code of ``function`` depends on.
+class CodeKeys(NamedTuple):
+    """What the machine code of a function depends on, each 64 hexadecimal digits.
+
+    Attributes:
+        own: on all but the code of standalone rules that it calls, which it knows by their names:
+            its code is good for any version of these.
+        whole: on those, too: what it computes.
+    """
+
+    own: str
+    whole: str
+
+
+def code_keys(function: Callable[..., Any]) -> CodeKeys | None:
+    """Hashes of all that the machine code of ``function`` depends on.
 
     Args:
         function: a rule, or a function that calls rules.
 
     Returns:
-        64 hexadecimal digits; None where the function refers to something whose content cannot be
-        told (a pointer to foreign code, say), so that its code serves this process alone.
+        None where the function refers to something whose content cannot be told (a pointer to
+        foreign code, say), so that its code serves this process alone.
     """
     walk = _Walk()
+    called: list[str] = []
     try:
         walk.value(function)
+        own = walk.digest()
+        waiting = list(walk.standalone)
+        for rule in waiting:
+            inside = _Walk()
+            inside.value(rule.source)
+            called.append(inside.digest())
+            waiting += [one for one in inside.standalone if one not in waiting]
     except Unkeyed:
         return None
-    return walk.digest()
+    return CodeKeys(own, _digest([own, *called]) if called else own)
+
+
+def code_key(function: Callable[..., Any]) -> str | None:
+    """A hash of all that ``function`` depends on, `CodeKeys.whole`."""
+    keys = code_keys(function)
+    return None if keys is None else keys.whole
 
 
 @cache
@@ -100,6 +133,8 @@ class _Walk:
     """One walk over what a function depends on, in an order that is the same in every process."""
 
     def __init__(self) -> None:
+        # Those met, in order; their code is not walked over.
+        self.standalone: dict[StandaloneRule, None] = {}
         self._bounds = bounds_checks()
         self._said: list[str | bytes] = [environment_key(self._bounds, plain_compilation())]
         # By identity, what was walked over; kept, so that nothing else gets that identity.
@@ -199,6 +234,10 @@ class _Walk:
     def _rule(self, rule: Rule) -> None:
         self._token("rule", type(rule).__module__, type(rule).__qualname__, str(rule.inline))
         function = rule.source
+        if isinstance(rule, StandaloneRule) and not plain_compilation():
+            self._token("standalone", function.__module__, function.__qualname__)
+            self.standalone[rule] = None
+            return
         assert isinstance(function, types.FunctionType)
         self._function(function)
 

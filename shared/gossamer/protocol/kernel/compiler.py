@@ -27,7 +27,7 @@ from gossamer.protocol.kernel.compile_errors import (
     note_failure,
 )
 from gossamer.protocol.kernel.rule_class import RuleClass
-from gossamer.protocol.kernel.rules import Rule, plain_compilation
+from gossamer.protocol.kernel.rules import Rule, StandaloneRule, plain_compilation
 from gossamer.protocol.kernel.struct import Struct
 
 # The compiler's extension points are only partly typed.
@@ -44,6 +44,11 @@ typeof_impl: Any = numba.core.typing.typeof.typeof_impl
 
 @typeof_impl.register(Rule)
 def _typeof_rule(value: Rule, _context: Any) -> Any:
+    if isinstance(value, StandaloneRule) and not plain_compilation():
+        # Only here: it links by means of the compiler's private parts.
+        from gossamer.protocol.kernel.standalone import function_type
+
+        return function_type(value)
     return types.Dispatcher(value.callee)
 
 

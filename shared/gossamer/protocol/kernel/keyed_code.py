@@ -24,9 +24,10 @@ import numba.core.bytecode
 import numba.core.caching
 import numba.core.compiler
 import numba.core.compiler_lock
+import numba.core.registry
 
 from gossamer.protocol.kernel import rules
-from gossamer.protocol.kernel.code_keys import code_key
+from gossamer.protocol.kernel.code_keys import CodeKeys, code_key, code_keys
 from gossamer.protocol.kernel.compile_errors import explain_failures
 
 _log = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ _KEY_LENGTH = 24
 # for good: symbols of one name are one to the process, so what was linked to them needs them.
 _dispatchers: dict[tuple[str, str], Any] = {}
 _unkeyed = itertools.count()
+# By the name under which code is kept, the version (`CodeKeys.whole`) that this process has of it.
+_versions: dict[str, str] = {}
 
 
 def make_callee(function: Callable[..., Any], inline: bool) -> Any:
@@ -73,14 +76,14 @@ def make_native(function: Callable[..., Any]) -> Any:
 def make_entry(function: Callable[..., Any]) -> Any:
     """The function object that Python calls; its code is kept where the host keeps code."""
     with global_compiler_lock:
-        key = code_key(function)
-        made = _make(function, key, "entry", False, {})
+        keys = code_keys(function)
+        made = _make(function, keys and keys.whole, "entry", False, {})
         if "_compile_for_args" not in vars(made):
             explain_failures(made, function)
             if not rules.plain_compilation():
                 made.compile = _compile_quickly(made.compile)
-            if key is not None:
-                made._cache = _KeyedCache(function.__qualname__, key)
+            if keys is not None:
+                made._cache = _KeyedCache(function.__qualname__, keys)
                 made.compile = made._cache.used_by(made.compile)
         return made
 
@@ -149,9 +152,9 @@ def _compiler_naming(key: str | None, purpose: str) -> type[Any]:
 class _KeyedCache(caching.NullCache):  # type: ignore[misc]
     """What a function object asks for compiled code, and gives code to."""
 
-    def __init__(self, name: str, key: str) -> None:
-        self._name = re.sub(r"\W+", "_", name)[-_NAME_LENGTH:]
-        self._key = key
+    def __init__(self, name: str, keys: CodeKeys) -> None:
+        self._name = name
+        self._keys = keys
         self._making = contextlib.ExitStack()
 
     def used_by(self, compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -169,14 +172,20 @@ class _KeyedCache(caching.NullCache):  # type: ignore[misc]
         if store is None:
             return None
         target_context.refresh()
-        name = self._file_name(sig, target_context.codegen())
+        name = file_name(self._name, self._keys.own, sig)
+        if _versions.setdefault(name, self._keys.whole) != self._keys.whole:
+            # Its symbols are in this process, bound to another version of a standalone rule.
+            return None
         data = store.load(name)
         if data is None and self._making.enter_context(store.making(name)):
             data = store.load(name)
         if data is None:
             return None
         try:
-            loaded = _compiler.CompileResult._rebuild(target_context, *pickle.loads(data))
+            called, made = pickle.loads(data)
+            for one in called:
+                one.link()
+            loaded = _compiler.CompileResult._rebuild(target_context, *made)
         except Exception as error:
             # Whatever stands there, the code can be made again.
             _log.warning("kept code of %s cannot be read (%s): compiled anew", self._name, error)
@@ -186,12 +195,20 @@ class _KeyedCache(caching.NullCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep code, unless it holds addresses of this process."""
+        # Only here: that module takes callees from this one.
+        from gossamer.protocol.kernel.standalone import called_by
+
         store = rules.code_store
         if store is None or data.library.has_dynamic_globals or data.lifted:
             return
-        name = self._file_name(sig, data.codegen)
-        store.save(name, caching.dumps(data._reduce()))
+        name = file_name(self._name, self._keys.own, sig)
+        if _versions.setdefault(name, self._keys.whole) == self._keys.whole:
+            store.save(name, caching.dumps((called_by(data.library), data._reduce())))
 
-    def _file_name(self, sig: Any, codegen: Any) -> str:
-        asked = repr((self._key, tuple(sig), codegen.magic_tuple()))
-        return f"{self._name}-{hashlib.sha256(asked.encode()).hexdigest()[:40]}"
+
+def file_name(name: str, key: str, signature: Any) -> str:
+    """What code of this key for arguments of these types is kept under."""
+    codegen = numba.core.registry.cpu_target.target_context.codegen()
+    asked = repr((key, tuple(signature), codegen.magic_tuple()))
+    plain = re.sub(r"\W+", "_", name)[-_NAME_LENGTH:]
+    return f"{plain}-{hashlib.sha256(asked.encode()).hexdigest()[:40]}"

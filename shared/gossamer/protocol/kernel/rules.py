@@ -70,7 +70,7 @@ class Rule:
 
     def __reduce__(self) -> tuple[Callable[[str, str], Rule], tuple[str, str]]:
         # By name: the rule of that name in the process that reads it.
-        return _find_rule, (self.source.__module__, self.source.__qualname__)
+        return find_rule, (self.source.__module__, self.source.__qualname__)
 
     @functools.cached_property
     def linked(self) -> Callable[..., Any]:
@@ -103,6 +103,32 @@ class Rule:
         return self._dispatcher
 
 
+class StandaloneRule(Rule):
+    """A rule that is compiled by itself, once, and that compiled code calls by its address.
+
+    Its machine code is no part of its callers': a loop over it compiles in the time that the loop
+    itself takes, and is not compiled anew where only the rule has changed. It stands in a module
+    under its own name.
+    """
+
+    @property
+    def compiled(self) -> Any:
+        """The form that Python calls: a call of the compiled rule."""
+        if self._dispatcher is None:
+            teach_compiler()
+            from gossamer.protocol.kernel.keyed_code import make_entry
+
+            self._dispatcher = make_entry(_caller_of(self))
+        return self._dispatcher
+
+
+def _caller_of(called: Rule) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return called(*args)
+
+    return call
+
+
 def bounds_checks() -> bool:
     """Whether compiled rules check their indices, which is for tests and costs time."""
     return bool(os.environ.get("GOSSAMER_BOUNDS_CHECKS"))
@@ -116,7 +142,8 @@ def plain_compilation() -> bool:
     return bool(os.environ.get("GOSSAMER_PLAIN_COMPILATION"))
 
 
-def _find_rule(module: str, name: str) -> Rule:
+def find_rule(module: str, name: str) -> Rule:
+    """The rule of this name in a module."""
     found = getattr(importlib.import_module(module), name)
     assert isinstance(found, Rule)
     return found
@@ -158,6 +185,11 @@ def _link_cell(cell: types.CellType) -> types.CellType:
 def rule(function: Callable[..., Any]) -> Rule:
     """Mark ``function`` as a protocol rule."""
     return Rule(function, function, inline=False)
+
+
+def standalone_rule(function: Callable[..., Any]) -> Rule:
+    """Mark a rule that is compiled by itself and called by its address."""
+    return StandaloneRule(function, function, inline=False)
 
 
 def inline_rule(function: Callable[..., Any]) -> Rule:

@@ -19,7 +19,7 @@ from gossamer.protocol.kernel.records import (
     UNREACHABLE,
     Outbox,
 )
-from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.rules import rule, standalone_rule
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
 from gossamer.protocol.peer.places.clients import keep_entries
 from gossamer.protocol.peer.places.moving import (
@@ -240,12 +240,28 @@ RETURNED: Final = MappingProxyType(
         RECALL: recall_elsewhere,
     }
 )
-take_about_events = dispatch(ABOUT_EVENTS)
-take_about_peers = dispatch(ABOUT_PEERS)
+_dispatch_about_events = dispatch(ABOUT_EVENTS)
+_dispatch_about_peers = dispatch(ABOUT_PEERS)
 take_returned = dispatch(RETURNED)
 
 
-@rule
+@standalone_rule
+def take_about_events(
+    kind: int, s: State, p: int, now: int, words: Any, at: int, out: Outbox
+) -> Any:
+    """Take a record that is about events; return whether it is one."""
+    return _dispatch_about_events(kind, s, p, now, words, at, out)
+
+
+@standalone_rule
+def take_about_peers(
+    kind: int, s: State, p: int, now: int, words: Any, at: int, out: Outbox
+) -> Any:
+    """Take a record that may change links; return whether it is one."""
+    return _dispatch_about_peers(kind, s, p, now, words, at, out)
+
+
+@standalone_rule
 def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Take the record at ``words[at:]`` as peer ``p``; append what follows to ``out``.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.node.peer.batches.buffers import (
     BEGIN,
     END,
@@ -27,6 +26,7 @@ from gossamer.node.peer.batches.scanning import scan
 from gossamer.node.peer.batches.taking import take
 from gossamer.node.peer.frames.core import Core, Record
 from gossamer.protocol.kernel.errors import CapacityError
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.kernel.records import KIND, OPEN, REFUSED
 
 

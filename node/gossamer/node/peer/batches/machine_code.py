@@ -14,7 +14,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -28,8 +28,8 @@ import gossamer.compiled
 import gossamer.node.peer.batches
 import gossamer.node.peer.frames
 import gossamer.protocol
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.compiled.store import FolderStore, cache_root
+from gossamer.protocol.kernel.linking.object_code import LinkedCode, Standalone
 
 EVENTS, STEPS = "events", "steps"
 # By part, the number of arguments of its rules (`exchange.LinkedRules`, `steps.LinkedStep`).
@@ -83,16 +83,19 @@ def _link(part: str, content: bytes) -> LinkedCode | None:
     """What is kept of a part, linked; None of what is no such code."""
     try:
         told = cbor2.loads(content)
-        return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS[part])
+        called = [Standalone(*one) for one in told["called"]]
+        return LinkedCode(bytes(told["object"]), told["symbols"], ARGUMENTS[part], called)
     except (ValueError, KeyError, TypeError, cbor2.CBORDecodeError):
         return None
 
 
-def save(part: str, content: bytes, symbols: dict[str, str]) -> None:
+def save(
+    part: str, content: bytes, symbols: Mapping[str, str], called: Sequence[Standalone]
+) -> None:
     """Keep machine code for processes to come; where it cannot be kept nothing happens."""
     folder = code_folder()
     if folder is not None:
-        told = {"object": content, "symbols": symbols}
+        told = {"object": content, "symbols": dict(symbols), "called": list(map(list, called))}
         FolderStore(folder).save(code_name(part), cbor2.dumps(told))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.compiled.store import FolderStore
+from gossamer.compiled.store import FolderStore, keep_compiled_code
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.peer.batches.buffers import make_batch
@@ -53,10 +53,12 @@ def main() -> int:
 
 def _make(part: str) -> None:
     teach_compiler()
-    from gossamer.protocol.kernel.native_code import native_code
+    # What peers' rules call by address is kept where simulations keep it.
+    keep_compiled_code()
+    from gossamer.protocol.kernel.standalone import native_code
 
     made = native_code(_entries(part))
-    save(part, made.content, dict(made.symbols))
+    save(part, made.content, made.symbols, made.called)
 
 
 def _entries(part: str) -> Mapping[str, Entry]:

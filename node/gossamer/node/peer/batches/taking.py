@@ -36,9 +36,8 @@ from gossamer.node.peer.batches.buffers import (
 from gossamer.node.peer.batches.byte_words import copy_bytes, read_word, write_word
 from gossamer.node.peer.batches.scanning import BYTE, NAMED
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.peer.frames.event_frames import BY_BATCH, COMMANDS, HEAD_BYTES, MARK
+from gossamer.node.peer.frames.event_frames import HEAD_BYTES, MARK
 from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
@@ -56,12 +55,9 @@ from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT_ATTRIBUTE, EVENT_ID, EVENT_ORIGIN
 from gossamer.protocol.peer.rendezvous.replay import has_seen
 from gossamer.protocol.peer.state.state import State
-from gossamer.protocol.peer.step import ABOUT_EVENTS
+from gossamer.protocol.peer.step import take_about_events
 
 LAST_BYTE = 0xFF
-
-# `step` for the kinds that go by batches: all of them are about events alone.
-take_record = dispatch({kind: ABOUT_EVENTS[kind] for kind in (*BY_BATCH, *COMMANDS)})
 
 
 @rule
@@ -87,7 +83,7 @@ def take(s: State, b: Batch, first: int, count: int, now: int) -> int:
         for i in range(b.cursor.shape[0]):
             b.cursor[i] = 0
         b.frames[row, IS_NEW] = is_new(s, b, row)
-        take_record(b.record[KIND], s, SELF, now, b.record, 0, Outbox(b.out, b.cursor))
+        take_about_events(b.record[KIND], s, SELF, now, b.record, 0, Outbox(b.out, b.cursor))
         if b.cursor[REFUSED] != 0 or b.cursor[OPEN] != 0:
             break
         write_out(b, row)

@@ -16,12 +16,12 @@ from typing import Final
 
 import trio
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.node.config.broker import ALWAYS, NEVER
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.machine_code import EVENTS, MAKING_S, STEPS, Made
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 
 # Frames in a second from which on it pays to load code: a twentieth of a processor's time.
 BUSY_RATE: Final = 200.0

@@ -11,7 +11,6 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.compiled.object_code import LinkedCode
 from gossamer.compiled.store import FolderStore
 from gossamer.node.config.broker import ALWAYS, AUTO, NEVER
 from gossamer.node.monitoring.metrics import Counters
@@ -26,6 +25,7 @@ from gossamer.node.peer.batches.tiers import (
     LOOKS_S,
     Tiers,
 )
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from support.transport_peers import on_jumping_clock
 
 
@@ -170,7 +170,8 @@ def keep(folder: Path, content: bytes) -> None:
 
 
 def told(content: object) -> bytes:
-    return cbor2.dumps({"object": content, "symbols": {"scan": "scan", "take": "take"}})
+    symbols = {"scan": "scan", "take": "take"}
+    return cbor2.dumps({"object": content, "symbols": symbols, "called": []})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Linking object code of rules into this process without the compiler (`kernel.native_code`).
+"""Linking object code of rules into this process without the compiler (`native_code`).
 
 The linker is the one of llvmlite: 22 MB of memory that nobody else shares, a third of what the
 compiler takes, and a few hundredths of a second.
@@ -7,10 +7,11 @@ compiler takes, and a few hundredths of a second.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import platform
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 # What object files begin with: ELF of 64 bits, little endian, with the machine's number; Mach-O.
 _ELF: Final = b"\x7fELF\x02\x01\x01"
@@ -26,15 +27,23 @@ class LinkedCode:
     """Functions of object code, callable as long as this or one of them lives."""
 
     def __init__(
-        self, content: bytes, symbols: Mapping[str, str], arguments: Mapping[str, int]
+        self,
+        content: bytes,
+        symbols: Mapping[str, str],
+        arguments: Mapping[str, int],
+        called: Iterable[Standalone] = (),
     ) -> None:
         """Link ``content``, in which functions of so many arguments have these symbols.
+
+        What it calls is linked before, in the order given.
 
         Raises:
             ValueError: it is no object code for this machine, or a symbol is missing.
         """
         if not _is_for_this_machine(content):
             raise ValueError("it is no object code for this machine")
+        for one in called:
+            one.link()
         self._engine = _link(content)
         self._functions: dict[str, tuple[int, int]] = {}
         for name, symbol in symbols.items():
@@ -52,6 +61,50 @@ class LinkedCode:
         return _function(self, address, arguments)
 
 
+class Standalone(NamedTuple):
+    """Object code of one function that other code calls by a name.
+
+    Attributes:
+        name: the symbol that other code has for it.
+        symbol: its own.
+        content: an object file, linked for as long as the process lives.
+        called: names of what it calls itself, each linked before.
+    """
+
+    name: str
+    symbol: str
+    content: bytes
+    called: Sequence[str]
+
+    def link(self) -> None:
+        """Link it, or find it linked, and let its name stand for it from now on.
+
+        Raises:
+            ValueError: it is no object code for this machine, or there is no such function.
+        """
+        import llvmlite.binding as binding  # type: ignore[import-untyped]
+
+        # What was linked to another version of what it calls, keeps that.
+        bound = tuple(_addresses[name] for name in self.called)
+        known = self.symbol, hashlib.sha256(self.content).digest(), bound
+        if known not in _standalone:
+            if not _is_for_this_machine(self.content):
+                raise ValueError("it is no object code for this machine")
+            engine = _link(self.content)
+            address = int(engine.get_function_address(self.symbol))
+            if not address:
+                raise ValueError(f"the object code has no function {self.symbol}")
+            _standalone[known] = address, engine
+        _addresses[self.name] = _standalone[known][0]
+        binding.add_symbol(self.name, _addresses[self.name])
+
+
+# By what it is and what it calls, the address of linked code, and what keeps it there.
+_standalone: Final[dict[tuple[str, bytes, tuple[int, ...]], tuple[int, Any]]] = {}
+# By name, the address that it stands for now.
+_addresses: Final[dict[str, int]] = {}
+
+
 def _is_for_this_machine(content: bytes) -> bool:
     """Whether the linker may see it, which ends the process where it does not like what it sees."""
     if content.startswith(_MACH_O):
@@ -64,7 +117,7 @@ def _is_for_this_machine(content: bytes) -> bool:
 
 def _link(content: bytes) -> Any:
     # Here: what links takes memory that a node at rest does without.
-    import llvmlite.binding as binding  # type: ignore[import-untyped]
+    import llvmlite.binding as binding
 
     try:
         binding.initialize_native_target()

@@ -1,0 +1,114 @@
+"""Rules that are compiled by themselves and called by their address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gossamer.compiled.store import FolderStore, keep_compiled_code
+from gossamer.protocol.kernel import keyed_code, standalone
+from gossamer.protocol.kernel.code_keys import CodeKeys, code_keys
+from gossamer.protocol.kernel.records import Outbox
+from gossamer.protocol.kernel.rules import keep_code_in, rule, standalone_rule, use_compiled
+
+RATE = 3
+
+
+@standalone_rule
+def scaled(x: int, words: Any, out: Outbox) -> Any:
+    """Write a multiple of ``x``, and return whether it is large."""
+    words[0] += x * RATE
+    out.cursor[1] += 1
+    return words[0] > 100
+
+
+@standalone_rule
+def scaled_twice(x: int, words: Any, out: Outbox) -> int:
+    """Call another standalone rule; return how often that was large."""
+    return int(scaled(x, words, out)) + int(scaled(x, words, out))
+
+
+@rule
+def summed(n: int, words: Any, out: Outbox) -> int:
+    """Call a standalone rule in a loop."""
+    large = 0
+    for i in range(n):
+        large += scaled_twice(i, words, out)
+    return large
+
+
+def outcome(called: Any, n: int) -> tuple[int, int, int]:
+    words, out = np.zeros(1, np.int64), Outbox(np.zeros(1, np.int64), np.zeros(4, np.int64))
+    return int(called(n, words, out)), int(words[0]), int(out.cursor[1])
+
+
+def forget() -> None:
+    """Let this process be as one that has just begun, but for what is linked into it."""
+    keyed_code._dispatchers.clear()
+    keyed_code._versions.clear()
+    standalone._known.clear()
+    for one in (scaled, scaled_twice, summed):
+        one._dispatcher = None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that holds what is compiled during a test."""
+    forget()
+    keep_code_in(FolderStore(tmp_path / "code"))
+    yield tmp_path / "code"
+    keep_compiled_code()
+    forget()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_standalone_rule_computes_the_same_in_all_forms() -> None:
+    expected = outcome(summed.interpreted, 10)
+    assert expected == (8, 270, 20)
+    assert outcome(summed.compiled, 10) == expected
+    assert outcome(summed.linked, 10) == expected
+    with use_compiled():
+        assert outcome(scaled_twice, 40) == outcome(scaled_twice.interpreted, 40)
+
+
+def test_each_is_kept_once_and_found_by_all_who_call_it(folder: Path) -> None:
+    before = outcome(summed.compiled, 10)
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(kept) == 3  # the two standalone rules, and the loop
+    forget()
+    assert outcome(summed.compiled, 10) == before
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+
+
+def test_an_edited_standalone_rule_leaves_the_code_of_its_callers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, callee = code_keys(summed), code_keys(scaled_twice.source)
+    assert outcome(summed.compiled, 10)[1] == 270
+    kept = {path.name for path in folder.iterdir()}
+    monkeypatch.setitem(globals(), "RATE", 5)
+    edited = code_keys(summed)
+    assert isinstance(loop, CodeKeys)
+    assert isinstance(edited, CodeKeys)
+    assert edited.own == loop.own
+    assert edited.whole != loop.whole
+    assert code_keys(scaled_twice.source) != callee
+    for one in (scaled, scaled_twice, summed):
+        one._dispatcher = None
+    assert outcome(summed.compiled, 10)[1] == 450  # in the same process, and not the kept loop
+    assert len({path.name for path in folder.iterdir()} - kept) == 1  # `scaled` alone
+
+
+def test_kept_code_whose_callees_cannot_be_read_is_made_again(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = outcome(summed.compiled, 10)
+    for path in folder.glob("scaled*"):
+        FolderStore(folder).save(path.stem, b"no machine code")
+    forget()
+    assert outcome(summed.compiled, 10) == before
+    assert "cannot be read" in caplog.text
