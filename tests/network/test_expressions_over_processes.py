@@ -86,7 +86,7 @@ def expressions(draws: random.Random) -> Iterator[Written]:
 @asynccontextmanager
 async def clients_of_three_peers(folder: Path) -> AsyncIterator[list[Client]]:
     """A client at each of three peers, which are connected."""
-    shell = Shell(folder, forks=False)
+    shell = Shell(folder)
     (folder / "schema.toml").write_text(SCHEMA_TEXT)
     ports = ("--peers", str(len(PEERS)), "--port", str(free_ports(len(PEERS))))
     shell.ok("node", "init", "demo", "--schema", "schema.toml", *ports)
@@ -155,14 +155,14 @@ async def check_batch(clients: list[Client], batch: list[Written], draws: random
     return sum(map(len, due))
 
 
-@few_or_many(1, 1000)
+@few_or_many(30, 1000)
 async def test_expressions_over_three_processes(tmp_path: Path, count: int) -> None:
     draws = random.Random(SEED)
     source = expressions(draws)
     tried = deliveries = 0
     async with clients_of_three_peers(tmp_path) as clients:
         while tried < count:
-            batch = [next(source) for _ in range(AT_ONCE_EACH * len(clients))]
+            batch = [next(source) for _ in range(min(count, AT_ONCE_EACH * len(clients)))]
             deliveries += await check_batch(clients, batch, draws)
             tried += len(batch)
     print(f"seed {SEED}: {tried} expressions, {deliveries} deliveries")
