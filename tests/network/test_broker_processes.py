@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
 from support.checkout import ROOT
 from support.installed_command import install
-from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
+from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports, wait_for_line
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -350,17 +350,35 @@ def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
     ("example", "ports", "lines"),
     [
         ("brokers/node/three_brokers.py", 3, 5),
-        pytest.param("scot/node/take_over.py", 4, 6, marks=pytest.mark.campaign),
-        pytest.param("trees/node/ring.py", 4, 6, marks=pytest.mark.campaign),
+        ("scot/node/take_over.py", 4, 6),
+        ("trees/node/ring.py", 4, 6),
     ],
 )
 def test_an_example_prints_what_its_readme_says(
-    tmp_path: Path, example: str, ports: int, lines: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: CaptureFixture,
+    example: str,
+    ports: int,
+    lines: int,
 ) -> None:
-    path = ROOT / "examples" / example
-    command = ["env", f"FIRST_PORT={free_ports(ports)}", sys.executable, str(path), "market"]
-    code, out, err = end(Shell(tmp_path).start(command=command))
-    assert code == 0, err
+    """The example runs in this process, and its commands are forked."""
+    path, shell, start = ROOT / "examples" / example, Shell(tmp_path), subprocess.Popen
+    started: list[subprocess.Popen[str]] = []
+
+    def popen(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        if tuple(command[:3]) != COMMAND:
+            return start(command, **options)
+        options = {"stdout": subprocess.DEVNULL, **options}
+        started.append(shell.start(*command[3:], **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setenv("FIRST_PORT", str(free_ports(ports)))
+    runpy.run_path(str(path))["main"](tmp_path / "market")
+    for process in started:
+        process.wait()
+    out = capsys.readouterr().out.splitlines()
     said = (path.parent / "README.md").read_text(encoding="utf-8")
-    assert all(f"\n    {line}\n" in said for line in out.splitlines()), out
-    assert len(out.splitlines()) == lines
+    assert all(f"\n    {line}\n" in said for line in out), out
+    assert len(out) == lines
