@@ -35,7 +35,7 @@ from support.spark_processes import (
     wait_for,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.campaign
 SIZE = ("--subscriptions", "3000", "--events", "2000", "--partitions", "3")
 SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = 'scenario = "base.toml"\nseeds = [1, 2, 3, 4]\n[grid]\nnodes = [20, 24]\n'

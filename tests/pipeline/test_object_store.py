@@ -28,7 +28,6 @@ from support.made_up_runs import made_up_run
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.spark_processes import run_spark_command, sentences
 
-pytestmark = pytest.mark.slow
 WISH = Wish(subscriptions=3_000, events=2_000, seed=3)
 SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 

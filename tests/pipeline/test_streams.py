@@ -85,7 +85,6 @@ def lines_kept(out: Path) -> Iterator[dict[str, Any]]:
             yield from pq.ParquetFile(file.source()).read().to_pylist()
 
 
-@pytest.mark.slow
 def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> None:
     got, all_of_them, out = (tmp_path / name for name in ("got 1", "published", "out"))
     subscribe(got, "all", "price >= 0")
@@ -135,7 +134,6 @@ def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> 
 EVENTS_A_FILE, FILES = 50, 24
 
 
-@pytest.mark.slow
 @needs_spark
 def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
     got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
@@ -207,7 +205,6 @@ def test_subscribers_that_cannot_be_read_are_refused(
         subscribers_of(LocalPlace(tmp_path))
 
 
-@pytest.mark.slow
 def test_a_folder_whose_name_is_a_pattern_is_refused(session: Any, tmp_path: Path) -> None:
     subscribe(tmp_path / "got [1]", "a", "price > 1")
     folder = LocalPlace(tmp_path / "got [1]")
@@ -231,7 +228,7 @@ def test_nothing_to_follow_is_refused_before_spark_starts(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @needs_spark
 def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
     got, published, out = (tmp_path / name for name in ("got", "published", "out"))
@@ -276,7 +273,7 @@ def test_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
     assert "was begun with window_s None, not 7; expected the same" in str(done.exception)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @needs_spark
 def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
@@ -297,7 +294,7 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     assert of_window(out)[0, "a"]["delivered"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @needs_spark
 @pytest.mark.skipif(
     importlib.util.find_spec("grpc") is None,

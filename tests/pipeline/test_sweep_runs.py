@@ -122,7 +122,7 @@ def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, 
     return process.returncode, out, err
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     session: Any, file: Path, tmp_path: Path
 ) -> None:

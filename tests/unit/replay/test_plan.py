@@ -24,8 +24,6 @@ from gossamer.sim.studies.peers.inputs.scenario import FORMED, Subscriptions
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from support.replays import ROUND_S, short_plan, short_scenario, short_trace
 
-pytestmark = pytest.mark.slow
-
 
 def simulated(folder: Path) -> SystemRun:
     """The run of `short_scenario`, at its end."""

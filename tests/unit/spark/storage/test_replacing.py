@@ -143,7 +143,6 @@ def killed_at(step: int, out: Place, files: dict[str, bytes]) -> bool:
     return process.exitcode != 0
 
 
-@pytest.mark.slow
 def test_a_killed_process_leaves_the_old_folder_or_the_new(out: Place, tmp_path: Path) -> None:
     seen = set()
     for step in range(100):
