@@ -224,7 +224,9 @@ async def test_a_dozen_peers_do_what_rows_do(preset: str, sampler: str) -> None:
 
 
 @on_jumping_clock
-@pytest.mark.parametrize(("nodes", "rounds"), [(16, 20), (50, 200)])
+@pytest.mark.parametrize(
+    ("nodes", "rounds"), [(16, 20), pytest.param(50, 200, marks=pytest.mark.campaign)]
+)
 async def test_churn_latency_loss_and_copies_change_nothing_of_that(
     nodes: int, rounds: int
 ) -> None:

@@ -46,24 +46,28 @@ def run(name: str, **overrides: object) -> CustomRecord:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_way_of_writing_does_the_same(name: str) -> None:
-    """Nodes beside interpreted rules; the compiled ones are in the slow tests."""
+    """Nodes beside interpreted rules."""
     _, _, nodes, rounds = PROTOCOLS[name]
     assert _difference(name, nodes, rounds, interpreted=True) is None
 
 
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_nodes_do_what_compiled_rules_do(name: str) -> None:
-    rounds = 60 if name == "broadcast" else 12
-    assert _difference(name, 400, rounds, interpreted=False) is None
+def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
+    _, _, nodes, rounds = PROTOCOLS[name]
+    if many:
+        nodes, rounds = 400, 60 if name == "broadcast" else 12
+    assert _difference(name, nodes, rounds, interpreted=False) is None
 
 
-def test_neighbours_of_hyparview_are_the_same_with_messages_under_way() -> None:
+@pytest.mark.parametrize("nodes", [60, pytest.param(200, marks=pytest.mark.campaign)])
+def test_neighbours_of_hyparview_are_the_same_with_messages_under_way(nodes: int) -> None:
     """In the event engine, with latency: joins and shuffles cross each other."""
     scenario = scenario_of(
         "hyparview.py:HyParView",
         "hyparview_nodes.py:HyParView",
         folder=COOKBOOK,
-        nodes=200,
+        nodes=nodes,
         rounds=10,
         network={"latency": "uniform", "latency_s": 0.05},
     )
@@ -152,7 +156,14 @@ def test_hyparview_makes_the_graph_of_the_paper() -> None:
     assert (rounds["reliability"][51:] == 1).all()
 
 
-@pytest.mark.parametrize(("fails", "least"), [(0.5, 0.995), (0.8, 0.99), (0.9, 0.98)])
+@pytest.mark.parametrize(
+    ("fails", "least"),
+    [
+        (0.8, 0.99),
+        pytest.param(0.5, 0.995, marks=pytest.mark.campaign),
+        pytest.param(0.9, 0.98, marks=pytest.mark.campaign),
+    ],
+)
 def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: float) -> None:
     """Ibid., Fig. 2 and 3: nearly all that are left are reached; here from the fourth broadcast on.
 
@@ -162,20 +173,23 @@ def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: fl
     assert reliability[54:].min() > least
 
 
-def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper() -> None:
+@pytest.mark.parametrize(
+    "sizes", [(625, 2500), pytest.param((625, 2500, 10_000), marks=pytest.mark.campaign)]
+)
+def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper(sizes: tuple[int, ...]) -> None:
     """Jelasity et al., Computer Networks 53, 2009: 50 x 50 nodes look finished after 7 cycles.
 
     A thousandth of the links at most are missing then; four times the nodes take a cycle more or
     two, as the number of cycles is logarithmic.
     """
-    missing = {nodes: run("tman", nodes=nodes).rounds["missing"] for nodes in (625, 2500, 10_000)}
+    missing = {nodes: run("tman", nodes=nodes).rounds["missing"] for nodes in sizes}
     assert missing[2500][7] < 0.001
     assert missing[2500][-1] == 0
     cycles = [int((line > 0.01).sum()) for line in missing.values()]
     assert all(1 <= more - less <= 2 for less, more in pairwise(cycles)), cycles
 
 
-@pytest.mark.parametrize("bits", [8, 10, 12])
+@pytest.mark.parametrize("bits", [8, 10, pytest.param(12, marks=pytest.mark.campaign)])
 def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) -> None:
     """Montresor et al., P2P 2005: of 100 nodes 99 have successor and fingers after log2(N) cycles.
 

@@ -69,6 +69,7 @@ def test_it_is_swept(work: Path) -> None:
     assert [point.memory_bytes for point in plan.points] == [6_000, 6_000, 12_000, 12_000]
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
 def test_a_sweep_runs_and_is_crunched(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", TESTS)

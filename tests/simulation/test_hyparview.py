@@ -286,7 +286,9 @@ def test_active_views_are_full_and_symmetric() -> None:
     assert all(share == 1.0 for share in overlay.broadcasts(5))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in (2, 3))]
+)
 @pytest.mark.parametrize(("share", "cycles"), [(0.6, 1), (0.8, 4)])
 def test_a_mass_failure_is_healed_by_cycles(share: float, cycles: int, seed: int) -> None:
     overlay = Overlay("hyparview", 500, seed)

@@ -1,11 +1,10 @@
 """Protocols of one's own on all cores: the same to the bit as tick by tick, and as plain classes.
 
-Random scenarios, 20 of them, or as many as ``GOSSAMER_WINDOW_SCENARIOS`` says.
+Of random scenarios, some each time, and 20 of them, or as many as `--draws` says, as a campaign.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +26,10 @@ from gossamer.sim.studies.custom.simulation import (
     simulate_custom,
 )
 from gossamer.sim.study.contract import Execution
+from support.draws import Draws, few_or_many
 from support.own_protocols import PROTOCOLS, protocol_file, scenario_file
 
-SCENARIOS: Final = int(os.environ.get("GOSSAMER_WINDOW_SCENARIOS", "20"))
+SCENARIOS: Final = 20
 RULES, PLAIN = "travellers.py:Travellers", "travellers_nodes.py:Travellers"
 THREADS: Final = (1, 2, 3, 8)
 # The protocol does something of its own in every round up to the tenth.
@@ -154,11 +154,18 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
         np.testing.assert_equal(other[name], value, err_msg=f"{name}, {told}")
 
 
-@pytest.mark.parametrize("seed", range(SCENARIOS))
+@few_or_many(3, SCENARIOS)
 def test_windows_on_any_threads_equal_the_wheel(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    count: int, draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 1, 2, 3 and 8 threads, shorter windows, and a run that is resumed in the middle."""
+    for seed in draws.numbers(count):
+        with monkeypatch.context() as patch:
+            compare_windows(seed, tmp_path, patch)
+
+
+def compare_windows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run one random scenario in windows and tick by tick."""
     given = scenario(seed, tmp_path, RULES)
     expected = tick_by_tick(given, monkeypatch)
     monkeypatch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: True)
@@ -174,16 +181,19 @@ def test_windows_on_any_threads_equal_the_wheel(
     assert_same(expected, found, f"seed {seed}, resumed after round {first.simulation.round}")
 
 
-@pytest.mark.parametrize("seed", range(0, SCENARIOS, 4))
-def test_plain_classes_do_the_same_record_by_record(seed: int, tmp_path: Path) -> None:
-    assert first_difference(scenario(seed, tmp_path, RULES, PLAIN)) is None, f"seed {seed}"
+@few_or_many(1, SCENARIOS)
+def test_plain_classes_do_the_same_record_by_record(
+    count: int, draws: Draws, tmp_path: Path
+) -> None:
+    for seed in draws.numbers(count)[::4]:
+        assert first_difference(scenario(seed, tmp_path, RULES, PLAIN)) is None, f"seed {seed}"
 
 
 def test_much_happens_in_the_scenarios(tmp_path: Path) -> None:
     """Every way that a message can go was gone, in the scenarios that always run."""
     total: dict[str, int] = {}
     carried, grown = 0.0, 0
-    for seed in range(20):
+    for seed in range(SCENARIOS):
         run = Run(scenario(seed, tmp_path, RULES), 1).go(ROUNDS)
         for name, count in run.driver.counts().items():
             total[name] = total.get(name, 0) + count

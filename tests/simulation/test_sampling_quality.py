@@ -45,6 +45,7 @@ def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:
     return engine
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "clustered", "deviation", "path"),
     [("newscast", 0.294, 8.34, 4.41), ("cyclon", 0.0004, 1.354, 3.52)],

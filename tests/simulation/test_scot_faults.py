@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,16 @@ NUMBER, EVERY = 60, 300
 LINKS = Links(latency=500, gap=200, uplink_gap=150)
 FAILURE = NUMBER * EVERY // 2
 SCOT = figure_2()
-STEP = 1 if os.environ.get("GOSSAMER_FULL_FAULTS") else 3
-"""Every third failure is tried, all of them if asked for."""
 BROKERS = [str(broker) for broker in SCOT.brokers if str(broker) != PUBLISHER]
+BROKER_LINKS = [tuple(map(str, link)) for link in SCOT.links()]
+
+
+def some_of(failures: Sequence[Any], step: int) -> list[Any]:
+    """Every so many of the failures, and as a campaign all others."""
+    return [
+        one if number % step == 0 else pytest.param(one, marks=pytest.mark.campaign)
+        for number, one in enumerate(failures)
+    ]
 
 
 class Watcher:
@@ -88,7 +96,7 @@ def test_without_a_failure_nothing_is_missing() -> None:
     assert run(around=True) == (0, 0)
 
 
-@pytest.mark.parametrize("link", [tuple(map(str, link)) for link in SCOT.links()][::STEP])
+@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 6))
 def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, str]) -> None:
     missing, dropped = run(around=True, link=link)
     # A message that is dropped is missed by all who are behind it, at most a whole cluster.
@@ -96,7 +104,7 @@ def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, st
     assert missing < run(around=False, link=link)[0] or missing == 0
 
 
-@pytest.mark.parametrize("broker", BROKERS[::STEP])
+@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
 def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> None:
     missing, dropped = run(around=True, broker=broker)
     assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
@@ -104,14 +112,14 @@ def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> N
         assert missing < run(around=False, broker=broker)[0]
 
 
-@pytest.mark.parametrize("broker", BROKERS[:: 2 * STEP])
+@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
 def test_with_taking_over_nothing_is_missing_at_brokers_that_live(broker: str) -> None:
     missing, dropped = run(around=True, broker=broker, take_over=True)
     assert missing == 0
     assert dropped > 0
 
 
-@pytest.mark.parametrize("link", [tuple(map(str, link)) for link in SCOT.links()][:: 3 * STEP])
+@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 9))
 def test_with_taking_over_nothing_is_missing_with_any_link(link: tuple[str, str]) -> None:
     assert run(around=True, link=link, take_over=True)[0] == 0
 

@@ -18,7 +18,6 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 
 SECOND = 1_000_000
-PUBLISHERS = 500
 
 
 @define
@@ -88,14 +87,19 @@ class Run:
         assert lost == self.network.dropped == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_sixth_cluster_and_a_region_are_added_while_500_publishers_go_on(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "publishers"),
+    [(0, 20), *(pytest.param(seed, 500, marks=pytest.mark.campaign) for seed in range(3))],
+)
+def test_a_sixth_cluster_and_a_region_are_added_while_publishers_go_on(
+    seed: int, publishers: int
+) -> None:
     draw = random.Random(seed)
     regions = Factor.path("abc")
     run = Run(draw, Scot(regions, Factor.complete(5)))
     network, old = run.network, list(run.network.brokers)
     run.subscribe(0, old, 20)
-    run.publish(2 * SECOND, 8 * SECOND, old, PUBLISHERS)
+    run.publish(2 * SECOND, 8 * SECOND, old, publishers)
     network.call(3 * SECOND + 71, lambda: network.grow(Scot(regions, Factor.complete(6))))
     sixth = [f"B({region},5)" for region in "abc"]
     wider = Scot(Factor.path("abcd"), Factor.complete(6))

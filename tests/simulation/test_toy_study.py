@@ -178,6 +178,7 @@ def test_results_of_a_study_that_is_not_here_are_refused_in_a_sentence(
     assert "kind is 'toy', expected 'brokers'" in capsys.readouterr().err
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
 def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", TESTS)

@@ -1,17 +1,15 @@
 """Row by row in windows, on any number of threads: the same to the bit as tick by tick.
 
-Random scenarios, 20 of them, or as many as ``GOSSAMER_WINDOW_SCENARIOS`` says.
+Of random scenarios, some each time, and 20 of them, or as many as `--draws` says, as a campaign.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 import numpy as np
-import pytest
 
 from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import make_network
@@ -36,8 +34,9 @@ from support.chatter import (
     listen,
     make_chatter,
 )
+from support.draws import Draws, few_or_many
 
-SCENARIOS: Final = int(os.environ.get("GOSSAMER_WINDOW_SCENARIOS", "20"))
+SCENARIOS: Final = 20
 PERIOD: Final = 200
 ROUNDS: Final = 6
 THREADS: Final = (1, 2, 3, 8)
@@ -192,9 +191,15 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
         np.testing.assert_equal(other[name], value, err_msg=f"{name}, {told}")
 
 
-@pytest.mark.parametrize("seed", range(SCENARIOS))
-def test_windows_on_any_threads_equal_the_wheel(seed: int) -> None:
+@few_or_many(6, SCENARIOS)
+def test_windows_on_any_threads_equal_the_wheel(count: int, draws: Draws) -> None:
     """1, 2, 3 and 8 threads, with shards and windows of other sizes each."""
+    for seed in draws.numbers(count):
+        compare_windows(seed)
+
+
+def compare_windows(seed: int) -> None:
+    """Run one random scenario in windows and tick by tick."""
     case = random_case(seed)
     wheel = make_engine(case, EventEngine, by_sender=True, queue_words=1)
     run(wheel, case)
@@ -212,9 +217,15 @@ def test_windows_on_any_threads_equal_the_wheel(seed: int) -> None:
         assert_same(expected, outcome(windows), f"seed {seed}, {how}")
 
 
-@pytest.mark.parametrize("seed", range(0, SCENARIOS, 2))
-def test_a_restored_run_goes_on_as_it_would_have(seed: int) -> None:
+@few_or_many(6, SCENARIOS)
+def test_a_restored_run_goes_on_as_it_would_have(count: int, draws: Draws) -> None:
     """With another number of threads, other shards and other windows than before."""
+    for seed in draws.numbers(count)[::2]:
+        compare_restored(seed)
+
+
+def compare_restored(seed: int) -> None:
+    """Run one random scenario whole, and in two parts."""
     case = random_case(seed)
     whole = make_engine(case, WindowEngine, cores=(None,) * 2, shard_rows=4)
     run(whole, case)
@@ -235,7 +246,7 @@ def test_a_restored_run_goes_on_as_it_would_have(seed: int) -> None:
 def test_the_scenarios_have_everything_in_them() -> None:
     """Every way that a record can go was gone, in the scenarios that always run."""
     total: dict[str, int] = {}
-    for seed in range(20):
+    for seed in range(SCENARIOS):
         case = random_case(seed)
         engine = make_engine(case, WindowEngine)
         run(engine, case)
