@@ -74,7 +74,10 @@ def sweep(
     with tempfile.TemporaryDirectory(prefix="gossamer-sweep-") as scratch:
         plan = plan_sweep(scenario, list(seeds), grid=grid, points=points, scratch=Path(scratch))
         place = Path(scratch) / "results" if out is None else Path(out)
-        outcome = sweep_here(plan, place, processes or usable_cores(), resume=False)
+        # What is not kept is not drawn either.
+        outcome = sweep_here(
+            plan, place, processes or usable_cores(), resume=False, pictures=out is not None
+        )
         if outcome.failed:
             reasons = "; ".join(outcome.failed.values())
             raise SimulationError(
