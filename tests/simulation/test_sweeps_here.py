@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,14 @@ from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.intervals import half_width
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash
+from gossamer.sim.results.sweeps.outcome import write_outcome
 from gossamer.sim.results.sweeps.plan import read_sweep
+from gossamer.sim.results.sweeps.scheduling import SweepOutcome
 from gossamer.sim.results.sweeps.table import differences_of, means_of, sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.simulation import simulate
+from gossamer.sim.study.plot import COLUMN, PlotOptions, plots_as
+from gossamer.sim.study.registry import NAMED
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 
@@ -41,13 +46,21 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def swept(file: Path) -> Path:
-    """The folder of that sweep, run by two processes."""
+    """The folder of that sweep, run by a process, without plots."""
     out = file.parent / "swept"
-    assert (
-        main(["sim", "sweep", str(file), "--out", str(out), "--processes", "2", "--plots", "svg"])
-        == 0
-    )
+    line = ["sim", "sweep", str(file), "--out", str(out), "--processes", "1", "--no-plots"]
+    assert main(line) == 0
     return out
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sweep of six points of a study whose processes start faster."""
+    monkeypatch.setenv(NAMED, "support.toy_study:TOY")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    (tmp_path / "base.toml").write_text('kind = "toy"\nrounds = 12\n')
+    (tmp_path / "toys.toml").write_text(SWEEP.replace("nodes = [20, 24]", "rounds = [10, 20]"))
+    return tmp_path / "toys.toml"
 
 
 def rows(file: Path) -> list[dict[str, str]]:
@@ -91,23 +104,42 @@ def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
     assert len({row["point"] for row in settled}) == 6
 
 
-def test_a_sweep_draws_its_measures_with_intervals_and_bands(swept: Path) -> None:
-    drawn = {path.name for path in (swept / "plots").iterdir()}
+@pytest.mark.parametrize(
+    "options",
+    [
+        PlotOptions(("svg",), COLUMN),
+        pytest.param(PlotOptions(), marks=pytest.mark.campaign),
+    ],
+)
+def test_a_sweep_draws_its_measures_with_intervals_and_bands(
+    file: Path, swept: Path, tmp_path: Path, options: PlotOptions
+) -> None:
+    folder = tmp_path / "drawn"
+    shutil.copytree(swept, folder)
+    with plots_as(options):
+        write_outcome(read_sweep(file), folder)
+    drawn = {path.name for path in (folder / "plots").iterdir()}
+    assert {name.partition(".")[2] for name in drawn} == set(options.formats)
+    told = "means over 3 seeds, with 95 % intervals"
     for name in ("hit_ratio", "traffic_overhead", "over-time-control_messages"):
-        assert f"{name}.svg" in drawn
-    seeds = len({row["seed"] for row in rows(swept / "points.csv")})
-    told = f"means over {seeds} seeds, with 95 % intervals"
-    for name in ("traffic_overhead", "over-time-control_messages"):
-        assert told in (swept / "plots" / f"{name}.svg").read_text()
+        assert {f"{name}.{kind}" for kind in options.formats} <= drawn
+        text = (folder / "plots" / f"{name}.svg").read_text()
+        assert ('width="244' in text) == (options.width == COLUMN)
+        assert told in " ".join(text.split()) or name == "hit_ratio"
 
 
+def test_a_sweep_refuses_to_draw_what_it_cannot(tmp_path: Path, file: Path) -> None:
+    line = ["sim", "sweep", str(file), "--out", str(tmp_path / "a"), "--plots", "gif"]
+    assert main(line) == 2
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.campaign
 def test_a_sweep_draws_as_it_is_told(tmp_path: Path) -> None:
     """Some formats in the width of a column, or nothing; what else it leaves stays the same."""
     (tmp_path / "base.toml").write_text(BASE)
     (tmp_path / "one.toml").write_text(SWEEP.replace("[1, 2, 3]", "[1]"))
     line = ["sim", "sweep", str(tmp_path / "one.toml"), "--processes", "2"]
-    assert main([*line, "--out", str(tmp_path / "a"), "--plots", "gif"]) == 2
-    assert not (tmp_path / "a").exists()
     narrow = ["--plots", "svg", "--plot-width", "column"]
     assert main([*line, "--out", str(tmp_path / "a"), *narrow]) == 0
     assert main([*line, "--out", str(tmp_path / "b"), "--no-plots"]) == 0
@@ -115,34 +147,37 @@ def test_a_sweep_draws_as_it_is_told(tmp_path: Path) -> None:
     assert {path.suffix for path in drawn} == {".svg"}
     assert 'width="244' in (tmp_path / "a" / "plots" / "hit_ratio.svg").read_text()
     assert not (tmp_path / "b" / "plots").exists()
-    assert (tmp_path / "a" / "means.csv").read_bytes() == (
-        tmp_path / "b" / "means.csv"
-    ).read_bytes()
+    one, other = ((tmp_path / name / "means.csv").read_bytes() for name in "ab")
+    assert one == other
 
 
-def test_a_sweep_that_was_stopped_goes_on_and_ends_the_same(file: Path, swept: Path) -> None:
-    out = file.parent / "stopped"
+def test_a_sweep_that_was_stopped_goes_on_and_ends_the_same(toys: Path, tmp_path: Path) -> None:
+    out, whole = tmp_path / "stopped", tmp_path / "whole"
 
     def stop_after_two(_name: str, done: int, _all: int) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
+    here.sweep_here(read_sweep(toys), whole, 1, resume=False, pictures=False)
     with pytest.raises(KeyboardInterrupt):
-        here.sweep_here(read_sweep(file), out, 1, resume=False, progress=stop_after_two)
+        here.sweep_here(
+            read_sweep(toys), out, 1, resume=False, progress=stop_after_two, pictures=False
+        )
     kept = out.with_name("stopped.unfinished") / "runs"
     there = {one.name: one.stat().st_ino for one in kept.glob("0*")}
     assert 2 <= len(there) < 6
-    arguments = ["--out", str(out), "--processes", "1"]
-    assert main(["sim", "sweep", str(file), *arguments]) == 2
-    assert main(["sim", "sweep", str(file), *arguments, "--resume"]) == 0
+    line = ["sim", "sweep", str(toys), "--out", str(out), "--processes", "1", "--no-plots"]
+    assert main(line) == 2
+    assert main([*line, "--resume"]) == 0
     now = {one.name: one.stat().st_ino for one in (out / "runs").iterdir()}
     assert there.items() <= now.items()
-    for name in ("points.csv", "means.csv", "differences.csv", "warm_up.csv"):
-        assert (out / name).read_bytes() == (swept / name).read_bytes(), name
+    tables = {path.name: path.read_bytes() for path in whole.glob("*.csv")}
+    assert {"points.csv", "means.csv", "differences.csv"} <= tables.keys()
+    assert {path.name: path.read_bytes() for path in out.glob("*.csv")} == tables
 
 
 def test_a_process_that_is_killed_costs_its_point_alone(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
     ask = here._ask
@@ -154,13 +189,17 @@ def test_a_process_that_is_killed_costs_its_point_alone(
             process.wait()
         return ask(process, line)
 
+    def run(*, resume: bool) -> SweepOutcome[Path]:
+        plan = read_sweep(toys)
+        return here.sweep_here(plan, tmp_path / "out", 1, resume=resume, pictures=False)
+
     monkeypatch.setattr(here, "_ask", ask_and_kill)
-    outcome = here.sweep_here(read_sweep(file), tmp_path / "out", 1, resume=False)
+    outcome = run(resume=False)
     (reason,) = outcome.failed.values()
     assert "its process was killed by signal 9" in reason
     assert (outcome.ran, outcome.folder) == (5, tmp_path / "out.unfinished")
     assert len(set(asked)) == 2
-    again = here.sweep_here(read_sweep(file), tmp_path / "out", 1, resume=True)
+    again = run(resume=True)
     assert (again.ran, again.failed) == (1, {})
 
 
@@ -193,6 +232,7 @@ def test_an_impossible_sweep_is_refused_before_anything_runs(
         sweep(file.parent / "base.toml", seeds=[1], grid=grid)
 
 
+@pytest.mark.campaign
 def test_the_notebook_runs_and_draws(tmp_path: Path) -> None:
     figure = tmp_path / "friends.png"
     script = ROOT / "examples" / "notebook" / "sweep.py"
