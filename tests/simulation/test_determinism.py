@@ -68,7 +68,7 @@ def test_another_seed_changes_the_result(uninterrupted: RunRecord) -> None:
     assert result_hash(simulate(scenario(seed=6))) != result_hash(uninterrupted)
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+@pytest.mark.parametrize("hash_seed", ["4711", pytest.param("0", marks=pytest.mark.campaign)])
 def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
     """A process with another PYTHONHASHSEED computes the same result."""
     program = (
@@ -85,7 +85,9 @@ def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str)
     assert found.stdout.strip() == result_hash(uninterrupted)
 
 
-@pytest.mark.parametrize("stop_at", [1, 17, ROUNDS - 1])
+@pytest.mark.parametrize(
+    "stop_at", [17, *(pytest.param(at, marks=pytest.mark.campaign) for at in (1, ROUNDS - 1))]
+)
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_an_interrupted_run_goes_on_where_it_was(
     tmp_path: Path, uninterrupted: RunRecord, engine: str, stop_at: int

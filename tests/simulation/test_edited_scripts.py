@@ -52,7 +52,7 @@ def make(value):
 
 
 run(step)
-for value in (7, 8, 9):
+for value in {made}:
     run(make(value))
 """
 
@@ -70,22 +70,34 @@ def run_script(script: Path, given: int, cache: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("engine", ["cycle", pytest.param("event", marks=pytest.mark.campaign)])
-def test_each_run_is_of_the_script_as_it_stands(engine: str, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    one, other = tmp_path / "one" / "script.py", tmp_path / "other" / "script.py"
-
-    def write(script: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "made", "versions"),
+    [
+        ("cycle", (7, 8), [("one", "1", 0, 1), ("one", "GIVEN", 4, 4)]),
+        *(
+            pytest.param(
+                engine,
+                (7, 8, 9),
+                [
+                    ("one", "1", 0, 1),
+                    ("one", "2", 0, 2),
+                    ("other", "3", 0, 3),
+                    ("other", "GIVEN", 4, 4),
+                    ("other", "GIVEN", 5, 5),
+                ],
+                marks=pytest.mark.campaign,
+            )
+            for engine in ENGINES
+        ),
+    ],
+)
+def test_each_run_is_of_the_script_as_it_stands(
+    engine: str, made: tuple[int, ...], versions: list[tuple[str, str, int, int]], tmp_path: Path
+) -> None:
+    """In a folder a script has a value, perhaps the given one; then what it gives."""
+    for folder, value, given, found in versions:
+        script = tmp_path / folder / "script.py"
         script.parent.mkdir(exist_ok=True)
-        script.write_text(SCRIPT.format(engine=ENGINES[engine], value=value))
-
-    made_in_one_process = ["7 7 7", "8 8 8", "9 9 9"]
-    write(one, "1")
-    assert run_script(one, 0, cache) == ["1 1 1", *made_in_one_process]
-    write(one, "2")
-    assert run_script(one, 0, cache) == ["2 2 2", *made_in_one_process]
-    write(other, "3")
-    assert run_script(other, 0, cache) == ["3 3 3", *made_in_one_process]
-    write(other, "GIVEN")
-    assert run_script(other, 4, cache) == ["4 4 4", *made_in_one_process]
-    assert run_script(other, 5, cache) == ["5 5 5", *made_in_one_process]
+        script.write_text(SCRIPT.format(engine=ENGINES[engine], value=value, made=made))
+        lines = run_script(script, given, tmp_path / "cache")
+        assert lines == [" ".join(3 * [str(number)]) for number in (found, *made)]

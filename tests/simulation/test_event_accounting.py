@@ -64,9 +64,9 @@ def only_system(record: RunRecord) -> SystemRecord:
 @pytest.mark.parametrize(
     "scenario",
     [
-        crowd(0.5),
+        pytest.param(crowd(0.5), marks=pytest.mark.campaign),
         crowd(4),
-        crowd(20),
+        pytest.param(crowd(20), marks=pytest.mark.campaign),
         crowd(20, event_memory=16),
         slow("paper"),
         slow("resilient"),
@@ -89,7 +89,13 @@ def test_all_messages_received_are_counted(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize(
     "scenario",
-    [crowd(4), crowd(100), crowd(20, seed=5), slow("paper"), slow("resilient")],
+    [
+        pytest.param(crowd(4), marks=pytest.mark.campaign),
+        pytest.param(crowd(100), marks=pytest.mark.campaign),
+        crowd(20, seed=5),
+        slow("paper"),
+        slow("resilient"),
+    ],
     ids=["four", "hundred", "twenty", "slow", "slow-resilient"],
 )
 def test_no_event_is_delivered_twice(scenario: Scenario) -> None:
