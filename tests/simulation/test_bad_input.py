@@ -19,23 +19,12 @@ from support.checkout import ROOT
 from support.installed_command import (
     MadeUpSimulation,
     content_of,
-    install,
     replace_simulation,
     unchanged,
 )
 
 BUNDLED = ROOT / "traces" / "flash_crowd.avt.gz"
 WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
-
-
-@pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder, with the command installed."""
-    install(tmp_path / "site", monkeypatch)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
 
 
 @pytest.fixture

@@ -6,9 +6,6 @@ import errno
 import json
 import os
 import pickle
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +16,6 @@ import pytest
 
 import gossamer.sim.results.results
 import gossamer.sim.studies.tree_brokers.simulation
-from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
@@ -38,7 +34,7 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     run_burst,
 )
 from gossamer.sim.study.tasks import run_tasks
-from support.installed_command import install, unchanged
+from support.sim_commands import printed_by, sim
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
 
@@ -83,19 +79,10 @@ def finished() -> BrokerRunRecord:
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder but for a scenario, with the command installed."""
-    install(tmp_path / "site", monkeypatch)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "s.toml").write_text(SCENARIO)
-    return folder
-
-
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *shlex.split(line)])
+def work(work: Path) -> Path:
+    """The working folder with a scenario in it."""
+    (work / "s.toml").write_text(SCENARIO)
+    return work
 
 
 def test_every_covering_has_its_measures(finished: BrokerRunRecord) -> None:
@@ -184,20 +171,8 @@ def test_the_hash_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
         "from gossamer.sim.results.summary import result_hash;"
         "print(result_hash(simulate_brokers(scenario(5, ('incremental',)), processes=1)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-            "PYTHONHASHSEED": hash_seed,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
     here = simulate_brokers(scenario(5, ("incremental",)), processes=1)
-    assert done.stdout.strip() == result_hash(here)
+    assert printed_by(program, hash_seed) == result_hash(here)
 
 
 def test_finished_coverings_are_kept_and_not_run_again(
@@ -303,14 +278,6 @@ def test_a_run_prints_a_table_and_leaves_results(
     assert "triggered messages" in capsys.readouterr().out
 
 
-def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with unchanged(work):
-        assert sim("check s.toml --set 'coverings=[\"off\"]'") == 0
-    shown = capsys.readouterr().out
-    for words in ("off", "controlled_55, 55 brokers", "54", "3 of 6 roots", "table_ii"):
-        assert words in shown
-
-
 def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,28 +295,3 @@ def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
     monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_burst", None)
     assert sim(command + " --resume") == 0
     assert sorted(os.listdir(work)) == ["o", "s.toml"]
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("run s.toml --set workload.roots=0", "workload.roots is 0, expected a whole number"),
-        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
-        ("check s.toml --set overlay.name=ring", "overlay.name is 'ring', expected one of"),
-        ("run s.toml --out s.toml", "s.toml is a file, expected a new folder"),
-        ("run s.toml --out taken", "taken already holds results"),
-        ("run s.toml --resume", "small-1.unfinished does not exist, expected an unfinished run"),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_sentence(
-    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
-) -> None:
-    (work / "taken").mkdir()
-    (work / "taken" / "summary.json").write_text("{}")
-    with unchanged(work):
-        assert sim(line) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("gossamer: ")
-    assert shown.err.count("\n") == 1
-    assert words in shown.err

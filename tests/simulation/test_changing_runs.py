@@ -22,6 +22,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.simulation import simulate
+from support.sim_commands import interrupted_after
 
 ROUND_S = 60.0
 
@@ -70,12 +71,8 @@ def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_lat
 
 
 def test_a_drifting_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    def interrupt(_system: str, done: int, _total: int) -> None:
-        if done == 31:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        simulate(DRIFTING, progress=interrupt, checkpoint=tmp_path, threads=1)
+        simulate(DRIFTING, progress=interrupted_after(31), checkpoint=tmp_path, threads=1)
     resumed = simulate(DRIFTING, checkpoint=tmp_path, resume=True, threads=1)
     assert result_hash(resumed) == result_hash(simulate(DRIFTING, threads=1))
 

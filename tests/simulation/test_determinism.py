@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.simulation import simulate
 from support.checkout import ROOT
+from support.sim_commands import interrupted_after, printed_by
 
 ROUNDS = 40
 
@@ -71,18 +69,8 @@ def test_another_seed_changes_the_result(uninterrupted: RunRecord) -> None:
 @pytest.mark.parametrize("hash_seed", ["4711", pytest.param("0", marks=pytest.mark.campaign)])
 def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
     """A process with another PYTHONHASHSEED computes the same result."""
-    program = (
-        "import sys; sys.path[:0] = sys.argv[1:];"
-        "from test_determinism import *; print(result_hash(simulate(scenario())))"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program, str(Path(__file__).parent), str(ROOT / "tests")],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        capture_output=True,
-        text=True,
-    )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.strip() == result_hash(uninterrupted)
+    program = "from simulation.test_determinism import *; print(result_hash(simulate(scenario())))"
+    assert printed_by(program, hash_seed) == result_hash(uninterrupted)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +83,13 @@ def test_an_interrupted_run_goes_on_where_it_was(
     """Interrupted between two rounds and resumed: the result of a run that never was."""
     whole = uninterrupted if engine == "cycle" else simulate(scenario(engine=engine))
 
-    def interrupt(_system: str, done: int, _total: int) -> None:
-        if done == stop_at:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        simulate(scenario(engine=engine), progress=interrupt, checkpoint=tmp_path, threads=1)
+        simulate(
+            scenario(engine=engine),
+            progress=interrupted_after(stop_at),
+            checkpoint=tmp_path,
+            threads=1,
+        )
     resumed = simulate(scenario(engine=engine), checkpoint=tmp_path, resume=True)
     assert result_hash(resumed) == result_hash(whole)
 
@@ -127,11 +116,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
 def test_a_checkpoint_of_another_scenario_is_refused(tmp_path: Path) -> None:
     """Resuming with another seed would mix two runs."""
 
-    def stop(_system: str, done: int, _total: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        simulate(scenario(), progress=stop, checkpoint=tmp_path, threads=1)
+        simulate(scenario(), progress=interrupted_after(2), checkpoint=tmp_path, threads=1)
     with pytest.raises(ScenarioError, match="checkpoint"):
         simulate(scenario(seed=6), checkpoint=tmp_path, resume=True)

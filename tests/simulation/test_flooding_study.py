@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.study.registry import NAMED
-from support.installed_command import install
+from support.sim_commands import sim
 from support.spark_processes import run_spark_command
 
 STUDY = "support.flooding_study:FLOODS"
@@ -22,21 +21,12 @@ TESTS = str(Path(__file__).parents[1])
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a scenario and a sweep, and the study named."""
-    install(tmp_path / "site", monkeypatch)
     monkeypatch.setenv(NAMED, STUDY)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "s.toml").write_text(SCENARIO)
-    (folder / "sweep.toml").write_text(SWEEP)
-    return folder
-
-
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *line.split()])
+    (work / "s.toml").write_text(SCENARIO)
+    (work / "sweep.toml").write_text(SWEEP)
+    return work
 
 
 def test_a_run_leaves_results_and_a_report(work: Path) -> None:

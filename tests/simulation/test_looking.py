@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.command.main import main
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.overlays.snapshots import (
     SnapshotWriter,
@@ -31,6 +30,7 @@ from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.watching import Watch, watched_by
 from support.own_protocols import PROTOCOLS
+from support.sim_commands import interrupted_after, sim
 
 PEERS = """
 name = "seen"
@@ -68,11 +68,6 @@ stride = 1
 """
 NODES = OWN.replace("Ring", "RingOfNodes").replace("[settings]\nstride = 1\n", "")
 LOOK = ("--live", "--snapshots", "5", "--no-plots")
-
-
-def sim(*line: object) -> int:
-    """The exit code of `gossamer sim` with these arguments."""
-    return main(["sim", *map(str, line)])
 
 
 @pytest.fixture
@@ -207,17 +202,6 @@ def test_drifting_subscriptions_are_kept_from_when_on_nodes_have_them(work: Path
     assert wrong <= 0.05 * len(deliveries["event"])
 
 
-class Interrupted:
-    """Progress that interrupts a run after a round."""
-
-    def __init__(self, after: int) -> None:
-        self._after = after
-
-    def __call__(self, _name: str, done: int, _total: int) -> None:
-        if done == self._after:
-            raise KeyboardInterrupt
-
-
 def test_snapshots_of_an_interrupted_run_are_those_of_a_whole_one(work: Path) -> None:
     scenario, text = read_scenario(work / "own.toml")
     study = study_of(scenario)
@@ -228,7 +212,7 @@ def test_snapshots_of_an_interrupted_run_are_those_of_a_whole_one(work: Path) ->
 
     whole = run(work / "whole")
     with pytest.raises(KeyboardInterrupt):
-        run(work / "parts", checkpoint=work / "held", progress=Interrupted(9))
+        run(work / "parts", checkpoint=work / "held", progress=interrupted_after(9))
     assert run(work / "parts", checkpoint=work / "held", resume=True) == whole
     one, other = (
         {

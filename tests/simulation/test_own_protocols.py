@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash
 from gossamer.sim.studies.custom.simulation import simulate_custom
@@ -20,14 +19,10 @@ from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
+from support.sim_commands import interrupted_after, sim
 
 RUMOR = COOKBOOK / "rumor.toml"
 TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
-
-
-def sim(*line: object) -> int:
-    """The exit code of `gossamer sim` with these arguments."""
-    return main(["sim", *map(str, line)])
 
 
 def test_a_scenario_that_names_a_file_runs_as_any_other(
@@ -69,17 +64,6 @@ def test_results_are_compared_without_the_code(
     assert "residue" in capsys.readouterr().out
 
 
-class Interrupted:
-    """Progress that interrupts a run after a round."""
-
-    def __init__(self, after: int) -> None:
-        self._after = after
-
-    def __call__(self, _name: str, done: int, _total: int) -> None:
-        if done == self._after:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("name", ["errands.py:Errands", "errands_nodes.py:Errands"])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
     """With messages, timers and delays under way, under a churn trace, in either way of writing."""
@@ -96,7 +80,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_pa
         simulate_custom(
             scenario,  # type: ignore[arg-type]
             text,
-            Execution(progress=Interrupted(11), checkpoint=held),
+            Execution(progress=interrupted_after(11), checkpoint=held),
         )
     resumed = simulate_custom(
         scenario,  # type: ignore[arg-type]

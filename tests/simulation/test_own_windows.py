@@ -189,6 +189,7 @@ def test_plain_classes_do_the_same_record_by_record(
         assert first_difference(scenario(seed, tmp_path, RULES, PLAIN)) is None, f"seed {seed}"
 
 
+@pytest.mark.campaign
 def test_much_happens_in_the_scenarios(tmp_path: Path) -> None:
     """Every way that a message can go was gone, in the scenarios that always run."""
     total: dict[str, int] = {}

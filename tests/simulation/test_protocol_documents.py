@@ -28,6 +28,7 @@ def test_the_tutorial_can_be_typed_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("gossamer.sim.study.plot.FORMATS", ("svg",))
     rules, nodes = blocks("first-protocol.md", "python")
     (scenario,) = blocks("first-protocol.md", "toml")
     Path("gossip.py").write_text(rules)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -15,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer.sim.studies.scot.simulation
-from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash
@@ -24,7 +19,7 @@ from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.simulation import simulate_scot
 from gossamer.sim.study.plot import PlotOptions, plots_as
-from support.installed_command import install
+from support.sim_commands import printed_by, sim
 
 SCENARIO = """
 kind = "scot"
@@ -63,19 +58,10 @@ def finished() -> ScotRunRecord:
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder but for a scenario, with the command installed."""
-    install(tmp_path / "site", monkeypatch)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "s.toml").write_text(SCENARIO)
-    return folder
-
-
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *shlex.split(line)])
+def work(work: Path) -> Path:
+    """The working folder with a scenario in it."""
+    (work / "s.toml").write_text(SCENARIO)
+    return work
 
 
 def test_all_ways_of_routing_deliver_the_same_number(finished: ScotRunRecord) -> None:
@@ -119,19 +105,7 @@ def test_the_hash_does_not_depend_on_the_hash_seed(finished: ScotRunRecord, hash
         "from gossamer.sim.results.summary import result_hash;"
         "print(result_hash(simulate_scot(scenario(), processes=1)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-            "PYTHONHASHSEED": hash_seed,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == result_hash(finished)
+    assert printed_by(program, hash_seed) == result_hash(finished)
 
 
 def test_finished_ways_of_routing_are_kept_and_not_run_again(
@@ -213,32 +187,3 @@ def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path
         for found in summary["systems"].values():
             assert (found["deliveries"], found["settled_s"]) == (deliveries, None)
             assert (found["other_delay_mean_s"] is None) == (deliveries == 0)
-
-
-def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sim("check s.toml --set 'routings=[\"bid\"]'") == 0
-    shown = capsys.readouterr().out
-    for words in ("bid", "18 brokers: 3 clusters of 6 regions", "20, to quotes", "400 at 100,000"):
-        assert words in shown
-    assert os.listdir(work) == ["s.toml"]
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("run s.toml --set burst.per_minute=0", "burst.per_minute is 0, expected a whole number"),
-        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
-        ("check s.toml --set 'burst.broker=\"B(a,3)\"'", "expected a number from 0 to 2"),
-        ("run s.toml --resume", "small-1.unfinished does not exist, expected an unfinished run"),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_sentence(
-    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
-) -> None:
-    assert sim(line) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("gossamer: ")
-    assert shown.err.count("\n") == 1
-    assert words in shown.err
-    assert os.listdir(work) == ["s.toml"]

@@ -22,7 +22,8 @@ from gossamer.sim.study.registry import (
     study_of_kind,
 )
 from support import toy_study
-from support.installed_command import content_of, install
+from support.installed_command import content_of
+from support.sim_commands import sim
 from support.spark_processes import run_spark_command
 
 STUDY = "support.toy_study:TOY"
@@ -32,16 +33,12 @@ TESTS = str(Path(__file__).parents[1])
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a scenario and a sweep; the toy study is not named yet."""
-    install(tmp_path / "site", monkeypatch)
     monkeypatch.setenv(NAMED, "")
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "s.toml").write_text(SCENARIO)
-    (folder / "sweep.toml").write_text(SWEEP)
-    return folder
+    (work / "s.toml").write_text(SCENARIO)
+    (work / "sweep.toml").write_text(SWEEP)
+    return work
 
 
 @pytest.fixture
@@ -49,11 +46,6 @@ def named(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with the toy study named."""
     monkeypatch.setenv(NAMED, STUDY)
     return work
-
-
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *line.split()])
 
 
 def test_a_run_leaves_results_like_any_other(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -36,55 +37,50 @@ LENGTH = 48.0
 SETTINGS = attrs.evolve(ADAPTIVE, interval=ADAPTIVE.interval // 5, window=ADAPTIVE.window // 5)
 
 
+@cache
 def run(kind: str) -> Adaptation:
+    """A play, run once."""
     play = Play(
         kind=kind, length=LENGTH, rate=4.0, keywords=20, stays=12.0, flash=(16.0, 32.0, 0.8)
     )
     return run_adaptation(OVERLAY, play, SEED, settings=SETTINGS, stretch=4.0)
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, Adaptation]:
-    """Each play, run once."""
-    return {kind: run(kind) for kind in DYNAMICS}
-
-
 @pytest.mark.parametrize("kind", DYNAMICS)
-def test_nothing_is_lost_or_doubled_while_trees_are_exchanged(
-    found: dict[str, Adaptation], kind: str
-) -> None:
-    for one in (found[kind].adaptive, found[kind].frozen):
+def test_nothing_is_lost_or_doubled_while_trees_are_exchanged(kind: str) -> None:
+    for one in (run(kind).adaptive, run(kind).frozen):
         assert (one.lost, one.doubled) == (0, 0)
         assert one.documents == LENGTH * 4
         assert one.deliveries > one.documents
     # One plan may have been under way when planning ended.
-    assert len(found[kind].frozen.installed) <= 1
+    assert len(run(kind).frozen.installed) <= 1
 
 
 # The paper names no numbers (Sec. VI). Set before measuring: planning anew has to save a tenth
 # where regions wander or clients move, and no trees may cost less than nine tenths of OPT, which is
 # approximate. Where regions wander as fast as plans are made, only 6 % are saved.
 @pytest.mark.parametrize("kind", [DRIFT, MOVING])
-def test_planning_anew_saves(found: dict[str, Adaptation], kind: str) -> None:
-    assert len(found[kind].adaptive.installed) > 1
-    assert found[kind].adaptive.cost.sum() < 0.9 * found[kind].frozen.cost.sum()
+def test_planning_anew_saves(kind: str) -> None:
+    assert len(run(kind).adaptive.installed) > 1
+    assert run(kind).adaptive.cost.sum() < 0.9 * run(kind).frozen.cost.sum()
 
 
 @pytest.mark.parametrize("kind", DYNAMICS)
-def test_nothing_costs_less_than_the_optimum(found: dict[str, Adaptation], kind: str) -> None:
-    for one in (found[kind].adaptive, found[kind].frozen):
-        assert one.cost.sum() > 0.9 * found[kind].optimum.sum()
+def test_nothing_costs_less_than_the_optimum(kind: str) -> None:
+    for one in (run(kind).adaptive, run(kind).frozen):
+        assert one.cost.sum() > 0.9 * run(kind).optimum.sum()
 
 
-def test_a_seed_fixes_a_run(found: dict[str, Adaptation]) -> None:
-    again, first = run(FLASH), found[FLASH]
+def test_a_seed_fixes_a_run() -> None:
+    again, first = run.__wrapped__(FLASH), run(FLASH)
     assert again.adaptive.installed == first.adaptive.installed
     assert np.array_equal(again.adaptive.cost, first.adaptive.cost)
     assert np.array_equal(again.adaptive.control_bytes, first.adaptive.control_bytes)
     assert np.array_equal(again.optimum, first.optimum)
 
 
-def test_plots_and_tables_are_made(found: dict[str, Adaptation], tmp_path: Path) -> None:
+def test_plots_and_tables_are_made(tmp_path: Path) -> None:
+    found = {kind: run(kind) for kind in DYNAMICS}
     plot_adaptation(found, tmp_path, "adaptation")
     assert {path.name for path in tmp_path.iterdir()} == {
         f"adaptation.{one}" for one in ("pdf", "png", "svg")

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -15,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import gossamer.sim.studies.dissemination.simulation as simulation
-from gossamer.command.main import main
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import result_hash, summarise
@@ -33,7 +28,7 @@ from gossamer.sim.studies.dissemination.scenario import (
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES, Outcome, Setting, run_strategy
 from support.checkout import ROOT
-from support.installed_command import install, unchanged
+from support.sim_commands import printed_by, sim
 
 EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"
 
@@ -75,19 +70,10 @@ def finished() -> TreesRunRecord:
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder but for a scenario, with the command installed."""
-    install(tmp_path / "site", monkeypatch)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    (folder / "s.toml").write_text(SCENARIO)
-    return folder
-
-
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *shlex.split(line)])
+def work(work: Path) -> Path:
+    """The working folder with a scenario in it."""
+    (work / "s.toml").write_text(SCENARIO)
+    return work
 
 
 def test_every_strategy_has_its_measures(finished: TreesRunRecord) -> None:
@@ -162,19 +148,11 @@ def test_states_are_spread_from_all_groups_to_one(finished: TreesRunRecord) -> N
 
 
 def test_a_seed_fixes_the_result_in_any_process(finished: TreesRunRecord) -> None:
-    code = (
-        "from test_trees_runs import scenario, simulate_trees, result_hash\n"
-        "if __name__ == '__main__':\n"
-        "    print(result_hash(simulate_trees(scenario(), processes=1)), end='')\n"
+    program = (
+        "from simulation.test_trees_runs import scenario, simulate_trees, result_hash;"
+        "print(result_hash(simulate_trees(scenario(), processes=1)))"
     )
-    environment = os.environ | {
-        "PYTHONHASHSEED": "77",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == result_hash(finished)
+    assert printed_by(program, "77") == result_hash(finished)
     assert result_hash(finished) == summarise(finished)["result_hash"]
 
 
@@ -224,51 +202,3 @@ def test_a_run_prints_a_table_and_leaves_results(
     assert capsys.readouterr().out == (work / "other/summary.json").read_text()
     assert sim("compare results/trees-1 other") == 0
     assert "cost of all documents" in capsys.readouterr().out
-
-
-def test_check_shows_what_would_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with unchanged(work):
-        assert sim("check s.toml --set topology.capacity=5") == 0
-    shown = capsys.readouterr().out
-    for words in ("SINGLE, MULT, OPT", "transit_stub_60", "60 brokers", "5 each", "20 % sampled"):
-        assert words in shown
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("run s.toml --set topology.brokers=20", "topology.brokers is 20, expected a whole number"),
-        ("run s.toml --nodes 50", "nodes is an unknown key, expected one of"),
-        (
-            "run s.toml --set topology.kind=file --set topology.stub_stub_links=0 "
-            "--set topology.file=apart.gml",
-            "apart.gml: the graph is in 2 components (a; b), expected brokers that all reach",
-        ),
-        (
-            "run s.toml --set topology.kind=file --set topology.stub_stub_links=0 "
-            "--set topology.file=none.gml",
-            "none.gml: the graph is No such file or directory, expected a readable file",
-        ),
-        (
-            "check s.toml --set workload.file=w.json",
-            "host of document 1 is 'Paris', expected one of the 60 brokers of the topology",
-        ),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_sentence(
-    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
-) -> None:
-    (work / "apart.gml").write_text(
-        'graph [ node [ id 0 label "a" ] node [ id 1 label "b" ] edge [ source 0 target 0 ] ]'
-    )
-    (work / "w.json").write_text(
-        '{"subscriptions": [{"broker": "T1-1", "keywords": ["a"]}],'
-        ' "documents": [{"host": "Paris", "keywords": ["a"]}]}'
-    )
-    with unchanged(work):
-        assert sim(line) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("gossamer: ")
-    assert shown.err.count("\n") == 1
-    assert words in shown.err

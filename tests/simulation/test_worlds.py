@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from support.own_protocols import PROTOCOLS
+from support.sim_commands import interrupted_after, sim
 
 RULES, PLAIN = "travellers.py:Travellers", "travellers_nodes.py:Travellers"
 ATTRIBUTES = {"weight": {"normal": [1, 0.2]}, "speed": {"lognormal": [5000, 0.5]}}
@@ -77,17 +77,6 @@ def test_much_happens_in_them(world: str) -> None:
         assert record.totals["down_overflowed"] > 5
 
 
-class Interrupted:
-    """Progress that interrupts a run after a round."""
-
-    def __init__(self, after: int) -> None:
-        self._after = after
-
-    def __call__(self, _name: str, done: int, _total: int) -> None:
-        if done == self._after:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("name", [RULES, PLAIN])
 @pytest.mark.parametrize("world", ["narrow", "parted", "restless", "cycles"])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
@@ -97,7 +86,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
     given = scenario(world, name)
     whole = simulate_custom(given)
     with pytest.raises(KeyboardInterrupt):
-        simulate_custom(given, "", Execution(progress=Interrupted(8), checkpoint=tmp_path))
+        simulate_custom(given, "", Execution(progress=interrupted_after(8), checkpoint=tmp_path))
     resumed = simulate_custom(given, "", Execution(checkpoint=tmp_path, resume=True))
     assert result_hash(resumed) == result_hash(whole)
     assert len(whole.systems["1-Travellers"].nodes["node"]) == 60
@@ -124,11 +113,6 @@ def test_the_summary_has_bytes_by_message() -> None:
     sizes = measures["bytes_by_message"]
     assert sizes["farewell"] == 30 * measures["by_message"]["farewell"]
     assert sum(sizes.values()) == measures["size_bytes"]
-
-
-def sim(*line: object) -> int:
-    """The exit code of `gossamer sim` with these arguments."""
-    return main(["sim", *map(str, line)])
 
 
 WORLD = f"""\
@@ -170,7 +154,7 @@ def test_a_world_of_files_is_run_and_run_again_from_its_results(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sim("check", world) == 0
-    assert sim("run", world, "--out", "a") == 0
+    assert sim("run", world, "--out", "a", "--plots", "svg") == 0
     assert sim("run", Path("a") / "scenario.toml", "--out", "b", "--no-plots") == 0
     first, again = (read_results(Path(name)) for name in "ab")
     assert first.summary["result_hash"] == again.summary["result_hash"]

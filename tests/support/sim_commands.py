@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
@@ -12,9 +17,34 @@ TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
 SCENARIO = 'name = "small"\nseed = 5\nnodes = 50\nrounds = 10\n[events]\nwarm_up_rounds = 5\n'
 
 
-def sim(line: str) -> int:
-    """The exit code of `gossamer sim` with the arguments in ``line``."""
-    return main(["sim", *shlex.split(line)])
+def sim(*line: object) -> int:
+    """The exit code of `gossamer sim` with these arguments, or with those in one text."""
+    words = shlex.split(line[0]) if len(line) == 1 and isinstance(line[0], str) else line
+    return main(["sim", *map(str, words)])
+
+
+def interrupted_after(rounds: int) -> Callable[[str, int, int], None]:
+    """Progress that interrupts a run after so many rounds."""
+
+    def interrupt(_name: str, done: int, _total: int) -> None:
+        if done == rounds:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def printed_by(program: str, hash_seed: str) -> str:
+    """What a process with another PYTHONHASHSEED prints; it may import tests."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def run_of(simulation: MadeUpSimulation) -> Scenario:
