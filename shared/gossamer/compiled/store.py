@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ _log = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30
 _CHECK_BYTES = hashlib.sha256().digest_size
 _SUFFIX = ".code"
+# By path, the open file of locks.
+_lock_files: dict[Path, int] = {}
+_opening = threading.Lock()
 # The longest that is waited for what another process makes, which may have been stopped, and how
 # often it is looked whether it is done.
 _PATIENCE_S = 300.0
@@ -104,14 +108,32 @@ class FolderStore:
         Yields:
             Whether another process was making it until now.
         """
-        try:
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            file = self._folder.with_name(f"{self._folder.name}.lock").open("ab")
-        except OSError:
+        place = int(hashlib.sha256(name.encode()).hexdigest()[:15], 16)
+        number = self._locks()
+        if number is None:
             yield False
             return
-        with file:
-            yield _wait_for_turn(file.fileno(), name, _PATIENCE_S if waits else 0.0)
+        try:
+            yield _wait_for_turn(number, place, _PATIENCE_S if waits else 0.0)
+        finally:
+            _leave(number, place)
+
+    def _locks(self) -> int | None:
+        """The file of locks, one for the process: closing one would give up all of them."""
+        path = self._folder.with_name(f"{self._folder.name}.lock")
+        with _opening:
+            known = _lock_files.get(path)
+            if known is not None and _is_at(known, path):
+                return known
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError:
+                return None
+            if known is not None:
+                os.close(known)  # of a file that somebody has removed
+            _lock_files[path] = made
+            return made
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}{_SUFFIX}"
@@ -142,11 +164,18 @@ class FolderStore:
             taken -= size
 
 
-def _wait_for_turn(number: int, name: str, patience_s: float) -> bool:
-    """Lock what stands for a name in a file, and tell whether another process had it."""
+def _is_at(number: int, path: Path) -> bool:
+    """Whether an open file is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(number), path.stat())
+    except OSError:
+        return False
+
+
+def _wait_for_turn(number: int, place: int, patience_s: float) -> bool:
+    """Lock a byte of a file, and tell whether another process had it."""
     if sys.platform == "win32":
         return False
-    place = int(hashlib.sha256(name.encode()).hexdigest()[:15], 16)
     deadline = time.monotonic() + patience_s
     waited = False
     while not waited or time.monotonic() < deadline:
@@ -160,3 +189,10 @@ def _wait_for_turn(number: int, name: str, patience_s: float) -> bool:
         else:
             break
     return waited
+
+
+def _leave(number: int, place: int) -> None:
+    """Unlock a byte of a file."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            fcntl.lockf(number, fcntl.LOCK_UN, 1, place)

@@ -107,6 +107,46 @@ def test_one_process_makes_code_and_others_wait_for_it(tmp_path: Path) -> None:
             assert store.load("a") == b"machine code"
 
 
+NESTED = """
+import sys
+from pathlib import Path
+from gossamer.compiled.store import FolderStore
+
+store = FolderStore(Path(sys.argv[1]))
+with store.making("loop"):
+    with store.making("step"):
+        pass
+    print("made step", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_who_has_made_a_part_goes_on_making_the_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "code"
+    with subprocess.Popen(
+        [sys.executable, "-c", NESTED, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as maker:
+        assert maker.stdin is not None
+        assert maker.stdout is not None
+        assert maker.stdout.readline() == "made step\n"
+        store = FolderStore(folder)
+        for name, is_being_made in (("loop", True), ("step", False)):
+            with store.making(name, waits=False) as elsewhere:
+                assert elsewhere is is_being_made
+        maker.stdin.close()
+
+
+def test_locks_are_found_again_where_their_file_was_removed(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "code")
+    for _ in range(2):
+        with store.making("a") as waited:
+            assert not waited
+        (tmp_path / "code.lock").unlink()
+
+
 def test_code_that_another_process_was_making_is_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

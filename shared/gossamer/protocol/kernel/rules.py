@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from gossamer.protocol.kernel.errors import RuleCompilationError
+
 # Whether calls take the compiled form; None: those of rules by hand do not, those of loops do.
 _compiled_calls: bool | None = None
 
@@ -188,7 +190,19 @@ def rule(function: Callable[..., Any]) -> Rule:
 
 
 def standalone_rule(function: Callable[..., Any]) -> Rule:
-    """Mark a rule that is compiled by itself and called by its address."""
+    """Mark a rule that is compiled by itself and called by its address.
+
+    Raises:
+        RuleCompilationError: it is made within a function, so that no other process finds it.
+    """
+    if "<locals>" in function.__qualname__:
+        code = function.__code__
+        raise RuleCompilationError(
+            function.__qualname__,
+            code.co_filename,
+            code.co_firstlineno,
+            "a standalone rule stands in a module under its own name; mark it with `rule`",
+        )
     return StandaloneRule(function, function, inline=False)
 
 

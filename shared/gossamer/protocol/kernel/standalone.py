@@ -13,11 +13,10 @@ Imported only by hosts that compile.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite.binding  # type: ignore[import-untyped]
@@ -31,6 +30,7 @@ import numba.core.typing.typeof
 
 from gossamer.protocol.kernel import keyed_code, rules
 from gossamer.protocol.kernel.code_keys import code_keys
+from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.keyed_code import file_name
 from gossamer.protocol.kernel.linking.object_code import Standalone
 from gossamer.protocol.kernel.rules import Rule, StandaloneRule, find_rule
@@ -130,11 +130,19 @@ def code_of(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
     """The code of a rule, compiled or read, linked, and known to what is linked from now on.
 
     Raises:
-        Unkeyed: (as an assertion) it depends on something whose content cannot be told.
+        RuleCompilationError: it depends on something whose content cannot be told.
     """
     with _lock:
         keys = code_keys(rule.source)
-        assert keys is not None, f"{rule.source.__qualname__} cannot be compiled by itself"
+        if keys is None:
+            made = rule.source.__code__
+            raise RuleCompilationError(
+                rule.source.__qualname__,
+                made.co_filename,
+                made.co_firstlineno,
+                "a standalone rule refers to something that can be told in this process alone, "
+                "such as a function pointer; mark it with `rule`",
+            )
         asked = keys.whole, arguments
         if asked not in _known:
             name = file_name(rule.source.__qualname__, keys.own, arguments)
@@ -231,10 +239,13 @@ def _read(store: rules.CodeStore, name: str) -> StandaloneCode | None:
 
 
 def _make(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
+    # Only here: the compiler takes standalone rules from this module, and plain compilation does
+    # without the other.
     from gossamer.protocol.kernel.compiler import make_callee
+    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
 
     dispatcher = make_callee(rule.source, inline=False)
-    with _quickly():
+    with answers_kept():
         dispatcher.compile(arguments)
     (made,) = (one for kinds, one in dispatcher.overloads.items() if kinds == arguments)
     symbol, codegen = made.fndesc.llvm_func_name, made.library._codegen
@@ -249,14 +260,6 @@ def _make(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
     return StandaloneCode(
         symbol, made.signature.return_type, codegen._tm.emit_object(module), called
     )
-
-
-@contextlib.contextmanager
-def _quickly() -> Iterator[None]:
-    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
-
-    with answers_kept():
-        yield
 
 
 class NativeCode(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from gossamer.compiled.store import FolderStore, keep_compiled_code
 from gossamer.protocol.kernel import keyed_code, standalone
 from gossamer.protocol.kernel.code_keys import CodeKeys, code_keys
+from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.records import Outbox
 from gossamer.protocol.kernel.rules import keep_code_in, rule, standalone_rule, use_compiled
 
@@ -112,3 +115,25 @@ def test_kept_code_whose_callees_cannot_be_read_is_made_again(
     forget()
     assert outcome(summed.compiled, 10) == before
     assert "cannot be read" in caplog.text
+
+
+def test_a_standalone_rule_within_a_function_is_refused() -> None:
+    with pytest.raises(RuleCompilationError, match="stands in a module under its own name"):
+
+        @standalone_rule
+        def inside(x: int) -> int:
+            return x
+
+
+ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
+
+
+@standalone_rule
+def by_pointer(x: float) -> Any:
+    """Call something of this process."""
+    return ADDRESS(x)
+
+
+def test_a_standalone_rule_that_no_other_process_can_have_is_refused() -> None:
+    with pytest.raises(RuleCompilationError, match="function pointer"):
+        by_pointer.compiled(2.0)
