@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from gossamer.compiled.store import cache_root, keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
-from support.draws import Draws
+from support.draws import ALL_EXAMPLES, QUICK_EXAMPLES, Draws
 from support.effort_guard import EffortGuard
 
 TESTS: Final = Path(__file__).parent
@@ -22,8 +22,7 @@ FOLDERS: Final = ("pipeline", "simulation", "network", "equivalence", "property"
 # `quick` draws the same examples for a test each time: what passed passes again, and what failed
 # fails again when it is run alone. `all` draws new ones, and prints how to repeat what failed. No
 # example has a deadline, since the first one may compile a rule.
-settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
-settings.register_profile("all", print_blob=True, deadline=None)
+settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--all", action="store_true", help="campaign tests, and more examples of each property"
     )
-    group.addoption("--draws", type=int, metavar="N", help="drawn cases of each campaign")
+    group.addoption(
+        "--draws",
+        type=int,
+        metavar="N",
+        help="drawn cases of each campaign, and of each property if more",
+    )
     group.addoption("--first-draw", type=int, default=0, metavar="N", help="the first of them (0)")
     group.addoption(
         "--write-golden", action="store_true", help="write golden measures, not compare"
@@ -43,6 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how much hypothesis draws, before a module of tests is imported."""
     if config.getoption("all"):
+        most = max(ALL_EXAMPLES, config.getoption("draws") or 0)
+        settings.register_profile("all", max_examples=most, print_blob=True, deadline=None)
         settings.load_profile("all")
         return
     settings.load_profile("quick")

@@ -15,6 +15,7 @@ import trio
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.peer import Peer
 from gossamer.node.peer.unicast.last_values import LastMark, marked
+from support.draws import larger
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import LOOK_S, Fleet
@@ -25,7 +26,8 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
-KEYS = [1 + (i << 58) for i in range(4)]
+KEYS = [1 + (i << 58) for i in range(larger(4, 6))]
+PEERS = larger(2, 3)  # in processes
 LATE = Faults(latency_s=(0.0, 0.2))
 SYMBOLS = ["IBM", "SAP", "XYZ"]
 # Until every peer has heard of what is new.
@@ -78,7 +80,7 @@ async def test_all_peers_keep_the_newest_and_those_that_come_learn_it(tmp_path: 
                 expected[symbol] = 100 + price
         network.faults = LATE
         await agreed(crowd, dict(expected))
-        for key in KEYS[1:3]:
+        for key in KEYS[1 : len(KEYS) // 2 + 1]:
             await crowd.crash(key)
         await crowd.add(KEYS[1])
         await agreed(crowd, dict(expected))
@@ -91,8 +93,8 @@ async def test_what_was_deleted_or_replaced_in_one_part_wins_in_both(tmp_path: P
             await publish(crowd.peers[KEYS[0]], symbol, price)
         await agreed(crowd, {"IBM": 0, "SAP": 1, "XYZ": 2})
         crowd.network.partition(KEYS[:2], KEYS[2:])
-        await trio.sleep(35)  # until each part acknowledges by itself
-        await publish(crowd.peers[KEYS[3]], "IBM", 10)
+        await trio.sleep(larger(35, 60))  # until each part acknowledges by itself
+        await publish(crowd.peers[KEYS[len(KEYS) // 2 + 1]], "IBM", 10)
         await publish(crowd.peers[KEYS[0]], "SAP", 0, is_deleted=True)
         crowd.network.heal()
         await agreed(crowd, {"IBM": 10, "XYZ": 2})
@@ -111,11 +113,11 @@ async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
 async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    fleet = Fleet.make(shell, 2, free_ports(2), protocol__round_s=0.2)
+    fleet = Fleet.make(shell, PEERS, free_ports(PEERS), protocol__round_s=0.2)
     fleet.start(*fleet.names)
     try:
         await fleet.ready()
-        here, there = fleet.names
+        here, *others = fleet.names
         keep = ("--retained-last", "symbol", "--folder", here)
 
         async def ok(*words: str) -> str:
@@ -124,14 +126,15 @@ async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
         for symbol, price in (("IBM", 1), ("IBM", 2), ("SAP", 3)):
             await ok("pub", f"symbol={symbol}", f"price={price}", *keep)
         await ok("pub", "symbol=SAP", "--delete", *keep)
-        fleet.kill(there)
-        fleet.start(there)
-        async with fleet.client(there) as client:
-            with trio.fail_after(PATIENCE_S):
-                while (await client.status())["last_values"] < 2:
-                    await trio.sleep(LOOK_S)
-        printed = await ok("sub", "price >= 0", "--last", "--count", "1", "--folder", there)
-        event = json.loads(printed)
-        assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
+        fleet.kill(others[0])
+        fleet.start(others[0])
+        for there in others:
+            async with fleet.client(there) as client:
+                with trio.fail_after(PATIENCE_S):
+                    while (await client.status())["last_values"] < 2:
+                        await trio.sleep(LOOK_S)
+            printed = await ok("sub", "price >= 0", "--last", "--count", "1", "--folder", there)
+            event = json.loads(printed)
+            assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
     finally:
         fleet.stop()

@@ -16,6 +16,7 @@ from gossamer.node.errors import NotAcknowledged
 from gossamer.node.local.client import ReceivedEvent, open_client
 from gossamer.node.local.serving.ordered import PATIENCE_S, Ordered
 from gossamer.node.peer.peer import Event, Peer
+from support.draws import larger
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet, Publisher, until
@@ -26,7 +27,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
-KEYS = [1 + (i << 58) for i in range(5)]
+KEYS = [1 + (i << 58) for i in range(larger(5, 6))]
 # Frames overtake each other, so that events do without order.
 LATE = Faults(latency_s=(0.0, 0.5))
 EXPRESSION = "price < 700"
@@ -151,23 +152,23 @@ async def test_order_is_kept_though_connections_break(tmp_path: Path) -> None:
 @on_jumping_clock
 async def test_what_a_publisher_that_crashes_had_published_still_comes(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
-        gone = KEYS[4]
+        gone = KEYS[-1]
         await run.publish(gone)
         before = trio.current_time()
         await run.crowd.crash(gone)
         await run.settled()
         assert trio.current_time() - before < 3 * PATIENCE_S
         # Others are held up by it no longer.
-        await run.publish(KEYS[3])
+        await run.publish(KEYS[-2])
         await run.settled()
 
 
 @on_jumping_clock
 async def test_a_relay_that_crashes_changes_nothing(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run, trio.open_nursery() as nursery:
-        nursery.start_soon(run.publish, KEYS[3])
+        nursery.start_soon(run.publish, KEYS[-2])
         await trio.sleep(1.0)
-        await run.crowd.crash(KEYS[4])
+        await run.crowd.crash(KEYS[-1])
         await eventually(lambda: not nursery.child_tasks, 120)
         await run.settled()
 
@@ -178,8 +179,8 @@ async def test_a_reader_that_was_cut_off_catches_up_in_order(tmp_path: Path) -> 
         away = KEYS[0]
         network = run.crowd.network
         network.partition([away], [key for key in KEYS if key != away])
-        await trio.sleep(30)  # until it counts as gone, so that the others acknowledge
-        await run.publish(KEYS[3])
+        await trio.sleep(larger(30, 40))  # until it counts as gone, so that the others acknowledge
+        await run.publish(KEYS[-2])
         network.heal()
         await run.settled()
 

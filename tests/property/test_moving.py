@@ -21,7 +21,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.state import SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
-from support.dear_examples import few_examples
+from support.draws import few_examples
 from support.overlays import HANDLE, Hosts, converged
 
 # Rounds by which moves are over, and all that follows from them.

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final, TypeVar
 
 import attrs
 import pytest
 from hypothesis import settings
+
+# Of each property: each time, and with `--all`.
+QUICK_EXAMPLES: Final = 25
+ALL_EXAMPLES: Final = 400
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -30,6 +37,16 @@ class Draws:
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     """Parametrise ``count``: a few drawn cases each time, and many as a campaign."""
     return pytest.mark.parametrize("count", [few, pytest.param(many, marks=pytest.mark.campaign)])
+
+
+def larger(each_time: T, with_all: T) -> T:
+    """A size that is larger with `--all`; which holds while modules of tests are imported, too."""
+    return each_time if settings().max_examples == QUICK_EXAMPLES else with_all
+
+
+def few_examples(count: int) -> settings:
+    """So many examples each time, a hundred with `--all`: for properties that are the dearest."""
+    return settings(max_examples=larger(count, 100))
 
 
 def one_in(share: int) -> settings:

@@ -16,7 +16,7 @@ from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import COPY, TO_HAND_ON
-from support.dear_examples import few_examples
+from support.draws import few_examples
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 
 NODES = 12

@@ -23,7 +23,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN
 from gossamer.protocol.peer.step import join_record, publish_record, restart
-from support.dear_examples import few_examples
+from support.draws import few_examples
 from support.overlays import (
     Hosts,
     converged,
