@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from gossamer.spark.java import find_java_home
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE, make_package, package_files
 from gossamer.spark.sweep.remote import finished_points
 from support.checkout import ROOT
+from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.spark_processes import (
     Cluster,
@@ -40,8 +40,8 @@ SIZE = ("--subscriptions", "3000", "--events", "2000", "--partitions", "3")
 SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = 'scenario = "base.toml"\nseeds = [1, 2, 3, 4]\n[grid]\nnodes = [20, 24]\n'
 # All 60 points of examples/spark/sizes.toml, killed half way: some minutes.
-FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
-ENOUGH = 30 if FULL else 3
+# Points of the whole example, which `--draws` asks for.
+ALL_POINTS = 60
 WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
 MAIN = (
@@ -113,9 +113,9 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
         yield Apart(cluster, store, packed, scratch)
 
 
-def swept_file(folder: Path) -> Path:
+def swept_file(folder: Path, *, full: bool) -> Path:
     """The sweep file of these tests."""
-    if FULL:
+    if full:
         return ROOT / "examples" / "spark" / "sizes.toml"
     (folder / "base.toml").write_text(SCENARIO)
     (folder / "sweep.toml").write_text(SWEEP)
@@ -147,9 +147,11 @@ def rows_of(crunched: Place) -> list[list[dict[str, str]]]:
 
 
 def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
-    apart: Apart, tmp_path: Path
+    apart: Apart, tmp_path: Path, draws: Draws
 ) -> None:
-    sent = apart.whole_environment() if FULL else apart.package_alone()
+    full = len(draws.numbers(0)) >= ALL_POINTS
+    enough = 30 if full else 3
+    sent = apart.whole_environment() if full else apart.package_alone()
     workload, sweep, crunched = (apart.place(name) for name in ("w", "s", "c"))
     by_hand = {name: tmp_path / "here" / name for name in ("w", "s", "c")}
     by_hand["w"].parent.mkdir()
@@ -162,17 +164,17 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
         assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
         assert len(files) == 3
 
-    file = swept_file(tmp_path)
+    file = swept_file(tmp_path, full=full)
     points = len(read_sweep(file).points)
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)
     with start_spark_command(*resumable, *apart.options()) as driver:
         try:
-            wait_for(lambda: len(finished_points(sweep)) >= ENOUGH)
+            wait_for(lambda: len(finished_points(sweep)) >= enough)
         finally:
             kill_group(driver)
         driver.communicate()
     there = len(finished_points(sweep))
-    assert ENOUGH <= there < points
+    assert enough <= there < points
     told = run_with_a_loss(apart, f"{there} of {points} points", *resumable, "--resume")
     assert f"{points} points: {points - there} ran" in told
     run_here("sweep", str(file), "--out", str(by_hand["s"]))

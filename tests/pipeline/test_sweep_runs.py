@@ -40,7 +40,6 @@ from support.spark_processes import (
 )
 
 # All 60 points of examples/spark/sizes.toml, killed half way on a cluster too: some minutes.
-FULL = bool(os.environ.get("GOSSAMER_FULL_SWEEP"))
 
 BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = """
@@ -123,12 +122,13 @@ def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, 
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize("full", [False, True], ids=["8 points", "60 points"])
 def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
-    session: Any, file: Path, tmp_path: Path
+    session: Any, file: Path, tmp_path: Path, full: bool
 ) -> None:
-    swept = ROOT / "examples" / "spark" / "sizes.toml" if FULL else file
+    swept = ROOT / "examples" / "spark" / "sizes.toml" if full else file
     plan, out = read_sweep(swept), tmp_path / "out"
-    enough = 30 if FULL else 3
+    enough = 30 if full else 3
     arguments: tuple[str, ...] = (str(swept), "--out", str(out), "--at-once", "1", "--memory", "1g")
     there = killed_half_way(arguments, tmp_path / "out.unfinished", enough)
     assert enough <= len(there) < len(plan.points)
@@ -138,7 +138,7 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
     found = hashes(out)
     assert list(found) == [point.name for point in plan.points]
     assert {name: os.stat(out / "runs" / name).st_ino for name in there} == there
-    for point in plan.points[:: 11 if FULL else 7]:
+    for point in plan.points[:: 11 if full else 7]:
         assert by_hand(point, tmp_path) == found[point.name]
     rows = pq.read_table(out / "points.parquet").to_pylist()
     assert [row["result_hash"] for row in rows] == list(found.values())
@@ -148,7 +148,7 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
         again = tmp_path / "cluster"
         arguments = (str(swept), "--out", str(again), "--master", cluster.master)
         resumed: dict[str, int] = {}
-        if FULL:
+        if full:
             resumed = killed_half_way(arguments, tmp_path / "cluster.unfinished", enough)
             assert enough <= len(resumed) < len(plan.points)
             arguments = (*arguments, "--resume")
