@@ -36,7 +36,6 @@ from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
 from support.installed_command import install
 from support.plain_index import PlainIndex
-from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
 SCOT = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2))
@@ -155,7 +154,6 @@ class Recorder:
 
 
 @pytest.mark.parametrize("safe", [True, False])
-@on_jumping_clock
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
     broker = scot.ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
     recorder = Recorder()

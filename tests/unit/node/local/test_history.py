@@ -8,7 +8,7 @@ import pytest
 
 from gossamer.node.local.history import PENDING, open_history
 from gossamer.node.peer.frames.events import Event
-from support.turns import turns_of_others
+from support.tasks import turns_of_others
 
 
 @pytest.mark.trio

@@ -12,8 +12,6 @@ from attrs import define, field
 from gossamer.node.monitoring import members
 from gossamer.node.monitoring.metrics import Counters
 
-pytestmark = pytest.mark.trio
-
 
 @define
 class Cluster:
@@ -67,10 +65,7 @@ async def test_a_member_joins_leaves_and_returns(caplog: pytest.LogCaptureFixtur
     assert other["certificate_expires"] == 5000.0
 
 
-async def test_a_broken_connection_makes_suspect_and_then_gone(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    assert autojump_clock.rate == 0
+async def test_a_broken_connection_makes_suspect_and_then_gone() -> None:
     cluster = Cluster()
     cluster.up()
     cluster.down(broken=True)
@@ -87,8 +82,7 @@ async def test_a_broken_connection_makes_suspect_and_then_gone(
     assert cluster.table.counts() == {"alive": 1, "suspect": 0, "gone": 1, "revoked": 0}
 
 
-async def test_several_fail_together(autojump_clock: trio.testing.MockClock) -> None:
-    assert autojump_clock.rate == 0
+async def test_several_fail_together() -> None:
     cluster = Cluster()
     for key in (2, 3, 4):
         cluster.up(key)

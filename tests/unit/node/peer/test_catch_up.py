@@ -14,7 +14,6 @@ import trio.testing
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer import catch_up as peer_catch_up
 from gossamer.node.security.encoding import decode, encode
-from support.transport_peers import on_jumping_clock
 
 ROUND_S, SILENCE_S, REPLAY_S, KEPT_S = 0.5, 20.0, 30.0, 3600.0
 QUIET_ROUNDS = 8
@@ -85,7 +84,6 @@ async def watched(*, heard: bool = True) -> AsyncIterator[tuple[peer_catch_up.Ca
         nursery.cancel_scope.cancel()
 
 
-@on_jumping_clock
 async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
     async with watched(heard=False) as (catch_up, asked):
         catch_up.was_stopped(3600)
@@ -97,7 +95,6 @@ async def test_a_peer_that_did_not_run_asks_once_it_has_its_place() -> None:
         assert asked.calls == [(settled, 3600 + settled)]
 
 
-@on_jumping_clock
 async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
     """Once the parts have merged, and once more for what was published meanwhile."""
     async with watched() as (catch_up, asked):
@@ -112,7 +109,6 @@ async def test_who_was_out_of_reach_for_long_is_reason_to_ask_twice() -> None:
 
 
 @pytest.mark.parametrize("gap_s", [1.0, REPLAY_S - DEAD_S])
-@on_jumping_clock
 async def test_short_breaks_are_no_reason_to_ask(gap_s: float) -> None:
     async with watched() as (catch_up, asked):
         catch_up.lost(5, trio.current_time() - DEAD_S)
@@ -124,7 +120,6 @@ async def test_short_breaks_are_no_reason_to_ask(gap_s: float) -> None:
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_a_paused_process_asks_for_the_pause() -> None:
     async with watched() as (catch_up, asked):
         await trio.sleep(50)
@@ -135,7 +130,6 @@ async def test_a_paused_process_asks_for_the_pause() -> None:
         assert len(asked.calls) == 2
 
 
-@on_jumping_clock
 async def test_rounds_that_a_peer_was_held_up_for_are_counted() -> None:
     async with watched() as (catch_up, asked):
         for pause_s in (0.6 * ROUND_S, 1.9 * ROUND_S, 5 * ROUND_S):
@@ -144,7 +138,6 @@ async def test_rounds_that_a_peer_was_held_up_for_are_counted() -> None:
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_many_who_come_back_at_once_make_one_question() -> None:
     async with watched() as (catch_up, asked):
         for key in range(10):
@@ -159,7 +152,6 @@ async def test_many_who_come_back_at_once_make_one_question() -> None:
         assert asked.calls[0][0] - asked.calls[0][1] == -DEAD_S
 
 
-@on_jumping_clock
 async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
     """What it knows by then has to be asked for again should it fail meanwhile."""
     async with watched() as (catch_up, asked):
@@ -179,7 +171,6 @@ async def test_a_peer_is_not_whole_until_it_has_everything() -> None:
         assert is_whole()
 
 
-@on_jumping_clock
 async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back() -> None:
     async with watched() as (catch_up, _):
         assert catch_up.missing_s == 0
@@ -232,7 +223,6 @@ async def rounds(asked: Asked, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
-@on_jumping_clock
 async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to_tell(
     is_connected: bool,
 ) -> None:
@@ -258,7 +248,6 @@ async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to
         assert catch_up.missing_s == 0
 
 
-@on_jumping_clock
 async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask() -> None:
     """Two dialled each other at once; what was under way on the one is offered anew."""
     async with watched() as (catch_up, asked):
@@ -272,7 +261,6 @@ async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask() -> N
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_who_replaces_a_connection_that_was_dead_for_long_is_reason_to_ask() -> None:
     async with watched() as (catch_up, asked):
         catch_up.lost(5, trio.current_time() - REPLAY_S - 1, replaced=True)
@@ -280,7 +268,6 @@ async def test_who_replaces_a_connection_that_was_dead_for_long_is_reason_to_ask
         assert len(asked.calls) == 2
 
 
-@on_jumping_clock
 async def test_who_counted_as_failed_for_a_moment_is_no_reason_to_ask() -> None:
     async with watched() as (catch_up, asked):
         asked.heard[5] = trio.current_time()
@@ -293,7 +280,6 @@ async def test_who_counted_as_failed_for_a_moment_is_no_reason_to_ask() -> None:
         assert catch_up.missing_s == 0
 
 
-@on_jumping_clock
 async def test_what_was_under_way_when_a_peer_was_cut_off_does_not_end_its_silence() -> None:
     async with watched() as (_, asked):
         asked.heard[5] = trio.current_time()
@@ -308,7 +294,6 @@ async def test_what_was_under_way_when_a_peer_was_cut_off_does_not_end_its_silen
 
 
 @pytest.mark.parametrize("counts_as_failed_first", [True, False])
-@on_jumping_clock
 async def test_who_stopped_is_no_reason_to_ask(counts_as_failed_first: bool) -> None:
     async with watched() as (catch_up, asked):
         asked.silent = [5]
@@ -322,7 +307,6 @@ async def test_who_stopped_is_no_reason_to_ask(counts_as_failed_first: bool) -> 
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask() -> None:
     """As where connections to another part are reset at once."""
     async with watched() as (catch_up, asked):
@@ -333,7 +317,6 @@ async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask() -> None:
         assert len(asked.calls) == 2
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("lasts", [False, True])
 async def test_who_was_not_sent_all_is_told_where_that_is_not_remembered_for_sure(
     lasts: bool,
@@ -353,7 +336,6 @@ async def test_who_was_not_sent_all_is_told_where_that_is_not_remembered_for_sur
         assert asked.losses == ([] if lasts else [5, 5]), "it is offered what is remembered"
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("lasts", [False, True])
 async def test_who_was_not_sent_what_is_forgotten_already_is_told(lasts: bool) -> None:
     """More events have passed meanwhile than there is memory for."""
@@ -372,7 +354,6 @@ async def test_who_was_not_sent_what_is_forgotten_already_is_told(lasts: bool) -
         assert messages.told == [(5, "not sent", 6)]
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("forgotten", [False, True])
 async def test_who_is_back_after_a_short_break_is_told_where_events_are_forgotten(
     forgotten: bool,
@@ -390,7 +371,6 @@ async def test_who_is_back_after_a_short_break_is_told_where_events_are_forgotte
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_who_hears_that_it_was_not_sent_all_asks_at_once() -> None:
     async with watched() as (catch_up, asked):
         messages = Told({})
@@ -408,7 +388,6 @@ async def test_who_hears_that_it_was_not_sent_all_asks_at_once() -> None:
         assert asked_for == [(1000, 20), (1000, 4 * REPLAY_S), (1000, 30)]
 
 
-@on_jumping_clock
 async def test_who_is_told_late_is_told_again() -> None:
     """What it heard is too short by how long it took."""
     async with watched() as (catch_up, _):
@@ -425,7 +404,6 @@ async def test_who_is_told_late_is_told_again() -> None:
         assert len(messages.told) == 3 + peer_catch_up.MOST_TELLS
 
 
-@on_jumping_clock
 async def test_who_is_told_late_is_told_by_its_own_clock_since_when() -> None:
     """However long that message takes, and whether or not the first of them is answered."""
     async with watched() as (catch_up, _):
@@ -444,7 +422,6 @@ async def test_who_is_told_late_is_told_by_its_own_clock_since_when() -> None:
         assert 0 <= late_ms < 6_010
 
 
-@on_jumping_clock
 async def test_who_is_told_soon_is_told_once() -> None:
     async with watched() as (catch_up, _):
         messages = Told({}, clock=trio.current_time, takes_s=[2 * ROUND_S])
@@ -455,7 +432,6 @@ async def test_who_is_told_soon_is_told_once() -> None:
         assert messages.told == [(5, "not sent", 20)]
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("service", ["apart", "not sent"])
 async def test_what_is_no_number_of_seconds_is_refused(service: str) -> None:
     async with watched() as (catch_up, asked):
@@ -470,7 +446,6 @@ async def test_what_is_no_number_of_seconds_is_refused(service: str) -> None:
         assert asked.calls == []
 
 
-@on_jumping_clock
 async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can_be() -> None:
     async with watched() as (catch_up, asked):
         messages = Told({})

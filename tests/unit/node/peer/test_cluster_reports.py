@@ -21,9 +21,6 @@ from gossamer.node.peer.membership.cluster_reports import (
 )
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
-from support.transport_peers import on_jumping_clock
-
-pytestmark = on_jumping_clock
 
 OWN = Report(figures=dict.fromkeys(FIGURES, 1.0), wanted=[0] * SECTORS)
 

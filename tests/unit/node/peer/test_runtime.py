@@ -25,10 +25,8 @@ from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, SAMPLE_TIME
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.step import TIMERS
 from support.clusters import made_cluster
-from support.transport_peers import on_jumping_clock
 
 
-@on_jumping_clock
 async def test_rounds_come_steadily_each_with_every_timer() -> None:
     counters = Counters()
     timer = SteadyTimer(2.0, 0.5, counters)
@@ -40,7 +38,6 @@ async def test_rounds_come_steadily_each_with_every_timer() -> None:
     assert (counters.rounds, counters.rounds_late) == (3, 0)
 
 
-@on_jumping_clock
 async def test_rounds_slept_through_are_left_out() -> None:
     """A paused process goes on with the next round instead of catching up."""
     counters = Counters()
@@ -95,7 +92,6 @@ class Sending:
         self.dropped.append((key, flow))
 
 
-@pytest.mark.trio
 async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
@@ -112,7 +108,6 @@ async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio
 async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:
@@ -123,7 +118,6 @@ async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None
     assert list(sending.frame_sender.held()) == []
 
 
-@pytest.mark.trio
 async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one() -> None:
     """What was asked for, and gossip, are not lost where events come too fast."""
     sending = Sending()
@@ -144,7 +138,6 @@ async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one() -> None:
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio
 async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
     sending = Sending()
     async with trio.open_nursery() as nursery:

@@ -15,7 +15,7 @@ from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError
 from gossamer.protocol.peer.space.hashing import uniform_hashes
-from support.turns import turns_of_others
+from support.tasks import turns_of_others
 
 SCHEMA = Schema([FloatAttribute("price", 0, 1000)])
 
@@ -57,7 +57,6 @@ class Desk:
             self.subscribers.deliver(Event(number, {"price": price}, 1, 0.0))
 
 
-@pytest.mark.trio
 async def test_each_stream_gets_what_its_expression_matches_exactly() -> None:
     desk = Desk()
     cheap, dear = (desk.subscribers.add(text) for text in ("price < 5", "price >= 5"))
@@ -72,7 +71,6 @@ async def take_all(stream: object) -> list[Event]:
     return [event async for event in stream]  # type: ignore[attr-defined]
 
 
-@pytest.mark.trio
 async def test_the_oldest_event_makes_room_and_is_counted() -> None:
     desk = Desk()
     stream = desk.subscribers.add("price >= 0", room=3)
@@ -122,7 +120,6 @@ def test_what_can_match_nothing_is_refused() -> None:
     assert not desk.boxes
 
 
-@pytest.mark.trio
 async def test_a_named_application_gets_nothing_twice() -> None:
     desk = Desk()
     desk.ledger.gate.set()
@@ -132,7 +129,6 @@ async def test_a_named_application_gets_nothing_twice() -> None:
     assert [event.id for event in await take_all(stream)] == list(range(BATCH + 20))
 
 
-@pytest.mark.trio
 async def test_events_wait_for_a_named_application_that_went_away() -> None:
     desk = Desk()
     desk.ledger.gate.set()
@@ -149,7 +145,6 @@ async def test_events_wait_for_a_named_application_that_went_away() -> None:
     assert len(desk.subscribers) == 0
 
 
-@pytest.mark.trio
 async def test_cancelling_while_deliveries_are_noted_loses_none_of_them() -> None:
     """The first is handed to the task that was cancelled; the others wait."""
     desk = Desk()
@@ -165,7 +160,6 @@ async def test_cancelling_while_deliveries_are_noted_loses_none_of_them() -> Non
     assert len(desk.ledger.seen) == 2
 
 
-@pytest.mark.trio
 async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
     desk = Desk()
     stream = desk.subscribers.add("price >= 0")
@@ -184,7 +178,6 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
     assert taken == [0, 1]
 
 
-@pytest.mark.trio
 async def test_who_loses_events_is_logged_when_it_begins_and_when_it_is_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -211,18 +204,15 @@ async def turns_while_taking(events: int) -> int:
     return turns()
 
 
-@pytest.mark.trio
 async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn() -> None:
     assert await turns_while_taking(8 * TURN) >= 4
 
 
-@pytest.mark.trio
 async def test_the_more_events_wait_the_more_are_taken_in_a_turn() -> None:
     """Where a turn is long hundreds of events come in each: 16 a turn would never catch up."""
     assert 4 <= await turns_while_taking(1000) <= 40
 
 
-@pytest.mark.trio
 async def test_taking_an_event_heeds_a_cancellation_at_once() -> None:
     desk = Desk()
     stream = desk.subscribers.add("price >= 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,6 @@ from gossamer.node.security.event_keys import (
 )
 from gossamer.node.security.revocation import Revocation, RevocationList
 from support.clusters import DAY_S, MadeCluster, event_key, made_cluster
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @pytest.fixture

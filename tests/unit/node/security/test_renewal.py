@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,6 @@ from gossamer.node.security.renewal import (
 from support.clusters import DAY_S, MadeCluster, made_cluster
 
 LIFE_S = 30 * DAY_S
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def renewed(cluster: MadeCluster, member: security_cluster.Membership, now: float) -> Renewed:

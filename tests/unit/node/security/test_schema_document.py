@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ from support.clusters import MadeCluster, made_cluster
 
 FIRST = SchemaVersion.first(Schema([FloatAttribute("price", 0, 100), BooleanAttribute("open")]))
 LATER = FIRST.added(DecimalAttribute("fee", 0, 1, 2)).without("open")
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> SchemaDocument:

@@ -17,6 +17,8 @@ from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.kernel.errors import CapacityError
 
+pytestmark = pytest.mark.trio
+
 
 def event(number: int, size: int = 10) -> RetainedEvent:
     return RetainedEvent(number.to_bytes(8, "big"), 1, b"x" * size, 0.0, 1e12)
@@ -33,7 +35,6 @@ def kept(path: Path) -> list[int]:
     return [int.from_bytes(event_id, "big") for (event_id,) in found]
 
 
-@pytest.mark.trio
 async def test_many_writes_share_few_commits_and_keep_their_order(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with open_writer(path) as writer:
@@ -45,7 +46,6 @@ async def test_many_writes_share_few_commits_and_keep_their_order(tmp_path: Path
         assert writer.counts["writes"] == 1001
 
 
-@pytest.mark.trio
 async def test_a_result_comes_back_when_it_is_on_the_disk(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with open_writer(path) as writer:
@@ -54,7 +54,6 @@ async def test_a_result_comes_back_when_it_is_on_the_disk(tmp_path: Path) -> Non
         assert not await writer.run(retain, 1)
 
 
-@pytest.mark.trio
 async def test_who_waits_does_not_wait_for_others_to_share_the_commit(
     tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
@@ -66,7 +65,6 @@ async def test_who_waits_does_not_wait_for_others_to_share_the_commit(
             await writer.flush()
 
 
-@pytest.mark.trio
 async def test_writes_that_nobody_waits_for_are_committed_soon(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -80,7 +78,6 @@ async def test_writes_that_nobody_waits_for_are_committed_soon(
         assert kept(path) == [1]
 
 
-@pytest.mark.trio
 async def test_leaving_commits_what_was_taken(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with open_writer(path) as writer:
@@ -89,7 +86,6 @@ async def test_leaving_commits_what_was_taken(tmp_path: Path) -> None:
     assert kept(path) == list(range(10))
 
 
-@pytest.mark.trio
 async def test_cancelling_commits_what_was_taken(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with trio.CancelScope() as scope:
@@ -101,7 +97,6 @@ async def test_cancelling_commits_what_was_taken(tmp_path: Path) -> None:
     assert kept(path) == list(range(10))
 
 
-@pytest.mark.trio
 async def test_a_write_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
     def use_up(store: Store) -> None:
         retain(store, 99)
@@ -117,7 +112,6 @@ async def test_a_write_that_fails_takes_no_other_with_it(tmp_path: Path) -> None
     assert kept(path) == [1, 2]
 
 
-@pytest.mark.trio
 async def test_a_refused_write_is_reported_by_the_next_flush_and_once(tmp_path: Path) -> None:
     async with open_writer(tmp_path / "state.db", StoreLimits(subscriptions=1)) as writer:
         for name in "ab":
@@ -131,7 +125,6 @@ async def test_a_refused_write_is_reported_by_the_next_flush_and_once(tmp_path: 
         assert writer.counts["failed"] == 1
 
 
-@pytest.mark.trio
 async def test_a_full_disk_fails_writes_and_spares_those_that_fit(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with open_writer(path, max_pages=60) as writer:
@@ -144,7 +137,6 @@ async def test_a_full_disk_fails_writes_and_spares_those_that_fit(tmp_path: Path
         assert kept(path) == [2]
 
 
-@pytest.mark.trio
 async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(tmp_path: Path) -> None:
     def defect(_: Store) -> None:
         raise KeyError("defect")
@@ -158,7 +150,6 @@ async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(tmp_path:
     assert kept(path) == []
 
 
-@pytest.mark.trio
 async def test_the_queue_is_bounded_and_callers_wait_for_room(tmp_path: Path) -> None:
     """Ten writers at once into a queue of two: all get through, in turn."""
     path = tmp_path / "state.db"
@@ -169,7 +160,6 @@ async def test_the_queue_is_bounded_and_callers_wait_for_room(tmp_path: Path) ->
         assert sorted(kept(path)) == list(range(10))
 
 
-@pytest.mark.trio
 async def test_the_loop_turns_while_another_process_holds_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     async with open_writer(path) as writer, trio.open_nursery() as nursery:

@@ -18,10 +18,9 @@ from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.connection import RATED_AT_ONCE
 from support.connection_ends import LIMITS, Wire, both, held_up, served
-from support.transport_peers import Served, message, on_jumping_clock
+from support.transport_peers import Served, message
 
 
-@on_jumping_clock
 async def test_frames_arrive_in_order_and_are_counted() -> None:
     async with both() as (ours, theirs):
         for i in range(50):
@@ -33,7 +32,6 @@ async def test_frames_arrive_in_order_and_are_counted() -> None:
     assert (theirs.connection.stats.frames_in, theirs.connection.stats.bytes_in) == (50, size)
 
 
-@on_jumping_clock
 async def test_what_is_queued_goes_out_in_one_write() -> None:
     async with both() as (ours, theirs):
         for i in range(40):
@@ -42,7 +40,6 @@ async def test_what_is_queued_goes_out_in_one_write() -> None:
     assert ours.connection.stats.writes == 1
 
 
-@on_jumping_clock
 async def test_a_full_queue_makes_senders_wait() -> None:
     frame = message(bytes(900))
     async with held_up() as (ours, release):
@@ -66,7 +63,6 @@ async def test_a_full_queue_makes_senders_wait() -> None:
         assert done
 
 
-@on_jumping_clock
 async def test_a_consumer_that_stalls_is_cut() -> None:
     async with held_up(stall_seconds=7) as (ours, _):
         waiting: list[type[Exception]] = []
@@ -88,7 +84,6 @@ async def test_a_consumer_that_stalls_is_cut() -> None:
     assert ours.connection.queued_bytes <= 4096
 
 
-@on_jumping_clock
 async def test_a_burst_is_taken_and_a_flood_slowed_down() -> None:
     async with served(frames_per_second=10, frames_burst=20) as (ours, wire):
         await wire.send(*[message(number=i) for i in range(20)])
@@ -103,7 +98,6 @@ async def test_a_burst_is_taken_and_a_flood_slowed_down() -> None:
     assert trio.current_time() <= 3
 
 
-@on_jumping_clock
 async def test_a_flood_that_goes_on_is_cut() -> None:
     limits = {"frames_per_second": 10, "frames_burst": 20, "flood_seconds": 5}
     async with served(**limits) as (ours, wire):
@@ -125,7 +119,6 @@ async def test_a_flood_that_goes_on_is_cut() -> None:
     assert ours.connection.stats.frames_in <= 20 + 10 * 7 + 2 * RATED_AT_ONCE
 
 
-@on_jumping_clock
 async def test_large_frames_count_by_their_size() -> None:
     limits = {"frames_per_second": 10, "frames_burst": 20, "frame_bytes": 8192}
     async with served(**limits, queue_bytes=1 << 16) as (ours, wire):
@@ -148,7 +141,6 @@ BAD = [
 ]
 
 
-@on_jumping_clock
 @pytest.mark.parametrize(("data", "why"), BAD)
 async def test_a_bad_frame_costs_its_sender_the_connection(data: bytes, why: str) -> None:
     async with served() as (ours, wire):
@@ -163,7 +155,6 @@ async def test_a_bad_frame_costs_its_sender_the_connection(data: bytes, why: str
     assert [frame["number"] for frame in ours.frames] == [1], "what came before was in order"
 
 
-@on_jumping_clock
 async def test_a_peer_that_goes_on_after_a_bad_frame_is_not_listened_to() -> None:
     async with served(close_seconds=1) as (ours, wire):
         await wire.send(b"\xff\xff\xff\xff", message(number=1))
@@ -173,7 +164,6 @@ async def test_a_peer_that_goes_on_after_a_bad_frame_is_not_listened_to() -> Non
     assert trio.current_time() == pytest.approx(1)
 
 
-@on_jumping_clock
 async def test_a_handler_may_find_a_frame_bad() -> None:
     near, far = memory_stream_pair()
     ours = Served(near, LIMITS)
@@ -191,7 +181,6 @@ async def test_a_handler_may_find_a_frame_bad() -> None:
     assert farewells[0].cause is Cause.BAD_FRAME
 
 
-@on_jumping_clock
 async def test_a_defect_of_the_handler_is_not_hidden() -> None:
     near, far = memory_stream_pair()
     ours = Served(near, LIMITS)
@@ -206,7 +195,6 @@ async def test_a_defect_of_the_handler_is_not_hidden() -> None:
     assert not ours.connection.is_open
 
 
-@on_jumping_clock
 async def test_closing_delivers_what_was_queued() -> None:
     async with both() as (ours, theirs):
         for i in range(30):
@@ -221,7 +209,6 @@ async def test_closing_delivers_what_was_queued() -> None:
     assert trio.current_time() == 0, "nobody waited for a deadline"
 
 
-@on_jumping_clock
 async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
     """What was queued for it is dropped, and what it still sends is read by nobody."""
     async with both() as (ours, theirs):
@@ -234,7 +221,6 @@ async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
     assert ours.connection.stats.dropped == 1
 
 
-@on_jumping_clock
 async def test_both_may_close_at_once() -> None:
     async with both() as (ours, theirs):
         for end in (ours, theirs):
@@ -246,7 +232,6 @@ async def test_both_may_close_at_once() -> None:
     assert trio.current_time() == 0
 
 
-@on_jumping_clock
 async def test_closing_is_bounded_when_the_peer_does_not_answer() -> None:
     async with held_up(close_seconds=1) as (ours, _):
         await ours.connection.send(message())
@@ -255,7 +240,6 @@ async def test_closing_is_bounded_when_the_peer_does_not_answer() -> None:
     assert trio.current_time() == pytest.approx(1)
 
 
-@on_jumping_clock
 async def test_who_closed_is_told_from_who_broke() -> None:
     async with both() as (ours, theirs):
         await ours.connection.close(Cause.UNUSED)
@@ -266,7 +250,6 @@ async def test_who_closed_is_told_from_who_broke() -> None:
             theirs.connection.try_send(message())
 
 
-@on_jumping_clock
 async def test_an_end_without_goodbye_is_a_loss() -> None:
     async with served() as (ours, wire):
         await wire.stream.aclose()
@@ -276,14 +259,12 @@ async def test_an_end_without_goodbye_is_a_loss() -> None:
             await ours.connection.send(message())
 
 
-@on_jumping_clock
 async def test_a_goodbye_in_unknown_words_is_understood() -> None:
     async with served() as (ours, wire):
         await wire.send(encode_frame("goodbye", reason="moonrise"))
         assert await ours.end() == Farewell(Cause.OTHER, False)
 
 
-@on_jumping_clock
 async def test_a_frame_nobody_would_take_is_not_sent() -> None:
     async with both() as (ours, _):
         body = bytes(1024)
@@ -294,7 +275,6 @@ async def test_a_frame_nobody_would_take_is_not_sent() -> None:
         assert ours.connection.is_open
 
 
-@on_jumping_clock
 async def test_what_came_with_the_handshake_is_not_lost() -> None:
     near, far = memory_stream_pair()
     ours = Served(near, LIMITS)

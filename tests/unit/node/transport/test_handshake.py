@@ -14,7 +14,7 @@ from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPee
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
-from support.transport_peers import identify, local_peer, message, on_jumping_clock
+from support.transport_peers import identify, local_peer, message
 
 LIMITS = Limits()
 SOMEWHERE = Address("192.0.2.1", 4000)
@@ -72,7 +72,6 @@ async def meet(
     return outcomes[True], outcomes[False]
 
 
-@on_jumping_clock
 async def test_two_peers_learn_who_the_other_is() -> None:
     dialler, listener = await meet(
         local_peer(1, addresses=HERE, software="gossamer 9"), local_peer(2)
@@ -86,7 +85,6 @@ async def test_two_peers_learn_who_the_other_is() -> None:
     assert (dialler.dialled, listener.dialled) == (True, False)
 
 
-@on_jumping_clock
 async def test_another_version_is_told_to_both() -> None:
     dialler, listener = await meet(local_peer(1), local_peer(2), {"version": 7})
     assert isinstance(listener, PeerRefused)
@@ -96,7 +94,6 @@ async def test_another_version_is_told_to_both() -> None:
     assert (dialler.cause, dialler.reason) == ("version", listener.reason)
 
 
-@on_jumping_clock
 async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields() -> None:
     near, far = memory_stream_pair()
     await far.send_all(encode_frame("hello", version=PROTOCOL_VERSION + 1, colour="green"))
@@ -104,7 +101,6 @@ async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields()
         await greet(near)
 
 
-@on_jumping_clock
 async def test_another_schema_is_refused_and_said() -> None:
     dialler, listener = await meet(local_peer(1, schema="aa"), local_peer(2, schema="bb"))
     assert isinstance(listener, PeerRefused)
@@ -113,7 +109,6 @@ async def test_another_schema_is_refused_and_said() -> None:
     assert (dialler.cause, dialler.reason) == ("cluster", listener.reason)
 
 
-@on_jumping_clock
 async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> None:
     for schema in ("aa", ""):
         dialler, listener = await meet(local_peer(1, schema=schema), local_peer(2, schema="aa"))
@@ -122,7 +117,6 @@ async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> N
         assert listener.hello.schema == schema
 
 
-@on_jumping_clock
 async def test_another_cluster_is_refused() -> None:
     dialler, listener = await meet(LocalPeer(key=1, cluster="theirs"), local_peer(2))
     assert isinstance(listener, PeerRefused)
@@ -131,7 +125,6 @@ async def test_another_cluster_is_refused() -> None:
     assert "it belongs to cluster 'theirs', expected 'test'" in dialler.reason
 
 
-@on_jumping_clock
 async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
     near, far = memory_stream_pair()
     hello = {
@@ -149,7 +142,6 @@ async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
     assert [frame["type"] for frame in reader] == ["goodbye"]
 
 
-@on_jumping_clock
 async def test_who_is_let_in_is_for_the_caller_to_decide() -> None:
     def refuse(_: bytes | None, hello: Hello) -> PeerIdentity:
         raise PeerRefused(f"the certificate of peer {hello.key} was revoked")
@@ -160,7 +152,6 @@ async def test_who_is_let_in_is_for_the_caller_to_decide() -> None:
     assert dialler.reason == "the certificate of peer 1 was revoked"
 
 
-@on_jumping_clock
 async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
     dialler, listener = await meet(local_peer(1), local_peer(2), {"expected": 3})
     assert isinstance(dialler, PeerRefused)
@@ -168,14 +159,12 @@ async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
     assert isinstance(listener, RefusedByPeer)
 
 
-@on_jumping_clock
 async def test_a_peer_does_not_talk_to_itself() -> None:
     _, listener = await meet(local_peer(1), local_peer(1))
     assert isinstance(listener, PeerRefused)
     assert "it has our own key" in str(listener)
 
 
-@on_jumping_clock
 async def test_a_key_that_the_certificate_does_not_confirm_is_refused() -> None:
     def read_certificate(_: bytes | None, __: Hello) -> PeerIdentity:
         return PeerIdentity(9)
@@ -185,7 +174,6 @@ async def test_a_key_that_the_certificate_does_not_confirm_is_refused() -> None:
     assert "it claims key 1, its certificate says 9" in str(listener)
 
 
-@on_jumping_clock
 async def test_a_hello_belongs_to_one_certificate() -> None:
     own, other = b"own certificate", b"another certificate"
     peer = local_peer(1, fingerprint=sha256(own).digest())
@@ -197,13 +185,11 @@ async def test_a_hello_belongs_to_one_certificate() -> None:
     assert "made for another certificate" in str(listener)
 
 
-@on_jumping_clock
 async def test_a_hello_without_fingerprint_is_refused_under_tls() -> None:
     _, listener = await meet(local_peer(1), local_peer(2), None, {"certificate": b"any"})
     assert isinstance(listener, PeerRefused)
 
 
-@on_jumping_clock
 async def test_a_recorded_handshake_is_of_no_use_later() -> None:
     near, far = memory_stream_pair()
     recorder = Recorder(near)
@@ -219,7 +205,6 @@ async def test_a_recorded_handshake_is_of_no_use_later() -> None:
         await greet(near)
 
 
-@on_jumping_clock
 async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
     near, far = memory_stream_pair()
     results: list[Admitted] = []
@@ -237,7 +222,6 @@ async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
     assert results[0].rest == message(b"early")
 
 
-@on_jumping_clock
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -259,7 +243,6 @@ async def test_rubbish_is_answered_with_a_goodbye(data: bytes, why: str) -> None
     assert next(iter(reader))["reason"] == "bad frame"
 
 
-@on_jumping_clock
 async def test_addresses_that_are_none_are_refused() -> None:
     near, far = memory_stream_pair()
     await far.send_all(hello(addresses=["not an address"]))
@@ -267,7 +250,6 @@ async def test_addresses_that_are_none_are_refused() -> None:
         await greet(near)
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("dialled", [True, False])
 async def test_silence_is_bounded(dialled: bool) -> None:
     near, _far = memory_stream_pair()
@@ -276,7 +258,6 @@ async def test_silence_is_bounded(dialled: bool) -> None:
     assert trio.current_time() == pytest.approx(10)
 
 
-@on_jumping_clock
 async def test_a_hello_that_drips_in_is_bounded() -> None:
     near, far = memory_stream_pair()
 
@@ -295,7 +276,6 @@ async def test_a_hello_that_drips_in_is_bounded() -> None:
             await greet(near)
 
 
-@on_jumping_clock
 async def test_a_peer_that_hangs_up_is_told_from_one_that_refuses() -> None:
     near, far = memory_stream_pair()
     await far.aclose()

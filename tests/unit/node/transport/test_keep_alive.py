@@ -14,10 +14,9 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from support.connection_ends import LIMITS, HeldUp, Wire, both, served
-from support.transport_peers import Served, message, on_jumping_clock
+from support.transport_peers import Served, message
 
 
-@on_jumping_clock
 async def test_pings_measure_the_round_trip() -> None:
     async with served(ping_seconds=5) as (ours, wire):
         frame = await wire.next()
@@ -31,7 +30,6 @@ async def test_pings_measure_the_round_trip() -> None:
         assert ours.connection.stats.round_trip_s == pytest.approx(0.25), "it was not asked for"
 
 
-@on_jumping_clock
 async def test_who_is_heard_anyway_is_asked_only_once() -> None:
     async with served(ping_seconds=5) as (ours, wire):
         asked: list[object] = []
@@ -56,14 +54,12 @@ async def test_who_is_heard_anyway_is_asked_only_once() -> None:
         assert ours.connection.is_open
 
 
-@on_jumping_clock
 async def test_a_ping_is_answered() -> None:
     async with served() as (_, wire):
         await wire.send(encode_frame("ping", number=42))
         assert (await wire.next()) == {"type": "pong", "number": 42}
 
 
-@on_jumping_clock
 async def test_two_connections_keep_each_other_alive() -> None:
     async with both() as (ours, theirs):
         await trio.sleep(600)
@@ -72,7 +68,6 @@ async def test_two_connections_keep_each_other_alive() -> None:
         assert ours.connection.last_used_at == ours.connection.opened_at, "pings are no use"
 
 
-@on_jumping_clock
 async def test_a_silent_peer_is_cut() -> None:
     async with served(ping_seconds=5, silence_seconds=20) as (ours, _):
         farewell = await ours.end()
@@ -81,7 +76,6 @@ async def test_a_silent_peer_is_cut() -> None:
 
 
 @pytest.mark.parametrize("heard_at", [0.2, 4.9, 5.1, 7.0, 9.9])
-@on_jumping_clock
 async def test_a_silent_peer_was_alive_when_it_was_heard_last(heard_at: float) -> None:
     async with served(ping_seconds=5, silence_seconds=20) as (ours, wire):
         await trio.sleep(heard_at)
@@ -91,7 +85,6 @@ async def test_a_silent_peer_was_alive_when_it_was_heard_last(heard_at: float) -
         assert 20 <= trio.current_time() - heard_at <= 25
 
 
-@on_jumping_clock
 async def test_a_frame_that_drips_in_counts_as_silence() -> None:
     async with served(ping_seconds=5, silence_seconds=20) as (ours, wire):
         frame = message(bytes(900))
@@ -107,7 +100,6 @@ async def test_a_frame_that_drips_in_counts_as_silence() -> None:
         assert 20 <= trio.current_time() <= 26
 
 
-@on_jumping_clock
 async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
     near, far = memory_stream_pair()
     ours = Served(near, LIMITS)
@@ -125,7 +117,6 @@ async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
         nursery.cancel_scope.cancel()
 
 
-@on_jumping_clock
 async def test_who_takes_long_over_what_came_is_not_silent() -> None:
     near, far = memory_stream_pair()
     ours, theirs = Served(near, LIMITS), Served(far, LIMITS)
@@ -143,7 +134,6 @@ async def test_who_takes_long_over_what_came_is_not_silent() -> None:
         nursery.cancel_scope.cancel()
 
 
-@on_jumping_clock
 async def test_who_is_sent_nothing_is_told_that_we_are_here() -> None:
     async with served(ping_seconds=5) as (_, wire):
         for count in range(1, 7):
@@ -153,7 +143,6 @@ async def test_who_is_sent_nothing_is_told_that_we_are_here() -> None:
             assert trio.current_time() == pytest.approx(5 * count)
 
 
-@on_jumping_clock
 async def test_a_peer_that_pings_without_reading_costs_no_memory() -> None:
     near, far = memory_stream_pair()
     stream = HeldUp()

@@ -16,7 +16,7 @@ from gossamer.node.transport.base.base import Cause
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import Limits
 from support.memory_transport import Faults, MemoryNetwork
-from support.transport_peers import Crowd, Peer, memory_transports, message, on_jumping_clock
+from support.transport_peers import Crowd, Peer, memory_transports, message
 
 LAN = Faults(latency_s=(0.001, 0.001))
 
@@ -41,7 +41,6 @@ def links(*peers: Peer) -> list[int]:
     return [len(peer.pool) for peer in peers]
 
 
-@on_jumping_clock
 async def test_senders_at_once_share_one_attempt() -> None:
     async with crowd() as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -52,7 +51,6 @@ async def test_senders_at_once_share_one_attempt() -> None:
         assert len(network.streams) == 2, "one connection, two ends"
 
 
-@on_jumping_clock
 async def test_a_failed_attempt_is_told_to_all_who_wait() -> None:
     async with crowd(handshake_seconds=3) as (network, people):
         one = await people.add(1)
@@ -74,7 +72,6 @@ async def test_a_failed_attempt_is_told_to_all_who_wait() -> None:
         assert "no answer within 3" in str(errors[0])
 
 
-@on_jumping_clock
 async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others() -> None:
     async with crowd(Faults(latency_s=(0.5, 0.5))) as (_, people):
         one, two = await people.add(1), await people.add(2)
@@ -86,7 +83,6 @@ async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others() -> No
         assert one.heard.ups == [2]
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("latency_ms", [0, 1, 5, 20])
 async def test_peers_that_dial_each_other_keep_what_the_smaller_key_dialled(
     latency_ms: int,
@@ -107,7 +103,6 @@ async def test_peers_that_dial_each_other_keep_what_the_smaller_key_dialled(
             assert len(heard.ups) - len(heard.downs) == 1
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("seed", range(20))
 async def test_simultaneous_dials_always_settle(seed: int) -> None:
     async with crowd(Faults(latency_s=(0, 0.05)), seed=seed) as (network, people):
@@ -128,7 +123,6 @@ async def test_simultaneous_dials_always_settle(seed: int) -> None:
             assert sorted(frame["number"] for _, frame in heard.frames) == list(range(20))
 
 
-@on_jumping_clock
 async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one() -> None:
     async with crowd(handshake_seconds=1) as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -147,7 +141,6 @@ async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one() ->
         assert links(one, two) == [1, 1]
 
 
-@on_jumping_clock
 async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive() -> None:
     async with crowd(handshake_seconds=1) as (_, people):
         one, two = await people.add(1), await people.add(2)
@@ -164,7 +157,6 @@ async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive() -> N
         assert one.pool.ends == {Cause.REPLACED: 1}
 
 
-@on_jumping_clock
 async def test_attempts_back_off_and_start_again_when_the_time_has_come() -> None:
     async with crowd() as (_, people):
         one, two = await people.add(1), await people.add(2)
@@ -180,7 +172,6 @@ async def test_attempts_back_off_and_start_again_when_the_time_has_come() -> Non
         assert retries == [0.5, 1, 2, 4, 8]
 
 
-@on_jumping_clock
 async def test_only_a_connection_that_lasts_makes_failures_forgotten() -> None:
     async with crowd() as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -207,7 +198,6 @@ async def test_only_a_connection_that_lasts_makes_failures_forgotten() -> None:
         assert await fail_once() == 0.5
 
 
-@on_jumping_clock
 async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once() -> None:
     """Otherwise one that answers each frame by a bad one could keep both busy with connecting."""
     async with crowd() as (_, people):
@@ -226,7 +216,6 @@ async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once() -> N
         await one.pool.send(2, message())
 
 
-@on_jumping_clock
 async def test_a_peer_that_comes_to_us_ends_our_back_off() -> None:
     async with crowd() as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -241,7 +230,6 @@ async def test_a_peer_that_comes_to_us_ends_our_back_off() -> None:
         await two.heard.until(lambda: two.heard.bodies == [b"good"])
 
 
-@on_jumping_clock
 async def test_connections_without_use_are_closed_and_dialled_anew() -> None:
     async with crowd(unused_seconds=40) as (_, people):
         one, two = await people.add(1), await people.add(2)
@@ -258,7 +246,6 @@ async def test_connections_without_use_are_closed_and_dialled_anew() -> None:
         await two.heard.until(lambda: two.heard.bodies == [b"1", b"2"])
 
 
-@on_jumping_clock
 async def test_a_full_pool_turns_strangers_away_and_says_so() -> None:
     async with crowd() as (_, people):
         hub = await people.add(1, connections=2)
@@ -277,7 +264,6 @@ async def test_a_full_pool_turns_strangers_away_and_says_so() -> None:
         assert len(hub.pool) == 2
 
 
-@on_jumping_clock
 async def test_trying_to_send_never_dials() -> None:
     async with crowd() as (_, people):
         one, two = await people.add(1), await people.add(2)
@@ -289,7 +275,6 @@ async def test_trying_to_send_never_dials() -> None:
         await two.heard.until(lambda: len(two.heard.frames) == 1)
 
 
-@on_jumping_clock
 async def test_a_partition_is_noticed_and_heals() -> None:
     async with crowd() as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -303,7 +288,6 @@ async def test_a_partition_is_noticed_and_heals() -> None:
         await two.heard.until(lambda: two.heard.bodies == [b"again"])
 
 
-@on_jumping_clock
 async def test_what_is_sent_into_a_short_partition_arrives_after_it() -> None:
     async with crowd() as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -317,7 +301,6 @@ async def test_what_is_sent_into_a_short_partition_arrives_after_it() -> None:
         assert one.heard.downs == []
 
 
-@on_jumping_clock
 async def test_frames_are_repeated_and_reordered_by_seed() -> None:
     faults = Faults(latency_s=(0.001, 0.002), duplication=0.1, reordering=0.1)
     orders = []
@@ -335,7 +318,6 @@ async def test_frames_are_repeated_and_reordered_by_seed() -> None:
     assert orders[0] == orders[1] != sorted(orders[0])
 
 
-@on_jumping_clock
 async def test_connections_that_break_are_dialled_again() -> None:
     async with crowd(Faults(breaking=0.05), seed=3) as (network, people):
         one, two = await people.add(1), await people.add(2)
@@ -347,7 +329,6 @@ async def test_connections_that_break_are_dialled_again() -> None:
         assert one.pool.ends[Cause.LOST] == network.broken
 
 
-@on_jumping_clock
 async def test_closing_a_pool_of_many_takes_no_longer_than_one() -> None:
     async with crowd(close_seconds=1) as (network, people):
         hub = await people.add(1)
@@ -360,7 +341,6 @@ async def test_closing_a_pool_of_many_takes_no_longer_than_one() -> None:
         assert len(hub.pool) == 0
 
 
-@on_jumping_clock
 async def test_a_pool_that_does_not_run_reaches_nobody() -> None:
     async with crowd() as (_, people):
         one = await people.add(1)

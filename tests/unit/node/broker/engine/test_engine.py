@@ -26,7 +26,6 @@ from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from support.plain_index import PlainIndex
-from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
 ADA = client("ada")
@@ -95,7 +94,6 @@ async def engine_with(
         assert await engine.close()
 
 
-@on_jumping_clock
 async def test_nothing_follows_before_it_is_stored() -> None:
     recorder = Recorder()
     async with engine_with(recorder) as engine, trio.open_nursery() as nursery:
@@ -115,7 +113,6 @@ async def test_nothing_follows_before_it_is_stored() -> None:
         ]
 
 
-@on_jumping_clock
 async def test_while_the_disk_takes_nothing_nothing_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -129,7 +126,6 @@ async def test_while_the_disk_takes_nothing_nothing_follows(
     assert len(caplog.records) == 3
 
 
-@on_jumping_clock
 async def test_who_brings_more_than_there_is_room_for_waits() -> None:
     recorder = Recorder()
     async with engine_with(recorder, room=2) as engine, trio.open_nursery() as nursery:
@@ -149,7 +145,6 @@ async def test_who_brings_more_than_there_is_room_for_waits() -> None:
         await soon(lambda: brought == [0, 1, 2, 3, 4])
 
 
-@on_jumping_clock
 async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
     recorder = Recorder()
     recorder.gate.set()
@@ -161,7 +156,6 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
         assert done == ["first"]
 
 
-@on_jumping_clock
 async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -186,7 +180,6 @@ async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
         assert caplog.records == []
 
 
-@on_jumping_clock
 async def test_who_publishes_waits_once_for_one_who_stays_away(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -206,7 +199,6 @@ async def test_who_publishes_waits_once_for_one_who_stays_away(
         assert len(caplog.records) == 2
 
 
-@on_jumping_clock
 async def test_publications_go_first_and_are_stored_with_few_others() -> None:
     recorder = Recorder()
     async with engine_with(recorder, publications_first=True) as engine:

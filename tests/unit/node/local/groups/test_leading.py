@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -66,7 +65,6 @@ class PausedAmidARound:
         return wire.report(self.member.take(told, 8)[0], {})
 
 
-@pytest.mark.trio
 async def test_a_leader_that_was_paused_amid_a_round_asks_again_before_it_assigns(
     autojump_clock: MockClock,
 ) -> None:

@@ -26,7 +26,6 @@ from gossamer.node.peer.batches.tiers import (
     Tiers,
 )
 from gossamer.protocol.kernel.linking.object_code import LinkedCode
-from support.transport_peers import on_jumping_clock
 
 
 class Code:
@@ -82,13 +81,11 @@ async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) 
     return used
 
 
-@on_jumping_clock
 async def test_a_peer_at_rest_loads_nothing(supply: list[str]) -> None:
     assert not await ran_for(AUTO, 30, BUSY_RATE / 2)
     assert not supply
 
 
-@on_jumping_clock
 async def test_a_busy_peer_has_code_made_once_and_uses_it(supply: list[str]) -> None:
     assert await ran_for(AUTO, 30, 2 * BUSY_RATE) == [EVENTS, STEPS]
     assert supply == [
@@ -96,7 +93,6 @@ async def test_a_busy_peer_has_code_made_once_and_uses_it(supply: list[str]) -> 
     ]
 
 
-@on_jumping_clock
 async def test_a_peer_that_works_much_is_busy_whatever_it_takes(supply: list[str]) -> None:
     assert not await ran_for(AUTO, 30, 1, BUSY_SHARE / 2)
     assert not await ran_for(AUTO, BUSY_LOOKS * LOOKS_S, 1, 2 * BUSY_SHARE)
@@ -105,7 +101,6 @@ async def test_a_peer_that_works_much_is_busy_whatever_it_takes(supply: list[str
 
 
 @pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 2), (NEVER, 0)])
-@on_jumping_clock
 async def test_who_says_so_has_it_always_or_never(
     supply: list[str], choice: str, used: int
 ) -> None:
@@ -113,7 +108,6 @@ async def test_who_says_so_has_it_always_or_never(
     assert bool(supply) == bool(used)
 
 
-@on_jumping_clock
 async def test_what_another_process_makes_is_waited_for(
     supply: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

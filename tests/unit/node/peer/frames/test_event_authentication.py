@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -34,18 +32,11 @@ from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
 from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame, FrameTypes
-from support.clusters import DAY_S, MadeCluster, event_key, made_cluster
-from support.transport_peers import on_jumping_clock
+from support.clusters import DAY_S, MadeCluster, event_key
 
 SEAL = Seal(coordinates=1)
 POINT = bytes(8)
 TYPES = FrameTypes(PUBLISHER_FRAMES)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @attrs.define(eq=False)
@@ -146,7 +137,6 @@ def content_of(side: Side, value: int = 7) -> bytes:
     return encode([side.key, 1, 1, [value]])
 
 
-@on_jumping_clock
 async def test_strangers_verify_what_others_pass_on(sides: list[Side]) -> None:
     """The introduction goes before the first event on each connection, and no more after that."""
     alice, *path = sides
@@ -158,7 +148,6 @@ async def test_strangers_verify_what_others_pass_on(sides: list[Side]) -> None:
     assert all(side.forged() == {} for side in path)
 
 
-@on_jumping_clock
 async def test_publishers_that_have_left_are_known_to_who_holds_their_events(
     sides: list[Side],
 ) -> None:
@@ -173,7 +162,6 @@ async def test_publishers_that_have_left_are_known_to_who_holds_their_events(
     assert bob.pass_on(event, dave) == content_of(alice)
 
 
-@on_jumping_clock
 async def test_events_of_one_turn_share_a_signature(sides: list[Side]) -> None:
     alice, bob, *_ = sides
     seen: set[bytes] = set()
@@ -195,7 +183,6 @@ async def test_events_of_one_turn_share_a_signature(sides: list[Side]) -> None:
     assert len(seen) == 3
 
 
-@on_jumping_clock
 async def test_who_publishes_event_after_event_signs_now_and_then(sides: list[Side]) -> None:
     """One event alone is signed at once."""
     alice, *_ = sides
@@ -218,7 +205,6 @@ async def test_who_publishes_event_after_event_signs_now_and_then(sides: list[Si
     assert len(signatures) <= 7
 
 
-@on_jumping_clock
 async def test_who_is_cancelled_while_others_wait_signs_for_them(sides: list[Side]) -> None:
     alice, bob, *_ = sides
     await alice.publish()
@@ -253,7 +239,6 @@ async def forge(side: Side, how: str) -> bytes:
     return content + bytes(DRAW_BYTES) + POINT
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("how", ["value", "signature", "draw", "point", "unsigned"])
 async def test_what_was_changed_is_not_delivered_but_counted_and_named(
     sides: list[Side], how: str, caplog: pytest.LogCaptureFixture
@@ -283,7 +268,6 @@ def sealed_as(side: Side, content: bytes) -> bytes:
     return SEAL.close(content, draw, POINT, proof)
 
 
-@on_jumping_clock
 async def test_who_signs_under_anothers_name_is_named_for_certain(
     sides: list[Side], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,7 +284,6 @@ async def test_who_signs_under_anothers_name_is_named_for_certain(
     assert fields["publisher"] == f"{carol.key:016x}"
 
 
-@on_jumping_clock
 async def test_events_of_who_was_revoked_are_not_believed(
     sides: list[Side], cluster: MadeCluster
 ) -> None:
@@ -314,7 +297,6 @@ async def test_events_of_who_was_revoked_are_not_believed(
     assert bob.forged() == {"revoked": 1}
 
 
-@on_jumping_clock
 async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side]) -> None:
     """Whoever brought it is asked at once, then others; then it is handed out after all."""
     alice, bob, carol, dave = sides
@@ -332,7 +314,6 @@ async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side
     assert carol.forged() == {}
 
 
-@on_jumping_clock
 async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> None:
     alice, _, carol, dave = sides
     sealed = alice.events.find(await alice.publish())
@@ -348,7 +329,6 @@ async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> 
     assert carol.released == []
 
 
-@on_jumping_clock
 async def test_events_that_wait_take_no_more_room_than_they_may(sides: list[Side]) -> None:
     alice, _, carol, dave = sides
     await alice.publish()
@@ -388,7 +368,6 @@ def content_of_key(key: int) -> bytes:
     return encode([key, 1, 1, [7]])
 
 
-@on_jumping_clock
 async def test_whoever_brings_what_is_no_introduction_is_cut(sides: list[Side]) -> None:
     alice, bob, *_ = sides
     await alice.publish()
@@ -399,7 +378,6 @@ async def test_whoever_brings_what_is_no_introduction_is_cut(sides: list[Side]) 
         bob.publishers.receive(alice.key, {"type": "publishers", "introductions": [wrong]})
 
 
-@on_jumping_clock
 async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
     sides: list[Side], cluster: MadeCluster
 ) -> None:
@@ -421,7 +399,6 @@ async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
     assert bob.counters.dropped["flood"] == 2
 
 
-@on_jumping_clock
 async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(
     sides: list[Side],
 ) -> None:
@@ -458,7 +435,6 @@ def test_who_forges_thousands_of_events_gets_a_line_now_and_then(
     assert counters.events_forged["signature"] == 1002
 
 
-@on_jumping_clock
 async def test_without_certificates_nothing_is_signed_and_everybody_believed() -> None:
     plain = PlainEvents(coordinates=1)
     (sealed,) = await plain.seal([Unsealed(b"content", bytes(DRAW_BYTES), POINT)])

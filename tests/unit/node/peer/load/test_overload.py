@@ -95,19 +95,15 @@ def test_what_another_rendezvous_node_hands_on_is_not_new() -> None:
     assert not is_new(frame(HONEST, FINAL, origin=-1))
 
 
-@pytest.mark.trio
-async def test_few_events_are_dealt_with_at_once(autojump_clock: trio.testing.MockClock) -> None:
-    del autojump_clock
+async def test_few_events_are_dealt_with_at_once() -> None:
     desk = Desk()
     for _ in range(TURN):
         await desk.take(RELAY, frame(HONEST))
     assert len(desk.dealt) == TURN
 
 
-@pytest.mark.trio
-async def test_an_honest_event_overtakes_a_flood(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_honest_event_overtakes_a_flood() -> None:
     """One that comes by its publisher's connection, and one that the flood's relay brings."""
-    del autojump_clock
     desk = Desk()
     for _ in range(TURN + 100):
         await desk.take(FLOODER, frame(FLOODER))
@@ -125,12 +121,10 @@ async def test_an_honest_event_overtakes_a_flood(autojump_clock: trio.testing.Mo
     assert len(desk.overloads) == 0
 
 
-@pytest.mark.trio
 async def test_new_events_of_whom_too_much_waits_are_not_taken(
-    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Of the flooder, by the flooder and by whoever relays it; and the log says who it is."""
-    del autojump_clock
     desk = Desk()
     for _ in range(1000):
         await desk.take(FLOODER, frame(FLOODER))
@@ -159,12 +153,10 @@ async def test_new_events_of_whom_too_much_waits_are_not_taken(
     assert desk.counters.overloads == 2
 
 
-@pytest.mark.trio
 @pytest.mark.parametrize("promised", [frame(FLOODER, TREE), frame(FLOODER, GREEDY, origin=-1)])
 async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
-    promised: Frame, autojump_clock: trio.testing.MockClock
+    promised: Frame,
 ) -> None:
-    del autojump_clock
     desk = Desk()
     count = 2 * MOST_OF_ALL // VALUES
     async with trio.open_nursery() as nursery:
@@ -183,11 +175,7 @@ async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
     assert desk.counters.dropped["overload"] == 0
 
 
-@pytest.mark.trio
-async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection() -> None:
     desk = Desk()
     bad = frame(HONEST) | {"words": b""}
     with pytest.raises(BadFrame):
@@ -202,11 +190,9 @@ async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection(
     assert desk.cuts == [FLOODER]
 
 
-@pytest.mark.trio
 async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
-    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    del autojump_clock
     desk = Desk()
     caplog.set_level(logging.WARNING)
     flow = Flow(RELAY, FLOODER)
@@ -223,11 +209,7 @@ async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
     assert desk.lost == [(HONEST, dropped_at, False)], "what it may have missed can be asked for"
 
 
-@pytest.mark.trio
-async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss() -> None:
     desk = Desk()
     flow = Flow(RELAY, FLOODER)
     began = trio.current_time()
@@ -247,11 +229,7 @@ async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss(
     assert desk.lost == [(HONEST, began, False), (HONEST, began, False), (HONEST, later, False)]
 
 
-@pytest.mark.trio
-async def test_a_loss_that_lasts_is_seen_to_while_it_does(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    del autojump_clock
+async def test_a_loss_that_lasts_is_seen_to_while_it_does() -> None:
     desk = Desk()
     began = trio.current_time()
     for _ in range(int(2.5 * LONG_S)):
@@ -267,7 +245,6 @@ async def test_a_loss_that_lasts_is_seen_to_while_it_does(
     ]
 
 
-@pytest.mark.trio
 async def test_this_peers_own_applications_are_named_as_such(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -22,7 +22,6 @@ from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config
-from support.transport_peers import on_jumping_clock
 
 SLOTS = 2
 PATIENCE_S = 10.0
@@ -90,7 +89,6 @@ async def a_place(window: Window, whose: str = "") -> AsyncIterator[None]:
         window.give_back()
 
 
-@on_jumping_clock
 async def test_publishing_ends_with_the_acknowledgement() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -104,7 +102,6 @@ async def test_publishing_ends_with_the_acknowledgement() -> None:
     assert desk.runtime.kinds() == [PUBLISH]
 
 
-@on_jumping_clock
 async def test_what_is_not_acknowledged_in_time_is_withdrawn_and_said_so() -> None:
     desk = Desk()
     failed = await desk.publications.publish([Sealed(7, b"values", [5])], desk.held.append)
@@ -117,7 +114,6 @@ async def test_what_is_not_acknowledged_in_time_is_withdrawn_and_said_so() -> No
     assert desk.counters.events_acknowledged == 0
 
 
-@on_jumping_clock
 async def test_more_publications_than_slots_wait_for_their_turn() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -131,7 +127,6 @@ async def test_more_publications_than_slots_wait_for_their_turn() -> None:
     assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
 
 
-@on_jumping_clock
 @pytest.mark.parametrize(("answered_s", "together"), [(0.9, 16), (1.1, 8)])
 async def test_fewer_are_under_way_once_answers_come_after_they_are_published_again(
     answered_s: float, together: int
@@ -152,7 +147,6 @@ async def test_fewer_are_under_way_once_answers_come_after_they_are_published_ag
         nursery.cancel_scope.cancel()
 
 
-@on_jumping_clock
 async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -175,7 +169,6 @@ async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
         assert (PUBLISH, event) not in kinds[kinds.index((WITHDRAW, event)) :]
 
 
-@on_jumping_clock
 async def test_events_published_together_take_the_places_that_there_are() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -190,7 +183,6 @@ async def test_events_published_together_take_the_places_that_there_are() -> Non
     assert desk.counters.events_acknowledged == 5
 
 
-@on_jumping_clock
 async def test_of_events_published_together_each_has_its_own_outcome_and_time() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -207,7 +199,6 @@ async def test_of_events_published_together_each_has_its_own_outcome_and_time() 
     assert desk.runtime.kinds()[-1] == WITHDRAW
 
 
-@on_jumping_clock
 async def test_what_waits_for_its_turn_when_the_peer_stops_is_not_published() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -218,7 +209,6 @@ async def test_what_waits_for_its_turn_when_the_peer_stops_is_not_published() ->
     assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW, WITHDRAW]
 
 
-@on_jumping_clock
 async def test_others_have_their_turn_between_events_published_together() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -234,7 +224,6 @@ async def test_others_have_their_turn_between_events_published_together() -> Non
     assert desk.held.index(1) <= SLOTS + 1
 
 
-@on_jumping_clock
 @pytest.mark.parametrize("capacity", [2, 20, pytest.param(200, marks=pytest.mark.campaign)])
 async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capacity: int) -> None:
     """An overlay deals with so many copies a second, in order, those that come again included.
@@ -287,7 +276,6 @@ class SlowOverlay:
             self.copies.popleft()[1].set()
 
 
-@on_jumping_clock
 async def test_the_window_shrinks_once_for_what_was_sent_together_and_grows_again() -> None:
     window = Window(64, 3.0)
     for _ in range(64):
@@ -305,7 +293,6 @@ async def test_the_window_shrinks_once_for_what_was_sent_together_and_grows_agai
     assert window.size == 64
 
 
-@on_jumping_clock
 async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> None:
     window, order = Window(1, 3.0), []
 
@@ -322,7 +309,6 @@ async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> No
     assert order == [0, 1, 4]
 
 
-@on_jumping_clock
 async def test_applications_take_turns_however_many_publications_one_has() -> None:
     window, order = Window(1, 3.0), []
 
@@ -338,7 +324,6 @@ async def test_applications_take_turns_however_many_publications_one_has() -> No
     assert "".join(order) == "gghighggg"
 
 
-@on_jumping_clock
 async def test_an_application_that_gives_up_leaves_its_slot() -> None:
     desk = Desk()
     for event in range(3 * SLOTS):
@@ -349,7 +334,6 @@ async def test_an_application_that_gives_up_leaves_its_slot() -> None:
     assert desk.events.pinned == {}
 
 
-@on_jumping_clock
 async def test_a_peer_that_stops_lets_nobody_wait() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -362,7 +346,6 @@ async def test_a_peer_that_stops_lets_nobody_wait() -> None:
     assert outcomes == ["NotAcknowledged", "NotAcknowledged", "PeerStopped"]
 
 
-@on_jumping_clock
 async def test_values_outlast_others_until_the_acknowledgement() -> None:
     """They are needed to publish again, whatever passes this peer meanwhile."""
     desk = Desk()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,15 +14,9 @@ from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import key_text, make_identity
 from gossamer.node.store import Store, StoreLimits
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
-from support.clusters import MadeCluster, made_cluster
+from support.clusters import MadeCluster
 
 HERE = (("127.0.0.1", 7401),)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 def test_a_token_gets_its_bearer_a_certificate(cluster: MadeCluster) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ from gossamer.node.security.joining.join_protocol import (
 )
 from gossamer.node.security.joining.tokens import Token
 from support.clusters import MadeCluster, made_cluster
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    with made_cluster(tmp_path / "first") as made:
-        yield made
 
 
 @pytest.fixture

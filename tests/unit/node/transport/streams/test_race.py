@@ -9,7 +9,6 @@ from gossamer.node.errors import HandshakeFailed
 from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.streams.race import AllFailedError, describe, first_success, interleave
 from gossamer.protocol.kernel.errors import ConfigError
-from support.transport_peers import on_jumping_clock
 
 
 class Ways:
@@ -41,7 +40,6 @@ async def race(ways: Ways) -> str:
     return await first_success(list(ways.outcomes), ways.attempt, ways.discard, 0.25)
 
 
-@on_jumping_clock
 async def test_a_dead_first_address_costs_a_quarter_of_a_second() -> None:
     ways = Ways(dead=(10_000, None), alive=(0.01, None))
     assert await race(ways) == "alive"
@@ -49,14 +47,12 @@ async def test_a_dead_first_address_costs_a_quarter_of_a_second() -> None:
     assert ways.cancelled == ["dead"]
 
 
-@on_jumping_clock
 async def test_a_failure_starts_the_next_at_once() -> None:
     ways = Ways(refused=(0.01, OSError(111, "Connection refused")), alive=(0.01, None))
     assert await race(ways) == "alive"
     assert trio.current_time() == pytest.approx(0.02)
 
 
-@on_jumping_clock
 async def test_a_slow_first_may_still_win() -> None:
     ways = Ways(slow=(0.3, None), slower=(0.3, None))
     assert await race(ways) == "slow"
@@ -64,7 +60,6 @@ async def test_a_slow_first_may_still_win() -> None:
     assert ways.cancelled == ["slower"]
 
 
-@on_jumping_clock
 async def test_all_failures_are_told_in_order() -> None:
     ways = Ways(
         a=(0.1, OSError(113, "No route to host")),
@@ -79,13 +74,11 @@ async def test_all_failures_are_told_in_order() -> None:
     assert trio.current_time() == pytest.approx(0.2)
 
 
-@pytest.mark.trio
 async def test_no_way_at_all_fails_at_once() -> None:
     with pytest.raises(AllFailedError):
         await race(Ways())
 
 
-@pytest.mark.trio
 async def test_the_second_of_two_winners_is_discarded() -> None:
     both = trio.Event()
     discarded = []
