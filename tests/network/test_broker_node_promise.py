@@ -13,14 +13,7 @@ import trio
 from gossamer.protocol.content import filters
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.broker_play import random_filter_text, random_values
-from support.memory_brokers import (
-    PATIENCE_S,
-    SETTINGS,
-    MemoryBrokers,
-    MemoryClient,
-    memory_brokers,
-    tree_broker,
-)
+from support.memory_brokers import SETTINGS, MemoryBrokers, MemoryClient, memory_brokers
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 
@@ -45,12 +38,15 @@ class Market:
     due: dict[int, set[str]] = attrs.field(factory=dict)
     labels: int = 0
 
-    async def open(self) -> None:
+    async def open(self, subscriptions: int = 0) -> None:
         for number, node in self.brokers.nodes.items():
             client = await MemoryClient.attach(node, f"client {number}")
             await client.advertise("all", EVERYTHING)
             self.clients[number], self.wanted[number] = client, {}
             self.due[number] = set()
+        await self.brokers.settle()
+        for _ in range(subscriptions):
+            await self.subscribe()
         await self.brokers.settle()
 
     async def subscribe(self) -> None:
@@ -79,40 +75,22 @@ class Market:
             if any(filters.parse(text).matches(values) for text in wanted.values()):
                 self.due[other].add(found)
 
-    async def return_to(self, number: int) -> None:
-        """Attach the client of a broker that was started again."""
-        node = self.brokers.nodes[number]
-        client = self.clients[number]
-        self.clients[number] = again = await MemoryClient.attach(node, client.member.name)
-        again.got, again.twice = client.got, client.twice
-
     async def everything_arrived(self) -> None:
         await self.brokers.settle()
-
-        async def fetched() -> bool:
-            for client in self.clients.values():
-                await client.fetch()
-            return all(due <= set(self.clients[at].got) for at, due in self.due.items())
-
-        with trio.fail_after(PATIENCE_S):
-            while not await fetched():
-                await trio.sleep(0.1)
         for number, client in self.clients.items():
+            await client.until_got(self.due[number])
             assert set(client.got) == self.due[number]
-            assert not client.twice
 
 
 @in_either_order
 @pytest.mark.parametrize("covering", COVERINGS)
 @on_jumping_clock
 async def test_deliveries_equal_a_flat_matchers(tmp_path: Path, covering: str, first: bool) -> None:
-    seed = 11
-    print(f"seed {seed}")
     settings = attrs.evolve(SETTINGS, covering=covering)
     async with memory_brokers(
         tmp_path, STAR, settings=settings, publications_first=first
     ) as brokers:
-        market = Market(brokers, random.Random(seed))
+        market = Market(brokers, random.Random(11))
         await market.open()
         for _ in range(4):
             for _ in range(5):
@@ -143,21 +121,16 @@ async def nothing_passes(brokers: MemoryBrokers, draw: random.Random) -> None:
 async def test_what_was_published_while_links_fail_arrives_once(
     tmp_path: Path, fault: Fault, first: bool
 ) -> None:
-    draw = random.Random(5)
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.02)))
     async with memory_brokers(tmp_path, STAR, network, publications_first=first) as brokers:
-        market = Market(brokers, draw)
-        await market.open()
-        for _ in range(12):
-            await market.subscribe()
-        await brokers.settle()
+        market = Market(brokers, random.Random(5))
+        await market.open(12)
         for _ in range(6):
             for _ in range(4):
                 await market.publish()
-            await fault(brokers, draw)
+            await fault(brokers, market.draw)
         await market.everything_arrived()
-        gaps = [node.engine.broker.counters.lost for node in brokers.nodes.values()]
-        assert not any(gaps)
+        assert not any(node.engine.broker.counters.lost for node in brokers.nodes.values())
 
 
 @in_either_order
@@ -166,13 +139,9 @@ async def test_what_was_published_while_links_fail_arrives_once(
 async def test_nothing_that_was_acknowledged_is_lost_when_brokers_end(
     tmp_path: Path, kill: bool, first: bool
 ) -> None:
-    draw = random.Random(7)
     async with memory_brokers(tmp_path, LINE, publications_first=first) as brokers:
-        market = Market(brokers, draw)
-        await market.open()
-        for _ in range(12):
-            await market.subscribe()
-        await brokers.settle()
+        market = Market(brokers, random.Random(7))
+        await market.open(12)
         for number in (2, 1, 2, 3):
             for _ in range(5):
                 await market.publish()
@@ -180,17 +149,12 @@ async def test_nothing_that_was_acknowledged_is_lost_when_brokers_end(
             away = market.clients.pop(number)
             for _ in range(3):
                 await market.publish()
-            await brokers.start(number)
+            await away.return_to(await brokers.start(number))
             market.clients[number] = away
-            await market.return_to(number)
         await market.everything_arrived()
         # Tables are as if nothing had happened: everything can be taken back.
         for number, client in market.clients.items():
             for label in market.wanted[number]:
                 await client.unsubscribe(label)
         await brokers.settle()
-        assert [tree_broker(node).sizes().subscriptions for node in brokers.nodes.values()] == [
-            0,
-            0,
-            0,
-        ]
+        assert brokers.subscriptions() == {1: 0, 2: 0, 3: 0}

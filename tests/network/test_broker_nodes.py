@@ -13,6 +13,7 @@ import trio
 
 from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.broker.members import ENDING_S
+from gossamer.node.broker.session import read_id
 from gossamer.node.errors import ClientRequestError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
@@ -44,14 +45,20 @@ from support.waiting import eventually, soon
 LINE = [(1, 2), (3, 2)]
 STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 OFFER = "present(symbol) and price >= 0"
+SESSION = (1 << 63) - 1
+KEPT = 5
+AWAY_S = 10.0
+FULL_WAIT_S = 30.0
+
+
+def broker_frame(part: bytes) -> bytes:
+    return encode_frame("broker", session=SESSION, part=part, last=True)
 
 
 @on_jumping_clock
 async def test_a_publication_reaches_those_who_asked_for_it(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, LINE) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
-        await brokers.settle()
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
         dear = await MemoryClient.attach(brokers.nodes[3], None)
         await dear.subscribe("dear", "price > 80")
         ada = await MemoryClient.attach(brokers.nodes[2], "ada")
@@ -71,35 +78,28 @@ async def test_a_publication_reaches_those_who_asked_for_it(tmp_path: Path) -> N
 async def test_brokers_that_name_each_other_have_one_link_that_lasts(tmp_path: Path) -> None:
     network = MemoryNetwork(1, Faults(latency_s=(0.01, 0.05)))
     async with memory_brokers(tmp_path, [(1, 2), (2, 1)], network) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
-        await brokers.settle()
-        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
-        await watcher.subscribe("all", OFFER)
-        await brokers.settle()
-        ends = sum(sum(node.pool.ends.values()) for node in brokers.nodes.values())
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
+        watcher = await brokers.client(2, "watcher", wants=OFFER)
+        ends = [dict(node.pool.ends) for node in brokers.nodes.values()]
         found = [await exchange.publish({"symbol": "A", "price": n}) for n in range(5)]
         await trio.sleep(300)
         await brokers.settle()
         await watcher.fetch()
         assert list(watcher.got) == found
-        assert sum(sum(node.pool.ends.values()) for node in brokers.nodes.values()) == ends
+        assert [dict(node.pool.ends) for node in brokers.nodes.values()] == ends
 
 
 @on_jumping_clock
-async def test_a_link_that_would_close_a_cycle_is_refused(
-    tmp_path: Path,
-) -> None:
+async def test_a_link_that_would_close_a_cycle_is_refused(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2), (2, 3)]) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
-        await brokers.settle()
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
         brokers.edges.append((4, 1))
         await brokers.start(4)
         await brokers.settle()
         await brokers.stop(4)
         brokers.edges.append((4, 3))
-        fourth = await brokers.start(4)
+        brokers.refused = 1
+        await brokers.start(4)
         refused: list[str] = []
 
         def one_is_refused() -> bool:
@@ -112,15 +112,8 @@ async def test_a_link_that_would_close_a_cycle_is_refused(
         await eventually(one_is_refused, PATIENCE_S)
         assert all("would close a cycle" in text for text in refused)
         assert "expected brokers to form a tree" in refused[0]
-        watcher = await MemoryClient.attach(fourth, "watcher")
-        await watcher.subscribe("all", OFFER)
-        await brokers.settle(refused=1)
-        found = await exchange.publish({"symbol": "A", "price": 1})
-        with trio.fail_after(PATIENCE_S):
-            while found not in watcher.got:
-                await watcher.fetch()
-                await trio.sleep(0.1)
-        assert not watcher.twice
+        watcher = await brokers.client(4, "watcher", wants=OFFER)
+        await watcher.until_got({await exchange.publish({"symbol": "A", "price": 1})})
 
 
 @on_jumping_clock
@@ -131,8 +124,7 @@ async def test_a_frame_that_breaks_the_rules_costs_its_sender_the_connection(
         (connection,) = brokers.nodes[1].pool
         one: Neighbour = brokers.nodes[2].neighbours.known[1]
         session = one.connection
-        part = b"\x83\x00\x00\x65hello"
-        await connection.send(encode_frame("broker", session=(1 << 63) - 1, part=part, last=True))
+        await connection.send(broker_frame(b"\x83\x00\x00\x65hello"))
         await eventually(lambda: brokers.nodes[2].counters.closed["bad frame"] == 1, PATIENCE_S)
         await eventually(lambda: one.connection not in (None, session), PATIENCE_S)
         await brokers.settle()
@@ -142,26 +134,20 @@ async def test_a_frame_that_breaks_the_rules_costs_its_sender_the_connection(
 async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: Path) -> None:
     draw = random.Random(3)
     async with memory_brokers(tmp_path, LINE) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[3], "exchange")
-        await exchange.advertise("quotes", OFFER)
-        await brokers.settle()
-        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
-        await watcher.subscribe("all", OFFER)
+        exchange = await brokers.client(3, "exchange", offers=OFFER)
+        watcher = await brokers.client(2, "watcher", wants=OFFER)
         for number in range(40):
             await eventually(lambda: len(brokers.nodes[1].pool) == 1, PATIENCE_S)
             (connection,) = brokers.nodes[1].pool
             told = Subscription(Id("B", number), filters.parse("price > 5 and ok == true"))
             frames = (
-                Frame((1 << 63) - 1, number, Synchronise((), (told,))),
-                Frame((1 << 63) - 1, number, told),
+                Frame(SESSION, number, Synchronise((), (told,))),
+                Frame(SESSION, number, told),
                 Frame(1, number, Publication(Id("B", 1), Id("B", 2), {"price": number})),
             )
             data = spoilt(draw, plain_frame(draw.choice(frames)))
             with suppress(cbor2.CBOREncodeError, UnicodeEncodeError):
-                part = cbor2.dumps(data)
-                session = (1 << 63) - 1
-                frame = encode_frame("broker", session=session, part=part, last=True)
-                await connection.send(frame)
+                await connection.send(broker_frame(cbor2.dumps(data)))
             await trio.sleep(0.01)
         await brokers.settle_link(2, 3)
         assert brokers.nodes[2].counters.closed["bad frame"] > 10
@@ -176,18 +162,12 @@ async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "first") as cluster:
         members = {1: cluster.first, 2: cluster.admit("second"), 3: cluster.admit("third")}
         async with memory_brokers(tmp_path, LINE, members=members) as brokers:
-            exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-            await exchange.advertise("quotes", OFFER)
-            await brokers.settle()
-            watcher = await MemoryClient.attach(brokers.nodes[3], "watcher")
-            await watcher.subscribe("all", OFFER)
-            await brokers.settle()
-            assert tree_broker(brokers.nodes[1]).sizes().subscriptions == 1
+            await brokers.client(1, "exchange", offers=OFFER)
+            await brokers.client(3, "watcher", wants=OFFER)
+            assert brokers.subscriptions()[1] == 1
             key = members[3].identity.key
             cluster.registrar.revoke(cluster.store, f"{key:016x}", cluster.now)
-            await eventually(
-                lambda: tree_broker(brokers.nodes[1]).sizes().subscriptions == 0, PATIENCE_S
-            )
+            await eventually(lambda: brokers.subscriptions()[1] == 0, PATIENCE_S)
             (other,) = [one for one in brokers.nodes[2].neighbours.known.values() if one.key == key]
             assert "revoked" in other.refused
 
@@ -198,12 +178,8 @@ async def test_a_neighbour_that_takes_nothing_is_given_up_and_told_everything_la
 ) -> None:
     monkeypatch.setattr("gossamer.node.broker.links.links.BACKLOG_BYTES", 20_000)
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", "present(text)")
-        watcher = await MemoryClient.attach(brokers.nodes[2], "watcher")
-        await brokers.settle()
-        await watcher.subscribe("all", "present(text)")
-        await brokers.settle()
+        exchange = await brokers.client(1, "exchange", offers="present(text)")
+        watcher = await brokers.client(2, "watcher", wants="present(text)")
         (link,) = brokers.nodes[1].neighbours.known.values()
         held = link.connection
 
@@ -321,8 +297,7 @@ async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_
 @on_jumping_clock
 async def test_a_publication_outside_its_advertisement_is_returned(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
         with pytest.raises(NotAdvertisedError, match="no advertisement that allows price = -1"):
             await exchange.publish({"price": -1})
 
@@ -330,18 +305,11 @@ async def test_a_publication_outside_its_advertisement_is_returned(tmp_path: Pat
 @on_jumping_clock
 async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, STAR) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
+        await brokers.client(5, "far", wants=OFFER)
+        await brokers.client(3, "near", wants=OFFER)
+        id_ = read_id(await exchange.publish({"symbol": "A", "price": 1}))
         await brokers.settle()
-        far = await MemoryClient.attach(brokers.nodes[5], "far")
-        near = await MemoryClient.attach(brokers.nodes[3], "near")
-        await far.subscribe("all", OFFER)
-        await near.subscribe("all", OFFER)
-        await brokers.settle()
-        found = await exchange.publish({"symbol": "A", "price": 1})
-        await brokers.settle()
-        name, _, number = found.partition(":")
-        id_ = type(brokers.nodes[1].engine.broker.next_id)(name, int(number))
         for asked in (1, 4):
             route = await brokers.nodes[asked].trace(id_)
             hops = {(int(one.broker, 16), one.source, one.onward) for one in route}
@@ -357,19 +325,14 @@ async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
         assert told["sizes"] == {
             "subscriptions": 2,
             "advertisements": 1,
-            "by last hop": {
-                f"broker {key(3)}": 1,
-                f"broker {key(4)}": 1,
-            },
+            "by last hop": {f"broker {key(3)}": 1, f"broker {key(4)}": 1},
         }
 
 
 @on_jumping_clock
 async def test_brokers_restarted_one_after_another_have_another_covering(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, LINE) as brokers:
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
-        await exchange.advertise("quotes", OFFER)
-        await brokers.settle()
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
         ada = await MemoryClient.attach(brokers.nodes[3], "ada")
         for number in range(5):
             await ada.subscribe(f"s{number}", f"price > {number}")
@@ -384,11 +347,54 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
                 published.add(await exchange.publish({"symbol": "IBM", "price": 9}))
             await brokers.start(number)
             await brokers.settle()
-        exchange = await MemoryClient.attach(brokers.nodes[1], "exchange")
+        await exchange.return_to(brokers.nodes[1])
         published.add(await exchange.publish({"symbol": "IBM", "price": 2}))
         await brokers.settle()
         assert tree_broker(brokers.nodes[2]).sizes().sent == 5
-        ada = await MemoryClient.attach(brokers.nodes[3], "ada")
+        await ada.return_to(brokers.nodes[3])
         await ada.fetch()
         assert (set(ada.got), ada.twice) == (published, [])
         assert len(published) == 6
+
+
+@on_jumping_clock
+async def test_nothing_is_lost_where_a_neighbour_is_back_in_time(tmp_path: Path) -> None:
+    settings = attrs.evolve(SETTINGS, retained_publications=KEPT)
+    async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
+        ada = await brokers.client(2, "ada", wants=OFFER)
+        await brokers.stop(2)
+        published: list[str] = []
+
+        async def publish() -> None:
+            for price in range(3 * KEPT):
+                id_ = await exchange.publish({"symbol": "A", "price": price})
+                published.append(id_)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(publish)
+            await trio.sleep(AWAY_S)
+            assert len(published) == KEPT
+            await brokers.start(2)
+            await eventually(lambda: len(published) == 3 * KEPT, FULL_WAIT_S)
+        await brokers.settle()
+        await ada.return_to(brokers.nodes[2])
+        await ada.fetch()
+        assert (sorted(ada.got), ada.twice) == (sorted(published), [])
+        assert brokers.nodes[1].engine.broker.counters.lost == 0
+
+
+@on_jumping_clock
+async def test_a_neighbour_that_stays_away_holds_nobody_up_for_long(tmp_path: Path) -> None:
+    settings = attrs.evolve(SETTINGS, retained_publications=KEPT)
+    async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
+        exchange = await brokers.client(1, "exchange", offers=OFFER)
+        await brokers.client(2, "ada", wants=OFFER)
+        await brokers.stop(2)
+        begun = trio.current_time()
+        for price in range(3 * KEPT):
+            await exchange.publish({"symbol": "A", "price": price})
+        assert trio.current_time() - begun == pytest.approx(FULL_WAIT_S, abs=1.0)
+        assert brokers.nodes[1].engine.broker.counters.lost == 2 * KEPT
+        await brokers.start(2)
+        await brokers.settle()

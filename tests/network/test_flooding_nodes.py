@@ -9,16 +9,13 @@ from pathlib import Path
 
 import attrs
 import pytest
-import trio
 
 from gossamer.node.broker.contract.host import FamilyHost
 from gossamer.node.broker.session import read_id
 from gossamer.node.config.families import NAMED
-from support.flooding import FloodingBroker, FloodingHost
-from support.memory_brokers import PATIENCE_S, MemoryBrokers, MemoryClient
-from support.memory_transport import MemoryNetwork
+from support.flooding import FloodingHost
+from support.memory_brokers import MemoryBrokers, MemoryClient, machine
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 PROGRAM = """
 import sys
@@ -38,51 +35,30 @@ class MemoryFloods(MemoryBrokers):
         del number
         return FloodingHost()
 
-    async def settle_links(self) -> None:
-        """Wait until the links of all that run are up."""
-        await eventually(self._are_up, PATIENCE_S)
-
-    def _are_up(self) -> bool:
-        ups = 0
-        for node in self.nodes.values():
-            assert isinstance(node.engine.broker, FloodingBroker)
-            ups += sum(node.engine.broker.neighbours.values())
+    def _is_settled(self) -> bool:
+        ups = sum(sum(machine(node).neighbours.values()) for node in self.nodes.values())
         return ups == 2 * sum({*edge} <= set(self.nodes) for edge in self.edges)
-
-
-async def got(one: MemoryClient, wanted: set[str]) -> None:
-    """Wait until a client has just these publications."""
-    with trio.fail_after(PATIENCE_S):
-        while set(one.got) < wanted:
-            await one.fetch()
-            await trio.sleep(0.1)
-    assert set(one.got) == wanted
 
 
 @on_jumping_clock
 async def test_a_family_from_outside_runs_in_nodes_and_is_recalled(tmp_path: Path) -> None:
-    edges = [(1, 2), (2, 3)]
-    async with trio.open_nursery() as nursery:
-        floods = MemoryFloods(MemoryNetwork(), tmp_path, nursery, edges)
-        for number in (1, 2, 3):
-            await floods.start(number)
-        await floods.settle_links()
+    async with MemoryFloods.running(tmp_path, [(1, 2), (2, 3)]) as floods:
         ada = await MemoryClient.attach(floods.nodes[3], "ada")
         await ada.subscribe("low", "number < 5")
-        bob = await MemoryClient.attach(floods.nodes[1], "bob")
+        bob = await floods.client(1, "bob")
         first = await bob.publish({"number": 3})
         await bob.publish({"number": 7})
-        await got(ada, {first})
+        await ada.until_got({first})
+        assert set(ada.got) == {first}
         route = await floods.nodes[1].trace(read_id(first))
         assert [one.broker for one in route] == [f"{number:016x}" for number in (1, 2, 3)]
         await floods.crash(3)
         node = await floods.start(3)
-        await floods.settle_links()
-        again = await MemoryClient.attach(node, "ada")
+        await floods.settle()
+        await ada.return_to(node)
         second = await bob.publish({"number": 4})
-        await got(again, {second})
-        for number in list(floods.nodes):
-            await floods.stop(number)
+        await ada.until_got({first, second})
+        assert set(ada.got) == {first, second}
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -10,21 +10,19 @@ import trio
 from gossamer.node.commands.cluster.tracing import tables_for_people
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.identifiers import Id
-from support.memory_brokers import PATIENCE_S, MemoryClient
-from support.memory_graphs import MemoryGraph, memory_graph
+from support.memory_brokers import (
+    PATIENCE_S,
+    MemoryClient,
+    MemoryGraph,
+    machine,
+    memory_graph,
+)
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 
 async def with_subscribers(graph: MemoryGraph) -> dict[int, MemoryClient]:
-    """A subscriber with a name at each broker."""
-    found = {}
-    for number, node in graph.nodes.items():
-        found[number] = await MemoryClient.attach(node, f"client {number}")
-        await found[number].subscribe("odd", "odd == true")
-        await found[number].subscribe("own", f"for == {number}")
-    await graph.settle_graph()
-    return found
+    return await graph.subscribers(odd="odd == true", own="for == {number}")
 
 
 async def publish(client: MemoryClient, numbers: range) -> dict[str, int]:
@@ -43,20 +41,16 @@ def wanted(broker: int, published: dict[str, int]) -> set[str]:
 
 async def all_got(clients: dict[int, MemoryClient], published: dict[str, int]) -> None:
     """Wait until every client has what it is to have; nothing else, and nothing twice."""
-    with trio.fail_after(PATIENCE_S):
-        for broker, client in clients.items():
-            while not wanted(broker, published) <= set(client.got):
-                await client.fetch()
-                await trio.sleep(0.1)
-            assert set(client.got) == wanted(broker, published)
-            assert client.twice == []
+    for broker, client in clients.items():
+        await client.until_got(wanted(broker, published))
+        assert set(client.got) == wanted(broker, published)
 
 
 @on_jumping_clock
 async def test_documents_reach_each_subscriber_once_on_a_graph_with_cycles(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         clients = await with_subscribers(graph)
-        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        publisher = await graph.client(3, "publisher")
         published = await publish(publisher, range(20))
         await all_got(clients, published)
         assert graph.coordinator() == 1
@@ -66,39 +60,37 @@ async def test_documents_reach_each_subscriber_once_on_a_graph_with_cycles(tmp_p
 async def test_trees_are_planned_anew_and_exchanged_under_load(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         clients = await with_subscribers(graph)
-        publisher = await MemoryClient.attach(graph.nodes[4], "publisher")
-        before = graph.machine(4).present.plan.version
+        publisher = await graph.client(4, "publisher")
+        before = machine(graph.nodes[4]).present.plan.version
         published: dict[str, int] = {}
         for start in range(0, 60, 4):
             published |= await publish(publisher, range(start, start + 4))
             await trio.sleep(1)
         await all_got(clients, published)
-        assert graph.machine(1).counters.plans > 1
-        assert graph.machine(4).present.plan.version > before
-        await graph.settle_graph()
-        assert {graph.machine(number).sizes().versions for number in graph.nodes} == {1}
+        assert machine(graph.nodes[1]).counters.plans > 1
+        assert machine(graph.nodes[4]).present.plan.version > before
+        await graph.settle()
+        assert {machine(graph.nodes[number]).sizes().versions for number in graph.nodes} == {1}
 
 
 @on_jumping_clock
 async def test_another_broker_takes_over_and_nothing_is_lost(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         clients = await with_subscribers(graph)
-        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        publisher = await graph.client(3, "publisher")
         published = await publish(publisher, range(10))
         await graph.crash(1)
         published |= await publish(publisher, range(10, 20))
-        await graph.settle_graph()
+        await graph.settle()
         assert graph.coordinator() == 2
         published |= await publish(publisher, range(20, 30))
         gone = clients.pop(1)
         await all_got(clients, published)
 
-        node = await graph.start(1)
-        await graph.settle_graph()
+        await gone.return_to(await graph.start(1))
+        await graph.settle()
         assert graph.coordinator() == 1
-        again = await MemoryClient.attach(node, "client 1")
-        again.got, again.twice = gone.got, gone.twice
-        await all_got({1: again}, published)
+        await all_got({1: gone}, published)
 
 
 @on_jumping_clock
@@ -109,8 +101,8 @@ async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) 
         (tmp_path / "2.db").unlink()
         await trio.sleep(2)
         await graph.start(2)
-        await graph.settle_graph()
-        publisher = await MemoryClient.attach(graph.nodes[2], "publisher")
+        await graph.settle()
+        publisher = await graph.client(2, "publisher")
         published = await publish(publisher, range(10))
         del clients[2]
         await all_got(clients, published)
@@ -120,9 +112,9 @@ async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) 
 async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         await with_subscribers(graph)
-        publisher = await MemoryClient.attach(graph.nodes[3], "publisher")
+        publisher = await graph.client(3, "publisher")
         name, _, number = (await publisher.publish({"odd": True})).partition(":")
-        await graph.settle_graph()
+        await graph.settle()
         route = await graph.nodes[5].trace(Id(name, int(number)))
         assert {one.broker for one in route} == {f"{other:016x}" for other in graph.nodes}
         told = graph.nodes[2].tables()
@@ -147,4 +139,4 @@ async def test_what_breaks_the_rules_costs_the_connection(tmp_path: Path) -> Non
         )
         assert connection.try_send(frame)
         await eventually(lambda: not connection.is_open, PATIENCE_S)
-        await graph.settle_graph()
+        await graph.settle()

@@ -15,8 +15,7 @@ import trio
 
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
-from support.memory_brokers import PATIENCE_S, MemoryClient
-from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
+from support.memory_brokers import MemoryClient, MemoryScot, all_got, memory_scot
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 
@@ -75,12 +74,6 @@ class Burst:
     def each(self) -> int:
         return EACH[self.scot.scot]
 
-    async def open(self) -> None:
-        for number, node in self.scot.nodes.items():
-            client = self.clients[number] = await MemoryClient.attach(node, f"client {number}")
-            await client.subscribe("all", "present(x)")
-        await self.scot.settle_scot()
-
     async def publish(self, place: BrokerLabel) -> None:
         node = self.scot.at(*place)
         publisher = await MemoryClient.attach(node, f"publisher at {place}")
@@ -96,7 +89,7 @@ class Burst:
 
     async def run(self, failure: BrokerLabel | Link) -> None:
         """Publish, and let something fail meanwhile."""
-        await self.open()
+        self.clients = await self.scot.subscribers(all="present(x)")
         async with trio.open_nursery() as nursery:
             for place in publishers(self.scot.scot):
                 nursery.start_soon(self.publish, place)
@@ -108,30 +101,6 @@ class Burst:
                 self.scot.network.cut(*(self.scot.number(*end) for end in failure))
         await trio.sleep(120)
 
-    async def move(self, number: int, node_number: int) -> None:
-        """Let a client go to another broker."""
-        before = self.clients[number]
-        node = self.scot.nodes[node_number]
-        client = self.clients[number] = await MemoryClient.attach(node, before.member.name)
-        client.got = before.got
-
-    async def check(self) -> None:
-        """Everything that was acknowledged arrives, once."""
-        with trio.fail_after(PATIENCE_S):
-            for number, client in self.clients.items():
-                while not set(self.safe) <= set(client.got):
-                    await client.fetch()
-                    await trio.sleep(0.5)
-                assert not client.twice, number
-
-
-async def eventually_fetched(client: MemoryClient, wanted: list[str]) -> None:
-    """Wait until a client has got all this."""
-    with trio.fail_after(PATIENCE_S):
-        while not set(wanted) <= set(client.got):
-            await client.fetch()
-            await trio.sleep(0.5)
-
 
 def slow_network() -> MemoryNetwork:
     return MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
@@ -142,44 +111,44 @@ def slow_network() -> MemoryNetwork:
 async def test_nothing_acknowledged_is_lost_with_a_broker(
     tmp_path: Path, overlay: Scot, failure: BrokerLabel
 ) -> None:
-    async with memory_scot(tmp_path, slow_network(), overlay, routing=TAKING_OVER) as scot:
+    async with memory_scot(tmp_path, slow_network(), overlay) as scot:
         burst = Burst(scot)
         await burst.run(failure)
         assert burst.unsafe == 0
         assert len(burst.safe) == 2 * burst.each
         # Who asks meanwhile is known everywhere, behind the dead broker as well.
-        late = []
+        late = {}
         for place in sorted({BrokerLabel(overlay.regions[-1], 2), BrokerLabel("c", 0)} - {failure}):
-            late.append(await MemoryClient.attach(scot.at(*place), f"late at {place}"))
-            await late[-1].subscribe("all", "present(x)")
+            late[place] = await MemoryClient.attach(scot.at(*place), f"late at {place}")
+            await late[place].subscribe("all", "present(x)")
         for place in publishers(overlay):
             publisher = await MemoryClient.attach(scot.at(*place), "later")
             burst.safe.append(await publisher.publish({"x": 0}))
-        for client in late:
-            await eventually_fetched(client, burst.safe[-2:])
+        await all_got(late, burst.safe[-2:])
         number = scot.number(*failure)
         stand_in = scot.number(failure.region, (failure.cluster + 1) % 3)
-        await burst.move(number, stand_in)
-        await burst.check()
+        client = burst.clients[number]
+        await client.return_to(scot.nodes[stand_in])
+        await all_got(burst.clients, burst.safe)
         # It comes back with what it had stored, and its client to it.
-        scot.nodes[stand_in].members.leave(burst.clients[number].member)
+        scot.nodes[stand_in].members.leave(client.member)
         await scot.start(number)
-        await scot.settle_scot()
-        await burst.move(number, number)
+        await scot.settle()
+        await client.return_to(scot.nodes[number])
         publisher = await MemoryClient.attach(scot.at(*publishers(overlay)[0]), "publisher")
         burst.safe += [await publisher.publish({"x": n}) for n in range(3)]
-        await burst.check()
+        await all_got(burst.clients, burst.safe)
 
 
 @ANY_LINK
 @on_jumping_clock
 async def test_nothing_is_lost_with_a_link(tmp_path: Path, overlay: Scot, failure: Link) -> None:
-    async with memory_scot(tmp_path, slow_network(), overlay, routing=TAKING_OVER) as scot:
+    async with memory_scot(tmp_path, slow_network(), overlay) as scot:
         burst = Burst(scot)
         await burst.run(failure)
         assert burst.unsafe == 0
         assert len(burst.safe) == 2 * burst.each
-        await burst.check()
+        await all_got(burst.clients, burst.safe)
 
 
 @cases(BrokerLabel("b", 0), [BrokerLabel("b", 0), next(iter(LARGE.links()))])
@@ -187,7 +156,7 @@ async def test_nothing_is_lost_with_a_link(tmp_path: Path, overlay: Scot, failur
 async def test_without_taking_over_only_what_was_under_way_is_lost(
     tmp_path: Path, overlay: Scot, failure: BrokerLabel | Link
 ) -> None:
-    async with memory_scot(tmp_path, slow_network(), overlay, routing=AROUND) as scot:
+    async with memory_scot(tmp_path, slow_network(), overlay, settings=AROUND) as scot:
         burst = Burst(scot)
         await burst.run(failure)
         if isinstance(failure, BrokerLabel):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gossamer.node.broker.families.scot.settings import ScotSection, is_part
 from gossamer.node.errors import StoreDamagedError
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from network.test_scot_rolling import ONE, PLAIN, got, publish_everywhere, subscribed
-from support.memory_brokers import MemoryClient
-from support.memory_scots import MemoryScot, memory_scot
+from network.test_scot_rolling import ONE, PLAIN, forget_all, publish_everywhere
+from support.memory_brokers import MemoryScot, all_got, machine, memory_scot
 from support.transport_peers import on_jumping_clock
 
 SMALL = Scot(Factor.path("ab"), Factor.complete(2))
@@ -48,43 +46,36 @@ async def test_a_running_overlay_takes_in_more_and_nobody_misses_anything(
 ) -> None:
     larger = LARGER[more]
     words = {number: in_words(SMALL) for number in range(1, 5)}
-    async with memory_scot(tmp_path, scot=SMALL, routing=routing, words=words) as scot:
-        clients = await subscribed(scot)
+    async with memory_scot(tmp_path, scot=SMALL, settings=routing, words=words) as scot:
+        clients = await scot.subscribers(all="present(x)")
         due = await publish_everywhere(scot, at_peace=True)
         new = enlarge(scot, larger)
         for number, end in zip(list(scot.nodes), (scot.stop, scot.crash) * 2, strict=True):
             await end(number)
             scot.words[number] = in_words(larger)
             node = await scot.start(number)
-            await scot.settle_scot()
-            again = await MemoryClient.attach(node, f"client {number}")
-            again.got, again.twice = clients[number].got, clients[number].twice
-            clients[number] = again
+            await scot.settle()
+            await clients[number].return_to(node)
             due |= await publish_everywhere(scot, at_peace=True)
-            await got(clients, due)
+            await all_got(clients, due)
         for number in new:
             scot.words[number] = in_words(larger)
             await scot.start(number)
             due |= await publish_everywhere(scot, at_peace=False)
-        await scot.settle_scot()
+        await scot.settle()
         due |= await publish_everywhere(scot, at_peace=True)
-        await got(clients, due)
+        await all_got(clients, due)
         for number in new:
-            clients[number] = await MemoryClient.attach(scot.nodes[number], f"client {number}")
-            await clients[number].subscribe("all", "present(x)")
-        await scot.settle_scot()
-        await got(clients, await publish_everywhere(scot, at_peace=True))
-        for node in scot.nodes.values():
-            broker: Any = node.engine.broker
+            clients[number] = await scot.client(number, f"client {number}", wants="present(x)")
+        await all_got(clients, await publish_everywhere(scot, at_peace=True))
+        brokers = list(map(machine, scot.nodes.values()))
+        for broker in brokers:
             assert len(broker.table()) == larger.broker_count
-            assert len(broker.neighbours()) == len(broker.position.primary) + (
-                len(larger.clusters) - 1
-            )
-        for client in clients.values():
-            await client.node.members.forget(client.member)
-            client.node.members.leave(client.member)
-        await scot.settle_scot()
-        assert not any(node.engine.broker.table() for node in scot.nodes.values())  # type: ignore[attr-defined]
+            beside = len(broker.position.primary) + len(larger.clusters) - 1
+            assert len(broker.neighbours()) == beside
+        await forget_all(clients)
+        await scot.settle()
+        assert not any(broker.table() for broker in brokers)
 
 
 @on_jumping_clock

@@ -21,11 +21,18 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Notification
 from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
-from support.memory_brokers import LIMITS, PATIENCE_S, MemoryClient
-from support.memory_scots import TAKING_OVER, MemoryScot, memory_scot
-from support.memory_transport import MemoryNetwork
+from support.memory_brokers import (
+    PATIENCE_S,
+    MemoryClient,
+    MemoryScot,
+    all_got,
+    machine,
+    memory_scot,
+)
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
+
+WANTED = "present(x)"
 
 
 def lines_of(tree: Tree) -> list[str]:
@@ -33,37 +40,18 @@ def lines_of(tree: Tree) -> list[str]:
     return [str(tree.label), *(line for child in tree.children for line in lines_of(child))]
 
 
-async def with_subscribers(scot: MemoryScot) -> dict[int, MemoryClient]:
-    """A subscriber with a name at each broker."""
-    found = {}
-    for number, node in scot.nodes.items():
-        found[number] = await MemoryClient.attach(node, f"client {number}")
-        await found[number].subscribe("all", "present(x)")
-    await scot.settle_scot()
-    return found
-
-
-async def got(clients: dict[int, MemoryClient], wanted: set[str]) -> None:
-    """Wait until every client has what it is to have."""
-    with trio.fail_after(PATIENCE_S):
-        for client in clients.values():
-            while not wanted <= set(client.got):
-                await client.fetch()
-                await trio.sleep(0.1)
-
-
 @pytest.mark.parametrize("routing", ["bid", "static", "dynamic"])
 @on_jumping_clock
 async def test_a_publication_reaches_every_subscriber_once(tmp_path: Path, routing: str) -> None:
-    async with memory_scot(tmp_path, routing=ScotSettings(routing=routing)) as scot:
-        clients = await with_subscribers(scot)
-        publisher = await MemoryClient.attach(scot.at("b", 1), "publisher")
+    async with memory_scot(tmp_path, settings=ScotSettings(routing=routing)) as scot:
+        clients = await scot.subscribers(all=WANTED)
+        publisher = await scot.client(scot.number("b", 1), "publisher")
         sent = {await publisher.publish({"x": n}) for n in range(5)}
-        await scot.settle_scot()
-        await got(clients, sent)
-        assert all(set(one.got) == sent and not one.twice for one in clients.values())
+        await scot.settle()
+        await all_got(clients, sent)
+        assert all(set(one.got) == sent for one in clients.values())
         await clients[1].unsubscribe("all")
-        await scot.settle_scot()
+        await scot.settle()
         assert [
             node.family.sizes(node.engine.broker)["subscriptions"][0]
             for node in scot.nodes.values()
@@ -73,10 +61,10 @@ async def test_a_publication_reaches_every_subscriber_once(tmp_path: Path, routi
 @on_jumping_clock
 async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
-        await with_subscribers(scot)
-        publisher = await MemoryClient.attach(scot.at("a", 0), "publisher")
+        await scot.subscribers(all=WANTED)
+        publisher = await scot.client(scot.number("a", 0), "publisher")
         name, _, number = (await publisher.publish({"x": 1})).partition(":")
-        await scot.settle_scot()
+        await scot.settle()
         for node in (scot.at("a", 0), scot.at("c", 2)):
             route = await node.trace(Id(name, int(number)))
             assert {one.broker for one in route} == {f"{other:016x}" for other in scot.nodes}
@@ -101,7 +89,7 @@ async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
 @on_jumping_clock
 async def test_a_broker_tells_its_numbers(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
-        await with_subscribers(scot)
+        await scot.subscribers(all=WANTED)
         node = scot.at("b", 1)
         gauges = broker_gauges(node, 1)
         assert gauges.routing_entries == gauges.subscriptions == 9
@@ -134,24 +122,19 @@ async def test_a_broker_tells_its_numbers(tmp_path: Path) -> None:
 async def test_a_neighbour_of_the_wrong_place_is_refused_at_both_ends(
     tmp_path: Path, place: BrokerLabel, words: str, sentence: str
 ) -> None:
-    async with trio.open_nursery() as nursery:
-        made = MemoryScot(MemoryNetwork(), tmp_path, nursery, [(1, 4)], limits=LIMITS)
-        made.places[1], made.words[1] = place, words
-        for number in (1, 4):
-            await made.start(number)
-        ends = [made.nodes[1], made.nodes[4]]
+    async with MemoryScot.running(
+        tmp_path, [(1, 4)], settles=False, places={1: place}, words={1: words}
+    ) as made:
         reasons: list[str] = []
 
         def refused() -> bool:
-            reasons[:] = [one.refused for node in ends for one in node.neighbours.known.values()]
+            nodes = made.nodes.values()
+            reasons[:] = [one.refused for node in nodes for one in node.neighbours.known.values()]
             return len(reasons) == 2 and all(reasons)
 
         await eventually(refused, PATIENCE_S)
         assert any(re.search(sentence, reason) for reason in reasons), reasons
-        for reason in reasons:
-            assert "expected" in reason
-        for number in (1, 4):
-            await made.stop(number)
+        assert all("expected" in reason for reason in reasons)
 
 
 @on_jumping_clock
@@ -160,7 +143,7 @@ async def test_a_message_that_has_no_place_costs_its_sender_the_connection(
 ) -> None:
     async with memory_scot(tmp_path) as scot:
         sender, taker = scot.at("a", 0), scot.at("a", 1)
-        clients = await with_subscribers(scot)
+        clients = await scot.subscribers(all=WANTED)
         forged = Notification(Id("x", 1), {"x": 1}, ClusterBitVector.of(1))
         sender.neighbours.send([Send(f"{taker.key:016x}", forged)])
         await eventually(lambda: taker.counters.closed["bad frame"] == 1, PATIENCE_S)
@@ -170,19 +153,19 @@ async def test_a_message_that_has_no_place_costs_its_sender_the_connection(
         await connection.send(encode_frame("broker", session=1 << 62, part=part, last=True))
         other = scot.at("b", 0)
         await eventually(lambda: other.counters.closed["bad frame"] == 1, PATIENCE_S)
-        await scot.settle_scot()
-        publisher = await MemoryClient.attach(sender, "publisher")
-        await got(clients, {await publisher.publish({"x": 2})})
+        await scot.settle()
+        publisher = await scot.client(scot.number("a", 0), "publisher")
+        await all_got(clients, {await publisher.publish({"x": 2})})
 
 
 @on_jumping_clock
 async def test_congestion_is_measured_on_the_queues_of_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with memory_scot(tmp_path, routing=ScotSettings()) as scot:
-        clients = await with_subscribers(scot)
+    async with memory_scot(tmp_path, settings=ScotSettings()) as scot:
+        clients = await scot.subscribers(all=WANTED)
         host, far = scot.at("a", 0), scot.number("a", 1)
-        publisher = await MemoryClient.attach(host, "publisher")
+        publisher = await scot.client(scot.number("a", 0), "publisher")
         link = host.neighbours.known[far]
         gate = trio.Event()
         send = link.connection.send  # type: ignore[union-attr]
@@ -192,19 +175,16 @@ async def test_congestion_is_measured_on_the_queues_of_connections(
             await send(frame)
 
         monkeypatch.setattr(link.connection, "send", slow)
-        sent = set()
-        for n in range(20):
-            sent.add(await publisher.publish({"x": n}))
+        sent = {await publisher.publish({"x": n}) for n in range(20)}
         await trio.sleep(0.1)
-        broker: Any = host.engine.broker
+        broker = machine(host)
         assert broker.load_of(f"{far:016x}") > broker.settings.threshold
         sent.add(await publisher.publish({"x": 100}))
         assert broker.counters.cases == {1: 1}
         gate.set()
-        await got(clients, sent)
+        await all_got(clients, sent)
         await trio.sleep(0.2)
         assert broker.load_of(f"{far:016x}") == 0
-        assert not any(one.twice for one in clients.values())
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -212,9 +192,9 @@ async def test_congestion_is_measured_on_the_queues_of_connections(
 async def test_input_queues_of_neighbours_count_where_brokers_tell_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    routing = ScotSettings(input_queues=told, own_threshold=told)
-    async with memory_scot(tmp_path, routing=routing) as scot:
-        clients = await with_subscribers(scot)
+    settings = ScotSettings(input_queues=told, own_threshold=told)
+    async with memory_scot(tmp_path, settings=settings) as scot:
+        clients = await scot.subscribers(all=WANTED)
         host, far = scot.at("a", 0), scot.at("a", 1)
         journal: Any = far.engine._journal
         keep = journal.keep
@@ -224,42 +204,40 @@ async def test_input_queues_of_neighbours_count_where_brokers_tell_of_them(
             await keep(*stored)
 
         monkeypatch.setattr(journal, "keep", slow)
-        broker: Any = host.engine.broker
+        broker = machine(host)
         loads, sent = [], set()
-        publisher = await MemoryClient.attach(host, "publisher")
+        publisher = await scot.client(scot.number("a", 0), "publisher")
         for n in range(100):
             sent.add(await publisher.publish({"x": n}))
             await trio.sleep(0.05)
             loads.append(broker.load_of(f"{far.key:016x}"))
         assert (max(loads) > 5) is told
         monkeypatch.undo()
-        await got(clients, sent)
+        await all_got(clients, sent)
         await trio.sleep(0.2)
         assert all(broker.load_of(name) == 0 for name in broker.neighbours())
-        assert not any(one.twice for one in clients.values())
 
 
 @on_jumping_clock
 async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) -> None:
-    async with memory_scot(tmp_path, routing=ScotSettings(routing="static")) as scot:
-        clients = await with_subscribers(scot)
-        publisher = await MemoryClient.attach(scot.at("a", 0), "publisher")
+    async with memory_scot(tmp_path, settings=ScotSettings(routing="static")) as scot:
+        clients = await scot.subscribers(all=WANTED)
+        publisher = await scot.client(scot.number("a", 0), "publisher")
         first = await publisher.publish({"x": 1})
-        await scot.settle_scot()
+        await scot.settle()
         for ends in (scot.stop, scot.crash):
             number = scot.number("c", 2)
-            before = scot.nodes[number].engine.broker.dump()
+            before = machine(scot.nodes[number]).dump()
             await ends(number)
             await scot.start(number)
-            await scot.settle_scot()
-            after = scot.nodes[number].engine.broker.dump()
+            await scot.settle()
+            after = machine(scot.nodes[number]).dump()
             for part in ("table", "clients", "next_number", "neighbours"):
                 assert after[part] == before[part]
-        clients[number] = await MemoryClient.attach(scot.nodes[number], f"client {number}")
-        await got(clients, {first, await publisher.publish({"x": 2})})
-        assert not any(one.twice for one in clients.values())
+        await clients[number].return_to(scot.nodes[number])
+        await all_got(clients, {first, await publisher.publish({"x": 2})})
         await scot.stop(number)
-        scot.routing = ScotSettings(routing="bid")
+        scot.settings = ScotSettings(routing="bid")
         with pytest.raises(ConfigurationError, match="routing is 'bid', expected 'static'"):
             async with scot.opened(number):
                 pass
@@ -270,20 +248,21 @@ async def test_a_broker_that_is_started_again_waits_for_its_neighbours_but_not_f
     tmp_path: Path,
 ) -> None:
     overlay = Scot(Factor.path("ab"), Factor.complete(2))
-    async with memory_scot(tmp_path, scot=overlay, routing=TAKING_OVER) as scot:
+    async with memory_scot(tmp_path, scot=overlay) as scot:
         here, there, missing = scot.number("a", 0), scot.number("b", 0), scot.number("a", 1)
-        await (await MemoryClient.attach(scot.nodes[there], "ada")).subscribe("all", "present(x)")
+        ada = await MemoryClient.attach(scot.nodes[there], "ada")
+        await ada.subscribe("all", WANTED)
         for number in list(scot.nodes):
             await scot.stop(number)
         for number in {1, 2, 3, 4} - {missing}:
             await scot.start(number)
-        await scot.settle_scot()
-        publisher = await MemoryClient.attach(scot.nodes[here], "publisher")
-        broker: Any = scot.nodes[here].engine.broker
+        await scot.settle()
+        publisher = await scot.client(here, "publisher")
+        memory = machine(scot.nodes[here]).take_over_memory
         async with trio.open_nursery() as nursery:
             nursery.start_soon(publisher.publish, {"x": 1})
-            await eventually(lambda: bool(broker.take_over_memory.held), PATIENCE_S)
-        assert not broker.take_over_memory.held
-        ada = await MemoryClient.attach(scot.nodes[there], "ada")
+            await eventually(lambda: bool(memory.held), PATIENCE_S)
+        assert not memory.held
+        await ada.return_to(scot.nodes[there])
         await ada.fetch()
         assert len(ada.got) == 1

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from support.memory_brokers import PATIENCE_S, MemoryClient
-from support.memory_scots import MemoryScot, memory_scot
+from support.memory_brokers import MemoryClient, MemoryScot, all_got, machine, memory_scot
 from support.transport_peers import on_jumping_clock
 
 PLAIN = ScotSettings(routing="static", around_failures=True)
@@ -24,20 +21,10 @@ def tables(scot: MemoryScot) -> dict[int, Counter[tuple[str, str, str]]]:
     """Whose subscriptions each broker knows, from where, and those that it keeps for others."""
     found: dict[int, Counter[tuple[str, str, str]]] = {}
     for number, node in scot.nodes.items():
-        broker: Any = node.engine.broker
-        found[number] = Counter((one.id.broker, *one.hop) for one in broker.table())
+        found[number] = Counter((one.id.broker, *one.hop) for one in machine(node).table())
         for row in node.tables()["replicas"]:
             found[number]["kept", row["place"], row["client"]] += row["subscriptions"]
     return found
-
-
-async def subscribed(scot: MemoryScot) -> dict[int, MemoryClient]:
-    clients = {}
-    for number, node in scot.nodes.items():
-        clients[number] = await MemoryClient.attach(node, f"client {number}")
-        await clients[number].subscribe("all", "present(x)")
-    await scot.settle_scot()
-    return clients
 
 
 async def publish_everywhere(scot: MemoryScot, *, at_peace: bool) -> set[str]:
@@ -53,23 +40,18 @@ async def publish_everywhere(scot: MemoryScot, *, at_peace: bool) -> set[str]:
         except UnsafeError:
             assert not at_peace
             continue
-        broker: Any = node.engine.broker
-        if at_peace or broker.settings.take_over:
+        if at_peace or machine(node).settings.take_over:
             due.add(id_)
         node.members.leave(publisher.member)
     if at_peace:
-        await scot.settle_scot()
+        await scot.settle()
     return due
 
 
-async def got(clients: dict[int, MemoryClient], due: set[str]) -> None:
-    with trio.fail_after(PATIENCE_S):
-        for client in clients.values():
-            while not due <= set(client.got):
-                await client.fetch()
-                await trio.sleep(0.1)
-            await client.fetch()
-            assert not client.twice
+async def forget_all(clients: dict[int, MemoryClient]) -> None:
+    for client in clients.values():
+        await client.node.members.forget(client.member)
+        client.node.members.leave(client.member)
 
 
 @pytest.mark.parametrize("clusters", [2, pytest.param(3, marks=pytest.mark.campaign)])
@@ -81,27 +63,23 @@ async def test_brokers_restarted_one_after_another_take_over_from_then_on_or_not
     before, then = change
     overlay = Scot(Factor.path("ab"), Factor.complete(clusters))
     (tmp_path / "other").mkdir()
-    async with memory_scot(tmp_path / "other", scot=overlay, routing=then) as fresh:
-        await subscribed(fresh)
+    async with memory_scot(tmp_path / "other", scot=overlay, settings=then) as fresh:
+        await fresh.subscribers(all="present(x)")
         expected = tables(fresh)
-    async with memory_scot(tmp_path, scot=overlay, routing=before) as scot:
-        clients = await subscribed(scot)
+    async with memory_scot(tmp_path, scot=overlay, settings=before) as scot:
+        clients = await scot.subscribers(all="present(x)")
         due = await publish_everywhere(scot, at_peace=True)
         for number, end in zip(list(scot.nodes), (scot.stop, scot.crash) * clusters, strict=True):
             await end(number)
             due |= await publish_everywhere(scot, at_peace=False)
-            scot.routing = then
+            scot.settings = then
             node = await scot.start(number)
             due |= await publish_everywhere(scot, at_peace=False)
-            await scot.settle_scot()
-            again = await MemoryClient.attach(node, f"client {number}")
-            again.got, again.twice = clients[number].got, clients[number].twice
-            clients[number] = again
+            await scot.settle()
+            await clients[number].return_to(node)
             due |= await publish_everywhere(scot, at_peace=True)
-            await got(clients, due)
+            await all_got(clients, due)
         assert tables(scot) == expected
-        for client in clients.values():
-            await client.node.members.forget(client.member)
-            client.node.members.leave(client.member)
-        await scot.settle_scot()
+        await forget_all(clients)
+        await scot.settle()
         assert not any(found.total() for found in tables(scot).values())

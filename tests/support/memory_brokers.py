@@ -1,13 +1,13 @@
-"""Nodes that are brokers on a network in memory, under a clock that jumps, and a flat matcher."""
+"""Nodes that are brokers on a network in memory, under a clock that jumps, and their clients."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import trio
@@ -18,6 +18,8 @@ from gossamer.node.broker.contract.tables import id_text
 from gossamer.node.broker.deliveries import event_of
 from gossamer.node.broker.dependencies import BrokerDependencies
 from gossamer.node.broker.engine.apart import in_this_process
+from gossamer.node.broker.families.graph.host import GraphHost
+from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.broker.member import Member
 from gossamer.node.errors.exception_groups import unwrapped
@@ -28,6 +30,8 @@ from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.index import SharedIndex
 from gossamer.protocol.brokers.core.messages import Publish
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters.composite import parse_composite
@@ -42,6 +46,11 @@ LIMITS = Limits(unused_seconds=86_400.0, stall_seconds=60.0)
 SETTINGS = TreeSettings(
     covering="active", retained_publications=1000, acknowledge_every=4, acknowledge_interval=1000
 )
+SCOT = Scot(Factor.path("abc"), Factor.complete(3))
+TAKING_OVER = ScotSettings(around_failures=True, take_over=True)
+RING = ((1, 2), (2, 3), (3, 4), (4, 5), (5, 1), (2, 5))
+# All documents are sampled, and any saving is worth other trees, so that there are many.
+PLANNING = GraphSettings(probability=1.0, interval=5_000_000, threshold=0.0)
 
 
 def tree_broker(node: BrokerNode) -> TreeBroker:
@@ -53,7 +62,7 @@ def tree_broker(node: BrokerNode) -> TreeBroker:
 
 @attrs.define
 class MemoryBrokers:
-    """Brokers of one overlay.
+    """Brokers of one overlay, which is a tree.
 
     Attributes:
         network: between them.
@@ -64,19 +73,44 @@ class MemoryBrokers:
         publications_first: whether they take these before what others sent.
         nodes: those that run, by number, which is their key where they are no members.
         members: memberships of a real cluster, by number.
+        refused: how many links do not come up.
     """
 
     network: MemoryNetwork
     folder: Path
     nursery: trio.Nursery
     edges: list[tuple[int, int]]
-    settings: TreeSettings = SETTINGS
+    settings: Any = SETTINGS
     limits: Limits = LIMITS
     publications_first: bool = False
     nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
     members: dict[int, Membership] = attrs.field(factory=dict)
+    refused: int = 0
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
+
+    @classmethod
+    @asynccontextmanager
+    async def running(
+        cls,
+        folder: Path,
+        edges: Iterable[tuple[int, int]],
+        network: MemoryNetwork | None = None,
+        *,
+        settles: bool = True,
+        **changes: Any,
+    ) -> AsyncIterator[Self]:
+        """Brokers with these links, all up where it ``settles``; stopped at the end."""
+        edges = list(edges)
+        async with trio.open_nursery() as nursery:
+            made = cls(network or MemoryNetwork(), folder, nursery, edges, **changes)
+            for number in sorted({end for edge in edges for end in edge}):
+                await made.start(number)
+            if settles:
+                await made.settle()
+            yield made
+            for number in list(made.nodes):
+                await made.stop(number)
 
     async def start(self, number: int) -> BrokerNode:
         """A running broker."""
@@ -99,35 +133,69 @@ class MemoryBrokers:
         node._journal.dump = nothing  # type: ignore[method-assign, assignment]
         await self.stop(number)
 
-    async def settle(self, refused: int = 0) -> None:
-        """Wait until all links but those refused are up, and nothing is under way."""
-        await eventually(lambda: self._is_settled(refused), PATIENCE_S)
+    async def client(
+        self, number: int, name: str | None, *, offers: str = "", wants: str = ""
+    ) -> MemoryClient:
+        """A client of a broker, once all know what it offers and wants, as `offer` and `all`."""
+        client = await MemoryClient.attach(self.nodes[number], name)
+        if offers:
+            await client.advertise("offer", offers)
+        if wants:
+            await client.subscribe("all", wants)
+        if offers or wants:
+            await self.settle()
+        return client
+
+    async def subscribers(self, **wanted: str) -> dict[int, MemoryClient]:
+        """A client with a name at each broker, whose number filters may have as ``{number}``."""
+        found = {}
+        for number, node in self.nodes.items():
+            found[number] = await MemoryClient.attach(node, f"client {number}")
+            for label, text in wanted.items():
+                await found[number].subscribe(label, text.format(number=number))
+        await self.settle()
+        return found
+
+    def subscriptions(self) -> dict[int, int]:
+        """How many the table of each broker of a tree holds."""
+        return {one: tree_broker(node).sizes().subscriptions for one, node in self.nodes.items()}
+
+    async def settle(self) -> None:
+        """Wait until all links among those that run are up, and nothing is under way."""
+        await eventually(self._is_settled, PATIENCE_S)
 
     async def settle_link(self, one: int, other: int) -> None:
         """Wait until two brokers have nothing under way between them, whatever others do."""
-        names = [self.nodes[number].engine.broker.name for number in (one, other)]
         ends = [self.nodes[number].engine for number in (one, other)]
         await eventually(
-            lambda: not any(end.waiting or end.busy for end in ends) and self._agree(*names),
+            lambda: (
+                not any(end.waiting or end.busy for end in ends)
+                and self._agree(*(end.broker.name for end in ends))
+            ),
             PATIENCE_S,
         )
 
-    def _is_settled(self, refused: int) -> bool:
+    def _is_settled(self) -> bool:
         ups = sum(
             one.connection is not None and one.connection.is_open
             for node in self.nodes.values()
             for one in node.neighbours.known.values()
         )
         running = {frozenset(edge) for edge in self.edges if set(edge) <= set(self.nodes)}
-        if ups < 2 * (len(running) - refused):
-            return False
-        for node in self.nodes.values():
-            if node.engine.waiting or node.engine.busy or node.backlog:
-                return False
-            for connection in node.pool:
-                if connection.queued_bytes:
-                    return False
-        return self._numbers_agree()
+        return (
+            ups >= 2 * (len(running) - self.refused)
+            and self._is_quiet()
+            and (self._numbers_agree())
+        )
+
+    def _is_quiet(self) -> bool:
+        return not any(
+            node.engine.waiting
+            or node.engine.busy
+            or node.backlog
+            or any(connection.queued_bytes for connection in node.pool)
+            for node in self.nodes.values()
+        )
 
     def _numbers_agree(self) -> bool:
         """Whether every frame that was sent was taken."""
@@ -202,28 +270,116 @@ class MemoryBrokers:
         )
 
 
+@attrs.define
+class MemoryScot(MemoryBrokers):
+    """Brokers of a SCOT, numbered cluster by cluster from 1 on.
+
+    Attributes:
+        scot: the overlay.
+        places: where brokers take themselves to be that are mistaken.
+        words: what brokers say of their overlay that are of another.
+    """
+
+    settings: ScotSettings = TAKING_OVER
+    scot: Scot = SCOT
+    places: dict[int, BrokerLabel] = attrs.field(factory=dict)
+    words: dict[int, str] = attrs.field(factory=dict)
+
+    def label(self, number: int) -> BrokerLabel:
+        return self.places.get(number, self.scot.brokers[number - 1])
+
+    def number(self, region: str, cluster: int) -> int:
+        return self.scot.brokers.index(BrokerLabel(region, cluster)) + 1
+
+    def family(self, number: int) -> FamilyHost:
+        position = self.scot.position(self.label(number))
+        return ScotHost(position, self.settings, self.words.get(number, "the overlay"))
+
+    def at(self, region: str, cluster: int) -> BrokerNode:
+        """A node by its place."""
+        return self.nodes[self.number(region, cluster)]
+
+    def _is_settled(self) -> bool:
+        return self._is_quiet() and all(map(self._has_its_links, self.nodes))
+
+    def _has_its_links(self, number: int) -> bool:
+        broker = machine(self.nodes[number])
+        beside = {end for edge in self.edges if number in edge for end in edge} - {number}
+        running = {f"{one:016x}" for one in beside if one in self.nodes}
+        copies = broker.take_over_memory is not None and broker.take_over_memory.copies
+        return not copies and not running & broker.down and running <= set(broker.neighbours())
+
+
+@attrs.define
+class MemoryGraph(MemoryBrokers):
+    """Brokers of a general graph, by number."""
+
+    settings: GraphSettings = PLANNING
+
+    def family(self, number: int) -> FamilyHost:
+        del number
+        return GraphHost(self.settings)
+
+    def coordinator(self) -> int:
+        """The number of the coordinator, as all take it."""
+        (name,) = {machine(node).term.broker for node in self.nodes.values()}
+        return int(name, 16)
+
+    def _is_settled(self) -> bool:
+        """All that run use trees that join just them, and nothing is under way."""
+        running = {f"{number:016x}" for number in self.nodes}
+        brokers = [machine(node) for node in self.nodes.values()]
+        return (
+            self._is_quiet()
+            and all(self._uses_its_trees(broker, running) for broker in brokers)
+            and len({broker.present.plan.version for broker in brokers}) == 1
+        )
+
+    @staticmethod
+    def _uses_its_trees(broker: Any, running: set[str]) -> bool:
+        return (
+            not broker.sizes().in_flight
+            and broker.present is not None
+            and broker.reachable == running
+            and broker.term.broker == min(running)
+            and running <= set(broker.present.plan.brokers)
+            and broker.phase != "planning"
+            and {one for one in broker.interests() if one.broker in running}
+            <= set(broker.present.groups)
+        )
+
+
+def machine(node: BrokerNode) -> Any:
+    """The broker of a node, for looking at."""
+    return node.engine.broker
+
+
 def address_of(number: int) -> Address:
     """Where a broker of the memory network listens."""
     return Address("memory", 2000 + number)
 
 
-@asynccontextmanager
-async def memory_brokers(
-    folder: Path,
-    edges: Iterable[tuple[int, int]],
-    network: MemoryNetwork | None = None,
-    **changes: Any,
-) -> AsyncIterator[MemoryBrokers]:
-    """Brokers with these links, all up; stopped at the end."""
-    edges = list(edges)
-    async with trio.open_nursery() as nursery:
-        crowd = MemoryBrokers(network or MemoryNetwork(), folder, nursery, edges, **changes)
-        for number in sorted({end for edge in edges for end in edge}):
-            await crowd.start(number)
-        await crowd.settle()
-        yield crowd
-        for number in list(crowd.nodes):
-            await crowd.stop(number)
+memory_brokers = MemoryBrokers.running
+
+
+def memory_scot(
+    folder: Path, network: MemoryNetwork | None = None, scot: Scot = SCOT, **changes: Any
+) -> AbstractAsyncContextManager[MemoryScot]:
+    """A SCOT whose brokers all run; stopped at the end."""
+    numbers = {label: number for number, label in enumerate(scot.brokers, 1)}
+    edges = [(numbers[one], numbers[other]) for one, other in scot.links()]
+    return MemoryScot.running(folder, edges, network, scot=scot, **changes)
+
+
+def memory_graph(folder: Path) -> AbstractAsyncContextManager[MemoryGraph]:
+    """Five brokers that all run; stopped at the end."""
+    return MemoryGraph.running(folder, RING)
+
+
+async def all_got(clients: Mapping[Any, MemoryClient], wanted: Collection[str]) -> None:
+    """Wait until clients have at least these publications, and none of them twice."""
+    for client in clients.values():
+        await client.until_got(wanted)
 
 
 @attrs.define(eq=False)
@@ -250,6 +406,10 @@ class MemoryClient:
         made = cls.__new__(cls)
         made.__init__(node, await node.members.attach(name, made))  # type: ignore[misc]
         return made
+
+    async def return_to(self, node: BrokerNode) -> None:
+        """Attach to another broker, or to one that was started again; keep what it got."""
+        self.node, self.member = node, await node.members.attach(self.member.name, self)
 
     async def subscribe(self, label: str, text: str) -> None:
         await self.node.members.subscribe(self.member, label, filters.parse(text))
@@ -283,6 +443,15 @@ class MemoryClient:
             self._note(event_of(delivery.body, delivery.position))
         if deliveries:
             await self.node.members.acknowledge(self.member, deliveries[-1].position)
+
+    async def until_got(self, wanted: Collection[str]) -> None:
+        """Wait until it has at least these publications; none of them twice."""
+        with trio.fail_after(PATIENCE_S):
+            while not set(wanted) <= set(self.got):
+                await self.fetch()
+                await trio.sleep(0.1)
+        await self.fetch()
+        assert not self.twice
 
     def _note(self, data: bytes) -> None:
         reader = FrameReader(Limits())
