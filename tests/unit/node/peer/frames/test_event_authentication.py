@@ -104,20 +104,32 @@ class Side:
         self.others[key].publishers.receive(self.key, frame)
         return True
 
+    def sealed(self, event: int) -> bytes:
+        found = self.events.find(event)
+        assert found is not None
+        return found
+
+    def keep(self, sealed: bytes) -> int:
+        """Remember an event; its identifier."""
+        self.events.keep(identifier(sealed), sealed)
+        return identifier(sealed)
+
     def pass_on(self, event: int, to: Side) -> bytes | None:
         """Send an event to another side; what that believes of it."""
-        sealed = self.events.find(event)
-        assert sealed is not None
+        sealed = self.sealed(event)
         self.publishers.show(to.key, event)
         to.events.keep(event, sealed)
         return to.signed.open(event, sealed, self.key)
 
     async def publish(self, value: int = 7, draw: int = 1) -> int:
-        content = encode([self.key, 1, 1, [value]])
-        unsealed = Unsealed(content, draw.to_bytes(DRAW_BYTES, "big"), POINT)
+        unsealed = Unsealed(content_of(self, value), draw.to_bytes(DRAW_BYTES, "big"), POINT)
         (sealed,) = await self.signed.seal([unsealed])
-        self.events.keep(identifier(sealed), sealed)
-        return identifier(sealed)
+        return self.keep(sealed)
+
+    def introduction(self) -> bytes:
+        found = self.publishers.find(event_key(self.number).signer)
+        assert found is not None
+        return found.introduction
 
     def forged(self) -> dict[str, int]:
         return {cause: count for cause, count in self.counters.events_forged.items() if count}
@@ -135,6 +147,12 @@ def sides(cluster: MadeCluster) -> list[Side]:
 
 def content_of(side: Side, value: int = 7) -> bytes:
     return encode([side.key, 1, 1, [value]])
+
+
+def last_logged(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    """The fields of the last line."""
+    fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
+    return fields
 
 
 async def test_strangers_verify_what_others_pass_on(sides: list[Side]) -> None:
@@ -175,9 +193,7 @@ async def test_events_of_one_turn_share_a_signature(sides: list[Side]) -> None:
         for value in range(150):
             nursery.start_soon(publish, value)
     for event in events:
-        sealed = alice.events.find(event)
-        assert sealed is not None
-        seen.add(SEAL.open(sealed).signature)
+        seen.add(SEAL.open(alice.sealed(event)).signature)
         assert alice.pass_on(event, bob) is not None
     assert len(set(events)) == 150
     assert len(seen) == 3
@@ -199,10 +215,8 @@ async def test_who_publishes_event_after_event_signs_now_and_then(sides: list[Si
         for value in range(1, 40):
             nursery.start_soon(publish, value)
             await trio.sleep(GATHER_S / 8)
-    sealed = [alice.events.find(event) for event in events]
-    signatures = {SEAL.open(one).signature for one in sealed if one is not None}
     assert len(events) == 40
-    assert len(signatures) <= 7
+    assert len({SEAL.open(alice.sealed(event)).signature for event in events}) <= 7
 
 
 async def test_who_is_cancelled_while_others_wait_signs_for_them(sides: list[Side]) -> None:
@@ -223,10 +237,7 @@ async def test_who_is_cancelled_while_others_wait_signs_for_them(sides: list[Sid
 
 async def forge(side: Side, how: str) -> bytes:
     """An event that nobody should be given."""
-    event = await side.publish()
-    sealed = side.events.find(event)
-    assert sealed is not None
-    content = content_of(side)
+    sealed, content = side.sealed(await side.publish()), content_of(side)
     if how == "value":
         return content_of(side, 8) + sealed[len(content) :]
     if how == "signature":
@@ -245,15 +256,13 @@ async def test_what_was_changed_is_not_delivered_but_counted_and_named(
 ) -> None:
     """Under an identifier of its own, which the event itself loses nothing by."""
     alice, bob, *_ = sides
-    sealed = await forge(alice, how)
-    event = identifier(sealed)
-    alice.events.keep(event, sealed)
+    event = alice.keep(await forge(alice, how))
     with caplog.at_level(logging.WARNING):
         assert alice.pass_on(event, bob) is None
     assert bob.forged() == {"signature": 1}
     assert bob.counters.dropped["forged event"] == 1
-    (line,) = caplog.records
-    fields: dict[str, Any] = vars(line)["fields"]
+    fields = last_logged(caplog)
+    assert len(caplog.records) == 1
     assert fields["publisher"] == fields["peer"] == f"{alice.key:016x}"
     assert fields["id"] == f"{event:016x}"
     genuine = await alice.publish()
@@ -273,15 +282,12 @@ async def test_who_signs_under_anothers_name_is_named_for_certain(
 ) -> None:
     alice, bob, carol, _ = sides
     await alice.publish()
-    sealed = sealed_as(alice, content_of(carol))
-    event = identifier(sealed)
-    alice.events.keep(event, sealed)
+    event = alice.keep(sealed_as(alice, content_of(carol)))
     with caplog.at_level(logging.WARNING):
         assert alice.pass_on(event, bob) is None
     assert bob.forged() == {"name": 1}
-    fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
-    assert fields["signed_by"] == f"{alice.key:016x}"
-    assert fields["publisher"] == f"{carol.key:016x}"
+    assert last_logged(caplog)["signed_by"] == f"{alice.key:016x}"
+    assert last_logged(caplog)["publisher"] == f"{carol.key:016x}"
 
 
 async def test_events_of_who_was_revoked_are_not_believed(
@@ -301,8 +307,7 @@ async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side
     """Whoever brought it is asked at once, then others; then it is handed out after all."""
     alice, bob, carol, dave = sides
     event = await alice.publish()
-    sealed = alice.events.find(event)
-    assert sealed is not None
+    sealed = alice.sealed(event)
     alice.pass_on(event, bob)
     # Carol gets it of Dave, who has never heard of Alice.
     assert carol.signed.open(event, sealed, dave.key) is None
@@ -316,9 +321,8 @@ async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side
 
 async def test_an_event_that_nobody_can_prove_is_given_up(sides: list[Side]) -> None:
     alice, _, carol, dave = sides
-    sealed = alice.events.find(await alice.publish())
-    assert sealed is not None
-    event = identifier(sealed)
+    event = await alice.publish()
+    sealed = alice.sealed(event)
     assert carol.signed.open(event, sealed, dave.key) is None
     for number in range(parked_events.PATIENCE_ROUNDS + 1):
         assert carol.forged() == {}, f"round {number}"
@@ -341,7 +345,7 @@ async def test_events_that_wait_take_no_more_room_than_they_may(sides: list[Side
 
 def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() -> None:
     parked = parked_events.ParkedEvents()
-    sealed = content_of_key(5)
+    sealed = encode([5, 1, 1, [7]])
     for number in range(2 * parked_events.MOST_OF_ONE):
         parked.add(number.to_bytes(8, "big"), parked_events.Parked(number, sealed, 1))
     assert len(parked) == parked_events.MOST_OF_ONE
@@ -355,25 +359,19 @@ def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() 
     assert parked.take(b"honest  ") == [parked_events.Parked(7, sealed, 2)]
     for neighbour in range(3, 2 + parked_events.MOST_PARKED):
         for number in range(parked_events.MOST_OF_ONE):
-            parked.add(
-                b"any key ", parked_events.Parked(neighbour << 8 | number, sealed, neighbour)
-            )
+            one = parked_events.Parked(neighbour << 8 | number, sealed, neighbour)
+            parked.add(b"any key ", one)
     assert len(parked) == parked_events.MOST_PARKED
     parked.take(b"any key ")
     assert not parked.add(b"any key ", parked_events.Parked(1, bytes(parked_events.MOST_BYTES), 9))
     assert len(parked) == parked_events.MOST_OF_ONE
 
 
-def content_of_key(key: int) -> bytes:
-    return encode([key, 1, 1, [7]])
-
-
 async def test_whoever_brings_what_is_no_introduction_is_cut(sides: list[Side]) -> None:
     alice, bob, *_ = sides
     await alice.publish()
-    own = alice.publishers.find(event_key(0).signer)
-    assert own is not None
-    wrong = own.introduction[:-1] + bytes([own.introduction[-1] ^ 1])
+    *rest, last = alice.introduction()
+    wrong = bytes([*rest, last ^ 1])
     with pytest.raises(MalformedCertificateError):
         bob.publishers.receive(alice.key, {"type": "publishers", "introductions": [wrong]})
 
@@ -383,9 +381,7 @@ async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
 ) -> None:
     alice, bob, *_ = sides
     await alice.publish()
-    own = alice.publishers.find(event_key(0).signer)
-    assert own is not None
-    again: Frame = {"type": "publishers", "introductions": [own.introduction]}
+    again: Frame = {"type": "publishers", "introductions": [alice.introduction()]}
     for _ in range(2 * PER_ROUND):
         bob.publishers.receive(alice.key, again)
     assert bob.counters.dropped["flood"] == 0, "what is known costs nothing"
@@ -393,9 +389,7 @@ async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
     for number in range(PER_ROUND + 1):
         certificate = cluster.certify(member.identity, f"alice {number}")
         other = introduce(member.authority, member.identity, certificate, event_key(0))
-        bob.publishers.receive(
-            alice.key, {"type": "publishers", "introductions": [other.introduction]}
-        )
+        bob.publishers.receive(alice.key, again | {"introductions": [other.introduction]})
     assert bob.counters.dropped["flood"] == 2
 
 
@@ -430,8 +424,7 @@ def test_who_forges_thousands_of_events_gets_a_line_now_and_then(
         assert len(caplog.records) == 3
         seconds[0] = SAID_AGAIN_S
         told.note("signature", 5, content_of(sides[0]), neighbours[0])
-    fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
-    assert fields["more_like_this"] == "999"
+    assert last_logged(caplog)["more_like_this"] == "999"
     assert counters.events_forged["signature"] == 1002
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 import attrs
 import pytest
@@ -22,6 +24,7 @@ from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config
+from support.tasks import running
 
 SLOTS = 2
 PATIENCE_S = 10.0
@@ -61,17 +64,10 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         self.publications = Publications(
-            self.runtime,
-            self.events,
-            PATIENCE_S,
-            self.counters,
-            self.retry_s,
+            self.runtime, self.events, PATIENCE_S, self.counters, self.retry_s
         )
 
-    async def publish(self, event: int) -> None:
-        await self.publish_together(event)
-
-    async def publish_together(self, *events: int) -> None:
+    async def publish(self, *events: int) -> None:
         sealed = [Sealed(event, b"values", [5]) for event in events]
         failed = await self.publications.publish(sealed, self.held.append)
         for event in events:
@@ -114,66 +110,50 @@ async def test_what_is_not_acknowledged_in_time_is_withdrawn_and_said_so() -> No
     assert desk.counters.events_acknowledged == 0
 
 
-async def test_more_publications_than_slots_wait_for_their_turn() -> None:
-    desk = Desk()
-    async with trio.open_nursery() as nursery:
-        for event in range(5):
-            nursery.start_soon(desk.publish, event)
-            await trio.sleep(0.1)
-        for event in range(5):
-            assert desk.runtime.kinds() == [PUBLISH] * min(5, SLOTS + event)
-            desk.runtime.on_publication(event, True)
-            await trio.sleep(0.1)
-    assert desk.outcomes == dict.fromkeys(range(5), "acknowledged")
-
-
 @pytest.mark.parametrize(("answered_s", "together"), [(0.9, 16), (1.1, 8)])
 async def test_fewer_are_under_way_once_answers_come_after_they_are_published_again(
-    answered_s: float, together: int
+    nursery: trio.Nursery, answered_s: float, together: int
 ) -> None:
     core = Core(config.resilient(8, pending_publications=16), 1)
     desk = Desk(runtime=Silence(core), retry_s=1.0)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.publish_together, *range(16))
-        await trio.sleep(answered_s)
-        for event in range(16):
-            desk.runtime.on_publication(event, True)
-        await trio.testing.wait_all_tasks_blocked()
-        desk.runtime.taken.clear()
-        for event in range(16, 32):
-            nursery.start_soon(desk.publish, event)
-        await trio.testing.wait_all_tasks_blocked()
-        assert desk.runtime.kinds() == [PUBLISH] * together
-        nursery.cancel_scope.cancel()
+    nursery.start_soon(desk.publish, *range(16))
+    await trio.sleep(answered_s)
+    for event in range(16):
+        desk.runtime.on_publication(event, True)
+    await trio.testing.wait_all_tasks_blocked()
+    desk.runtime.taken.clear()
+    for event in range(16, 32):
+        nursery.start_soon(desk.publish, event)
+    await trio.testing.wait_all_tasks_blocked()
+    assert desk.runtime.kinds() == [PUBLISH] * together
 
 
 async def test_what_nobody_waits_for_before_it_is_sent_is_not_sent() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
-        async with trio.open_nursery() as both:
-            both.start_soon(desk.publish, 7)
-            both.start_soon(desk.publish, 8)
+        async with running(partial(desk.publish, 7), partial(desk.publish, 8)):
             await trio.lowlevel.checkpoint()
-            both.cancel_scope.cancel()
         nursery.start_soon(desk.publish, 9)
         await trio.sleep(1)
         desk.runtime.on_publication(9, True)
-    published = [record[BODY] for record in desk.runtime.taken if record[KIND] == PUBLISH]
-    withdrawn = [record[BODY] for record in desk.runtime.taken if record[KIND] == WITHDRAW]
+    kinds = [(record[KIND], record[BODY]) for record in desk.runtime.taken]
+    published = [event for kind, event in kinds if kind == PUBLISH]
+    withdrawn = [event for kind, event in kinds if kind == WITHDRAW]
     assert len(published) == len({*published})
     assert published[-1] == 9
     assert {*published[:-1]} <= {*withdrawn} <= {7, 8}
     # A command to publish after that to wait no longer would take a place for ever.
-    kinds = [(record[KIND], record[BODY]) for record in desk.runtime.taken]
     for event in withdrawn:
         assert (PUBLISH, event) not in kinds[kinds.index((WITHDRAW, event)) :]
 
 
-async def test_events_published_together_take_the_places_that_there_are() -> None:
+@pytest.mark.parametrize("together", [False, True])
+async def test_more_publications_than_slots_wait_for_their_turn(together: bool) -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.publish_together, *range(5))
-        await trio.sleep(1)
+        for events in [range(5)] if together else zip(range(5)):
+            nursery.start_soon(desk.publish, *events)
+            await trio.sleep(0.1)
         for event in range(5):
             assert desk.runtime.kinds() == [PUBLISH] * min(5, SLOTS + event)
             desk.runtime.on_publication(event, True)
@@ -186,7 +166,7 @@ async def test_events_published_together_take_the_places_that_there_are() -> Non
 async def test_of_events_published_together_each_has_its_own_outcome_and_time() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.publish_together, 1, 2, 3)
+        nursery.start_soon(desk.publish, 1, 2, 3)
         await trio.sleep(3)
         desk.runtime.on_publication(2, True)
         await trio.sleep(1)
@@ -199,20 +179,10 @@ async def test_of_events_published_together_each_has_its_own_outcome_and_time() 
     assert desk.runtime.kinds()[-1] == WITHDRAW
 
 
-async def test_what_waits_for_its_turn_when_the_peer_stops_is_not_published() -> None:
-    desk = Desk()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.publish_together, 1, 2, 3)
-        await trio.sleep(1)
-        desk.publications.stop()
-    assert desk.outcomes == {1: "NotAcknowledged", 2: "NotAcknowledged", 3: "PeerStopped"}
-    assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW, WITHDRAW]
-
-
 async def test_others_have_their_turn_between_events_published_together() -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.publish_together, *range(10, 20))
+        nursery.start_soon(desk.publish, *range(10, 20))
         await trio.sleep(1)
         publish = desk.publications.publish
         nursery.start_soon(publish, [Sealed(1, b"values", [5])], desk.held.append, "other")
@@ -238,7 +208,7 @@ async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capac
         async with a_place(window):
             window.note(await overlay.publish())
 
-    async with trio.open_nursery() as nursery:
+    async with running() as nursery:
         for tick in range(2 * seconds * capacity):
             while len(nursery.child_tasks) < 256:
                 nursery.start_soon(publish)
@@ -246,7 +216,6 @@ async def test_what_is_published_faster_than_it_is_acknowledged_waits_here(capac
             if tick == seconds * capacity:
                 overlay.acknowledged = 0
             overlay.deal_with_one()
-        nursery.cancel_scope.cancel()
     print(f"{overlay.acknowledged} of {seconds * capacity} acknowledged, window {window.size:.0f}")
     assert overlay.acknowledged >= seconds * capacity / 2
 
@@ -293,35 +262,30 @@ async def test_the_window_shrinks_once_for_what_was_sent_together_and_grows_agai
     assert window.size == 64
 
 
-async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> None:
-    window, order = Window(1, 3.0), []
+async def order_of_places(holders: list[tuple[str, str, float]]) -> str:
+    """Who gets the one place of a window in turn: of an application, by name, and how patient."""
+    window, order = Window(1, 3.0), list[str]()
 
-    async def hold(number: int, patience_s: float) -> None:
+    async def hold(whose: str, name: str, patience_s: float) -> None:
         with trio.move_on_after(patience_s):
-            async with a_place(window):
-                order.append(number)
+            async with a_place(window, whose):
+                order.append(name)
                 await trio.sleep(1)
 
     async with trio.open_nursery() as nursery:
-        for number, patience_s in enumerate((10, 10, 0.5, 1.5, 10)):
-            nursery.start_soon(hold, number, patience_s)
+        for holder in holders:
+            nursery.start_soon(hold, *holder)
             await trio.sleep(0.01)
-    assert order == [0, 1, 4]
+    return "".join(order)
+
+
+async def test_places_are_given_in_order_and_come_back_from_who_gives_up() -> None:
+    holders = [("a", 10), ("b", 10), ("c", 0.5), ("d", 1.5), ("e", 10)]
+    assert await order_of_places([("", *one) for one in holders]) == "abe"
 
 
 async def test_applications_take_turns_however_many_publications_one_has() -> None:
-    window, order = Window(1, 3.0), []
-
-    async def hold(whose: str) -> None:
-        async with a_place(window, whose):
-            order.append(whose)
-            await trio.sleep(1)
-
-    async with trio.open_nursery() as nursery:
-        for whose in "gggggghhi":
-            nursery.start_soon(hold, whose)
-            await trio.sleep(0.01)
-    assert "".join(order) == "gghighggg"
+    assert await order_of_places([(one, one, math.inf) for one in "gggggghhi"]) == "gghighggg"
 
 
 async def test_an_application_that_gives_up_leaves_its_slot() -> None:
@@ -334,16 +298,19 @@ async def test_an_application_that_gives_up_leaves_its_slot() -> None:
     assert desk.events.pinned == {}
 
 
-async def test_a_peer_that_stops_lets_nobody_wait() -> None:
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_peer_that_stops_lets_nobody_wait_and_publishes_nothing_more(
+    together: bool,
+) -> None:
     desk = Desk()
     async with trio.open_nursery() as nursery:
-        for event in range(3):
-            nursery.start_soon(desk.publish, event)
-        await trio.sleep(1)
+        for events in [(1, 2, 3)] if together else [(1,), (2,), (3,)]:
+            nursery.start_soon(desk.publish, *events)
+            await trio.testing.wait_all_tasks_blocked()
         desk.publications.stop()
-    assert trio.current_time() == 1
-    outcomes = sorted(desk.outcomes.values())
-    assert outcomes == ["NotAcknowledged", "NotAcknowledged", "PeerStopped"]
+    assert trio.current_time() == 0
+    assert desk.outcomes == {1: "NotAcknowledged", 2: "NotAcknowledged", 3: "PeerStopped"}
+    assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW, WITHDRAW]
 
 
 async def test_values_outlast_others_until_the_acknowledgement() -> None:
