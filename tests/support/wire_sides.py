@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
 from gossamer.node.monitoring.metrics import Counters
@@ -88,12 +86,21 @@ class Side:
         """The words of a descriptor, with this peer's own profile unless given."""
         return [age << 32 | handle, *(profile or self.core.profile)]
 
+    def taken(self, sender: Side, frame: Frame) -> list[int]:
+        """The record that a frame of ``sender`` is here."""
+        record = self.wire.decode(sender.key, frame).record
+        assert record is not None
+        return record
+
     def encode(self, kind: int, to: int, body: list[int]) -> Frame:
         """The frame for a record, read back as any receiver reads it."""
         record = [BODY + len(body), kind, to, SELF, *body]
         frame = self.wire.encode(record, self.core.profile)
         assert frame is not None
         return read(frame)
+
+
+Sides = tuple[Side, Side, Side]
 
 
 def read(frame: bytes) -> Frame:
@@ -103,12 +110,7 @@ def read(frame: bytes) -> Frame:
     return decoded
 
 
-def change(frame: Frame, field: str, value: Any) -> Frame:
-    """A frame with another value of one field."""
-    return {**frame, field: value}
-
-
-def made_sides(cluster: MadeCluster) -> tuple[Side, Side, Side]:
+def made_sides(cluster: MadeCluster) -> Sides:
     """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
     alice, bob, carol = (
         Side(member, cluster.now)

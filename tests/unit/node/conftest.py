@@ -10,6 +10,7 @@ import pytest
 
 from support.clusters import MadeCluster, made_cluster
 from support.transport_peers import on_jumping_clock
+from support.wire_sides import Sides, made_sides
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -27,3 +28,9 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
     """A cluster that has its first peer only."""
     with made_cluster(tmp_path / "first") as made:
         yield made
+
+
+@pytest.fixture
+def sides(cluster: MadeCluster) -> Sides:
+    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
+    return made_sides(cluster)

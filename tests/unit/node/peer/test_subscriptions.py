@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import trio
@@ -57,30 +58,33 @@ class Desk:
             self.subscribers.deliver(Event(number, {"price": price}, 1, 0.0))
 
 
-async def test_each_stream_gets_what_its_expression_matches_exactly() -> None:
-    desk = Desk()
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+async def ids_left(stream: Any) -> list[int]:
+    """The events that a stream has still when it is closed."""
+    stream.close()
+    return [event.id async for event in stream]
+
+
+async def test_each_stream_gets_what_its_expression_matches_exactly(desk: Desk) -> None:
     cheap, dear = (desk.subscribers.add(text) for text in ("price < 5", "price >= 5"))
     desk.deliver(1, 5, 4.999999999, 7)
-    assert [event.id for event in await take_all(cheap)] == [0, 2]
-    assert [event.id for event in await take_all(dear)] == [1, 3]
+    assert await ids_left(cheap) == [0, 2]
+    assert await ids_left(dear) == [1, 3]
     assert desk.counters.events_delivered == 4
 
 
-async def take_all(stream: object) -> list[Event]:
-    stream.close()  # type: ignore[attr-defined]
-    return [event async for event in stream]  # type: ignore[attr-defined]
-
-
-async def test_the_oldest_event_makes_room_and_is_counted() -> None:
-    desk = Desk()
+async def test_the_oldest_event_makes_room_and_is_counted(desk: Desk) -> None:
     stream = desk.subscribers.add("price >= 0", room=3)
     desk.deliver(*range(10))
     assert (len(stream), stream.dropped, desk.counters.dropped["queue full"]) == (3, 7, 7)
-    assert [event.id for event in await take_all(stream)] == [7, 8, 9]
+    assert await ids_left(stream) == [7, 8, 9]
 
 
-def test_boxes_are_told_once_however_many_want_them() -> None:
-    desk = Desk()
+def test_boxes_are_told_once_however_many_want_them(desk: Desk) -> None:
     first, second = (desk.subscribers.add("price > 5") for _ in range(2))
     assert len(desk.boxes) == 1
     first.close()
@@ -113,24 +117,21 @@ def test_boxes_are_as_fine_as_there_is_room_for() -> None:
     assert desk.boxes[-1] == []
 
 
-def test_what_can_match_nothing_is_refused() -> None:
-    desk = Desk()
+def test_what_can_match_nothing_is_refused(desk: Desk) -> None:
     with pytest.raises(ExpressionError, match="no event can match all of this"):
         desk.subscribers.add("(price < 5 or price > 100) and (price == 7 or price == 8)")
     assert not desk.boxes
 
 
-async def test_a_named_application_gets_nothing_twice() -> None:
-    desk = Desk()
+async def test_a_named_application_gets_nothing_twice(desk: Desk) -> None:
     desk.ledger.gate.set()
     stream = desk.subscribers.add("price >= 0", "ledger")
     desk.deliver(*range(BATCH + 10))
     desk.deliver(*range(BATCH + 20))
-    assert [event.id for event in await take_all(stream)] == list(range(BATCH + 20))
+    assert await ids_left(stream) == list(range(BATCH + 20))
 
 
-async def test_events_wait_for_a_named_application_that_went_away() -> None:
-    desk = Desk()
+async def test_events_wait_for_a_named_application_that_went_away(desk: Desk) -> None:
     desk.ledger.gate.set()
     stream = desk.subscribers.add("price >= 0", "ledger")
     with pytest.raises(SubscriptionInUse):
@@ -139,15 +140,14 @@ async def test_events_wait_for_a_named_application_that_went_away() -> None:
     desk.deliver(1)
     again = desk.subscribers.add("price >= 0", "ledger")
     assert again is stream
-    assert [event.id for event in await take_all(again)] == [0]
+    assert await ids_left(again) == [0]
     assert desk.subscribers.remove("price >= 0", "ledger")
     assert desk.named == [("ledger", "price >= 0", True), ("ledger", "price >= 0", False)]
     assert len(desk.subscribers) == 0
 
 
-async def test_cancelling_while_deliveries_are_noted_loses_none_of_them() -> None:
+async def test_cancelling_while_deliveries_are_noted_loses_none_of_them(desk: Desk) -> None:
     """The first is handed to the task that was cancelled; the others wait."""
-    desk = Desk()
     stream = desk.subscribers.add("price >= 0", "ledger")
     desk.deliver(1, 2)
     with trio.CancelScope() as scope:
@@ -156,12 +156,11 @@ async def test_cancelling_while_deliveries_are_noted_loses_none_of_them() -> Non
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
             desk.ledger.gate.set()
-    assert [event.id for event in await take_all(stream)] == [1]
+    assert await ids_left(stream) == [1]
     assert len(desk.ledger.seen) == 2
 
 
-async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
-    desk = Desk()
+async def test_a_stream_waits_for_events_and_ends_when_it_is_closed(desk: Desk) -> None:
     stream = desk.subscribers.add("price >= 0")
     taken: list[int] = []
 
@@ -179,9 +178,8 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed() -> None:
 
 
 async def test_who_loses_events_is_logged_when_it_begins_and_when_it_is_over(
-    caplog: pytest.LogCaptureFixture,
+    desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = Desk()
     stream = desk.subscribers.add("price >= 0", room=3)
     desk.deliver(*range(10))
     for _ in range(3):
@@ -213,8 +211,7 @@ async def test_the_more_events_wait_the_more_are_taken_in_a_turn() -> None:
     assert 4 <= await turns_while_taking(1000) <= 40
 
 
-async def test_taking_an_event_heeds_a_cancellation_at_once() -> None:
-    desk = Desk()
+async def test_taking_an_event_heeds_a_cancellation_at_once(desk: Desk) -> None:
     stream = desk.subscribers.add("price >= 0")
     desk.deliver(1, 2)
     with trio.CancelScope() as scope:

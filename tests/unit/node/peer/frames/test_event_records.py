@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,17 +14,9 @@ from gossamer.node.security.sealing import identifier
 from gossamer.protocol.kernel.errors import MalformedRecordError
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ORIGIN, RECALLED
-from support.clusters import made_cluster
-from support.wire_sides import Side, made_sides, read
+from support.wire_sides import Side, Sides, read
 
 POINT = [5, 6]
-
-
-@pytest.fixture
-def sides(tmp_path: Path) -> Iterator[tuple[Side, Side, Side]]:
-    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
-    with made_cluster(tmp_path / "first") as cluster:
-        yield made_sides(cluster)
 
 
 def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
@@ -44,22 +35,21 @@ def keep_event(side: Side, publisher: Side) -> int:
     return identifier(sealed)
 
 
-def test_an_event_is_encoded_once_for_all_who_get_it(sides: tuple[Side, Side, Side]) -> None:
+def test_an_event_is_encoded_once_for_all_who_get_it(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
     first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(event)], ())
     second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event)], ())
     assert first is second
     assert first is not None
-    record = bob.wire.decode(alice.key, read(first)).record
-    assert record is not None
+    record = bob.taken(alice, read(first))
     assert record[BODY:] == event_body(event)
     assert bob.events.find(event) == sealed_of(alice)
     other = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event, mode=1)], ())
     assert other != first
 
 
-def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side, Side]) -> None:
+def test_an_event_whose_values_are_forgotten_is_not_sent(sides: Sides) -> None:
     alice, bob, _ = sides
     record = [BODY + 7, EVENT, 1, SELF, *event_body(identifier(sealed_of(alice)))]
     assert alice.wire.encode(record, ()) is None
@@ -70,7 +60,7 @@ def test_an_event_whose_values_are_forgotten_is_not_sent(sides: tuple[Side, Side
         bob.wire.decode(alice.key, frame)
 
 
-def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -> None:
+def test_an_impossible_event_is_not_remembered(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
     body = event_body(event)
@@ -82,7 +72,7 @@ def test_an_impossible_event_is_not_remembered(sides: tuple[Side, Side, Side]) -
 
 
 def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     """A handle of the sender's means somebody else to the receiver, or nobody at all."""
     alice, bob, carol = sides
@@ -92,8 +82,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
     body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
     bob.authentication.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert record[BODY + EVENT_ORIGIN] == SELF
     assert bob.wire.decode(alice.key, frame | {"peers": [carol_key(carol)]}).record == [
         *record[: BODY + EVENT_ORIGIN],
@@ -104,7 +93,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
         bob.wire.decode(alice.key, frame | {"peers": []})
 
 
-def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> None:
+def test_a_publisher_is_believed_for_a_round(sides: Sides) -> None:
     """Its entry comes with every copy of its events; from the next round on it is judged anew."""
     alice, bob, carol = sides
     bob.meet(carol)
@@ -114,9 +103,7 @@ def test_a_publisher_is_believed_for_a_round(sides: tuple[Side, Side, Side]) -> 
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
 
     def publisher() -> int:
-        record = bob.wire.decode(alice.key, frame).record
-        assert record is not None
-        return record[BODY + EVENT_ORIGIN]
+        return bob.taken(alice, frame)[BODY + EVENT_ORIGIN]
 
     known = publisher()
     assert bob.address_book.key_of(known) == carol.key
@@ -132,7 +119,7 @@ def carol_key(carol: Side) -> bytes:
     return carol.key.to_bytes(8, "big")
 
 
-def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side]) -> None:
+def test_who_wants_to_know_travels_with_an_event(sides: Sides) -> None:
     """As who it is, not as a handle; passed on by others too."""
     alice, bob, carol = sides
     event = keep_event(alice, alice)
@@ -141,20 +128,18 @@ def test_who_wants_to_know_travels_with_an_event(sides: tuple[Side, Side, Side])
     alice.core.take(alice.core.timer(1))
     frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
     assert len(frame["peers"]) == 1
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
     assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
     carol.meet(bob)
     carol.meet(alice)
     passed_on = bob.encode(EVENT, bob.address_book.handle_of(carol.key), record[BODY:])
-    record = carol.wire.decode(bob.key, passed_on).record
-    assert record is not None
+    record = carol.taken(bob, passed_on)
     assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
 
 
 def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice, bob, carol = sides
     event = keep_event(alice, carol)
@@ -167,7 +152,7 @@ def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
 
 
 def test_a_publisher_that_is_no_place_in_the_list_is_refused(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
@@ -179,7 +164,7 @@ def test_a_publisher_that_is_no_place_in_the_list_is_refused(
         bob.wire.decode(alice.key, frame)
 
 
-def test_a_recalled_event_brings_its_values(sides: tuple[Side, Side, Side]) -> None:
+def test_a_recalled_event_brings_its_values(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
     decoded = bob.wire.decode(alice.key, alice.encode(RECALLED, 1, event_body(event)))
@@ -194,7 +179,7 @@ def words_of(body: Sequence[int]) -> bytes:
 
 @pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
 def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
-    sides: tuple[Side, Side, Side], how: str
+    sides: Sides, how: str
 ) -> None:
     """Nothing of it is remembered, and the event itself is taken afterwards."""
     alice, bob, _ = sides
@@ -216,7 +201,7 @@ def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
 
 
 def test_no_event_is_acknowledged_to_another_than_its_publisher(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, bob)
@@ -230,7 +215,7 @@ def test_no_event_is_acknowledged_to_another_than_its_publisher(
 
 
 def test_of_two_events_with_one_identifier_the_first_counts(
-    sides: tuple[Side, Side, Side], monkeypatch: pytest.MonkeyPatch
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
     alice, bob, carol = sides

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from gossamer.node.errors import BadFrame
@@ -29,15 +26,7 @@ from gossamer.protocol.peer.record_table.records import (
     TMAN_REQUEST,
 )
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
-from support.clusters import made_cluster
-from support.wire_sides import CODEC, LOAD_STEP, NOW, SETTINGS, Side, change, made_sides, read
-
-
-@pytest.fixture
-def sides(tmp_path: Path) -> Iterator[tuple[Side, Side, Side]]:
-    """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
-    with made_cluster(tmp_path / "first") as cluster:
-        yield made_sides(cluster)
+from support.wire_sides import CODEC, LOAD_STEP, NOW, SETTINGS, Side, Sides, read
 
 
 def mentions(side: Side, record: Record) -> list[int]:
@@ -55,7 +44,7 @@ def links_frame(alice: Side, *others: tuple[int, int]) -> Frame:
 
 
 def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     """The ages are the carrier's; the profiles are their owners', whatever the carrier says."""
     alice, bob, carol = sides
@@ -78,7 +67,7 @@ def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(
     assert bob.address_book.addresses_of(carol.key) == (Address("127.0.0.1", 4000),)
 
 
-def test_what_nobody_certified_is_left_out_and_asked_for(sides: tuple[Side, Side, Side]) -> None:
+def test_what_nobody_certified_is_left_out_and_asked_for(sides: Sides) -> None:
     alice, bob, carol = sides
     decoded = bob.wire.decode(
         alice.key, links_frame(alice, (alice.address_book.handle_of(carol.key), 0))
@@ -90,7 +79,7 @@ def test_what_nobody_certified_is_left_out_and_asked_for(sides: tuple[Side, Side
 
 @pytest.mark.parametrize("place", [70, 100, 5])
 def test_a_forged_descriptor_is_left_out_and_counted_and_the_rest_taken(
-    sides: tuple[Side, Side, Side], place: int
+    sides: Sides, place: int
 ) -> None:
     """A byte of content or signature was changed on the way."""
     alice, bob, carol = sides
@@ -99,28 +88,26 @@ def test_a_forged_descriptor_is_left_out_and_counted_and_the_rest_taken(
     forged = bytearray(frame["peers"][1])
     forged[place] ^= 1
     frame["peers"][1] = bytes(forged)
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert mentions(bob, record) == [alice.key]
     assert bob.counters.dropped["forged"] <= 1
     assert bob.descriptors.find(carol.key) is None
 
 
 def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_what_it_says(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice, bob, carol = sides
     newer = with_word(carol.core.profile, LOAD, 77)
     carol.authentication.new_round()
     bob.hear(carol, newer)
     frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 2))
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert tuple(record[-CODEC.profile_words :]) == newer
     assert bob.counters.dropped["stale"] == 1
 
 
-def test_a_sender_that_passes_another_off_as_itself_is_cut(sides: tuple[Side, Side, Side]) -> None:
+def test_a_sender_that_passes_another_off_as_itself_is_cut(sides: Sides) -> None:
     alice, bob, carol = sides
     bob.meet(carol)
     frame = links_frame(alice)
@@ -129,7 +116,7 @@ def test_a_sender_that_passes_another_off_as_itself_is_cut(sides: tuple[Side, Si
         bob.wire.decode(alice.key, frame)
 
 
-def test_a_sender_whose_own_descriptor_is_forged_is_cut(sides: tuple[Side, Side, Side]) -> None:
+def test_a_sender_whose_own_descriptor_is_forged_is_cut(sides: Sides) -> None:
     alice, bob, _ = sides
     frame = links_frame(alice)
     frame["peers"][0] = bytes(64) + frame["peers"][0][64:]
@@ -138,7 +125,7 @@ def test_a_sender_whose_own_descriptor_is_forged_is_cut(sides: tuple[Side, Side,
 
 
 def test_profiles_that_no_sane_peer_signs_are_left_out(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     """Its owner is to blame, not who passed it on."""
     alice, bob, carol = sides
@@ -154,14 +141,13 @@ def test_profiles_that_no_sane_peer_signs_are_left_out(
     signed = sign_descriptor(carol.member.authority, carol.member.identity, insane)
     frame = links_frame(alice, (alice.address_book.handle_of(carol.key), 0))
     frame["peers"][1] = signed.signature + signed.content
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert mentions(bob, record) == [alice.key]
     assert bob.counters.dropped["forged"] == 1
 
 
 def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice, bob, carol = sides
     handle = alice.address_book.handle_of(carol.key)
@@ -174,7 +160,7 @@ def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(
 
 
 def test_entries_of_unknown_peers_are_left_out_of_a_handover(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     """Events could not be sent there; known ones are named by the key alone where that will do."""
     alice, bob, _ = sides
@@ -184,31 +170,30 @@ def test_entries_of_unknown_peers_are_left_out_of_a_handover(
     body = [2, SELF, 7, *box, stranger, 7, *box]
     frame = alice.encode(HANDOVER, to, body)
     assert frame["peers"][1] == (12345).to_bytes(8, "big")
-    record = bob.wire.decode(alice.key, frame).record
-    assert record is not None
+    record = bob.taken(alice, frame)
     assert record[BODY:] == [1, bob.address_book.handle_of(alice.key), 7, *box]
     assert 12345 not in bob.address_book
 
 
-def test_frames_that_break_the_layout_cost_the_connection(sides: tuple[Side, Side, Side]) -> None:
+def test_frames_that_break_the_layout_cost_the_connection(sides: Sides) -> None:
     alice, bob, _ = sides
     frame = links_frame(alice)
     words = frame["words"]
     for broken in (
-        change(frame, "words", words[:-1]),
-        change(frame, "words", words[:-8]),
-        change(frame, "words", words + bytes(8)),
-        change(frame, "words", (5).to_bytes(8, "little") + words[8:]),
-        change(frame, "words", words[:8] + (1).to_bytes(8, "little")),
-        change(frame, "words", words[:8] + (1 << 40).to_bytes(8, "little")),
-        change(frame, "kind", EVENT),
-        change(frame, "peers", []),
+        frame | {"words": words[:-1]},
+        frame | {"words": words[:-8]},
+        frame | {"words": words + bytes(8)},
+        frame | {"words": (5).to_bytes(8, "little") + words[8:]},
+        frame | {"words": words[:8] + (1).to_bytes(8, "little")},
+        frame | {"words": words[:8] + (1 << 40).to_bytes(8, "little")},
+        frame | {"kind": EVENT},
+        frame | {"peers": []},
     ):
         with pytest.raises(RemoteProtocolError):
             bob.wire.decode(alice.key, broken)
 
 
-def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]) -> None:
+def test_greetings_tell_who_can_be_joined_through(sides: Sides) -> None:
     alice, bob, carol = sides
     greeting = read(alice.wire.encode_greeting(alice.core.profile))
     handle, profile = bob.wire.decode_greeting(alice.key, greeting) or (-1, ())
@@ -217,7 +202,7 @@ def test_greetings_tell_who_can_be_joined_through(sides: tuple[Side, Side, Side]
     bob.meet(carol)
     with pytest.raises(BadFrame, match="greeting"):
         bob.wire.decode_greeting(carol.key, greeting)
-    forged = change(greeting, "peer", bytes(64) + greeting["peer"][64:])
+    forged = greeting | {"peer": bytes(64) + greeting["peer"][64:]}
     fresh = Side(bob.member, bob.now)
     fresh.meet(alice)
     assert fresh.wire.decode_greeting(alice.key, forged) is None
@@ -228,7 +213,7 @@ def with_word(profile: tuple[int, ...], place: int, word: int) -> tuple[int, ...
 
 
 def test_loads_are_signed_once_a_round_by_steps_and_places_a_few_times(
-    sides: tuple[Side, Side, Side],
+    sides: Sides,
 ) -> None:
     alice = sides[0]
     profile = alice.core.profile

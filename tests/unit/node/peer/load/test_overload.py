@@ -24,6 +24,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
 from gossamer.protocol.peer.record_table.records import EVENT, FINAL, GREEDY, TREE
+from support.tasks import running
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300
@@ -70,6 +71,20 @@ class Desk:
     async def take(self, sender: int, taken: Frame) -> None:
         await self.inbox.take(sender, taken, flow_of_frame(sender, taken), new=is_new(taken))
 
+    async def deal_with_all(self) -> None:
+        async with running(self.inbox.run):
+            await trio.testing.wait_all_tasks_blocked()
+
+    async def after(self, seconds: float) -> None:
+        """Let that time pass, and then a round begin."""
+        await trio.sleep(seconds)
+        self.overloads.new_round()
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    return Desk()
+
 
 # Of every size that CBOR has for a number.
 KEYS = [5, 23, 24, 255, 256, 1 << 16, (1 << 32) - 1, 1 << 32, (1 << 62) - 1]
@@ -85,36 +100,26 @@ def test_an_event_names_its_publisher() -> None:
 
 def test_what_is_on_its_way_to_its_rendezvous_node_is_new() -> None:
     assert is_new(frame(HONEST, GREEDY))
-    assert not is_new(frame(HONEST, TREE))
-    assert not is_new(frame(HONEST, TREE + 3))
     assert is_new({"kind": EVENT, "words": b""})
+    for mode, origin in ((TREE, 0), (TREE + 3, 0), (GREEDY, -1), (FINAL, -1)):
+        assert not is_new(frame(HONEST, mode, origin=origin))
 
 
-def test_what_another_rendezvous_node_hands_on_is_not_new() -> None:
-    assert not is_new(frame(HONEST, GREEDY, origin=-1))
-    assert not is_new(frame(HONEST, FINAL, origin=-1))
-
-
-async def test_few_events_are_dealt_with_at_once() -> None:
-    desk = Desk()
+async def test_few_events_are_dealt_with_at_once(desk: Desk) -> None:
     for _ in range(TURN):
         await desk.take(RELAY, frame(HONEST))
     assert len(desk.dealt) == TURN
 
 
-async def test_an_honest_event_overtakes_a_flood() -> None:
+async def test_an_honest_event_overtakes_a_flood(desk: Desk) -> None:
     """One that comes by its publisher's connection, and one that the flood's relay brings."""
-    desk = Desk()
     for _ in range(TURN + 100):
         await desk.take(FLOODER, frame(FLOODER))
         await desk.take(RELAY, frame(FLOODER, TREE))
     before = len(desk.dealt)
     await desk.take(HONEST, frame(HONEST))
     await desk.take(RELAY, frame(HONEST))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.inbox.run)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
+    await desk.deal_with_all()
     places = [place for place, (_, whose) in enumerate(desk.dealt[before:]) if whose == HONEST]
     assert len(places) == 2
     assert places[-1] < 10
@@ -122,10 +127,9 @@ async def test_an_honest_event_overtakes_a_flood() -> None:
 
 
 async def test_new_events_of_whom_too_much_waits_are_not_taken(
-    caplog: pytest.LogCaptureFixture,
+    desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of the flooder, by the flooder and by whoever relays it; and the log says who it is."""
-    desk = Desk()
     for _ in range(1000):
         await desk.take(FLOODER, frame(FLOODER))
         await desk.take(RELAY, frame(FLOODER))
@@ -133,17 +137,13 @@ async def test_new_events_of_whom_too_much_waits_are_not_taken(
     refused = desk.counters.dropped["overload"]
     assert refused >= 2 * (1000 - MOST_OF_A_FLOW // VALUES - TURN)
     assert trio.current_time() >= refused / 16 * 0.02 / 2
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.inbox.run)
-        await trio.testing.wait_all_tasks_blocked()
-        assert (RELAY, HONEST) in desk.dealt
-        assert len(desk.dealt) == 2001 - refused
-        desk.overloads.new_round()
-        assert len(desk.overloads) == 2
-        await trio.sleep(QUIET_S)
-        desk.overloads.new_round()
-        assert len(desk.overloads) == 0
-        nursery.cancel_scope.cancel()
+    await desk.deal_with_all()
+    assert (RELAY, HONEST) in desk.dealt
+    assert len(desk.dealt) == 2001 - refused
+    await desk.after(0)
+    assert len(desk.overloads) == 2
+    await desk.after(QUIET_S)
+    assert len(desk.overloads) == 0
     said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
     assert [message for message, _ in said] == ["overload begins"] * 2 + ["overload ends"] * 2
     for (_, fields), source in zip(said, (FLOODER, RELAY) * 2, strict=True):
@@ -155,45 +155,36 @@ async def test_new_events_of_whom_too_much_waits_are_not_taken(
 
 @pytest.mark.parametrize("promised", [frame(FLOODER, TREE), frame(FLOODER, GREEDY, origin=-1)])
 async def test_who_brings_too_much_that_was_promised_is_not_read_for_a_while(
-    promised: Frame,
+    desk: Desk, promised: Frame
 ) -> None:
-    desk = Desk()
     count = 2 * MOST_OF_ALL // VALUES
-    async with trio.open_nursery() as nursery:
 
-        async def bring() -> None:
-            for _ in range(count):
-                await desk.take(RELAY, promised)
+    async def bring() -> None:
+        for _ in range(count):
+            await desk.take(RELAY, promised)
 
-        nursery.start_soon(bring)
+    async with running(bring):
         await trio.testing.wait_all_tasks_blocked()
         assert len(desk.dealt) == TURN
-        nursery.start_soon(desk.inbox.run)
-        await trio.testing.wait_all_tasks_blocked()
+        await desk.deal_with_all()
         assert len(desk.dealt) == count
-        nursery.cancel_scope.cancel()
     assert desk.counters.dropped["overload"] == 0
 
 
-async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection() -> None:
-    desk = Desk()
+async def test_a_rule_broken_by_an_event_that_had_to_wait_costs_the_connection(desk: Desk) -> None:
     bad = frame(HONEST) | {"words": b""}
     with pytest.raises(BadFrame):
         await desk.take(RELAY, bad)
     for _ in range(TURN):
         await desk.take(RELAY, frame(HONEST))
     await desk.take(FLOODER, bad)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.inbox.run)
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
+    await desk.deal_with_all()
     assert desk.cuts == [FLOODER]
 
 
 async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
-    caplog: pytest.LogCaptureFixture,
+    desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = Desk()
     caplog.set_level(logging.WARNING)
     flow = Flow(RELAY, FLOODER)
     desk.backlog.add(flow, MOST_WAITING)
@@ -204,40 +195,31 @@ async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
     assert desk.dealt == [(RELAY, FLOODER), (RELAY, HONEST)]
     assert (desk.counters.dropped["overload"], desk.counters.dropped["queue full"]) == (1, 1)
     dropped_at = trio.current_time()
-    await trio.sleep(QUIET_S)
-    desk.overloads.new_round()
+    await desk.after(QUIET_S)
     assert desk.lost == [(HONEST, dropped_at, False)], "what it may have missed can be asked for"
 
 
-async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss() -> None:
-    desk = Desk()
+async def test_what_is_dropped_while_it_is_offered_anew_is_of_the_same_loss(desk: Desk) -> None:
     flow = Flow(RELAY, FLOODER)
     began = trio.current_time()
     desk.overloads.note_dropped(HONEST, flow)
-    await trio.sleep(QUIET_S)
-    desk.overloads.new_round()
+    await desk.after(QUIET_S)
     await trio.sleep(SETTLED_S / 2)
     desk.overloads.note_dropped(HONEST, flow)
-    await trio.sleep(QUIET_S)
-    desk.overloads.new_round()
-    await trio.sleep(SETTLED_S)
-    desk.overloads.new_round()
+    await desk.after(QUIET_S)
+    await desk.after(SETTLED_S)
     later = trio.current_time()
     desk.overloads.note_dropped(HONEST, flow)
-    await trio.sleep(QUIET_S)
-    desk.overloads.new_round()
+    await desk.after(QUIET_S)
     assert desk.lost == [(HONEST, began, False), (HONEST, began, False), (HONEST, later, False)]
 
 
-async def test_a_loss_that_lasts_is_seen_to_while_it_does() -> None:
-    desk = Desk()
+async def test_a_loss_that_lasts_is_seen_to_while_it_does(desk: Desk) -> None:
     began = trio.current_time()
     for _ in range(int(2.5 * LONG_S)):
         desk.overloads.note_dropped(HONEST, Flow(RELAY, FLOODER))
-        await trio.sleep(1)
-        desk.overloads.new_round()
-    await trio.sleep(QUIET_S)
-    desk.overloads.new_round()
+        await desk.after(1)
+    await desk.after(QUIET_S)
     assert desk.lost == [
         (HONEST, began, True),
         (HONEST, began + LONG_S, True),
@@ -246,9 +228,8 @@ async def test_a_loss_that_lasts_is_seen_to_while_it_does() -> None:
 
 
 async def test_this_peers_own_applications_are_named_as_such(
-    caplog: pytest.LogCaptureFixture,
+    desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = Desk()
     own = desk.address_book.key_of(SELF)
     desk.overloads.note_dropped(HONEST, Flow(own, own))
     (record,) = caplog.records
