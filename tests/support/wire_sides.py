@@ -70,10 +70,14 @@ class Side:
     def key(self) -> int:
         return self.member.identity.key
 
+    def handle(self, other: Side) -> int:
+        """What this peer calls the other."""
+        return self.address_book.handle_of(other.key)
+
     def meet(self, other: Side) -> int:
         """Learn the other's certificate, as in a handshake; return its handle here."""
         self.descriptors.learn(other.member.certificate.der, other.key, self.now)
-        return self.address_book.handle_of(other.key)
+        return self.handle(other)
 
     def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
         """Take a descriptor of the other, too; return its handle here."""

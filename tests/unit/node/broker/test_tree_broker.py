@@ -142,9 +142,7 @@ async def test_large_tables_get_the_index_for_them(
 
 
 async def recalled(
-    writer: StoreWriter,
-    settings: TreeHost = SETTINGS,
-    large_index: NewIndex = PlainIndex,
+    writer: StoreWriter, settings: TreeHost = SETTINGS, large_index: NewIndex = PlainIndex
 ) -> Any:
     found = await recall(
         writer, "B1", settings, now=5, incarnation=7, new_index=SharedIndex, large_index=large_index

@@ -182,8 +182,7 @@ def test_a_port_that_is_not_known_yet_cannot_be_invited_to(capsys: CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("token", "words"),
-    [("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")],
+    ("token", "words"), [("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")]
 )
 def test_a_bad_token_is_refused_before_anything_is_made(
     tmp_path: Path, capsys: CaptureFixture, token: str, words: str

@@ -10,11 +10,7 @@ import trio
 import trio.testing
 
 from gossamer.node.commands.running import spare_memory
-from gossamer.node.commands.running.spare_memory import (
-    PAUSE_S,
-    find_trim,
-    give_back_spare_memory,
-)
+from gossamer.node.commands.running.spare_memory import PAUSE_S, find_trim, give_back_spare_memory
 
 PIECES, PIECE_BYTES = 16_000, 2_000
 

@@ -21,12 +21,7 @@ from gossamer.node.discovery.network_interfaces import InterfaceAddress
 from gossamer.node.doctor import local
 from gossamer.node.doctor.failures import banner_cause, connect_cause, handshake_cause
 from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table
-from gossamer.node.doctor.remote import (
-    check_clock,
-    check_cluster,
-    check_network,
-    check_version,
-)
+from gossamer.node.doctor.remote import check_clock, check_cluster, check_network, check_version
 from gossamer.node.errors import DiscoveryError, NodeError
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 

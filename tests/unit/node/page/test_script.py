@@ -71,11 +71,7 @@ def browse(
 def crowd(count: int) -> Snapshot:
     peers = tuple(
         PeerView(
-            key=key,
-            position=key / count,
-            links=(LINKS[key % 4],),
-            load=float(key),
-            connected=True,
+            key=key, position=key / count, links=(LINKS[key % 4],), load=float(key), connected=True
         )
         for key in range(count)
     )

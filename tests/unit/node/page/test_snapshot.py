@@ -11,14 +11,7 @@ import attrs
 import pytest
 
 from gossamer.node.monitoring.metrics import DROP_CAUSES, LINKS
-from gossamer.node.page.snapshot import (
-    MAX_PEERS,
-    PeerView,
-    Queues,
-    Rates,
-    Snapshot,
-    ring_fraction,
-)
+from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 
 SNAPSHOT = Snapshot(
     key=0xABC,

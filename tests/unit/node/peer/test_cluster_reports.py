@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,20 +24,14 @@ from gossamer.node.peer.membership.cluster_reports import (
 )
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
+from support.tasks import running
 
 OWN = Report(figures=dict.fromkeys(FIGURES, 1.0), wanted=[0] * SECTORS)
 
 
 @define
 class FakePool:
-    """Connections to some peers, and those to whom there could be one.
-
-    Attributes:
-        connected: keys.
-        reachable: keys of further ones.
-        sent: to whom what was sent.
-        dialled: keys, in order.
-    """
+    """Connections to some peers, by their keys, and those to whom there could be one."""
 
     connected: set[int]
     reachable: set[int] = field(factory=set)
@@ -42,15 +39,8 @@ class FakePool:
     dialled: list[int] = field(factory=list)
 
     def __iter__(self) -> Any:
-        @define
-        class Identity:
-            key: int
-
-        @define
-        class Connection:
-            identity: Identity
-
-        return iter([Connection(Identity(key)) for key in sorted(self.connected)])
+        identities = [SimpleNamespace(key=key) for key in sorted(self.connected)]
+        return iter([SimpleNamespace(identity=identity) for identity in identities])
 
     def try_send(self, key: int, frame: bytes) -> bool:
         if key not in self.connected:
@@ -69,12 +59,15 @@ class FakePool:
         self.connected.add(key)
 
 
-def made(pool: FakePool, known: int) -> ClusterReports:
+@asynccontextmanager
+async def running_with(pool: FakePool, known: int) -> AsyncIterator[ClusterReports]:
     """The service of peer 0, which has met so many others."""
     members = MemberTable(Member(0, "own"), Counters(), lambda: 1000.0)
     for key in range(1, known + 1):
         members.connected(key, f"peer{key}", ("127.0.0.1:1",), "0.1.0", None)
-    return ClusterReports(members, pool, lambda: OWN)  # type: ignore[arg-type]
+    reports = ClusterReports(members, pool, lambda: OWN)  # type: ignore[arg-type]
+    async with running(reports.run):
+        yield reports
 
 
 def answer(number: int, **figures: float) -> dict[str, Any]:
@@ -87,20 +80,22 @@ def answer(number: int, **figures: float) -> dict[str, Any]:
     }
 
 
-async def ask(reports: ClusterReports, nursery: trio.Nursery, found: list[dict[str, Any]]) -> None:
+async def looked(reports: ClusterReports, nursery: trio.Nursery) -> list[dict[str, Any]]:
+    """The view that somebody asks for, as soon as it is there."""
+    found: list[dict[str, Any]] = []
+
     async def look() -> None:
         found.append(await reports.fresh_view())
 
     nursery.start_soon(look)
     await trio.testing.wait_all_tasks_blocked()
+    return found
 
 
-async def test_those_who_answer_are_in_the_view() -> None:
+async def test_those_who_answer_are_in_the_view(nursery: trio.Nursery) -> None:
     pool = FakePool({1, 2})
-    reports, found = made(pool, known=2), list[dict[str, Any]]()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(reports.run)
-        await ask(reports, nursery, found)
+    async with running_with(pool, known=2) as reports:
+        found = await looked(reports, nursery)
         number = pool.sent[0][1]["number"]
         reports.receive(1, answer(number, delivered=7.0, unknown=3.0))
         reports.receive(9, answer(number))  # nobody asked it
@@ -114,57 +109,49 @@ async def test_those_who_answer_are_in_the_view() -> None:
         assert by_key[f"{2:016x}"] is None
         await trio.sleep(STALE_S + 1)
         assert reports.view()["answered"] == 1, "what was said long ago does not count"
-        nursery.cancel_scope.cancel()
 
 
 async def test_nobody_is_asked_while_nobody_looks() -> None:
     pool = FakePool({1})
-    reports = made(pool, known=1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(reports.run)
+    async with running_with(pool, known=1) as reports:
         await trio.sleep(60)
         assert pool.sent == []
         for _ in range(100):
             reports.view()
             await trio.sleep(0.1)
         assert len(pool.sent) <= 6, "ten seconds of looking"
-        nursery.cancel_scope.cancel()
 
 
-async def test_a_bounded_number_of_others_is_connected_to() -> None:
+async def test_a_bounded_number_of_others_is_connected_to(nursery: trio.Nursery) -> None:
     pool = FakePool({1}, reachable={2})
-    reports, found = made(pool, known=300), list[dict[str, Any]]()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(reports.run)
-        await ask(reports, nursery, found)
+    async with running_with(pool, known=300) as reports:
+        found = await looked(reports, nursery)
         await trio.sleep(ANSWER_S + 1)
         assert len(pool.dialled) == MOST_DIALLED
         assert {key for key, _ in pool.sent} == {1, 2}
         assert (found[0]["known"], found[0]["asked"]) == (301, 3)
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_member_that_asks_too_often_is_answered_now_and_then() -> None:
     pool = FakePool({1, 2})
-    reports = made(pool, known=2)
-    for number in range(1000):
-        reports.receive(1, {"type": "report wanted", "number": number})
-        await trio.sleep(0.001)
-    reports.receive(2, {"type": "report wanted", "number": 5})
+    async with running_with(pool, known=2) as reports:
+        for number in range(1000):
+            reports.receive(1, {"type": "report wanted", "number": number})
+            await trio.sleep(0.001)
+        reports.receive(2, {"type": "report wanted", "number": 5})
     assert [key for key, _ in pool.sent] in ([1, 2], [1, 1, 2])
     assert pool.sent[-1][1]["number"] == 5
     assert len(pool.sent[-1][1]["wanted"]) == SECTORS
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-async def test_a_member_that_leaves_is_not_waited_for(forgotten: bool) -> None:
+async def test_a_member_that_leaves_is_not_waited_for(
+    nursery: trio.Nursery, forgotten: bool
+) -> None:
     pool = FakePool({1})
-    reports, found = made(pool, known=1), list[dict[str, Any]]()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(reports.run)
-        await ask(reports, nursery, found)
+    async with running_with(pool, known=1) as reports:
+        found = await looked(reports, nursery)
         if forgotten:
             reports.forget(1)
         await trio.testing.wait_all_tasks_blocked()
         assert bool(found) == forgotten
-        nursery.cancel_scope.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from gossamer.protocol.kernel.records import KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import ACKNOWLEDGE, SAMPLE_TIMER
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.step import TIMERS
-from support.clusters import made_cluster
+from support.clusters import MadeCluster
 
 
 async def test_rounds_come_steadily_each_with_every_timer() -> None:
@@ -91,21 +90,27 @@ class Sending:
     def _on_dropped(self, key: int, flow: Flow) -> None:
         self.dropped.append((key, flow))
 
-
-async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled() -> None:
-    sending = Sending()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(sending.frame_sender.run)
-        sending.frame_sender.send(7, b"one", [1])
-        sending.pool.up.add(7)
-        sending.frame_sender.send(7, b"two", [2])
-        assert list(sending.frame_sender.held()) == [[1], [2]]
-        sending.pool.changed.set()
+    async def give_up_dialling(self) -> None:
+        self.pool.changed.set()
         await trio.testing.wait_all_tasks_blocked()
-        sending.frame_sender.send(7, b"three", [3])
-        assert [frame for _, frame in sending.pool.sent] == [b"one", b"two", b"three"]
-        assert (sending.frame_sender.waiting, sending.back) == (0, [])
-        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def sending(nursery: trio.Nursery) -> Sending:
+    made = Sending()
+    await nursery.start(made.frame_sender.run)
+    return made
+
+
+async def test_frames_wait_in_order_for_a_peer_that_is_being_dialled(sending: Sending) -> None:
+    sending.frame_sender.send(7, b"one", [1])
+    sending.pool.up.add(7)
+    sending.frame_sender.send(7, b"two", [2])
+    assert list(sending.frame_sender.held()) == [[1], [2]]
+    await sending.give_up_dialling()
+    sending.frame_sender.send(7, b"three", [3])
+    assert [frame for _, frame in sending.pool.sent] == [b"one", b"two", b"three"]
+    assert (sending.frame_sender.waiting, sending.back) == (0, [])
 
 
 async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None:
@@ -118,36 +123,28 @@ async def test_a_peer_that_stops_sends_nothing_that_would_have_to_wait() -> None
     assert list(sending.frame_sender.held()) == []
 
 
-async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one() -> None:
+async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one(sending: Sending) -> None:
     """What was asked for, and gossip, are not lost where events come too fast."""
-    sending = Sending()
     flow = Flow(5, 6)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(sending.frame_sender.run)
-        for number in range(MAX_WAITING):
-            sending.frame_sender.send(7, b"event", [number], flow if number < 2 else None)
-        sending.frame_sender.send(7, b"asked for", [-1])
-        sending.frame_sender.send(7, b"asked for", [-2])
-        assert sending.dropped == [(7, flow)] * 2
-        sending.frame_sender.send(7, b"asked for", [-3])
-        assert sending.counters.dropped["queue full"] == 1
-        kept = sorted(record[0] for record in sending.frame_sender.held())
-        assert kept == [-2, -1, *range(2, MAX_WAITING)]
-        sending.pool.changed.set()
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
+    for number in range(MAX_WAITING):
+        sending.frame_sender.send(7, b"event", [number], flow if number < 2 else None)
+    sending.frame_sender.send(7, b"asked for", [-1])
+    sending.frame_sender.send(7, b"asked for", [-2])
+    assert sending.dropped == [(7, flow)] * 2
+    sending.frame_sender.send(7, b"asked for", [-3])
+    assert sending.counters.dropped["queue full"] == 1
+    kept = sorted(record[0] for record in sending.frame_sender.held())
+    assert kept == [-2, -1, *range(2, MAX_WAITING)]
+    await sending.give_up_dialling()
 
 
-async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped() -> None:
-    sending = Sending()
-    async with trio.open_nursery() as nursery:
-        await nursery.start(sending.frame_sender.run)
-        for number in range(MAX_WAITING + 5):
-            sending.frame_sender.send(7, b"frame", [number])
-        sending.frame_sender.send(8, bytes(11), [-1])
-        sending.pool.changed.set()
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
+async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped(
+    sending: Sending,
+) -> None:
+    for number in range(MAX_WAITING + 5):
+        sending.frame_sender.send(7, b"frame", [number])
+    sending.frame_sender.send(8, bytes(11), [-1])
+    await sending.give_up_dialling()
     assert sending.back == [[number] for number in range(MAX_WAITING)]
     dropped = sending.counters.dropped
     assert (dropped["queue full"], dropped["unreachable"]) == (5, MAX_WAITING)
@@ -158,11 +155,10 @@ async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped
 class Asking:
     """Two desks: one that knows a certificate, and one that asks for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, cluster: MadeCluster) -> None:
         self.sent: list[dict[str, Any]] = []
-        with made_cluster(folder) as cluster:
-            self.members = cluster.first, cluster.admit("asked for")
-            self.now = cluster.now
+        self.members = cluster.first, cluster.admit("asked for")
+        self.now = cluster.now
         self.books = [DescriptorCache(m.authority, m.revoked) for m in self.members]
         self.certificates = [
             CertificateService(
@@ -175,8 +171,12 @@ class Asking:
         self.sent.append(FrameDecoder(Limits()).decode(frame[HEADER_BYTES:]))
 
 
-def test_a_frame_waits_for_the_certificates_that_it_needs(tmp_path: Path) -> None:
-    asking = Asking(tmp_path / "first")
+@pytest.fixture
+def asking(cluster: MadeCluster) -> Asking:
+    return Asking(cluster)
+
+
+def test_a_frame_waits_for_the_certificates_that_it_needs(asking: Asking) -> None:
     wanted = asking.members[1].identity.key
     one, two = asking.certificates
     assert one.hold(9, {"type": "a"}, {wanted})
@@ -189,8 +189,7 @@ def test_a_frame_waits_for_the_certificates_that_it_needs(tmp_path: Path) -> Non
     assert asking.books[0].find_certificate(wanted) == answer["certificates"][0]
 
 
-def test_certificates_that_nobody_asked_for_are_not_learnt(tmp_path: Path) -> None:
-    asking = Asking(tmp_path / "first")
+def test_certificates_that_nobody_asked_for_are_not_learnt(asking: Asking) -> None:
     certificate = asking.members[1].certificate.der
     assert asking.certificates[0].take(9, [certificate]) == []
     assert asking.books[0].find_certificate(asking.members[1].identity.key) is None
@@ -198,8 +197,8 @@ def test_certificates_that_nobody_asked_for_are_not_learnt(tmp_path: Path) -> No
         asking.certificates[0].take(9, [b"nonsense"])
 
 
-def test_frames_wait_in_bounds_and_for_a_round_only(tmp_path: Path) -> None:
-    certificates = Asking(tmp_path / "first").certificates[0]
+def test_frames_wait_in_bounds_and_for_a_round_only(asking: Asking) -> None:
+    certificates = asking.certificates[0]
     held = [certificates.hold(9, {"type": str(i)}, {1}) for i in range(MAX_HELD + 2)]
     assert held == [True] * MAX_HELD + [False] * 2
     assert certificates.give_up() == []

@@ -108,10 +108,7 @@ def test_somebody_elses_certificate_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [
-        Revocation(OWNER.key, (), int(NOW)),
-        Revocation(1, (CERTIFICATE.serial,), int(NOW)),
-    ],
+    [Revocation(OWNER.key, (), int(NOW)), Revocation(1, (CERTIFICATE.serial,), int(NOW))],
     ids=["key", "serial"],
 )
 def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -> None:

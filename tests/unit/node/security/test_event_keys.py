@@ -186,11 +186,7 @@ def test_a_file_that_holds_no_such_key_is_refused_with_a_remedy(
 
 
 def _pem(private_key: Any) -> bytes:
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-    )
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     made: bytes = private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return made

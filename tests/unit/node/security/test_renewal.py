@@ -67,9 +67,7 @@ def test_a_certificate_is_not_renewed_before_half_of_its_time_is_over(cluster: M
     renewed(cluster, member, cluster.now + 0.51 * LIFE_S)
 
 
-def test_an_expired_certificate_that_is_not_on_record_is_not_renewed(
-    cluster: MadeCluster,
-) -> None:
+def test_an_expired_certificate_that_is_not_on_record_is_not_renewed(cluster: MadeCluster) -> None:
     member = cluster.admit("kitchen", LIFE_S)
     cluster.store.database.execute("DELETE FROM certificates")
     renewed(cluster, member, cluster.now + 0.9 * LIFE_S)
@@ -112,9 +110,7 @@ def test_who_was_revoked_is_not_renewed_even_when_it_has_left_the_list(
         renewed(cluster, bad, later)
 
 
-def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(
-    cluster: MadeCluster,
-) -> None:
+def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(cluster: MadeCluster) -> None:
     member = cluster.admit("kitchen", LIFE_S)
     now = cluster.now + 0.9 * LIFE_S
     ahead = renewed(cluster, member, now + 5 * PEER_LIFETIME_S)

@@ -272,10 +272,7 @@ def test_a_process_killed_while_it_writes_leaves_a_consistent_state(tmp_path: Pa
             assert len(events) == 50 or last < 200
             assert int.from_bytes(events[-1].event_id, "big") == last
             assert store.deliveries.has("app", events[-1].event_id)
-            assert store.events.totals() == (
-                len(events),
-                sum(len(one.body) for one in events),
-            )
+            assert store.events.totals() == (len(events), sum(len(one.body) for one in events))
     assert said == sorted(set(said))
 
 

@@ -61,9 +61,7 @@ class Side:
         book = AddressBook(self.key, 64, lambda: (), lambda: 0.0)
         told = Forgeries(book, self.counters)
         cache = PublisherCache(
-            authority,
-            DescriptorCache(authority, self.member.revoked),
-            lambda: self.revoked[-1],
+            authority, DescriptorCache(authority, self.member.revoked), lambda: self.revoked[-1]
         )
         self.publishers = PublisherService(
             self.key,
@@ -393,9 +391,7 @@ async def test_one_peer_can_have_no_more_introductions_verified_than_it_may(
     assert bob.counters.dropped["flood"] == 2
 
 
-async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(
-    sides: list[Side],
-) -> None:
+async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(sides: list[Side]) -> None:
     alice, bob, carol, _ = sides
     event = await alice.publish()
     assert alice.pass_on(event, bob) is not None

@@ -24,8 +24,14 @@ def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
     return encode([publisher.key, 1, 1, [7]]) + point_bytes(point)
 
 
-def event_body(event: int, mode: int = 2) -> list[int]:
-    return [event, 0, mode, 1, 1, -1, *POINT]
+def event_body(event: int, mode: int = 2, origin: int = -1) -> list[int]:
+    body = [event, 0, mode, 1, 1, -1, *POINT]
+    body[EVENT_ORIGIN] = origin
+    return body
+
+
+def words_of(body: Sequence[int]) -> bytes:
+    return b"".join(word.to_bytes(8, "little", signed=True) for word in body)
 
 
 def keep_event(side: Side, publisher: Side) -> int:
@@ -38,8 +44,9 @@ def keep_event(side: Side, publisher: Side) -> int:
 def test_an_event_is_encoded_once_for_all_who_get_it(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
-    first = alice.wire.encode([BODY + 7, EVENT, 1, SELF, *event_body(event)], ())
-    second = alice.wire.encode([BODY + 7, EVENT, 2, SELF, *event_body(event)], ())
+    first, second = (
+        alice.wire.encode([BODY + 7, EVENT, to, SELF, *event_body(event)], ()) for to in (1, 2)
+    )
     assert first is second
     assert first is not None
     record = bob.taken(alice, read(first))
@@ -71,24 +78,18 @@ def test_an_impossible_event_is_not_remembered(sides: Sides) -> None:
     assert bob.events.find(event) is None
 
 
-def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(
-    sides: Sides,
-) -> None:
+def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(sides: Sides) -> None:
     """A handle of the sender's means somebody else to the receiver, or nobody at all."""
     alice, bob, carol = sides
     event = keep_event(alice, bob)
     bob.authentication.own(bob.core.profile)
-    body = event_body(event)
-    body[EVENT_ORIGIN] = alice.address_book.handle_of(bob.key)
+    body = event_body(event, origin=alice.handle(bob))
     bob.authentication.own(bob.core.profile)
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
     record = bob.taken(alice, frame)
     assert record[BODY + EVENT_ORIGIN] == SELF
-    assert bob.wire.decode(alice.key, frame | {"peers": [carol_key(carol)]}).record == [
-        *record[: BODY + EVENT_ORIGIN],
-        -1,
-        *record[BODY + EVENT_ORIGIN + 1 :],
-    ]
+    carols = frame | {"peers": [carol.key.to_bytes(8, "big")]}
+    assert bob.taken(alice, carols) == [*record[:BODY], *event_body(event)]
     with pytest.raises(BadFrame, match="a place in a list of 0 peers"):
         bob.wire.decode(alice.key, frame | {"peers": []})
 
@@ -97,9 +98,7 @@ def test_a_publisher_is_believed_for_a_round(sides: Sides) -> None:
     """Its entry comes with every copy of its events; from the next round on it is judged anew."""
     alice, bob, carol = sides
     bob.meet(carol)
-    event = keep_event(alice, carol)
-    body = event_body(event)
-    body[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
+    body = event_body(keep_event(alice, carol), origin=alice.handle(carol))
     frame = read(alice.wire.encode([BODY + 7, EVENT, 1, SELF, *body], ()) or b"")
 
     def publisher() -> int:
@@ -115,25 +114,19 @@ def test_a_publisher_is_believed_for_a_round(sides: Sides) -> None:
     assert bob.descriptors.counts.total() == judged + 1
 
 
-def carol_key(carol: Side) -> bytes:
-    return carol.key.to_bytes(8, "big")
-
-
 def test_who_wants_to_know_travels_with_an_event(sides: Sides) -> None:
     """As who it is, not as a handle; passed on by others too."""
     alice, bob, carol = sides
-    event = keep_event(alice, alice)
-    words = event_body(event)
-    words[EVENT_ORIGIN] = SELF
+    words = event_body(keep_event(alice, alice), origin=SELF)
     alice.core.take(alice.core.timer(1))
-    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), words)
+    frame = alice.encode(EVENT, alice.handle(bob), words)
     assert len(frame["peers"]) == 1
     record = bob.taken(alice, frame)
     assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
     assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
     carol.meet(bob)
     carol.meet(alice)
-    passed_on = bob.encode(EVENT, bob.address_book.handle_of(carol.key), record[BODY:])
+    passed_on = bob.encode(EVENT, bob.handle(carol), record[BODY:])
     record = carol.taken(bob, passed_on)
     assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
 
@@ -142,24 +135,18 @@ def test_a_publisher_without_a_certificate_is_asked_for_and_otherwise_left_out(
     sides: Sides,
 ) -> None:
     alice, bob, carol = sides
-    event = keep_event(alice, carol)
-    words = event_body(event)
-    words[EVENT_ORIGIN] = alice.address_book.handle_of(carol.key)
+    words = event_body(keep_event(alice, carol), origin=alice.handle(carol))
     decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
     assert decoded.missing == {carol.key}
     assert decoded.record is not None
     assert decoded.record[BODY + EVENT_ORIGIN] == -1
 
 
-def test_a_publisher_that_is_no_place_in_the_list_is_refused(
-    sides: Sides,
-) -> None:
+def test_a_publisher_that_is_no_place_in_the_list_is_refused(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
-    words = event_body(event)
-    frame = alice.encode(EVENT, 1, words)
-    words[EVENT_ORIGIN] = 3
-    frame["words"] = b"".join(word.to_bytes(8, "little", signed=True) for word in words)
+    frame = alice.encode(EVENT, 1, event_body(event))
+    frame["words"] = words_of(event_body(event, origin=3))
     with pytest.raises(BadFrame, match="a peer is 3"):
         bob.wire.decode(alice.key, frame)
 
@@ -171,10 +158,6 @@ def test_a_recalled_event_brings_its_values(sides: Sides) -> None:
     assert decoded.record is not None
     assert decoded.record[KIND] == RECALLED
     assert bob.events.find(event) == sealed_of(alice)
-
-
-def words_of(body: Sequence[int]) -> bytes:
-    return b"".join(word.to_bytes(8, "little", signed=True) for word in body)
 
 
 @pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
@@ -200,15 +183,11 @@ def test_whoever_changes_an_event_is_found_out_by_the_first_who_gets_it(
         assert bob.events.find(event) == sealed_of(alice)
 
 
-def test_no_event_is_acknowledged_to_another_than_its_publisher(
-    sides: Sides,
-) -> None:
+def test_no_event_is_acknowledged_to_another_than_its_publisher(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, bob)
     alice.core.take(alice.core.timer(1))
-    body = event_body(event)
-    body[EVENT_ORIGIN] = SELF
-    frame = alice.encode(EVENT, alice.address_book.handle_of(bob.key), body)
+    frame = alice.encode(EVENT, alice.handle(bob), event_body(event, origin=SELF))
     with pytest.raises(ChangedEvent, match=f"publisher is {alice.key:016x}.*{bob.key:016x}"):
         bob.wire.decode(alice.key, frame)
     assert bob.events.find(event) is None

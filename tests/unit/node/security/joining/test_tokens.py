@@ -66,8 +66,7 @@ def test_every_last_character_but_the_right_one_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "addresses",
-    [(), (("h", 1),) * 9, (("", 1),), (("h", 0),), (("h", 65_536),), (("h" * 256, 1),)],
+    "addresses", [(), (("h", 1),) * 9, (("", 1),), (("h", 0),), (("h", 65_536),), (("h" * 256, 1),)]
 )
 def test_a_token_with_impossible_addresses_is_refused(
     addresses: tuple[tuple[str, int], ...],

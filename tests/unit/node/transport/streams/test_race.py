@@ -61,10 +61,7 @@ async def test_a_slow_first_may_still_win() -> None:
 
 
 async def test_all_failures_are_told_in_order() -> None:
-    ways = Ways(
-        a=(0.1, OSError(113, "No route to host")),
-        b=(0.1, HandshakeFailed("silence")),
-    )
+    ways = Ways(a=(0.1, OSError(113, "No route to host")), b=(0.1, HandshakeFailed("silence")))
     with pytest.raises(AllFailedError) as caught:
         await race(ways)
     assert caught.value.failures == (
@@ -107,13 +104,7 @@ async def test_the_second_of_two_winners_is_discarded() -> None:
 def test_address_families_take_turns() -> None:
     text = ["10.0.0.1:1", "10.0.0.2:1", "[fe80::1]:1", "10.0.0.1:1", "[fe80::2]:1", "[fe80::3]:1"]
     mixed = [str(address) for address in interleave([Address.parse(one) for one in text])]
-    assert mixed == [
-        "[fe80::1]:1",
-        "10.0.0.1:1",
-        "[fe80::2]:1",
-        "10.0.0.2:1",
-        "[fe80::3]:1",
-    ]
+    assert mixed == ["[fe80::1]:1", "10.0.0.1:1", "[fe80::2]:1", "10.0.0.2:1", "[fe80::3]:1"]
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:4000", "[::1]:4000", "[fe80::1%eth0]:1", "host.lan:0"])
