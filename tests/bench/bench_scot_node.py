@@ -17,8 +17,8 @@ import trio
 
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+from support.broker_processes import ScotProcesses, scot_processes
 from support.node_processes import Shell
-from support.scot_processes import ScotProcesses, scot_processes
 
 BATCH = 50
 EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]

@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gossamer.sim.bench.benchmarks import machine
 from support.node_fleets import Fleet
-from support.node_processes import Shell, end, free_ports, wait_for_line
+from support.node_processes import Shell, end, wait_for_line
 from support.spark_processes import wait_for
 
 SEED = 1
@@ -161,7 +161,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         shell = Shell(Path(folder))
         settings = {"discovery__multicast": False, **as_settings(options.set)}
-        fleet = Fleet.make(shell, options.peers, free_ports(options.peers), **settings)
+        fleet = Fleet.make(shell, options.peers, **settings)
         stack.callback(fleet.stop)
         fleet.start(*fleet.names)
         trio.run(fleet.ready)

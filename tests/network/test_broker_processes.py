@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 import trio
+from attrs import define, field
 
 from gossamer.client import RefusedByNodeError, connect
 from gossamer.command.main import main
 from gossamer.node.broker.families.tree.tables import tables
-from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client
 from gossamer.protocol.brokers.core.messages import Advertise, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.tree import TreeSettings
@@ -26,7 +26,7 @@ from gossamer.protocol.content import filters
 from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
 from support.checkout import ROOT
-from support.installed_command import install
+from support.installed_command import install, refused
 from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports, wait_for_line
 
 CaptureFixture = pytest.CaptureFixture[str]
@@ -50,19 +50,19 @@ WANTED = {"ada": (3, "price >= 40"), "bob": (2, 'symbol == "A"'), "cyd": (3, "0 
 def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     with broker_processes(shell) as brokers:
-        shell.ok("advertise", OFFER, "--name", "exchange", "--folder", brokers.folder(1))
+        shell.ok("advertise", OFFER, "--name", "exchange", *brokers.at(1))
         for number in (1, 2, 3):
             brokers.wait_for(number, advertisements=1)
-        subscribers = [subscribe(shell, name) for name in WANTED]
+        subscribers = [subscribe(brokers, name) for name in WANTED]
         # What the others want there hangs below it.
         (tmp_path / "batch").write_text(f"subscribe wide {WIDE}\n")
-        shell.ok("batch", "batch", "--name", "cyd", "--folder", brokers.folder(3))
+        shell.ok("batch", "batch", "--name", "cyd", *brokers.at(3))
         brokers.wait_for(1, subscriptions=2)
 
-        exchange = Exchange(shell, brokers.folder(1))
+        exchange = Exchange(brokers)
         exchange.publish(60)
         load = exchange.start(60)
-        shell.ok("unsub", "wide", "--name", "cyd", "--folder", brokers.folder(3))
+        shell.ok("unsub", "wide", "--name", "cyd", *brokers.at(3))
         brokers.kill(2)
         exchange.finish(load)
         load = exchange.start(60)
@@ -77,20 +77,19 @@ def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: P
             assert len({one["volume"] for one in got}) == len(got), f"{name} got something twice"
             if name != "cyd":
                 assert got == due, name
-        found = {number: tables_of(brokers.tables(number)) for number in (1, 2, 3)}
+        found = {number: tables_of(trio.run(brokers.tables, number)) for number in (1, 2, 3)}
         assert found == without_faults()
         for process in subscribers:
             process.send_signal(signal.SIGINT)
             end(process)
 
 
+@define
 class Exchange:
-    """Publishes, and remembers what."""
+    """Publishes at the first broker, and remembers what."""
 
-    def __init__(self, shell: Shell, folder: str) -> None:
-        self.published: list[dict[str, Any]] = []
-        self._shell = shell
-        self._folder = folder
+    brokers: BrokerProcesses
+    published: list[dict[str, Any]] = field(factory=list)
 
     def publish(self, count: int) -> None:
         self.finish(self.start(count))
@@ -102,10 +101,8 @@ class Exchange:
             for number in range(first, first + count)
         ]
         self.published += made
-        process = self._shell.start(
-            *("pub", "--name", "exchange", "--folder", self._folder, "--jsonl", "-"),
-            stdin=subprocess.PIPE,
-        )
+        words = ("pub", "--name", "exchange", *self.brokers.at(1), "--jsonl", "-")
+        process = self.brokers.shell.start(*words, stdin=subprocess.PIPE)
         assert process.stdin is not None
         process.stdin.write("".join(json.dumps(one) + "\n" for one in made))
         process.stdin.close()
@@ -118,13 +115,11 @@ class Exchange:
         assert code == 0, told
 
 
-def subscribe(shell: Shell, name: str) -> subprocess.Popen[str]:
+def subscribe(brokers: BrokerProcesses, name: str) -> subprocess.Popen[str]:
     """A subscriber whose events go to a file."""
     number, text = WANTED[name]
-    with (shell.folder / f"{name}.jsonl").open("w") as out:
-        process = shell.start(
-            "sub", text, "--name", name, "--folder", f"demo/peer{number}", stdout=out
-        )
+    with (brokers.shell.folder / f"{name}.jsonl").open("w") as out:
+        process = brokers.shell.start("sub", text, "--name", name, *brokers.at(number), stdout=out)
     wait_for_line(process, "subscribed")
     return process
 
@@ -142,9 +137,7 @@ def wait_for_events(shell: Shell, name: str, due: list[dict[str, Any]]) -> list[
         time.sleep(POLL_S)
 
 
-def tables_of(
-    told: dict[str, Any],
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, int]]:
+def tables_of(told: dict[str, Any]) -> tuple[object, ...]:
     """Who asked for and announced what, and how much stands at each neighbour."""
     return (
         {(row["filter"], kind(row["from"])) for row in told["subscriptions"]},
@@ -189,17 +182,6 @@ def here(brokers: BrokerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return brokers.shell.folder
 
 
-def refused(capsys: CaptureFixture, *arguments: str) -> str:
-    """What a command says that ends with exit code 2 and one sentence."""
-    assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    line, *picture = told.err.splitlines()
-    assert line.startswith("gossamer: ")
-    assert all(one.startswith("  ") for one in picture), told.err
-    return line
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -214,14 +196,16 @@ def refused(capsys: CaptureFixture, *arguments: str) -> str:
         ("not " * 1000 + "price > 5", "at most 64 'not' in a row"),
     ],
 )
-def test_a_bad_filter(here: Path, capsys: CaptureFixture, text: str, words: str) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_bad_filter(capsys: CaptureFixture, text: str, words: str) -> None:
     for command in (("sub",), ("advertise", "--name", "x")):
-        told = refused(capsys, *command, text, "--folder", str(here / "demo/peer1"))
+        told = refused(capsys, *command, text, "--folder", "demo/peer1")
         assert re.search(words, told), told
 
 
-def test_a_publication_outside_its_advertisement(here: Path, capsys: CaptureFixture) -> None:
-    at = ("--folder", str(here / "demo/peer1"))
+@pytest.mark.usefixtures("here")
+def test_a_publication_outside_its_advertisement(capsys: CaptureFixture) -> None:
+    at = ("--folder", "demo/peer1")
     assert main(["advertise", OFFER, "--name", "nyse", *at]) == 0
     publish = ("pub", "--name", "nyse", *at)
     words = "client 'nyse' has no advertisement that allows"
@@ -235,16 +219,15 @@ def test_a_publication_outside_its_advertisement(here: Path, capsys: CaptureFixt
     assert "client 'nyse' has an advertisement labelled 'adv' already" in other
 
 
-def test_a_second_client_of_a_name(
-    here: Path, capsys: CaptureFixture, brokers: BrokerProcesses
-) -> None:
-    watch = ("sub", WIDE, "--name", "watcher", "--folder", str(here / "demo/peer3"))
-    first = brokers.shell.start(*watch)
+@pytest.mark.usefixtures("here")
+def test_a_second_client_of_a_name(capsys: CaptureFixture, brokers: BrokerProcesses) -> None:
+    watcher = ("--name", "watcher", *brokers.at(3))
+    first = brokers.shell.start("sub", WIDE, *watcher)
     wait_for_line(first, "subscribed")
-    assert "client 'watcher' is connected already" in refused(capsys, *watch)
+    assert "client 'watcher' is connected already" in refused(capsys, "sub", WIDE, *watcher)
     first.send_signal(signal.SIGINT)
     end(first)
-    assert main(["sub", "--forget", "--name", "watcher", "--folder", "demo/peer3"]) == 0
+    assert main(["sub", "--forget", *watcher]) == 0
 
 
 @pytest.mark.parametrize(
@@ -273,8 +256,9 @@ def test_a_batch_that_is_refused_says_what_was_done(here: Path, capsys: CaptureF
     assert "has no subscription labelled 'b'; the operation before it was done" in told
 
 
-def test_a_publication_that_nobody_remembers(here: Path, capsys: CaptureFixture) -> None:
-    trace = ("node", "trace", str(here / "demo/peer1"), "--message")
+@pytest.mark.usefixtures("here")
+def test_a_publication_that_nobody_remembers(capsys: CaptureFixture) -> None:
+    trace = ("node", "trace", "demo/peer1", "--message")
     assert "is not remembered here" in refused(capsys, *trace, "0000000000000001:7")
     assert "expected a broker's key, a colon and a number" in refused(capsys, *trace, "7")
 
@@ -291,17 +275,18 @@ def test_a_publication_that_nobody_remembers(here: Path, capsys: CaptureFixture)
         (("reply", "price > 1", "--echo", "--group", "work"), "no requests"),
     ],
 )
+@pytest.mark.usefixtures("here")
 def test_what_only_peers_have_is_refused(
-    here: Path, capsys: CaptureFixture, command: tuple[str, ...], words: str
+    capsys: CaptureFixture, command: tuple[str, ...], words: str
 ) -> None:
-    told = refused(capsys, *command, "--folder", str(here / "demo/peer1"))
+    told = refused(capsys, *command, "--folder", "demo/peer1")
     assert words in told
     assert "broker" in told
 
 
-def test_a_client_that_replies_is_refused(here: Path) -> None:
+def test_a_client_that_replies_is_refused(brokers: BrokerProcesses) -> None:
     with (
-        connect(here / "demo/peer1") as node,
+        connect(brokers.folder(1)) as node,
         pytest.raises(RefusedByNodeError, match="has no requests"),
     ):
         node.reply("price > 1")
@@ -316,18 +301,18 @@ def test_a_client_that_replies_is_refused(here: Path) -> None:
         (("--set", "broker.colour=red"), "an unknown setting"),
     ],
 )
-def test_a_bad_setting(
-    here: Path, capsys: CaptureFixture, option: tuple[str, str], words: str
-) -> None:
-    told = refused(capsys, "node", "run", str(here / "demo/peer1"), "--role", "broker", *option)
+@pytest.mark.usefixtures("here")
+def test_a_bad_setting(capsys: CaptureFixture, option: tuple[str, str], words: str) -> None:
+    told = refused(capsys, "node", "run", "demo/peer1", "--role", "broker", *option)
     assert re.search(words, told), told
 
 
-def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
-    folder = str(here / "demo/peer2")
+@pytest.mark.usefixtures("here")
+def test_a_broker_tells_of_itself(brokers: BrokerProcesses, capsys: CaptureFixture) -> None:
+    folder = str(brokers.folder(2))
 
     async def ask() -> tuple[str, dict[str, Any]]:
-        async with open_client(address_of(here / "demo/peer2")) as client:
+        async with open_client(brokers.address(2)) as client:
             return await client.metrics(), await client.snapshot()
 
     metrics, snapshot = trio.run(ask)
@@ -347,11 +332,11 @@ def test_a_broker_tells_of_itself(here: Path, capsys: CaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "ports", "lines"),
+    ("example", "ports", "lines", "settings"),
     [
-        ("brokers/node/three_brokers.py", 3, 5),
-        ("scot/node/take_over.py", 4, 6),
-        ("trees/node/ring.py", 4, 6),
+        ("brokers/node/three_brokers.py", 3, 5, ()),
+        ("scot/node/take_over.py", 4, 6, ()),
+        ("trees/node/ring.py", 4, 6, ("--set=graph.interval_s=0.3", "--set=graph.tick_s=0.1")),
     ],
 )
 def test_an_example_prints_what_its_readme_says(
@@ -361,8 +346,9 @@ def test_an_example_prints_what_its_readme_says(
     example: str,
     ports: int,
     lines: int,
+    settings: Sequence[str],
 ) -> None:
-    """The example runs in this process, and its commands are forked."""
+    """The example runs in this process, and its commands are forked; its nodes do not wait long."""
     path, shell, start = ROOT / "examples" / example, Shell(tmp_path), subprocess.Popen
     started: list[subprocess.Popen[str]] = []
 
@@ -370,7 +356,8 @@ def test_an_example_prints_what_its_readme_says(
         if tuple(command[:3]) != COMMAND:
             return start(command, **options)
         options = {"stdout": subprocess.DEVNULL, **options}
-        started.append(shell.start(*command[3:], **options))
+        more = settings if "run" in command else ()
+        started.append(shell.start(*command[3:], *more, **options))
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", popen)

@@ -15,10 +15,9 @@ import trio
 
 from gossamer.client import RefusedByNodeError, connect, open_client
 from gossamer.command.main import main
-from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import open_client as open_local_client
 from support.broker_processes import BrokerProcesses, broker_processes
-from support.installed_command import install
+from support.installed_command import install, refused
 from support.local_nodes import LocalNode
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 
@@ -35,7 +34,7 @@ WITHIN = ("--within", "300")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesses]:
     """Three brokers, at the first of which an exchange publishes."""
     with broker_processes(Shell(tmp_path_factory.mktemp("brokers"))) as made:
-        made.shell.ok("advertise", OFFER, "--name", "exchange", "--folder", made.folder(1))
+        made.shell.ok("advertise", OFFER, "--name", "exchange", *made.at(1))
         for number in (1, 2, 3):
             made.wait_for(number, advertisements=1)
         yield made
@@ -45,14 +44,14 @@ def publish(brokers: BrokerProcesses, symbol: str, price: float) -> str:
     """Publish at the first broker; returns the id."""
     told = brokers.shell.ok(
         *("pub", f"symbol={symbol}", f"price={price}"),
-        *("--name", "exchange", "--folder", brokers.folder(1)),
+        *("--name", "exchange", *brokers.at(1)),
     )
     return told.split()[-1]
 
 
 def subscribe(brokers: BrokerProcesses, *more: str) -> subprocess.Popen[str]:
     """`gossamer sub` at the third broker, once its subscription is in force."""
-    process = brokers.shell.start("sub", *more, "--folder", brokers.folder(3))
+    process = brokers.shell.start("sub", *more, *brokers.at(3))
     wait_for_line(process, "subscribed")
     return process
 
@@ -74,8 +73,7 @@ def test_a_named_subscriber_has_its_matches_over_a_kill_of_its_broker(
     assert matches_of(first) == [ids]
     # Nobody is connected: the match is kept on the disk of a broker that is killed.
     kept = [publish(brokers, "IBM", 82)]
-    status = brokers.shell.folder / brokers.folder(3)
-    wait_for_deliveries(status, 1)
+    wait_for_deliveries(brokers.folder(3), 1)
     brokers.kill(3)
     brokers.start(3)
     told = brokers.wait_for(3, subscriptions=2)
@@ -85,7 +83,7 @@ def test_a_named_subscriber_has_its_matches_over_a_kill_of_its_broker(
     second = subscribe(brokers, *named, "--count", "2")
     later = [publish(brokers, "IBM", 83), publish(brokers, "HPQ", 21)]
     assert matches_of(second) == [[kept[0], ids[1]], later]
-    brokers.shell.ok("unsub", "pair", "--name", "ada", "--folder", brokers.folder(3))
+    brokers.shell.ok("unsub", "pair", "--name", "ada", *brokers.at(3))
     assert brokers.wait_for(3, subscriptions=0)["composites"] == []
     brokers.wait_for(1, subscriptions=0)
 
@@ -127,7 +125,7 @@ def test_a_line_has_the_publications_of_a_match(brokers: BrokerProcesses) -> Non
 def test_programs_subscribe_likewise(brokers: BrokerProcesses, loop: str) -> None:
     async def use() -> None:
         async with (
-            open_client(brokers.shell.folder / brokers.folder(3)) as node,
+            open_client(brokers.folder(3)) as node,
             node.subscribe(PAIR, ALONE, within=300) as found,
         ):
             await anyio.to_thread.run_sync(lambda: brokers.wait_for(1, subscriptions=2))
@@ -148,7 +146,7 @@ def test_programs_subscribe_likewise(brokers: BrokerProcesses, loop: str) -> Non
 
 def test_programs_that_wait_do_so_too(brokers: BrokerProcesses) -> None:
     with (
-        connect(brokers.shell.folder / brokers.folder(3)) as node,
+        connect(brokers.folder(3)) as node,
         node.subscribe(PAIR, within=300) as found,
     ):
         brokers.wait_for(1, subscriptions=2)
@@ -165,7 +163,7 @@ def test_a_plain_subscription_takes_the_place_of_one_of_its_label(
     brokers: BrokerProcesses,
 ) -> None:
     async def use() -> None:
-        address = address_of(brokers.shell.folder / brokers.folder(3))
+        address = brokers.address(3)
         async with open_local_client(address) as client:
             await client.subscribe("mine", PAIR, within=300)
             assert len((await client.tables())["composites"]) == 1
@@ -186,7 +184,7 @@ def here(
     """Where the third broker is."""
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.chdir(brokers.shell.folder)
-    return "--folder", brokers.folder(3)
+    return brokers.at(3)
 
 
 @pytest.mark.parametrize(
@@ -220,19 +218,13 @@ def test_options_that_do_not_go_together(
 def test_what_is_no_composite_subscription(
     here: tuple[str, str], capsys: CaptureFixture, arguments: tuple[str, ...], words: str
 ) -> None:
-    assert main(["sub", *arguments, *here]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    line, *picture = told.err.splitlines()
-    assert line.startswith("gossamer: ")
-    assert words in line
-    assert all(one.startswith("  ") for one in picture), told.err
+    assert words in refused(capsys, "sub", *arguments, *here)
 
 
 def test_programs_are_refused_with_a_sentence(brokers: BrokerProcesses) -> None:
     async def ask(expression: str, within: float | None) -> None:
         async with (
-            open_client(brokers.shell.folder / brokers.folder(3)) as node,
+            open_client(brokers.folder(3)) as node,
             node.subscribe(expression, within=within),
         ):
             raise AssertionError("it was not refused")

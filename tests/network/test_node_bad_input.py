@@ -15,7 +15,7 @@ from gossamer.command.main import main
 from gossamer.node.security.event_keys import save_event_key
 from gossamer.node.store import Store
 from support.clusters import event_key
-from support.installed_command import install
+from support.installed_command import install, refused, sentence
 from support.node_processes import PATIENCE_S, Shell
 
 CaptureFixture = pytest.CaptureFixture[str]
@@ -29,20 +29,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixtu
     assert main(["node", "init", "desk", "--preset", "local"]) == 0
     capsys.readouterr()
     return tmp_path / "desk"
-
-
-def refused(capsys: CaptureFixture, *arguments: str) -> str:
-    """What a command says that ends with exit code 2 and one sentence."""
-    assert main(arguments) == 2
-    return sentence(capsys.readouterr().err)
-
-
-def sentence(told: str) -> str:
-    assert "Traceback" not in told
-    line, *picture = told.splitlines()
-    assert line.startswith("gossamer: ")
-    assert all(one.startswith("  ") for one in picture), "below it nothing but where it is wrong"
-    return line
 
 
 def test_a_port_in_use(folder: Path, capsys: CaptureFixture) -> None:

@@ -16,8 +16,8 @@ import attrs
 import pytest
 import trio
 
-from support.node_fleets import QUICK, Fleet, Follower, Publisher, until
-from support.node_processes import PATIENCE_S, Shell, free_ports
+from support.node_fleets import QUICK, Fleet, Follower, Publisher, running_fleet, until
+from support.node_processes import PATIENCE_S, Shell
 
 REPAIR_S = 30.0
 
@@ -40,10 +40,8 @@ PAUSE_S = 30.0
 
 @pytest.fixture
 def fleet(tmp_path: Path, size: Size) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path), size.peers, free_ports(size.peers), **size.settings)
-    made.start(*made.names)
-    yield made
-    made.stop()
+    with running_fleet(Shell(tmp_path), size.peers, **size.settings) as made:
+        yield made
 
 
 @attrs.define(eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.local.client import open_client
 from gossamer.protocol.patterns.groups import HEARTBEAT_S
-from support.node_fleets import QUICK, Fleet, Publisher, until
-from support.node_processes import Shell, free_ports
+from support.node_fleets import QUICK, Fleet, Publisher, running_fleet, until
+from support.node_processes import Shell
 
 # How many events there are, and how many peers.
 FEW = pytest.param((24, 3), id="few")
@@ -37,11 +36,8 @@ at_full_size = pytest.mark.parametrize("size", [FULL])
 
 @pytest.fixture
 def fleet(tmp_path: Path, size: tuple[int, int]) -> Iterator[Fleet]:
-    peers = size[1]
-    made = Fleet.make(Shell(tmp_path), peers, free_ports(peers), **QUICK)
-    made.start(*made.names)
-    yield made
-    made.stop()
+    with running_fleet(Shell(tmp_path), size[1], **QUICK) as made:
+        yield made
 
 
 @attrs.define(eq=False)
@@ -65,7 +61,7 @@ class Work:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Deal with events one after another, over restarts of the node."""
-        async with open_client(address_of(fleet.folder(peer)), patience_s=600) as client:
+        async with open_client(fleet.address(peer), patience_s=600) as client:
             await client.join("work", ALL, "workers")
             task_status.started()
             while True:
@@ -81,7 +77,7 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work(fleet: Fleet, peers: list[str], **options: float) -> AsyncIterator[Work]:
+async def at_work(fleet: Fleet, peers: Sequence[str], **options: float) -> AsyncIterator[Work]:
     """Workers at these peers, whose groups have found each other."""
     work = Work()
     await fleet.ready()
@@ -97,7 +93,7 @@ async def at_work(fleet: Fleet, peers: list[str], **options: float) -> AsyncIter
         nursery.cancel_scope.cancel()
 
 
-async def together(fleet: Fleet, peers: list[str]) -> None:
+async def together(fleet: Fleet, peers: Sequence[str]) -> None:
     """Wait until one of these peers leads all of them."""
     with trio.fail_after(PATIENCE_S):
         while True:

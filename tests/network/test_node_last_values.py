@@ -18,9 +18,9 @@ from gossamer.node.peer.unicast.last_values import LastMark, marked
 from support.draws import larger
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_fleets import LOOK_S, Fleet
+from support.node_fleets import LOOK_S, running_fleet
 from support.node_peers import rounds_pass
-from support.node_processes import PATIENCE_S, Shell, free_ports
+from support.node_processes import PATIENCE_S, Shell
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
@@ -113,9 +113,7 @@ async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
 async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    fleet = Fleet.make(shell, PEERS, free_ports(PEERS), protocol__round_s=0.2)
-    fleet.start(*fleet.names)
-    try:
+    with running_fleet(shell, PEERS, protocol__round_s=0.2) as fleet:
         await fleet.ready()
         here, *others = fleet.names
         keep = ("--retained-last", "symbol", "--folder", here)
@@ -136,5 +134,3 @@ async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
             printed = await ok("sub", "price >= 0", "--last", "--count", "1", "--folder", there)
             event = json.loads(printed)
             assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
-    finally:
-        fleet.stop()

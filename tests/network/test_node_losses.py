@@ -16,8 +16,8 @@ import trio
 
 from gossamer.node.errors import UnacknowledgedError
 from gossamer.protocol.content.payload import Payload
-from support.node_fleets import Fleet, Follower, until
-from support.node_processes import Shell, free_ports
+from support.node_fleets import Fleet, Follower, running_fleet, until
+from support.node_processes import Shell
 
 pytestmark = pytest.mark.campaign
 
@@ -47,10 +47,8 @@ ENOUGH = 100
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path), PEERS, free_ports(PEERS), **SETTINGS)
-    made.start(*made.names)
-    yield made
-    made.stop()
+    with running_fleet(Shell(tmp_path), PEERS, **SETTINGS) as made:
+        yield made
 
 
 @asynccontextmanager

@@ -11,7 +11,6 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.local.client import ReceivedEvent, open_client
 from gossamer.node.local.serving.ordered import PATIENCE_S, Ordered
@@ -19,9 +18,9 @@ from gossamer.node.peer.peer import Event, Peer
 from support.draws import larger
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_fleets import Fleet, Publisher, until
+from support.node_fleets import Fleet, Publisher, running_fleet, until
 from support.node_peers import rounds_pass
-from support.node_processes import Shell, free_ports
+from support.node_processes import Shell
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
@@ -187,10 +186,8 @@ async def test_a_reader_that_was_cut_off_catches_up_in_order(tmp_path: Path) -> 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path), 4, free_ports(4), protocol__round_s=0.2)
-    made.start(*made.names)
-    yield made
-    made.stop()
+    with running_fleet(Shell(tmp_path), 4, protocol__round_s=0.2) as made:
+        yield made
 
 
 @pytest.mark.campaign
@@ -202,7 +199,7 @@ async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) 
     await fleet.ready()
 
     async def read(*, task_status: trio.TaskStatus[None]) -> None:
-        address = address_of(fleet.folder(here))
+        address = fleet.address(here)
         async with open_client(address, "ada", ordered=True, patience_s=600) as client:
             await client.subscribe("all", "price >= 0")
             task_status.started()

@@ -15,14 +15,13 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import UnacknowledgedError
 from gossamer.node.local.client import LocalClient
 from gossamer.node.local.follower import follow
 from gossamer.node.transport.base.base import Address
 from support.flooders import Flooder
 from support.node_fleets import LOOK_S, Fleet, until
-from support.node_processes import PATIENCE_S, Shell, free_ports
+from support.node_processes import PATIENCE_S, Shell
 
 pytestmark = pytest.mark.campaign
 
@@ -40,8 +39,7 @@ AT_ONCE = 300
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     """Three peers that run, and a fourth membership."""
-    ports = free_ports(4)
-    made = Fleet.make(Shell(tmp_path), 4, ports, discovery__multicast=False)
+    made = Fleet.make(Shell(tmp_path), 4, discovery__multicast=False)
     made.start(*made.names[:3])
     yield made
     made.stop()
@@ -140,7 +138,7 @@ class Run:
 
     def logged(self, event: str) -> list[dict[str, str]]:
         """Lines of that event in all logs."""
-        texts = [(self.fleet.folder(name) / "log").read_text() for name in self.fleet.names[:3]]
+        texts = [self.fleet.log(name) for name in self.fleet.names[:3]]
         lines = [json.loads(line) for text in texts for line in text.splitlines()]
         return [line for line in lines if line["event"] == event]
 
@@ -153,7 +151,7 @@ async def a_run(fleet: Fleet, *publishers: int) -> AsyncIterator[Run]:
     got: list[str] = []
 
     async def note(task_status: trio.TaskStatus[None]) -> None:
-        where = address_of(fleet.folder(running[2]))
+        where = fleet.address(running[2])
         wanted = {name: f'symbol == "HONEST{name}"' for name in "012"}
         async with follow(where, wanted, name="app") as events:
             task_status.started()
@@ -206,7 +204,7 @@ def where_to_reach(fleet: Fleet) -> list[Address]:
     listening = [
         json.loads(line)
         for name in fleet.names[:3]
-        for line in (fleet.folder(name) / "log").read_text().splitlines()
+        for line in fleet.log(name).splitlines()
         if '"peer listens"' in line
     ]
     return [Address.parse(line["at"]) for line in listening]

@@ -21,9 +21,9 @@ from gossamer.node.peer.unicast.envelopes import opened
 from gossamer.protocol.content.payload import Payload
 from support.memory_peers import MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_fleets import Fleet
+from support.node_fleets import Fleet, running_fleet
 from support.node_peers import rounds_pass
-from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
@@ -170,17 +170,11 @@ async def _ask(one: Peer, other: Peer, body: bytes) -> bytes:
     return await one.messages.ask(other.key, other.addresses, "nothing", body, 3.0)
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet.make(Shell(tmp_path), 3, free_ports(3), protocol__round_s=0.2)
-
-
 @pytest.mark.parametrize("fails", [False, pytest.param(True, marks=pytest.mark.campaign)])
-async def test_commands_request_and_reply(fleet: Fleet, fails: bool) -> None:
+async def test_commands_request_and_reply(tmp_path: Path, fails: bool) -> None:
     """While peers are killed and paused, too."""
-    shell = fleet.shell
-    fleet.start(*fleet.names)
-    try:
+    shell = Shell(tmp_path)
+    with running_fleet(shell, 3, protocol__round_s=0.2) as fleet:
         await fleet.ready()
         asks = ("request", "--folder", fleet.names[0], "symbol=IBM", "price=81", "volume=1")
         replies = ("reply", "price > 80", "--folder")
@@ -207,8 +201,6 @@ async def test_commands_request_and_reply(fleet: Fleet, fails: bool) -> None:
         done = await _run(shell, *asks, "--timeout", "0.5")
         assert done.returncode == 1
         assert "nobody replied to request" in done.stderr
-    finally:
-        fleet.stop()
 
 
 async def _replies_of_peers_that_fail(fleet: Fleet, asks: tuple[str, ...]) -> None:

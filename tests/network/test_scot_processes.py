@@ -17,8 +17,8 @@ import trio
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot
+from support.broker_processes import POLL_S, Link, ScotProcesses, scot_processes
 from support.node_processes import PATIENCE_S, Shell
-from support.scot_processes import POLL_S, Link, ScotProcesses, scot_processes
 
 SMALL = Scot(Factor.path("ab"), Factor.complete(2))
 EDGES = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
@@ -105,7 +105,7 @@ class Burst:
                 nursery.start_soon(self.publish, at)
             await self.fail.wait()
             if isinstance(failure, BrokerLabel):
-                await self.scot.kill(failure)
+                await trio.to_thread.run_sync(self.scot.kill, failure)
             else:
                 self.scot.relays[failure[1], failure[0]].break_now()
 

@@ -21,8 +21,8 @@ import trio
 
 from support.campaign import Campaign, Reader
 from support.draws import Draws
-from support.node_fleets import Fleet
-from support.node_processes import Shell, free_ports
+from support.node_fleets import Fleet, running_fleet
+from support.node_processes import Shell
 from support.soak_clients import Browser, Printer, Program, last_values
 from support.soak_measures import more_descriptors, runs_of, too_often
 from support.soaking import PATIENCE_S, FleetNodes, Soak, Watch
@@ -107,16 +107,9 @@ def length(draws: Draws) -> Length:
 
 
 @pytest.fixture
-def port() -> int:
-    return free_ports(PEERS)
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, port: int, length: Length) -> Iterator[Fleet]:
-    made = Fleet.make(Shell(tmp_path, forks=False), PEERS, port, **length.settings())
-    made.start(*made.names)
-    yield made
-    made.stop()
+def fleet(tmp_path: Path, length: Length) -> Iterator[Fleet]:
+    with running_fleet(Shell(tmp_path, forks=False), PEERS, **length.settings()) as made:
+        yield made
 
 
 @asynccontextmanager
@@ -173,14 +166,14 @@ async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
 
 @pytest.mark.campaign
 async def test_a_cluster_that_is_used_for_long_stays_as_it_was(
-    fleet: Fleet, port: int, length: Length
+    fleet: Fleet, length: Length
 ) -> None:
     watch = Watch(fleet, length.look_s)
     await fleet.ready(patience_s=PATIENCE_S)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
         async with in_use(fleet, length) as use:
-            soak = Soak(use.run, port, length.gap_s)
+            soak = Soak(use.run, length.gap_s)
             await trio.sleep(length.gap_s)
             before = {name: look.descriptors for name in fleet.names if (look := watch.look(name))}
             until = trio.current_time() + 60 * length.minutes
@@ -244,7 +237,7 @@ def grown(watch: Watch, length: Length) -> dict[str, str]:
 def check_logs(fleet: Fleet) -> None:
     """No line more often than its limit, and nothing that nobody expected."""
     for name in fleet.names:
-        runs, others = runs_of((fleet.folder(name) / "log").read_text())
+        runs, others = runs_of(fleet.log(name))
         assert others == [], f"{name} says what is no event"
         for run in runs:
             assert too_often(run, REPEAT_S, EVENT_LINES) == [], name

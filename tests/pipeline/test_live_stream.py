@@ -30,7 +30,7 @@ from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.stream.folder import DELIVERIES, batches_of, windows_of
 from support.draws import Draws
 from support.node_fleets import Fleet
-from support.node_processes import Shell, end, free_ports, wait_for_line
+from support.node_processes import Shell, end, wait_for_line
 from support.spark_processes import (
     HUNG_S,
     kill_group,
@@ -250,7 +250,6 @@ def six_peers(folder: Path, rotate_s: float) -> Iterator[Live]:
     fleet = Fleet.make(
         shell,
         PEERS,
-        free_ports(PEERS),
         discovery__multicast=False,
         delivery__acknowledge_s=60.0,
     )

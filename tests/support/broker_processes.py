@@ -1,90 +1,315 @@
-"""Brokers in processes of their own, TLS on, over loopback, as people start them."""
+"""Brokers in processes of their own: a row of three, a SCOT whose links can be cut, and a graph."""
 
 from __future__ import annotations
 
-import signal
+import math
+import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
 from attrs import define, field
 
-from gossamer.node.commands.folder import address_of
-from gossamer.node.local.client import open_client
-from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
+from gossamer.client.address import LocalAddress
+from gossamer.node.errors import NodeError
+from gossamer.node.local.client import LocalClient, open_client
+from gossamer.protocol.brokers.scot import BrokerLabel, Scot
+from support.cluster_processes import ClusterProcesses
+from support.node_processes import PATIENCE_S, Shell, wait_for_log
 
 POLL_S = 0.05
+# All publications are sampled and any saving is worth other trees, so that there are many.
+GRAPH = {"graph.probability": 1, "graph.threshold": 0, "discovery.multicast": "false"}
+INSTALLED = r"(?m)^gossamer_broker_installed_total (\S+)"
+
+Link = tuple[BrokerLabel, BrokerLabel]
+
+
+def dialling(ports: Iterable[int]) -> list[str]:
+    """Options of a broker whose neighbours listen there."""
+    return [word for port in ports for word in ("--neighbour", f"127.0.0.1:{port}")]
 
 
 @define(eq=False)
-class BrokerProcesses:
-    """Three brokers in a row in the folder ``demo``: peer1, peer2, peer3.
+class BrokerProcesses(ClusterProcesses[int]):
+    """Three brokers in a row, each of which dials the one before it."""
 
-    Attributes:
-        running: by number.
-    """
+    names: Sequence[int] = (1, 2, 3)
 
-    shell: Shell
-    options: Sequence[str] = ("--covering", "active")
-    running: dict[int, subprocess.Popen[str]] = field(factory=dict)
-    _first_port: int = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._first_port = free_ports(3)
-        self.shell.ok("node", "init", "demo", "--peers", "3", "--port", str(self._first_port))
-
-    def folder(self, number: int) -> str:
-        return f"demo/peer{number}"
-
-    def start(self, number: int) -> None:
-        """Start a broker that dials the one before it."""
-        dialled = [f"127.0.0.1:{self._first_port + number - 2}"] if number > 1 else []
-        options = [word for at in dialled for word in ("--neighbour", at)]
-        process = self.shell.start(
-            "node", "run", self.folder(number), "--role", "broker", *self.options, *options
-        )
-        self.running[number] = process
-        wait_for_log(process, "ready")
-
-    def kill(self, number: int) -> None:
-        """kill -9"""
-        process = self.running.pop(number)
-        process.kill()
-        process.communicate(timeout=PATIENCE_S)
-
-    def tables(self, number: int) -> dict[str, Any]:
-        """What a broker tells of its tables."""
-
-        async def ask() -> dict[str, Any]:
-            async with open_client(address_of(self.shell.folder / self.folder(number))) as client:
-                return await client.tables()
-
-        return trio.run(ask)
+    def options(self, name: int) -> Iterable[str]:
+        before = [self.port(name - 1)] if name > 1 else []
+        return ("--role", "broker", "--covering", "active", *dialling(before))
 
     def wait_for(self, number: int, **sizes: int) -> dict[str, Any]:
         """Wait until a broker's tables are of these sizes; returns them."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            told = self.tables(number)
+            told = trio.run(self.tables, number)
             if all(told["sizes"][name] == size for name, size in sizes.items()):
                 return told
             assert time.monotonic() < deadline, f"{told['sizes']}, expected {sizes}"
             time.sleep(POLL_S)
 
 
-@contextmanager
-def broker_processes(shell: Shell, **options: Any) -> Iterator[BrokerProcesses]:
+def broker_processes(shell: Shell) -> AbstractContextManager[BrokerProcesses]:
     """Three brokers that run; stopped at the end."""
-    brokers = BrokerProcesses(shell, **options)
+    return BrokerProcesses(shell).all_running()
+
+
+@define(eq=False)
+class Relay:
+    """Stands between the ends of a link.
+
+    Attributes:
+        port: where one end dials.
+        target: where the other listens.
+        cut: whether nothing goes through.
+    """
+
+    port: int
+    target: int
+    cut: bool = False
+    _scopes: set[trio.CancelScope] = field(factory=set)
+
+    async def run(self, *, task_status: trio.TaskStatus[list[trio.SocketListener]]) -> None:
+        await trio.serve_tcp(self._serve, self.port, host="127.0.0.1", task_status=task_status)
+
+    def break_now(self) -> None:
+        """Cut the link."""
+        self.cut = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _serve(self, near: trio.SocketStream) -> None:
+        if self.cut:
+            return
+        with trio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                far = await trio.open_tcp_stream("127.0.0.1", self.target)
+                async with far, trio.open_nursery() as nursery:
+                    nursery.start_soon(_pump, near, far, scope)
+                    nursery.start_soon(_pump, far, near, scope)
+            except OSError:
+                pass  # nobody listens there now
+            finally:
+                self._scopes.discard(scope)
+
+
+async def _pump(
+    source: trio.SocketStream, sink: trio.SocketStream, scope: trio.CancelScope
+) -> None:
     try:
-        for number in (1, 2, 3):
-            brokers.start(number)
-        yield brokers
-    finally:
-        for process in brokers.running.values():
-            process.send_signal(signal.SIGTERM)
-        for process in brokers.running.values():
-            end(process)
+        async for data in source:
+            await sink.send_all(data)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+    scope.cancel()
+
+
+@define(eq=False)
+class ScotProcesses(ClusterProcesses[BrokerLabel]):
+    """The brokers of a SCOT, cluster by cluster.
+
+    Every link goes by way of a small relay in the test's own process, so that it can be cut.
+
+    Attributes:
+        scot: the overlay; the names of its regions have one letter.
+        settings: of `[scot]`, besides the factors.
+        relays: by link, the end that dials first.
+    """
+
+    scot: Scot = field(kw_only=True)
+    settings: Mapping[str, str] = field(kw_only=True)
+    relays: dict[Link, Relay] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        links = list(self.scot.links())
+        first = self.first_port + self.scot.broker_count
+        for port, (one, other) in enumerate(links, first):
+            self.relays[other, one] = Relay(port, self.port(one))
+
+    def options(self, name: BrokerLabel) -> Iterable[str]:
+        return [
+            *("--role", "broker", "--overlay", "scot"),
+            *("--region", name.region, "--cluster", str(name.cluster)),
+            *("--clusters", str(len(self.scot.clusters))),
+            *(f"--edge={one}-{other}" for one, other in self.scot.acyclic.edges),
+            *dialling(relay.port for (one, _), relay in self.relays.items() if one == name),
+            *(f"--set=scot.{key}={value}" for key, value in self.settings.items()),
+        ]
+
+    async def ready(self, label: BrokerLabel) -> None:
+        """Wait until a broker that was begun is there."""
+        await trio.to_thread.run_sync(wait_for_log, self.running[label], "ready")
+
+    async def with_client(
+        self, label: BrokerLabel, name: str, work: Callable[[LocalClient], Awaitable[None]]
+    ) -> None:
+        """Do something as a client of a broker, as soon as that lets it in."""
+        begun = False
+        with trio.CancelScope() as patience:
+            patience.deadline = trio.current_time() + PATIENCE_S
+            while not begun:
+                try:
+                    async with open_client(self.address(label), name, patience_s=0) as client:
+                        begun, patience.deadline = True, math.inf
+                        await work(client)
+                except NodeError:
+                    if begun:
+                        raise
+                    await trio.sleep(POLL_S)
+        assert begun, f"{label} lets nobody in"
+
+    async def settle(self) -> None:
+        """Wait until every link between brokers that run is up at both ends, or cut at both."""
+        for label in self.running:
+            await self.with_client(label, "looker", partial(self._settle_one, label))
+
+    async def _settle_one(self, label: BrokerLabel, client: LocalClient) -> None:
+        with trio.fail_after(PATIENCE_S):
+            while self._missing(label, await client.tables()):
+                await trio.sleep(POLL_S)
+
+    def _missing(self, label: BrokerLabel, told: dict[str, Any]) -> set[str]:
+        ups = {link["place"] for link in told["links"] if link["up"]}
+        beside = {
+            (one if other == label else other): relay.cut
+            for (one, other), relay in self.relays.items()
+            if label in (one, other)
+        }
+        wanted = {str(one) for one, cut in beside.items() if not cut and one in self.running}
+        return wanted ^ ups
+
+
+@asynccontextmanager
+async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIterator[ScotProcesses]:
+    """Brokers that run; stopped at the end."""
+    links = len(list(scot.links()))
+    made = ScotProcesses(shell, scot.brokers, links, scot=scot, settings=settings)
+    async with trio.open_nursery() as nursery:
+        for relay in made.relays.values():
+            await nursery.start(relay.run)
+        try:
+            for label in scot.brokers:
+                made.begin(label)
+            for label in scot.brokers:
+                await made.ready(label)
+            await made.settle()
+            yield made
+        finally:
+            made.stop()
+            nursery.cancel_scope.cancel()
+
+
+@define(eq=False)
+class GraphProcesses(ClusterProcesses[int]):
+    """Brokers on a ring with a link from each to the third one after it, numbered from 1 on.
+
+    Attributes:
+        interval_s: between two plans.
+    """
+
+    interval_s: float = field(kw_only=True)
+    _keys: dict[str, int] = field(factory=dict)
+
+    def options(self, name: int) -> Iterable[str]:
+        times = {"graph.interval_s": self.interval_s, "graph.tick_s": 0.3 * self.interval_s}
+        beside = {name - 1, name - 3} | ({1} if name == len(self.names) else set())
+        return [
+            *("--role", "broker", "--overlay", "graph"),
+            *(f"--set={key}={value}" for key, value in {**GRAPH, **times}.items()),
+            *dialling(self.port(one) for one in sorted(beside) if 1 <= one < name),
+        ]
+
+    def begin(self, name: int, **streams: Any) -> None:
+        super().begin(name, stdout=subprocess.DEVNULL, **streams)
+
+    async def coordinator(self) -> int | None:
+        """The broker that all running ones take for the coordinator, None if they do not agree."""
+        found = {(await self.tables(number))["coordinator"] for number in self.running}
+        numbers = {
+            next((number for key, number in self._keys.items() if key in text), None)
+            for text in found
+        }
+        return numbers.pop() if len(numbers) == 1 else None
+
+    async def until_all(self, condition: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Wait until the tables of all brokers that run are as they should be."""
+        with trio.fail_after(PATIENCE_S):
+            for number in sorted(self.running):
+                while not condition(await self.tables(number)):
+                    await trio.sleep(POLL_S)
+
+    async def installed(self) -> int:
+        """How often coordinators that run have installed other trees."""
+        found = 0.0
+        for number in self.running:
+            async with open_client(self.address(number)) as client:
+                told = re.search(INSTALLED, await client.metrics())
+                found += float(told[1]) if told else 0.0
+        return int(found)
+
+    async def learn_keys(self) -> None:
+        """Learn by which key each broker is known."""
+        for number in self.running:
+            async with open_client(self.address(number)) as client:
+                self._keys[(await client.status())["peer"]] = number
+
+
+@define(eq=False)
+class Subscriber:
+    """A client with a name that comes back whenever its broker does, and forgets nothing.
+
+    Attributes:
+        got: publications by their position at the broker. One that is handed on again after the
+            connection ended has the same position.
+    """
+
+    name: str
+    filters: Mapping[str, str]
+    got: dict[int, str] = field(factory=dict)
+
+    async def run(
+        self,
+        address: LocalAddress,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Take what comes, until cancelled."""
+        asked = False
+        while True:
+            try:
+                async with open_client(address, self.name, patience_s=0) as client:
+                    if not asked:
+                        for label, text in self.filters.items():
+                            await client.subscribe(label, text)
+                        asked = True
+                        task_status.started()
+                    await self._take(client)
+            except NodeError:
+                if not asked:
+                    raise
+            await trio.sleep(POLL_S)
+
+    async def _take(self, client: LocalClient) -> None:
+        async for event in client.events:
+            self.got[event.position] = event.id
+            await client.acknowledge(event)
+
+    @property
+    def ids(self) -> list[str]:
+        """What it got, in order."""
+        return [self.got[position] for position in sorted(self.got)]
+
+
+def graph_processes(
+    shell: Shell, count: int, interval_s: float
+) -> AbstractContextManager[GraphProcesses]:
+    """Brokers that run; stopped at the end."""
+    return GraphProcesses(shell, range(1, count + 1), interval_s=interval_s).all_running()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from itertools import pairwise
+from pathlib import Path
 from string import ascii_uppercase
 
 import psutil
 import trio
 from attrs import define, field, frozen
 
-from gossamer.client.address import LocalAddress
-from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
-from support.node_processes import PATIENCE_S, Shell, free_ports
+from support.broker_processes import dialling
+from support.cluster_processes import ClusterProcesses
+from support.node_processes import PATIENCE_S, Shell
 
 POLL_S = 0.1
 SETTINGS = {"discovery.multicast": "false"}
@@ -74,47 +74,33 @@ LINK_ENDED = "neighbour is gone"
 
 
 @define(eq=False)
-class BrokerTree:
-    """Brokers of an overlay in the folder ``brokers``.
+class BrokerTree(ClusterProcesses[str]):
+    """Brokers of an overlay.
 
     Attributes:
         settings: of every broker, by name.
-        running: processes by broker.
     """
 
-    shell: Shell
-    overlay: Overlay
-    settings: Mapping[str, str]
-    running: dict[str, subprocess.Popen[str]] = field(factory=dict)
-    _first_port: int = field(init=False)
+    overlay: Overlay = field(kw_only=True)
+    settings: Mapping[str, str] = field(kw_only=True)
 
-    def __attrs_post_init__(self) -> None:
-        count = len(self.overlay.brokers)
-        self._first_port = free_ports(count)
-        self.shell.ok(
-            *("node", "init", "brokers", "--peers", str(count)),
-            *("--port", str(self._first_port)),
-        )
+    def options(self, name: str) -> Iterable[str]:
+        dialled = [self.port(other) for one, other in self.overlay.links() if one == name]
+        chosen = {**SETTINGS, **self.settings}
+        return [
+            *("--role", "broker", *dialling(dialled)),
+            *(f"--set={key}={value}" for key, value in chosen.items()),
+        ]
 
-    def address(self, name: str) -> LocalAddress:
-        """Where a broker's clients connect."""
-        return address_of(self.shell.folder / self._folder(name))
+    def log(self, name: str) -> Path:
+        return self.shell.folder / f"{name}.log"
 
-    def launch(self) -> None:
-        """Begin to start all brokers."""
-        for name in self.overlay.brokers:
-            chosen = {**SETTINGS, **self.settings}
-            options = [f"--set={key}={value}" for key, value in chosen.items()]
-            for one, other in self.overlay.links():
-                if one == name:
-                    options += ["--neighbour", f"127.0.0.1:{self._first_port + self._place(other)}"]
-            with (self.shell.folder / f"{name}.log").open("w") as log:
-                self.running[name] = self.shell.start(
-                    *("node", "run", self._folder(name), "--role", "broker", *options),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                )
+    def start(self, *names: str) -> None:
+        """Begin to start brokers."""
+        nowhere = subprocess.DEVNULL
+        for name in names:
+            with self.log(name).open("w") as log:
+                self.begin(name, stdin=nowhere, stdout=nowhere, stderr=log)
 
     async def settle(self) -> None:
         """Wait until all links are up at both ends.
@@ -143,7 +129,7 @@ class BrokerTree:
     def check(self, name: str) -> None:
         """Make sure that a broker runs, and that no link of it broke; raises `RuntimeError`."""
         code = self.running[name].poll()
-        log = (self.shell.folder / f"{name}.log").read_text()
+        log = self.log(name).read_text()
         if code is not None:
             raise RuntimeError(f"broker {name} ended with exit code {code}: {log[-2000:]}")
         broken = [line for line in log.splitlines() if LINK_ENDED in line]
@@ -162,36 +148,12 @@ class BrokerTree:
         """Memory of all brokers; what they share counts for each."""
         return sum(psutil.Process(one.pid).memory_info().rss for one in self.running.values())
 
-    def stop(self) -> None:
-        """End all processes, whatever they are doing."""
-        for process in self.running.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        for process in self.running.values():
-            try:
-                process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
-    def _folder(self, name: str) -> str:
-        return f"brokers/peer{self._place(name) + 1}"
-
-    def _place(self, name: str) -> int:
-        return self.overlay.brokers.index(name)
-
-
-@contextmanager
 def broker_tree(
     shell: Shell, overlay: Overlay, settings: Mapping[str, str]
-) -> Iterator[BrokerTree]:
+) -> AbstractContextManager[BrokerTree]:
     """Brokers that start; stopped at the end."""
-    tree = BrokerTree(shell, overlay, settings)
-    try:
-        tree.launch()
-        yield tree
-    finally:
-        tree.stop()
+    return BrokerTree(shell, overlay.brokers, overlay=overlay, settings=settings).all_running()
 
 
 async def read_numbers(client: LocalClient) -> dict[str, float]:

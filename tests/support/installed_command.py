@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gossamer.sim.studies.peers.study
+from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.study.watching import Watch
@@ -42,6 +43,23 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_distribution(folder)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What `gossamer` says when it ends with exit code 2 and one sentence; it runs here."""
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    return sentence(told.err)
+
+
+def sentence(told: str) -> str:
+    """The sentence that a command said, below which there is nothing but where it is wrong."""
+    assert "Traceback" not in told
+    line, *picture = told.splitlines()
+    assert line.startswith("gossamer: ")
+    assert all(one.startswith("  ") for one in picture), told
+    return line
 
 
 def write_distribution(folder: Path) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import attrs
 import trio
 
-from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.follower import follow
+from support.cluster_processes import ClusterProcesses
 from support.node_processes import PATIENCE_S, Shell
 
 # Between two looks at a process that another one changes.
@@ -41,62 +39,55 @@ async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -
 
 
 @attrs.define(eq=False)
-class Fleet:
-    """Peers of one cluster, each a process.
+class Fleet(ClusterProcesses[str]):
+    """Peers of one cluster, each a process; their names are their folders, relative to the shell's.
 
     Attributes:
-        shell: where they run.
-        names: of their folders.
-        options: of `gossamer node run`.
+        settings: of all, with two underscores for a dot.
     """
 
-    shell: Shell
-    names: list[str]
-    options: list[str] = attrs.field(factory=list)
-    _processes: dict[str, subprocess.Popen[str]] = attrs.field(factory=dict)
+    settings: dict[str, object] = attrs.field(factory=dict)
 
     @classmethod
-    def make(cls, shell: Shell, peers: int, port: int, **settings: object) -> Fleet:
-        """A cluster whose peers do not run yet; ``settings`` have two underscores for a dot."""
-        shell.ok("node", "init", "fleet", "--peers", str(peers), "--port", str(port))
-        names = [f"fleet/peer{number + 1}" for number in range(peers)]
-        settings.setdefault("page__enabled", False)
-        options = [
-            part
-            for name, value in settings.items()
-            for part in ("--set", f"{name.replace('__', '.')}={_as_option(value)}")
-        ]
-        return cls(shell, names, options)
+    def make(cls, shell: Shell, peers: int, **settings: object) -> Fleet:
+        """A cluster whose peers do not run yet."""
+        names = [f"demo/peer{number + 1}" for number in range(peers)]
+        return cls(shell, names, settings={"page__enabled": False, **settings})
 
-    def folder(self, name: str) -> Path:
-        return self.shell.folder / name
+    def options(self, name: str) -> Iterable[str]:
+        del name
+        for key, value in self.settings.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            yield from ("--set", f"{key.replace('__', '.')}={text}")
+
+    def log(self, name: str) -> str:
+        """What a peer has said so far."""
+        return (self.folder(name) / "log").read_text()
 
     def start(self, *names: str) -> None:
-        """Start these peers."""
+        """Begin to start these peers."""
         for name in names:
             with (self.folder(name) / "log").open("a") as log:
-                self._processes[name] = self.shell.start(
-                    "node", "run", name, *self.options, stdout=log, stderr=log
-                )
+                self.begin(name, stdout=log, stderr=log)
 
     def kill(self, *names: str) -> None:
         """End these peers at once, without a word."""
         for name in names:
-            self._processes[name].kill()
+            self.running[name].kill()
         for name in names:
-            self._processes.pop(name).wait()
+            self.running.pop(name).wait()
 
     def send(self, name: str, number: signal.Signals) -> None:
-        self._processes[name].send_signal(number)
+        self.running[name].send_signal(number)
 
     def pid(self, name: str) -> int | None:
         """Id of a peer's process, None while it does not run."""
-        process = self._processes.get(name)
+        process = self.running.get(name)
         return None if process is None or process.poll() is not None else process.pid
 
     def restart(self, name: str) -> None:
         """End a peer in order, and start it again."""
-        process = self._processes.pop(name)
+        process = self.running.pop(name)
         process.terminate()
         process.wait(PATIENCE_S)
         self.start(name)
@@ -104,19 +95,7 @@ class Fleet:
     def limit_files(self, name: str, size: int) -> None:
         """Let no file of a peer grow beyond ``size`` bytes, as on a disk that is full."""
         hard = resource.RLIM_INFINITY
-        resource.prlimit(self._processes[name].pid, resource.RLIMIT_FSIZE, (size, hard))
-
-    def stop(self) -> None:
-        """End all peers, in order if they can."""
-        for process in self._processes.values():
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-        for process in self._processes.values():
-            try:
-                process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        resource.prlimit(self.running[name].pid, resource.RLIMIT_FSIZE, (size, hard))
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[LocalClient]:
@@ -124,12 +103,12 @@ class Fleet:
         with trio.fail_after(PATIENCE_S):
             while True:
                 try:
-                    async with open_client(address_of(self.folder(name)), patience_s=0) as client:
+                    async with open_client(self.address(name), patience_s=0):
                         break
                 except NodeError:
                     self._check_running([name])
                     await trio.sleep(LOOK_S)
-        async with open_client(address_of(self.folder(name)), patience_s=0) as client:
+        async with open_client(self.address(name), patience_s=0) as client:
             yield client
 
     async def ready(
@@ -143,16 +122,16 @@ class Fleet:
                 self._check_running(chosen)
                 await trio.sleep(LOOK_S)
         if scope.cancelled_caught:
-            logs = {name: (self.folder(name) / "log").read_text()[-1500:] for name in chosen}
+            logs = {name: self.log(name)[-1500:] for name in chosen}
             raise AssertionError(f"the ring was not right after {patience_s} s: {logs}")
         return trio.current_time() - began
 
     def _check_running(self, names: Iterable[str]) -> None:
         for name in names:
-            process = self._processes.get(name)
+            process = self.running.get(name)
             if process is not None and process.poll() is not None:
-                log = (self.folder(name) / "log").read_text()
-                raise AssertionError(f"{name} ended with {process.returncode}: {log[-2000:]}")
+                told = self.log(name)[-2000:]
+                raise AssertionError(f"{name} ended with {process.returncode}: {told}")
 
     async def _ring_is_right(self, names: list[str]) -> bool:
         seen = {}
@@ -168,8 +147,15 @@ class Fleet:
         return all(after in _ring_links(seen[key]) for key, after in following if key != after)
 
 
-def _as_option(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+@contextmanager
+def running_fleet(shell: Shell, peers: int, **settings: object) -> Iterator[Fleet]:
+    """A cluster whose peers run; stopped at the end."""
+    fleet = Fleet.make(shell, peers, **settings)
+    try:
+        fleet.start(*fleet.names)
+        yield fleet
+    finally:
+        fleet.stop()
 
 
 def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
@@ -193,7 +179,7 @@ class Follower:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take events, over restarts of the node, until cancelled."""
-        address = address_of(self.fleet.folder(self.peer))
+        address = self.fleet.address(self.peer)
         async with follow(address, {"all": "price >= 0"}, name=self.name) as events:
             task_status.started()
             async for event in events:

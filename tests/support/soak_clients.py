@@ -71,10 +71,9 @@ class Printer:
         return self.fleet.shell.folder / "printed.jsonl"
 
     def start(self) -> None:
-        folder = str(self.fleet.folder(self.name))
         with self._file.open("w") as out, self._file.with_suffix(".log").open("w") as log:
             self._process = self.fleet.shell.start(
-                "sub", ALL, "--folder", folder, "--name", "printer", stdout=out, stderr=log
+                "sub", ALL, *self.fleet.at(self.name), "--name", "printer", stdout=out, stderr=log
             )
 
     def stop(self) -> None:
@@ -121,7 +120,7 @@ class Browser:
 
     def _address(self) -> str:
         """Where the page is, by the log."""
-        lines = (self.fleet.folder(self.name) / "log").read_text().splitlines()
+        lines = self.fleet.log(self.name).splitlines()
         told = [json.loads(line) for line in lines if '"page"' in line]
         return str([one["at"] for one in told if one["event"] == "page"][-1])
 

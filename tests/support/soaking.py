@@ -14,7 +14,6 @@ import trio
 from gossamer.client.address import LocalAddress
 from gossamer.client.errors import NodeError
 from gossamer.client.results import Fate
-from gossamer.node.commands.folder import address_of
 from gossamer.node.local.client import LocalClient, open_client
 from support.campaign import ALL, SYMBOLS, Campaign, Fault, Published
 from support.node_fleets import Fleet
@@ -56,7 +55,7 @@ class FleetNodes:
         return self.names
 
     def address(self, key: int) -> LocalAddress:
-        return address_of(self.fleet.folder(self.names[key]))
+        return self.fleet.address(self.names[key])
 
 
 @attrs.define(eq=False)
@@ -88,7 +87,7 @@ class Watch:
 
     def trends(self, warm_up_s: float) -> dict[tuple[str, int], Trend | None]:
         """How the memory of each process went."""
-        logs = {name: (self.fleet.folder(name) / "log").read_text() for name in self.fleet.names}
+        logs = {name: self.fleet.log(name) for name in self.fleet.names}
         steps = {name: times_of(COMPILED, log) for name, log in logs.items()}
         return {
             (name, pid): trend(samples, warm_up_s, steps[name])
@@ -102,13 +101,11 @@ class Soak:
 
     Attributes:
         run: the applications, and the accounts of what they got.
-        port: where the first peer listens for others; the next has the next one.
         gap_s: about how long nothing happens between two faults, and between two floods.
         done: how often each kind of fault and flood came.
     """
 
     run: Campaign[FleetNodes]
-    port: int
     gap_s: float
     done: dict[str, int] = attrs.field(factory=dict)
     _versions: int = 1
@@ -188,8 +185,7 @@ class Soak:
             if self._versions % 4 == 2 and self._versions < 40
             else ("widen", "price", f"maximum={100_000 + self._versions}")
         )
-        folder = str(self.fleet.folder(self.fleet.names[0]))
-        command = ("node", "schema", *arguments, "--folder", folder)
+        command = ("node", "schema", *arguments, *self.fleet.at(self.fleet.names[0]))
         await trio.to_thread.run_sync(self.fleet.shell.ok, *command)
 
     def _draw_guest(self) -> int:
@@ -250,8 +246,8 @@ class Soak:
 
     async def speak_nonsense_remotely(self) -> None:
         """What no peer says, at the port for peers."""
-        number = self.run.draws.randrange(len(self.fleet.names))
-        await self._speak_nonsense(lambda: trio.open_tcp_stream("127.0.0.1", self.port + number))
+        port = self.fleet.port(self.run.draws.choice(self.fleet.names))
+        await self._speak_nonsense(lambda: trio.open_tcp_stream("127.0.0.1", port))
 
     async def _speak_nonsense(self, dial: Callable[[], Awaitable[trio.SocketStream]]) -> None:
         with trio.move_on_after(FLOOD_S):

@@ -1,0 +1,100 @@
+"""Nodes of one cluster in processes of their own, TLS on, over loopback, as people start them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+from attrs import define, field
+
+from gossamer.client.address import LocalAddress
+from gossamer.node.commands.folder import address_of
+from gossamer.node.local.client import open_client
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@define(eq=False)
+class ClusterProcesses(Generic[Name]):
+    """Nodes in the folder ``demo``, peer1, peer2, ..., by their names in this order.
+
+    Attributes:
+        more_ports: how many are free behind those of the nodes.
+        running: processes by name.
+    """
+
+    shell: Shell
+    names: Sequence[Name]
+    more_ports: int = 0
+    running: dict[Name, subprocess.Popen[str]] = field(factory=dict)
+    first_port: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        count = len(self.names)
+        self.first_port = free_ports(count + self.more_ports)
+        ports = ("--port", str(self.first_port))
+        self.shell.ok("node", "init", "demo", "--peers", str(count), *ports)
+
+    def port(self, name: Name) -> int:
+        """Where a node listens."""
+        return self.first_port + self.names.index(name)
+
+    def folder(self, name: Name) -> Path:
+        return self.shell.folder / f"demo/peer{self.names.index(name) + 1}"
+
+    def at(self, name: Name) -> tuple[str, str]:
+        """The option of commands that are about a node."""
+        return "--folder", str(self.folder(name))
+
+    def address(self, name: Name) -> LocalAddress:
+        """Where a node's clients connect."""
+        return address_of(self.folder(name))
+
+    def options(self, name: Name) -> Iterable[str]:
+        """Those of `gossamer node run`."""
+        raise NotImplementedError
+
+    def begin(self, name: Name, **streams: Any) -> None:
+        """Begin to start a node."""
+        words = ("node", "run", str(self.folder(name)), *self.options(name))
+        self.running[name] = self.shell.start(*words, **streams)
+
+    def start(self, *names: Name) -> None:
+        """Start nodes; they are ready when this returns."""
+        for name in names:
+            self.begin(name)
+        for name in names:
+            wait_for_log(self.running[name], "ready")
+
+    def kill(self, name: Name) -> None:
+        """kill -9"""
+        process = self.running.pop(name)
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+
+    def stop(self) -> None:
+        """End all nodes, in order if they can."""
+        with ExitStack() as stack:
+            for process in self.running.values():
+                process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGTERM)
+                stack.callback(end, process)
+
+    @contextmanager
+    def all_running(self) -> Iterator[Self]:
+        """All nodes run; stopped at the end."""
+        try:
+            self.start(*self.names)
+            yield self
+        finally:
+            self.stop()
+
+    async def tables(self, name: Name) -> dict[str, Any]:
+        """What a broker tells of its tables."""
+        async with open_client(self.address(name)) as client:
+            return await client.tables()
