@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gossamer.node import errors
 from gossamer.node.security.cluster import Membership
@@ -37,8 +38,7 @@ def introduction_of(member: Membership, number: int = 0) -> bytes:
 
 def cache_of(cluster: MadeCluster, revoked: RevocationList | None = None) -> PublisherCache:
     """That of a peer which has met nobody."""
-    none = RevocationList(cluster.first.authority.cluster)
-    current = revoked or none
+    current = revoked or RevocationList(cluster.first.authority.cluster)
     descriptors = DescriptorCache(cluster.first.authority, current)
     return PublisherCache(cluster.first.authority, descriptors, lambda: current)
 
@@ -71,13 +71,8 @@ def test_a_signature_is_worth_nothing_in_another_cluster(
 
 
 def changed(introduction: bytes, **changes: Any) -> bytes:
-    parts = dict(
-        zip(
-            ("version", "key", "certificate", "modulus", "signature"),
-            decode(introduction),
-            strict=True,
-        )
-    )
+    names = ("version", "key", "certificate", "modulus", "signature")
+    parts = dict(zip(names, decode(introduction), strict=True))
     return encode(list((parts | changes).values()))
 
 
@@ -85,25 +80,23 @@ def test_what_is_no_introduction_teaches_nothing(
     cluster: MadeCluster, publisher: Membership
 ) -> None:
     good, stranger = introduction_of(publisher), cluster.admit("stranger")
-    wrong = {
-        b"": errors.MalformedCertificateError,
-        good + b"\0": errors.MalformedCertificateError,
-        encode([1, 2]): errors.MalformedCertificateError,
-        changed(good, version=2): errors.MalformedCertificateError,
-        changed(good, signature=bytes(64)): errors.MalformedCertificateError,
-        changed(good, modulus=event_key(1).modulus): errors.MalformedCertificateError,
-        changed(good, modulus=bytes(256)): errors.MalformedCertificateError,
-        changed(good, modulus=event_key(0).modulus[:128]): errors.MalformedCertificateError,
-        changed(good, key=stranger.identity.key): errors.KeyMismatchError,
+    key, cache = stranger.identity.key, cache_of(cluster)
+    for malformed in (
+        b"",
+        good + b"\0",
+        encode([1, 2]),
+        changed(good, version=2),
+        changed(good, signature=bytes(64)),
+        changed(good, modulus=event_key(1).modulus),
+        changed(good, modulus=bytes(256)),
+        changed(good, modulus=event_key(0).modulus[:128]),
         # Another's certificate over the key that the publisher has signed.
-        changed(
-            good, key=stranger.identity.key, certificate=stranger.certificate.der
-        ): errors.MalformedCertificateError,
-    }
-    cache = cache_of(cluster)
-    for introduction, error in wrong.items():
-        with pytest.raises(error):
-            cache.learn(introduction, cluster.now)
+        changed(good, key=key, certificate=stranger.certificate.der),
+    ):
+        with pytest.raises(errors.MalformedCertificateError):
+            cache.learn(malformed, cluster.now)
+    with pytest.raises(errors.KeyMismatchError):
+        cache.learn(changed(good, key=key), cluster.now)
     assert len(cache) == 0
 
 
@@ -176,20 +169,16 @@ def test_a_file_that_holds_no_such_key_is_refused_with_a_remedy(
 ) -> None:
     path = tmp_path / "events.key"
     identity = cluster.first.folder.peer_key.read_bytes()
-    for content in (b"", b"nothing", identity, _pem(generate_private_key(65537, 1024))):
+    short = generate_private_key(65537, 1024).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    for content in (b"", b"nothing", identity, short):
         path.write_bytes(content)
         path.chmod(0o600)
         with pytest.raises(
-            errors.KeyFileError, match=r"events\.key is .*; remove it, and the peer makes"
+            errors.KeyFileError, match=r"s\.key is .*; remove it, and the peer makes"
         ):
             load_event_key(path)
-
-
-def _pem(private_key: Any) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    made: bytes = private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return made
 
 
 def test_every_key_is_another() -> None:

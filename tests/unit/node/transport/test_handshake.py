@@ -10,7 +10,14 @@ import trio
 from trio.testing import memory_stream_pair
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefused, RefusedByPeer
-from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.base import (
+    Address,
+    Admitted,
+    Hello,
+    LocalPeer,
+    PeerIdentity,
+    Verify,
+)
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
@@ -23,25 +30,36 @@ HERE = (Address("127.0.0.1", 4000), Address("::1", 4001))
 Outcome = Admitted | NodeError
 
 
-class Recorder(trio.abc.Stream):
-    """A stream that keeps what is sent on it."""
+def hello(**changes: Any) -> bytes:
+    fields = {
+        "version": PROTOCOL_VERSION,
+        "software": "test",
+        "cluster": "test",
+        "key": 5,
+        "addresses": [],
+        "nonce": bytes(16),
+    }
+    return encode_frame("hello", **{**fields, **changes})
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
-        self.stream = stream
-        self.sent: list[bytes] = []
 
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        self.sent.append(bytes(data))
-        await self.stream.send_all(data)
+async def greet(
+    stream: trio.abc.Stream,
+    me: LocalPeer | None = None,
+    dialled: bool = False,
+    *,
+    verify: Verify = identify,
+    certificate: bytes | None = None,
+    **options: Any,
+) -> Admitted:
+    options |= {"certificate": certificate, "dialled": dialled, "remote": SOMEWHERE}
+    return await introduce(stream, me or local_peer(2), LIMITS, verify, **options)
 
-    async def wait_send_all_might_not_block(self) -> None:
-        await self.stream.wait_send_all_might_not_block()
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        return await self.stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        await self.stream.aclose()
+async def frames_from(stream: trio.abc.ReceiveStream) -> list[dict[str, Any]]:
+    """What has arrived."""
+    reader = FrameReader(LIMITS)
+    reader.feed(await stream.receive_some(65536))
+    return list(reader)
 
 
 async def meet(
@@ -57,12 +75,8 @@ async def meet(
     async def take_part(
         stream: trio.abc.Stream, me: LocalPeer, dialled: bool, options: Any
     ) -> None:
-        options = {"certificate": None, "verify": identify, **(options or {})}
-        verify = options.pop("verify")
         try:
-            outcomes[dialled] = await introduce(
-                stream, me, LIMITS, verify, dialled=dialled, remote=SOMEWHERE, **options
-            )
+            outcomes[dialled] = await greet(stream, me, dialled, **(options or {}))
         except NodeError as error:
             outcomes[dialled] = error
 
@@ -85,13 +99,56 @@ async def test_two_peers_learn_who_the_other_is() -> None:
     assert (dialler.dialled, listener.dialled) == (True, False)
 
 
-async def test_another_version_is_told_to_both() -> None:
-    dialler, listener = await meet(local_peer(1), local_peer(2), {"version": 7})
-    assert isinstance(listener, PeerRefused)
-    assert listener.cause == "version"
-    assert f"speaks version 7 of the protocol, expected {PROTOCOL_VERSION}" in str(listener)
-    assert isinstance(dialler, RefusedByPeer)
-    assert (dialler.cause, dialler.reason) == ("version", listener.reason)
+def revoked(_: bytes | None, hello: Hello) -> PeerIdentity:
+    """Who is let in is for the caller to decide."""
+    raise PeerRefused(f"the certificate of peer {hello.key} was revoked")
+
+
+def other_key(_: bytes | None, __: Hello) -> PeerIdentity:
+    return PeerIdentity(9)
+
+
+ONE, TWO = local_peer(1), local_peer(2)
+OF_AA, OF_BB = local_peer(1, schema="aa"), local_peer(2, schema="bb")
+OF_THEIRS = LocalPeer(key=1, cluster="theirs")
+CERTIFIED = local_peer(1, fingerprint=sha256(b"own certificate").digest())
+VERSIONS = f"speaks version 7 of the protocol, expected {PROTOCOL_VERSION}"
+
+
+@pytest.mark.parametrize(
+    ("dialler", "listener", "dialling", "listening", "cause", "reason"),
+    [
+        (ONE, TWO, {"version": 7}, {}, "version", VERSIONS),
+        (
+            OF_AA,
+            OF_BB,
+            {},
+            {},
+            "cluster",
+            "its events are of schema aa, expected bb, the cluster's",
+        ),
+        (OF_THEIRS, TWO, {}, {}, "cluster", "it belongs to cluster 'theirs', expected 'test'"),
+        (ONE, TWO, {}, {"verify": revoked}, "refused", "the certificate of peer 1 was revoked"),
+        (ONE, ONE, {}, {}, "refused", "it has our own key"),
+        (ONE, TWO, {}, {"verify": other_key}, "refused", "it claims key 1, its certificate says 9"),
+        (ONE, TWO, {}, {"certificate": b"any"}, "refused", "made for another certificate"),
+        (CERTIFIED, TWO, {}, {"certificate": b"x"}, "refused", "made for another certificate"),
+    ],
+)
+async def test_a_refused_dialler_is_told_why(
+    dialler: LocalPeer,
+    listener: LocalPeer,
+    dialling: dict[str, Any],
+    listening: dict[str, Any],
+    cause: str,
+    reason: str,
+) -> None:
+    told, refused = await meet(dialler, listener, dialling, listening)
+    assert isinstance(refused, PeerRefused)
+    assert isinstance(told, RefusedByPeer)
+    assert (told.cause, told.reason) == (refused.cause, refused.reason)
+    assert refused.cause == cause
+    assert reason in refused.reason
 
 
 async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields() -> None:
@@ -99,14 +156,6 @@ async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields()
     await far.send_all(encode_frame("hello", version=PROTOCOL_VERSION + 1, colour="green"))
     with pytest.raises(PeerRefused, match=f"version {PROTOCOL_VERSION + 1}"):
         await greet(near)
-
-
-async def test_another_schema_is_refused_and_said() -> None:
-    dialler, listener = await meet(local_peer(1, schema="aa"), local_peer(2, schema="bb"))
-    assert isinstance(listener, PeerRefused)
-    assert listener.reason == "its events are of schema aa, expected bb, the cluster's"
-    assert isinstance(dialler, RefusedByPeer)
-    assert (dialler.cause, dialler.reason) == ("cluster", listener.reason)
 
 
 async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> None:
@@ -117,39 +166,12 @@ async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> N
         assert listener.hello.schema == schema
 
 
-async def test_another_cluster_is_refused() -> None:
-    dialler, listener = await meet(LocalPeer(key=1, cluster="theirs"), local_peer(2))
-    assert isinstance(listener, PeerRefused)
-    assert listener.cause == "cluster"
-    assert isinstance(dialler, RefusedByPeer)
-    assert "it belongs to cluster 'theirs', expected 'test'" in dialler.reason
-
-
 async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
     near, far = memory_stream_pair()
-    hello = {
-        "version": PROTOCOL_VERSION,
-        "software": "",
-        "cluster": "theirs",
-        "key": 5,
-        "addresses": [],
-    }
-    await far.send_all(encode_frame("hello", **hello, nonce=bytes(16)))
+    await far.send_all(hello(cluster="theirs"))
     with pytest.raises(PeerRefused):
-        await greet(near, me=local_peer(2, addresses=HERE))
-    reader = FrameReader(LIMITS)
-    reader.feed(await far.receive_some(65536))
-    assert [frame["type"] for frame in reader] == ["goodbye"]
-
-
-async def test_who_is_let_in_is_for_the_caller_to_decide() -> None:
-    def refuse(_: bytes | None, hello: Hello) -> PeerIdentity:
-        raise PeerRefused(f"the certificate of peer {hello.key} was revoked")
-
-    dialler, listener = await meet(local_peer(1), local_peer(2), None, {"verify": refuse})
-    assert isinstance(listener, PeerRefused)
-    assert isinstance(dialler, RefusedByPeer)
-    assert dialler.reason == "the certificate of peer 1 was revoked"
+        await greet(near, local_peer(2, addresses=HERE))
+    assert [frame["type"] for frame in await frames_from(far)] == ["goodbye"]
 
 
 async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
@@ -159,44 +181,25 @@ async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
     assert isinstance(listener, RefusedByPeer)
 
 
-async def test_a_peer_does_not_talk_to_itself() -> None:
-    _, listener = await meet(local_peer(1), local_peer(1))
-    assert isinstance(listener, PeerRefused)
-    assert "it has our own key" in str(listener)
-
-
-async def test_a_key_that_the_certificate_does_not_confirm_is_refused() -> None:
-    def read_certificate(_: bytes | None, __: Hello) -> PeerIdentity:
-        return PeerIdentity(9)
-
-    _, listener = await meet(local_peer(1), local_peer(2), None, {"verify": read_certificate})
-    assert isinstance(listener, PeerRefused)
-    assert "it claims key 1, its certificate says 9" in str(listener)
-
-
 async def test_a_hello_belongs_to_one_certificate() -> None:
-    own, other = b"own certificate", b"another certificate"
-    peer = local_peer(1, fingerprint=sha256(own).digest())
-    dialler, listener = await meet(peer, local_peer(2), None, {"certificate": own})
+    dialler, listener = await meet(CERTIFIED, TWO, {}, {"certificate": b"own certificate"})
     assert isinstance(dialler, Admitted)
     assert isinstance(listener, Admitted)
-    _, listener = await meet(peer, local_peer(2), None, {"certificate": other})
-    assert isinstance(listener, PeerRefused)
-    assert "made for another certificate" in str(listener)
 
 
-async def test_a_hello_without_fingerprint_is_refused_under_tls() -> None:
-    _, listener = await meet(local_peer(1), local_peer(2), None, {"certificate": b"any"})
-    assert isinstance(listener, PeerRefused)
-
-
-async def test_a_recorded_handshake_is_of_no_use_later() -> None:
+async def test_a_recorded_handshake_is_of_no_use_later(monkeypatch: pytest.MonkeyPatch) -> None:
     near, far = memory_stream_pair()
-    recorder = Recorder(near)
+    recorded: list[bytes] = []
+    send_all = near.send_all
+
+    async def record(data: bytes) -> None:
+        recorded.append(data)
+        await send_all(data)
+
+    monkeypatch.setattr(near, "send_all", record)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(greet, far)
-        await greet(recorder, me=local_peer(1), dialled=True)
-    recorded = recorder.sent
+        await greet(near, ONE, dialled=True)
     assert len(recorded) == 2, "a hello and a welcome"
 
     near, far = memory_stream_pair()
@@ -215,9 +218,7 @@ async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
         await far.send_all(hello())
-        reader = FrameReader(LIMITS)
-        reader.feed(await far.receive_some(65536))
-        nonce = next(iter(reader))["nonce"]
+        nonce = (await frames_from(far))[0]["nonce"]
         await far.send_all(encode_frame("welcome", echo=nonce) + message(b"early"))
     assert results[0].rest == message(b"early")
 
@@ -238,9 +239,7 @@ async def test_rubbish_is_answered_with_a_goodbye(data: bytes, why: str) -> None
     await far.send_all(data)
     with pytest.raises(BadFrame, match=why):
         await greet(near)
-    reader = FrameReader(LIMITS)
-    reader.feed(await far.receive_some(65536))
-    assert next(iter(reader))["reason"] == "bad frame"
+    assert (await frames_from(far))[0]["reason"] == "bad frame"
 
 
 async def test_addresses_that_are_none_are_refused() -> None:
@@ -281,29 +280,3 @@ async def test_a_peer_that_hangs_up_is_told_from_one_that_refuses() -> None:
     await far.aclose()
     with pytest.raises(HandshakeFailed, match="without a word"):
         await greet(near, dialled=True)
-
-
-def hello(**changes: Any) -> bytes:
-    fields = {
-        "version": PROTOCOL_VERSION,
-        "software": "test",
-        "cluster": "test",
-        "key": 5,
-        "addresses": [],
-        "nonce": bytes(16),
-    }
-    return encode_frame("hello", **{**fields, **changes})
-
-
-async def greet(
-    stream: trio.abc.Stream, me: LocalPeer | None = None, dialled: bool = False
-) -> Admitted:
-    return await introduce(
-        stream,
-        local_peer(2) if me is None else me,
-        LIMITS,
-        identify,
-        certificate=None,
-        dialled=dialled,
-        remote=SOMEWHERE,
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -21,15 +19,19 @@ from support.transport_peers import Crowd, Peer, memory_transports, message
 LAN = Faults(latency_s=(0.001, 0.001))
 
 
-@asynccontextmanager
-async def crowd(
-    faults: Faults = LAN, seed: int = 0, **limits: Any
-) -> AsyncIterator[tuple[MemoryNetwork, Crowd]]:
+def crowd(
+    nursery: trio.Nursery, faults: Faults = LAN, seed: int = 0, **limits: Any
+) -> tuple[MemoryNetwork, Crowd]:
     network = MemoryNetwork(seed, faults)
-    async with trio.open_nursery() as nursery:
-        back_off = BackOff(jitter=0)
-        yield network, Crowd(nursery, memory_transports(network), Limits(**limits), back_off)
-        nursery.cancel_scope.cancel()
+    make = memory_transports(network)
+    return network, Crowd(nursery, make, Limits(**limits), BackOff(jitter=0))
+
+
+async def two_peers(
+    nursery: trio.Nursery, faults: Faults = LAN, seed: int = 0, **limits: Any
+) -> tuple[MemoryNetwork, Peer, Peer]:
+    network, people = crowd(nursery, faults, seed, **limits)
+    return network, await people.add(1), await people.add(2)
 
 
 async def settle() -> None:
@@ -41,311 +43,307 @@ def links(*peers: Peer) -> list[int]:
     return [len(peer.pool) for peer in peers]
 
 
-async def test_senders_at_once_share_one_attempt() -> None:
-    async with crowd() as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        async with trio.open_nursery() as nursery:
-            for i in range(20):
-                nursery.start_soon(one.pool.send, 2, message(number=i))
-        await two.heard.until(lambda: len(two.heard.frames) == 20)
-        assert len(network.streams) == 2, "one connection, two ends"
+async def test_senders_at_once_share_one_attempt(nursery: trio.Nursery) -> None:
+    network, one, two = await two_peers(nursery)
+    async with trio.open_nursery() as senders:
+        for i in range(20):
+            senders.start_soon(one.pool.send, 2, message(number=i))
+    await two.heard.until(lambda: len(two.heard.frames) == 20)
+    assert len(network.streams) == 2, "one connection, two ends"
 
 
-async def test_a_failed_attempt_is_told_to_all_who_wait() -> None:
-    async with crowd(handshake_seconds=3) as (network, people):
-        one = await people.add(1)
-        await people.add(2)
-        network.partition([1], [2])
-        errors: list[PeerUnreachable] = []
+async def test_a_failed_attempt_is_told_to_all_who_wait(nursery: trio.Nursery) -> None:
+    network, people = crowd(nursery, handshake_seconds=3)
+    one = await people.add(1)
+    await people.add(2)
+    network.partition([1], [2])
+    errors: list[PeerUnreachable] = []
 
-        async def send() -> None:
-            try:
-                await one.pool.send(2, message())
-            except PeerUnreachable as error:
-                errors.append(error)
+    async def send() -> None:
+        try:
+            await one.pool.send(2, message())
+        except PeerUnreachable as error:
+            errors.append(error)
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(send)
-        assert len(errors) == 5
-        assert trio.current_time() == pytest.approx(3)
-        assert "no answer within 3" in str(errors[0])
+    async with trio.open_nursery() as senders:
+        for _ in range(5):
+            senders.start_soon(send)
+    assert len(errors) == 5
+    assert trio.current_time() == pytest.approx(3)
+    assert "no answer within 3" in str(errors[0])
 
 
-async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others() -> None:
-    async with crowd(Faults(latency_s=(0.5, 0.5))) as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        with trio.move_on_after(0.1):
-            await one.pool.send(2, message(b"given up"))
-        await one.pool.send(2, message(b"sent"))
-        await two.heard.until(lambda: bool(two.heard.frames))
-        assert two.heard.bodies == [b"sent"]
-        assert one.heard.ups == [2]
+async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others(
+    nursery: trio.Nursery,
+) -> None:
+    _, one, two = await two_peers(nursery, Faults(latency_s=(0.5, 0.5)))
+    with trio.move_on_after(0.1):
+        await one.pool.send(2, message(b"given up"))
+    await one.pool.send(2, message(b"sent"))
+    await two.heard.until(lambda: bool(two.heard.frames))
+    assert two.heard.bodies == [b"sent"]
+    assert one.heard.ups == [2]
 
 
 @pytest.mark.parametrize("latency_ms", [0, 1, 5, 20])
 async def test_peers_that_dial_each_other_keep_what_the_smaller_key_dialled(
-    latency_ms: int,
+    nursery: trio.Nursery, latency_ms: int
 ) -> None:
-    async with crowd(Faults(latency_s=(0, latency_ms / 1000))) as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(one.pool.send, 2, message(b"from one"))
-            nursery.start_soon(two.pool.send, 1, message(b"from two"))
-        await settle()
-        assert one.heard.bodies == [b"from two"], "nothing is lost"
-        assert two.heard.bodies == [b"from one"]
-        assert len(network.streams) == 2
-        assert links(one, two) == [1, 1]
-        assert next(iter(one.pool)).admitted.dialled
-        assert not next(iter(two.pool)).admitted.dialled
-        for heard in (one.heard, two.heard):
-            assert len(heard.ups) - len(heard.downs) == 1
+    network, one, two = await two_peers(nursery, Faults(latency_s=(0, latency_ms / 1000)))
+    async with trio.open_nursery() as senders:
+        senders.start_soon(one.pool.send, 2, message(b"from one"))
+        senders.start_soon(two.pool.send, 1, message(b"from two"))
+    await settle()
+    assert one.heard.bodies == [b"from two"], "nothing is lost"
+    assert two.heard.bodies == [b"from one"]
+    assert len(network.streams) == 2
+    assert links(one, two) == [1, 1]
+    assert next(iter(one.pool)).admitted.dialled
+    assert not next(iter(two.pool)).admitted.dialled
+    for heard in (one.heard, two.heard):
+        assert len(heard.ups) - len(heard.downs) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_simultaneous_dials_always_settle(seed: int) -> None:
-    async with crowd(Faults(latency_s=(0, 0.05)), seed=seed) as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        async with trio.open_nursery() as nursery:
+async def test_simultaneous_dials_always_settle(nursery: trio.Nursery, seed: int) -> None:
+    network, one, two = await two_peers(nursery, Faults(latency_s=(0, 0.05)), seed=seed)
+    async with trio.open_nursery() as senders:
 
-            async def send(sender: Peer, key: int) -> None:
-                for i in range(20):
-                    await trio.sleep(network.draws.random() * 0.02)
-                    await sender.pool.send(key, message(number=i))
+        async def send(sender: Peer, key: int) -> None:
+            for i in range(20):
+                await trio.sleep(network.draws.random() * 0.02)
+                await sender.pool.send(key, message(number=i))
 
-            nursery.start_soon(send, one, 2)
-            nursery.start_soon(send, two, 1)
-        await settle()
-        assert links(one, two) == [1, 1]
-        assert len(network.streams) == 2
-        for heard in (one.heard, two.heard):
-            assert sorted(frame["number"] for _, frame in heard.frames) == list(range(20))
-
-
-async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one() -> None:
-    async with crowd(handshake_seconds=1) as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        stale = await two.pool.connect(1)
-        await trio.sleep(5)
-        # The network swallows the end, so that only one of the two notices.
-        network.partition([1], [2])
-        stale._cut(Cause.LOST, "for the test")
-        await settle()
-        assert links(one, two) == [1, 0]
-        network.heal()
-        one.pool.get(2)
-        await two.pool.send(1, message(b"I am back"))
-        await settle()
-        assert one.heard.bodies == [b"I am back"]
-        assert links(one, two) == [1, 1]
+        senders.start_soon(send, one, 2)
+        senders.start_soon(send, two, 1)
+    await settle()
+    assert links(one, two) == [1, 1]
+    assert len(network.streams) == 2
+    for heard in (one.heard, two.heard):
+        assert sorted(frame["number"] for _, frame in heard.frames) == list(range(20))
 
 
-async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive() -> None:
-    async with crowd(handshake_seconds=1) as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        await two.pool.connect(1)
-        await trio.sleep(5)
-        # Another process with the same key, as after a restart that nobody noticed.
-        again = await people.add(2)
-        await again.pool.send(1, message(b"new"))
-        await settle()
-        assert one.heard.bodies == [b"new"]
-        assert one.heard.ups == [2], "for its owner the peer was there all the time"
-        assert one.heard.downs == []
-        assert two.heard.downs[0][1].cause is Cause.REPLACED
-        assert one.pool.ends == {Cause.REPLACED: 1}
+async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one(
+    nursery: trio.Nursery,
+) -> None:
+    network, one, two = await two_peers(nursery, handshake_seconds=1)
+    stale = await two.pool.connect(1)
+    await trio.sleep(5)
+    # The network swallows the end, so that only one of the two notices.
+    network.partition([1], [2])
+    stale._cut(Cause.LOST, "for the test")
+    await settle()
+    assert links(one, two) == [1, 0]
+    network.heal()
+    one.pool.get(2)
+    await two.pool.send(1, message(b"I am back"))
+    await settle()
+    assert one.heard.bodies == [b"I am back"]
+    assert links(one, two) == [1, 1]
 
 
-async def test_attempts_back_off_and_start_again_when_the_time_has_come() -> None:
-    async with crowd() as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        await two.pool.close()
-        retries = []
-        for _ in range(5):
-            with pytest.raises(PeerUnreachable) as caught:
-                await one.pool.send(2, message())
-            with pytest.raises(PeerUnreachable, match="failed a moment ago"):
-                await one.pool.send(2, message())
-            retries.append(caught.value.retry_s)
-            await trio.sleep(caught.value.retry_s)
-        assert retries == [0.5, 1, 2, 4, 8]
+async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive(
+    nursery: trio.Nursery,
+) -> None:
+    _, people = crowd(nursery, handshake_seconds=1)
+    one, two = await people.add(1), await people.add(2)
+    await two.pool.connect(1)
+    await trio.sleep(5)
+    # Another process with the same key, as after a restart that nobody noticed.
+    again = await people.add(2)
+    await again.pool.send(1, message(b"new"))
+    await settle()
+    assert one.heard.bodies == [b"new"]
+    assert one.heard.ups == [2], "for its owner the peer was there all the time"
+    assert one.heard.downs == []
+    assert two.heard.downs[0][1].cause is Cause.REPLACED
+    assert one.pool.ends == {Cause.REPLACED: 1}
 
 
-async def test_only_a_connection_that_lasts_makes_failures_forgotten() -> None:
-    async with crowd() as (network, people):
-        one, two = await people.add(1), await people.add(2)
-
-        async def fail_once() -> float:
-            network.listeners.pop(people.addresses[2][0], None)
-            with pytest.raises(PeerUnreachable) as caught:
-                await one.pool.connect(2)
-            await trio.sleep(caught.value.retry_s)
-            for listener in two.pool.listeners:
-                network.listeners[listener.address] = listener  # type: ignore[assignment]
-            return caught.value.retry_s
-
-        async def stay_connected(seconds: float) -> None:
-            await one.pool.connect(2)
-            await trio.sleep(seconds)
-            network.break_connections(1, 2)
-            await settle()
-
-        assert await fail_once() == 0.5
-        await stay_connected(1)
-        assert await fail_once() == 1, "it came up for a second only"
-        await stay_connected(60)
-        assert await fail_once() == 0.5
-
-
-async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once() -> None:
-    """Otherwise one that answers each frame by a bad one could keep both busy with connecting."""
-    async with crowd() as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        for wait in (0.5, 1):
-            await one.pool.connect(2)
-            await two.heard.until(lambda: two.heard.ups == [1])
-            two.heard.ups.clear()
-            assert two.pool.try_send(1, encode_frame("nonsense"))
-            await one.heard.until(lambda: len(one.heard.downs) > 0)
-            assert one.heard.downs.pop()[1].cause is Cause.BAD_FRAME
-            with pytest.raises(PeerUnreachable, match="failed a moment ago") as caught:
-                await one.pool.send(2, message())
-            assert caught.value.retry_s == pytest.approx(wait, abs=0.1)
-            await trio.sleep(wait)
-        await one.pool.send(2, message())
-
-
-async def test_a_peer_that_comes_to_us_ends_our_back_off() -> None:
-    async with crowd() as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        network.partition([1], [2])
-        with pytest.raises(PeerUnreachable):
+async def test_attempts_back_off_and_start_again_when_the_time_has_come(
+    nursery: trio.Nursery,
+) -> None:
+    _, one, two = await two_peers(nursery)
+    await two.pool.close()
+    retries = []
+    for _ in range(5):
+        with pytest.raises(PeerUnreachable) as caught:
             await one.pool.send(2, message())
-        network.heal()
-        await two.pool.connect(1)
-        await wait_all_tasks_blocked()
+        with pytest.raises(PeerUnreachable, match="failed a moment ago"):
+            await one.pool.send(2, message())
+        retries.append(caught.value.retry_s)
+        await trio.sleep(caught.value.retry_s)
+    assert retries == [0.5, 1, 2, 4, 8]
+
+
+async def test_only_a_connection_that_lasts_makes_failures_forgotten(nursery: trio.Nursery) -> None:
+    network, people = crowd(nursery)
+    one, two = await people.add(1), await people.add(2)
+
+    async def fail_once() -> float:
+        network.listeners.pop(people.addresses[2][0], None)
+        with pytest.raises(PeerUnreachable) as caught:
+            await one.pool.connect(2)
+        await trio.sleep(caught.value.retry_s)
+        for listener in two.pool.listeners:
+            network.listeners[listener.address] = listener  # type: ignore[assignment]
+        return caught.value.retry_s
+
+    async def stay_connected(seconds: float) -> None:
+        await one.pool.connect(2)
+        await trio.sleep(seconds)
+        network.break_connections(1, 2)
         await settle()
-        await one.pool.send(2, message(b"good"))
-        await two.heard.until(lambda: two.heard.bodies == [b"good"])
+
+    assert await fail_once() == 0.5
+    await stay_connected(1)
+    assert await fail_once() == 1, "it came up for a second only"
+    await stay_connected(60)
+    assert await fail_once() == 0.5
 
 
-async def test_connections_without_use_are_closed_and_dialled_anew() -> None:
-    async with crowd(unused_seconds=40) as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        await one.pool.send(2, message(b"1"))
-        await trio.sleep(35)
-        assert links(one, two) == [1, 1]
-        await two.pool.send(1, message(b"used"))
-        await trio.sleep(35)
-        assert links(one, two) == [1, 1], "it was used in between"
-        await trio.sleep(25)
-        assert links(one, two) == [0, 0]
-        assert {farewell.cause for _, farewell in one.heard.downs} == {Cause.UNUSED}
-        await one.pool.send(2, message(b"2"))
-        await two.heard.until(lambda: two.heard.bodies == [b"1", b"2"])
+async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once(
+    nursery: trio.Nursery,
+) -> None:
+    """Otherwise one that answers each frame by a bad one could keep both busy with connecting."""
+    _, one, two = await two_peers(nursery)
+    for wait in (0.5, 1):
+        await one.pool.connect(2)
+        await two.heard.until(lambda: two.heard.ups == [1])
+        two.heard.ups.clear()
+        assert two.pool.try_send(1, encode_frame("nonsense"))
+        await one.heard.until(lambda: len(one.heard.downs) > 0)
+        assert one.heard.downs.pop()[1].cause is Cause.BAD_FRAME
+        with pytest.raises(PeerUnreachable, match="failed a moment ago") as caught:
+            await one.pool.send(2, message())
+        assert caught.value.retry_s == pytest.approx(wait, abs=0.1)
+        await trio.sleep(wait)
+    await one.pool.send(2, message())
 
 
-async def test_a_full_pool_turns_strangers_away_and_says_so() -> None:
-    async with crowd() as (_, people):
-        hub = await people.add(1, connections=2)
-        others = [await people.add(key) for key in (2, 3, 4)]
-        for other in others:
-            await other.pool.connect(1)
-            await settle()
-        assert len(hub.pool) == 2
-        assert others[2].heard.downs[0][1].cause is Cause.BUSY
-        assert hub.pool.ends == {Cause.BUSY: 1}
-        with pytest.raises(PeerUnreachable, match="all 2 connections are in use"):
-            await hub.pool.connect(4)
-        await others[0].pool.close()
+async def test_a_peer_that_comes_to_us_ends_our_back_off(nursery: trio.Nursery) -> None:
+    network, one, two = await two_peers(nursery)
+    network.partition([1], [2])
+    with pytest.raises(PeerUnreachable):
+        await one.pool.send(2, message())
+    network.heal()
+    await two.pool.connect(1)
+    await wait_all_tasks_blocked()
+    await settle()
+    await one.pool.send(2, message(b"good"))
+    await two.heard.until(lambda: two.heard.bodies == [b"good"])
+
+
+async def test_connections_without_use_are_closed_and_dialled_anew(nursery: trio.Nursery) -> None:
+    _, one, two = await two_peers(nursery, unused_seconds=40)
+    await one.pool.send(2, message(b"1"))
+    await trio.sleep(35)
+    assert links(one, two) == [1, 1]
+    await two.pool.send(1, message(b"used"))
+    await trio.sleep(35)
+    assert links(one, two) == [1, 1], "it was used in between"
+    await trio.sleep(25)
+    assert links(one, two) == [0, 0]
+    assert {farewell.cause for _, farewell in one.heard.downs} == {Cause.UNUSED}
+    await one.pool.send(2, message(b"2"))
+    await two.heard.until(lambda: two.heard.bodies == [b"1", b"2"])
+
+
+async def test_a_full_pool_turns_strangers_away_and_says_so(nursery: trio.Nursery) -> None:
+    _, people = crowd(nursery)
+    hub = await people.add(1, connections=2)
+    others = [await people.add(key) for key in (2, 3, 4)]
+    for other in others:
+        await other.pool.connect(1)
         await settle()
+    assert len(hub.pool) == 2
+    assert others[2].heard.downs[0][1].cause is Cause.BUSY
+    assert hub.pool.ends == {Cause.BUSY: 1}
+    with pytest.raises(PeerUnreachable, match="all 2 connections are in use"):
         await hub.pool.connect(4)
-        assert len(hub.pool) == 2
+    await others[0].pool.close()
+    await settle()
+    await hub.pool.connect(4)
+    assert len(hub.pool) == 2
 
 
-async def test_trying_to_send_never_dials() -> None:
-    async with crowd() as (_, people):
-        one, two = await people.add(1), await people.add(2)
-        assert not one.pool.try_send(2, message())
-        await settle()
-        assert links(one, two) == [0, 0]
-        await one.pool.connect(2)
-        assert one.pool.try_send(2, message())
-        await two.heard.until(lambda: len(two.heard.frames) == 1)
+async def test_trying_to_send_never_dials(nursery: trio.Nursery) -> None:
+    _, one, two = await two_peers(nursery)
+    assert not one.pool.try_send(2, message())
+    await settle()
+    assert links(one, two) == [0, 0]
+    await one.pool.connect(2)
+    assert one.pool.try_send(2, message())
+    await two.heard.until(lambda: len(two.heard.frames) == 1)
 
 
-async def test_a_partition_is_noticed_and_heals() -> None:
-    async with crowd() as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        await one.pool.connect(2)
-        network.partition([1], [2])
-        await trio.sleep(60)
-        assert links(one, two) == [0, 0]
-        assert one.heard.downs[0][1].cause is Cause.SILENT
-        network.heal()
-        await one.pool.send(2, message(b"again"))
-        await two.heard.until(lambda: two.heard.bodies == [b"again"])
+async def test_a_partition_is_noticed_and_heals(nursery: trio.Nursery) -> None:
+    network, one, two = await two_peers(nursery)
+    await one.pool.connect(2)
+    network.partition([1], [2])
+    await trio.sleep(60)
+    assert links(one, two) == [0, 0]
+    assert one.heard.downs[0][1].cause is Cause.SILENT
+    network.heal()
+    await one.pool.send(2, message(b"again"))
+    await two.heard.until(lambda: two.heard.bodies == [b"again"])
 
 
-async def test_what_is_sent_into_a_short_partition_arrives_after_it() -> None:
-    async with crowd() as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        await one.pool.connect(2)
-        network.partition([1], [2])
-        await one.pool.send(2, message(b"patience"))
-        await trio.sleep(5)
-        assert two.heard.frames == []
-        network.heal()
-        await two.heard.until(lambda: two.heard.bodies == [b"patience"])
-        assert one.heard.downs == []
+async def test_what_is_sent_into_a_short_partition_arrives_after_it(nursery: trio.Nursery) -> None:
+    network, one, two = await two_peers(nursery)
+    await one.pool.connect(2)
+    network.partition([1], [2])
+    await one.pool.send(2, message(b"patience"))
+    await trio.sleep(5)
+    assert two.heard.frames == []
+    network.heal()
+    await two.heard.until(lambda: two.heard.bodies == [b"patience"])
+    assert one.heard.downs == []
 
 
-async def test_frames_are_repeated_and_reordered_by_seed() -> None:
+async def test_frames_are_repeated_and_reordered_by_seed(nursery: trio.Nursery) -> None:
     faults = Faults(latency_s=(0.001, 0.002), duplication=0.1, reordering=0.1)
     orders = []
     for _ in range(2):
-        async with crowd(faults, seed=7) as (network, people):
-            one, two = await people.add(1), await people.add(2)
-            for i in range(200):
-                await one.pool.send(2, message(number=i))
-            await settle()
-            orders.append([frame["number"] for _, frame in two.heard.frames])
-            assert network.duplicated > 5
-            assert network.reordered > 5
-            assert set(orders[-1]) == set(range(200))
-            assert len(orders[-1]) == 200 + network.duplicated
+        network, one, two = await two_peers(nursery, faults, seed=7)
+        for i in range(200):
+            await one.pool.send(2, message(number=i))
+        await settle()
+        orders.append([frame["number"] for _, frame in two.heard.frames])
+        assert network.duplicated > 5
+        assert network.reordered > 5
+        assert set(orders[-1]) == set(range(200))
+        assert len(orders[-1]) == 200 + network.duplicated
     assert orders[0] == orders[1] != sorted(orders[0])
 
 
-async def test_connections_that_break_are_dialled_again() -> None:
-    async with crowd(Faults(breaking=0.05), seed=3) as (network, people):
-        one, two = await people.add(1), await people.add(2)
-        for i in range(200):
-            await one.pool.send(2, message(number=i))
-            await trio.sleep(0.1)
-        assert network.broken > 3
-        assert len(two.heard.frames) >= 200 - network.broken
-        assert one.pool.ends[Cause.LOST] == network.broken
+async def test_connections_that_break_are_dialled_again(nursery: trio.Nursery) -> None:
+    network, one, two = await two_peers(nursery, Faults(breaking=0.05), seed=3)
+    for i in range(200):
+        await one.pool.send(2, message(number=i))
+        await trio.sleep(0.1)
+    assert network.broken > 3
+    assert len(two.heard.frames) >= 200 - network.broken
+    assert one.pool.ends[Cause.LOST] == network.broken
 
 
-async def test_closing_a_pool_of_many_takes_no_longer_than_one() -> None:
-    async with crowd(close_seconds=1) as (network, people):
-        hub = await people.add(1)
-        for key in range(2, 12):
-            await hub.pool.connect((await people.add(key)).key)
-        network.partition([1])
-        started = trio.current_time()
-        await hub.pool.close()
-        assert trio.current_time() - started <= 2
-        assert len(hub.pool) == 0
+async def test_closing_a_pool_of_many_takes_no_longer_than_one(nursery: trio.Nursery) -> None:
+    network, people = crowd(nursery, close_seconds=1)
+    hub = await people.add(1)
+    for key in range(2, 12):
+        await hub.pool.connect((await people.add(key)).key)
+    network.partition([1])
+    started = trio.current_time()
+    await hub.pool.close()
+    assert trio.current_time() - started <= 2
+    assert len(hub.pool) == 0
 
 
-async def test_a_pool_that_does_not_run_reaches_nobody() -> None:
-    async with crowd() as (_, people):
-        one = await people.add(1)
-        await people.add(2)
-        await one.pool.close()
-        with pytest.raises(PeerUnreachable, match="not running"):
-            await one.pool.send(2, message())
-        await one.pool.close()
+async def test_a_pool_that_does_not_run_reaches_nobody(nursery: trio.Nursery) -> None:
+    _, people = crowd(nursery)
+    one = await people.add(1)
+    await people.add(2)
+    await one.pool.close()
+    with pytest.raises(PeerUnreachable, match="not running"):
+        await one.pool.send(2, message())
+    await one.pool.close()

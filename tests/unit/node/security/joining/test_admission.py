@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from gossamer.node import errors
-from gossamer.node.security.certificates import read_certificate, verify_peer
+from gossamer.node.security.certificates import PeerCertificate, read_certificate, verify_peer
 from gossamer.node.security.cluster import open_membership
-from gossamer.node.security.identity import key_text, make_identity
+from gossamer.node.security.identity import Identity, key_text, make_identity
+from gossamer.node.security.joining.tokens import Token
+from gossamer.node.security.revocation import Revocation
 from gossamer.node.store import Store, StoreLimits
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from support.clusters import MadeCluster
@@ -19,23 +21,36 @@ from support.clusters import MadeCluster
 HERE = (("127.0.0.1", 7401),)
 
 
+def invite(cluster: MadeCluster, lifetime_s: float = 600.0) -> Token:
+    return cluster.registrar.invite(cluster.store, HERE, cluster.now, lifetime_s)
+
+
+def redeem(
+    cluster: MadeCluster,
+    secret: bytes,
+    joiner: Identity | None = None,
+    name: str = "kitchen",
+    after_s: float = 0.0,
+) -> PeerCertificate:
+    key = (joiner or make_identity()).public_key
+    return cluster.registrar.redeem(cluster.store, secret, key, name, cluster.now + after_s)
+
+
+def revoke(cluster: MadeCluster, who: str) -> Revocation:
+    return cluster.registrar.revoke(cluster.store, who, cluster.now)
+
+
 def test_a_token_gets_its_bearer_a_certificate(cluster: MadeCluster) -> None:
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
-    joiner = make_identity()
-    certificate = cluster.registrar.redeem(
-        cluster.store, token.secret, joiner.public_key, "kitchen", cluster.now
-    )
-    first = cluster.first
+    token, joiner, first = invite(cluster), make_identity(), cluster.first
+    certificate = redeem(cluster, token.secret, joiner)
     verified = verify_peer(first.authority, certificate.der, joiner.key, first.revoked, cluster.now)
     assert (verified.name, token.inviter) == ("kitchen", first.identity.key)
-    assert (token.cluster, token.fingerprint) == (
-        first.authority.cluster,
-        first.authority.fingerprint,
-    )
+    assert token.cluster == first.authority.cluster
+    assert token.fingerprint == first.authority.fingerprint
 
 
 def test_the_state_does_not_hold_the_secret(cluster: MadeCluster) -> None:
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
+    token = invite(cluster)
     cluster.store.close()
     kept = b"".join(path.read_bytes() for path in cluster.folder.parent.glob("first*/*"))
     kept += cluster.store.path.read_bytes()
@@ -43,55 +58,45 @@ def test_the_state_does_not_hold_the_secret(cluster: MadeCluster) -> None:
 
 
 def test_a_second_peer_gets_nothing_for_a_used_token(cluster: MadeCluster) -> None:
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
-    redeem = cluster.registrar.redeem
-    redeem(cluster.store, token.secret, make_identity().public_key, "one", cluster.now)
+    token = invite(cluster)
+    redeem(cluster, token.secret)
     with pytest.raises(errors.TokenUsedError):
-        redeem(cluster.store, token.secret, make_identity().public_key, "two", cluster.now)
+        redeem(cluster, token.secret, name="two")
     assert cluster.store.admissions.certificates_of_name("two") == []
 
 
 def test_the_same_peer_may_ask_again_and_gets_the_same_certificate(cluster: MadeCluster) -> None:
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
-    key = make_identity().public_key
-    redeem = cluster.registrar.redeem
-    first = redeem(cluster.store, token.secret, key, "one", cluster.now)
-    assert redeem(cluster.store, token.secret, key, "other name", cluster.now) == first
+    token, joiner = invite(cluster), make_identity()
+    first = redeem(cluster, token.secret, joiner)
+    assert redeem(cluster, token.secret, joiner, "other name") == first
     assert len(cluster.store.admissions.certificates_of_key(first.key)) == 1
 
 
 def test_a_token_is_good_until_just_before_its_expiry(cluster: MadeCluster) -> None:
-    now = cluster.now
-    redeem = cluster.registrar.redeem
-    early = cluster.registrar.invite(cluster.store, HERE, now, lifetime_s=60)
-    assert redeem(cluster.store, early.secret, make_identity().public_key, "a", now + 59.9)
-    late = cluster.registrar.invite(cluster.store, HERE, now, lifetime_s=60)
+    early, late = invite(cluster, lifetime_s=60), invite(cluster, lifetime_s=60)
+    assert redeem(cluster, early.secret, after_s=59.9)
     with pytest.raises(errors.TokenExpiredError):
-        redeem(cluster.store, late.secret, make_identity().public_key, "b", now + 60)
+        redeem(cluster, late.secret, after_s=60)
 
 
 def test_an_unknown_token_gets_nothing(cluster: MadeCluster) -> None:
     with pytest.raises(errors.TokenUnknownError):
-        cluster.registrar.redeem(
-            cluster.store, b"?" * 16, make_identity().public_key, "a", cluster.now
-        )
+        redeem(cluster, b"?" * 16)
 
 
 def test_a_revoked_key_gets_no_new_certificate(cluster: MadeCluster) -> None:
     identity = make_identity()
     cluster.certify(identity, "kitchen")
-    cluster.registrar.revoke(cluster.store, "kitchen", cluster.now)
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
+    revoke(cluster, "kitchen")
+    token = invite(cluster)
     with pytest.raises(errors.RevokedCertificateError):
-        cluster.registrar.redeem(
-            cluster.store, token.secret, identity.public_key, "kitchen", cluster.now
-        )
+        redeem(cluster, token.secret, identity)
 
 
 @pytest.mark.parametrize("lifetime_s", [0.0, -1.0, 1e10, float("nan")])
 def test_an_impossible_lifetime_is_refused(cluster: MadeCluster, lifetime_s: float) -> None:
     with pytest.raises(ConfigError, match="lifetime"):
-        cluster.registrar.invite(cluster.store, HERE, cluster.now, lifetime_s)
+        invite(cluster, lifetime_s)
 
 
 def test_an_invitation_without_address_is_refused(cluster: MadeCluster) -> None:
@@ -132,7 +137,7 @@ with Store(Path(state)) as store:
 
 
 def test_of_many_processes_at_once_exactly_one_redeems_a_token(cluster: MadeCluster) -> None:
-    token = cluster.registrar.invite(cluster.store, HERE, cluster.now)
+    token = invite(cluster)
     command = (sys.executable, "-c", REDEEM, str(cluster.folder), str(cluster.store.path))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = [
@@ -161,8 +166,8 @@ def test_of_many_processes_at_once_exactly_one_redeems_a_token(cluster: MadeClus
 
 def test_revoking_by_name_and_by_key_bars_the_peer(cluster: MadeCluster) -> None:
     one, two = cluster.certify(make_identity(), "one"), cluster.certify(make_identity(), "two")
-    cluster.registrar.revoke(cluster.store, "one", cluster.now)
-    cluster.registrar.revoke(cluster.store, key_text(two.key).upper(), cluster.now)
+    revoke(cluster, "one")
+    revoke(cluster, key_text(two.key).upper())
     revoked = open_membership(cluster.folder).revoked
     assert (revoked.sequence, len(revoked.entries)) == (2, 2)
     for certificate in (one, two):
@@ -174,26 +179,27 @@ def test_revoking_by_name_and_by_key_bars_the_peer(cluster: MadeCluster) -> None
 def test_revoking_a_peer_bars_all_its_certificates(cluster: MadeCluster) -> None:
     identity = make_identity()
     serials = {cluster.certify(identity, name).serial for name in ("old", "new")}
-    entry = cluster.registrar.revoke(cluster.store, "old", cluster.now)
+    entry = revoke(cluster, "old")
     assert set(entry.serials) == serials
 
 
 def test_a_name_of_several_peers_is_not_enough_to_revoke(cluster: MadeCluster) -> None:
     keys = sorted(key_text(cluster.certify(make_identity(), "twin").key) for _ in range(2))
     with pytest.raises(errors.ClusterFolderError, match=", ".join(keys)):
-        cluster.registrar.revoke(cluster.store, "twin", cluster.now)
+        revoke(cluster, "twin")
     assert cluster.registrar.revoked().entries == ()
 
 
-@pytest.mark.parametrize("who", ["nobody", "0" * 16])
-def test_nobody_cannot_be_revoked(cluster: MadeCluster, who: str) -> None:
-    with pytest.raises(errors.ClusterFolderError, match="has issued nothing to"):
-        cluster.registrar.revoke(cluster.store, who, cluster.now)
-
-
-def test_the_holder_of_the_authority_cannot_be_revoked(cluster: MadeCluster) -> None:
-    with pytest.raises(errors.ClusterFolderError, match="cannot be revoked"):
-        cluster.registrar.revoke(cluster.store, "first", cluster.now)
+def test_neither_nobody_nor_the_holder_of_the_authority_can_be_revoked(
+    cluster: MadeCluster,
+) -> None:
+    for who, words in (
+        ("nobody", "has issued nothing to"),
+        ("0" * 16, "has issued nothing to"),
+        ("first", "cannot be revoked"),
+    ):
+        with pytest.raises(errors.ClusterFolderError, match=words):
+            revoke(cluster, who)
 
 
 def test_an_admitted_member_opens_its_own_folder(cluster: MadeCluster) -> None:
