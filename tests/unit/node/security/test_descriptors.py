@@ -65,9 +65,18 @@ def book_with(*owners: Owner, **limits: int) -> DescriptorCache:
     return cache
 
 
-def test_a_member_is_believed_about_itself() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+@pytest.fixture
+def owner() -> Owner:
+    return make_owner()
+
+
+@pytest.fixture
+def cache(owner: Owner) -> DescriptorCache:
+    """One that has met the owner."""
+    return book_with(owner)
+
+
+def test_a_member_is_believed_about_itself(owner: Owner, cache: DescriptorCache) -> None:
     said = owner.says(1)
     assert cache.take(said, NOW) is Verdict.NEW
     assert cache.find(owner.identity.key) == owner.descriptor(1)
@@ -76,18 +85,14 @@ def test_a_member_is_believed_about_itself() -> None:
     assert cache.find_certificate(owner.identity.key) == owner.certificate.der
 
 
-def test_what_is_known_costs_no_verification() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_what_is_known_costs_no_verification(owner: Owner, cache: DescriptorCache) -> None:
     said = owner.says(1)
     verdicts = [cache.take(said, NOW) for _ in range(100)]
     assert verdicts == [Verdict.NEW] + [Verdict.KNOWN] * 99
     assert cache.counts == {"certificates": 1, "new": 1, "known": 99, "verifications": 1}
 
 
-def test_an_older_descriptor_is_dropped_unverified() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_an_older_descriptor_is_dropped_unverified(owner: Owner, cache: DescriptorCache) -> None:
     old, new = owner.says(1), owner.says(2, profile=(7,))
     assert cache.take(new, NOW) is Verdict.NEW
     assert cache.take(old, NOW) is Verdict.STALE
@@ -95,9 +100,9 @@ def test_an_older_descriptor_is_dropped_unverified() -> None:
     assert cache.counts["verifications"] == 1
 
 
-def test_two_contents_of_one_number_conflict_and_the_first_stays() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_two_contents_of_one_number_conflict_and_the_first_stays(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     cache.take(owner.says(1), NOW)
     assert cache.take(owner.says(1, profile=(7,)), NOW) is Verdict.CONFLICTING
     assert cache.find(owner.identity.key) == owner.descriptor(1)
@@ -120,9 +125,9 @@ def test_a_peer_cannot_speak_for_another() -> None:
         sign_descriptor(AUTHORITY, liar.identity, owner.descriptor(3))
 
 
-def test_a_signature_for_another_purpose_or_cluster_is_worth_nothing() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_a_signature_for_another_purpose_or_cluster_is_worth_nothing(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     content = owner.says(1).content
     for context in ("join 1", f"descriptor 1 {'f' * 32}", f"descriptor 2 {CLUSTER}"):
         signed = SignedDescriptor(content, owner.identity.sign(context, content))
@@ -138,8 +143,7 @@ def test_a_stranger_is_not_believed_until_its_certificate_is_met() -> None:
 
 
 def test_a_certificate_of_another_authority_is_foreign() -> None:
-    owner = make_owner()
-    signer = make_identity()
+    owner, signer = make_owner(), make_identity()
     other = make_authority(signer, CLUSTER, "desk", NOW)
     foreign = issue_certificate(other, signer, owner.identity.public_key, "peer", NOW)
     cache = book_with()
@@ -161,27 +165,23 @@ def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back() 
     assert cache.find_certificate(owner.identity.key) == renewed.der
 
 
-def test_an_expired_owner_is_not_believed_and_what_it_said_before_stays() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_an_expired_owner_is_not_believed_and_what_it_said_before_stays(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     cache.take(owner.says(1), NOW)
     assert cache.take(owner.says(2), NOW + 1000) is Verdict.EXPIRED
     assert cache.take(owner.says(2), NOW + 1000, owner.certificate.der) is Verdict.EXPIRED
     assert cache.find(owner.identity.key) == owner.descriptor(1)
 
 
-def test_a_clock_jump_does_no_lasting_harm() -> None:
+def test_a_clock_jump_does_no_lasting_harm(owner: Owner, cache: DescriptorCache) -> None:
     """While the clock is a century off nothing new is believed; after, everything is."""
-    owner = make_owner()
-    cache = book_with(owner)
     for wrong in (NOW + 3e9, NOW - 3e9):
         assert cache.take(owner.says(1), wrong) is Verdict.EXPIRED
     assert cache.take(owner.says(1), NOW) is Verdict.NEW
 
 
-def test_who_says_when_it_signed_is_not_asked() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_who_says_when_it_signed_is_not_asked(owner: Owner, cache: DescriptorCache) -> None:
     assert cache.take(owner.says(1, issued_at=int(NOW) + 10**9), NOW) is Verdict.NEW
     assert cache.take(owner.says(2, issued_at=0), NOW) is Verdict.NEW
 
@@ -224,37 +224,20 @@ def with_field(at: int, value: object) -> bytes:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"\xff",
-        encode(FIELDS) + b"\0",
-        encode(FIELDS)[:-1],
-        encode(FIELDS[:-1]),
-        encode({"key": 1}),
-        b"\x9f\x01\xff",
-        b"\xc2\x41\x05",
+        *[b"", b"\xff", encode(FIELDS) + b"\0", encode(FIELDS)[:-1], encode(FIELDS[:-1])],
+        *[encode({"key": 1}), b"\x9f\x01\xff", b"\xc2\x41\x05", b"\x81" * 100 + b"\x01"],
         b"\x87\x18\x01" + encode(FIELDS)[2:],
-        b"\x81" * 100 + b"\x01",
         with_field(0, 2),
-        with_field(1, -1),
-        with_field(1, 1 << 62),
-        with_field(1, True),
+        *(with_field(1, key) for key in (-1, 1 << 62, True)),
         with_field(2, b"short"),
-        with_field(3, [["h", 0]]),
-        with_field(3, [["h"]]),
-        with_field(3, [["h", 1]] * 9),
-        with_field(3, "h"),
-        with_field(4, [1 << 63]),
-        with_field(4, [1.0]),
-        with_field(4, [0] * 257),
-        with_field(4, [[1]]),
+        *(with_field(3, place) for place in ([["h", 0]], [["h"]], [["h", 1]] * 9, "h")),
+        *(with_field(4, profile) for profile in ([1 << 63], [1.0], [0] * 257, [[1]])),
         with_field(5, "1"),
         with_field(6, None),
     ],
 )
 def test_a_malformed_descriptor_is_dropped(content: bytes) -> None:
-    cache = book_with()
-    signed = SignedDescriptor(content, b"s" * 64)
-    assert cache.take(signed, NOW) is Verdict.MALFORMED
+    assert book_with().take(SignedDescriptor(content, b"s" * 64), NOW) is Verdict.MALFORMED
     assert Verdict.MALFORMED.guilty
 
 
@@ -262,11 +245,12 @@ def test_sizes_are_bounded() -> None:
     owner = make_owner()
     cache = book_with(owner, content_bytes=100, profile_words=4)
     assert cache.take(owner.says(1), NOW) is Verdict.NEW
-    assert cache.take(owner.says(2, profile=(1,) * 5), NOW) is Verdict.MALFORMED
-    large = owner.says(2, addresses=(("h" * 60, 1),) * 2)
-    assert cache.take(large, NOW) is Verdict.MALFORMED
-    short = SignedDescriptor(owner.says(2).content, b"short")
-    assert cache.take(short, NOW) is Verdict.MALFORMED
+    for said in (
+        owner.says(2, profile=(1,) * 5),
+        owner.says(2, addresses=(("h" * 60, 1),) * 2),
+        SignedDescriptor(owner.says(2).content, b"short"),
+    ):
+        assert cache.take(said, NOW) is Verdict.MALFORMED
 
 
 def test_an_owner_cannot_sign_what_others_would_refuse() -> None:
@@ -279,9 +263,9 @@ def test_a_peer_that_cannot_be_reached_names_no_address() -> None:
     assert book_with(owner).take(owner.says(1, addresses=()), NOW) is Verdict.NEW
 
 
-def test_a_flood_of_forgeries_is_counted_and_leaves_no_trace() -> None:
-    owner = make_owner()
-    cache = book_with(owner)
+def test_a_flood_of_forgeries_is_counted_and_leaves_no_trace(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     cache.take(owner.says(1), NOW)
     for sequence in range(2, 52):
         forged = SignedDescriptor(owner.says(sequence).content, bytes(64))

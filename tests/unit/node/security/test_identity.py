@@ -94,26 +94,20 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
     assert load_identity(tmp_path / "peer.key").key == identity.key
 
 
-def other_kind() -> bytes:
-    key = X25519PrivateKey.generate()
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def with_password() -> bytes:
-    key = make_identity().private_key
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pass"))
+PEM = Encoding.PEM, PrivateFormat.PKCS8
+OTHER_KIND = X25519PrivateKey.generate().private_bytes(*PEM, NoEncryption())
+LOCKED = make_identity().private_key.private_bytes(*PEM, BestAvailableEncryption(b"pass"))
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "no private key"),
-        (b"no key at all", "no private key"),
-        (with_password(), "without a password"),
-        (other_kind(), "expected Ed25519"),
-        (b"x" * 5000, "too large"),
+        pytest.param(b"", "no private key", id="empty"),
+        pytest.param(b"no key at all", "no private key", id="text"),
+        pytest.param(LOCKED, "without a password", id="password"),
+        pytest.param(OTHER_KIND, "expected Ed25519", id="kind"),
+        pytest.param(b"x" * 5000, "too large", id="large"),
     ],
-    ids=["empty", "text", "password", "kind", "large"],
 )
 def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
     write_file(tmp_path / "peer.key", content, PRIVATE)

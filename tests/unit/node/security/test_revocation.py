@@ -75,20 +75,10 @@ def test_a_list_of_another_cluster_is_refused() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[]",
-        b"{}",
-        b"null",
-        b"7",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b"9" * 10_000,
+        *[b"", b"[]", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b"9" * 10_000],
         changed(more=1),
         changed(cluster=7),
-        changed(sequence=-1),
-        changed(sequence=True),
-        changed(sequence=1.5),
-        changed(sequence=1 << 70),
+        *(changed(sequence=number) for number in (-1, True, 1.5, 1 << 70)),
         changed(revoked=7),
         changed(revoked=[7]),
         changed(revoked=[{"key": "1", "serials": ["x"], "not_after": 1}]),
@@ -96,8 +86,7 @@ def test_a_list_of_another_cluster_is_refused() -> None:
         changed(revoked=[{"key": "1", "serials": ["f" * 41], "not_after": 1}]),
         changed(revoked=[{"key": 1, "serials": [], "not_after": 1}]),
         changed(revoked=[{"key": "1"}]),
-        changed(signature=7),
-        changed(signature="zz"),
+        *(changed(signature=text) for text in (7, "zz")),
     ],
 )
 def test_a_malformed_list_is_refused(data: bytes) -> None:

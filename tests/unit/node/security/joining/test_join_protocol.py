@@ -81,14 +81,12 @@ def test_the_joiner_recognises_no_other_member(cluster: MadeCluster, token: Toke
 def test_a_request_with_anything_exchanged_proves_nothing(
     cluster: MadeCluster, token: Token, field: str
 ) -> None:
-    identity, other = make_identity(), make_identity()
-    request = request_of(cluster, token, identity)
-    values: dict[str, Any] = {
+    other: dict[str, Any] = {
         "secret": b"?" * 16,
-        "public_key": other.public_key,
+        "public_key": make_identity().public_key,
         "proof": b"?" * 64,
     }
-    changed = evolve(request, **{field: values[field]})
+    changed = evolve(request_of(cluster, token, make_identity()), **{field: other[field]})
     with pytest.raises(errors.JoinRequestError, match="does not prove"):
         check_request(changed, b"n" * 32, cluster.first.certificate.der)
 
@@ -111,22 +109,17 @@ def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
 ) -> None:
     joiner, first, now = make_identity(), cluster.first, cluster.now
     inviter = recognise(token, challenge_of(cluster), first.certificate.der, now)
-    revoked = first.revoked.to_bytes()
-    wrong = Answer(certificate=first.certificate.der, revoked=revoked)
-    with pytest.raises(errors.KeyMismatchError):
-        read_answer(wrong, inviter, joiner, now)
     with made_cluster(tmp_path / "other") as other:
-        foreign = Answer(certificate=other.certify(joiner).der, revoked=revoked)
-        with pytest.raises(errors.ForeignCertificateError):
-            read_answer(foreign, inviter, joiner, now)
-        listed = Answer(
-            certificate=cluster.certify(joiner).der, revoked=other.first.revoked.to_bytes()
-        )
-        with pytest.raises(errors.RevocationListError):
-            read_answer(listed, inviter, joiner, now)
-    junk = Answer(certificate=b"junk", revoked=revoked)
-    with pytest.raises(errors.CertificateError):
-        read_answer(junk, inviter, joiner, now)
+        foreign, foreign_list = other.certify(joiner).der, other.first.revoked
+    for certificate, revoked, error in (
+        (first.certificate.der, first.revoked, errors.KeyMismatchError),
+        (foreign, first.revoked, errors.ForeignCertificateError),
+        (cluster.certify(joiner).der, foreign_list, errors.RevocationListError),
+        (b"junk", first.revoked, errors.CertificateError),
+    ):
+        answer = Answer(certificate=certificate, revoked=revoked.to_bytes())
+        with pytest.raises(error):
+            read_answer(answer, inviter, joiner, now)
 
 
 @pytest.mark.parametrize(
@@ -158,24 +151,13 @@ def changed_request(**fields: object) -> bytes:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"\x01",
-        b"\xff" * 40,
-        encode([1]),
-        encode({}),
-        changed_request() + b"\0",
-        changed_request(version=2),
-        changed_request(version=None),
+        *[b"", b"\x01", b"\xff" * 40, encode([1]), encode({}), changed_request() + b"\0"],
+        *(changed_request(version=version) for version in (2, None)),
         changed_request(more=1),
-        changed_request(name=None),
-        changed_request(name=""),
-        changed_request(name="n" * 65),
-        changed_request(name=b"n"),
-        changed_request(secret=b"s" * 15),
-        changed_request(secret="s" * 16),
+        *(changed_request(name=name) for name in (None, "", "n" * 65, b"n")),
+        *(changed_request(secret=secret) for secret in (b"s" * 15, "s" * 16)),
         changed_request(public_key=b"k" * 33),
-        changed_request(proof=[1]),
-        changed_request(proof={"a": {"b": {"c": {"d": 1}}}}),
+        *(changed_request(proof=proof) for proof in ([1], {"a": {"b": {"c": {"d": 1}}}})),
         changed_request(refused=[1]),
     ],
 )
