@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve
 from rich.console import Console, RenderableType
 
 from gossamer.command.main import main
@@ -26,8 +26,6 @@ from gossamer.node.store.database import read_version
 from support.installed_command import install
 from support.loopback_peer import EMPTY
 
-CaptureFixture = pytest.CaptureFixture[str]
-
 
 @pytest.fixture(autouse=True)
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,28 +40,42 @@ def shown(renderable: RenderableType, width: int = 120) -> str:
     return console.file.getvalue()
 
 
-def refused(capsys: CaptureFixture, *arguments: str) -> str:
-    """What a command says that fails as commands should: exit code 2, one sentence."""
-    capsys.readouterr()
-    assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("gossamer: ")
-    assert said.err.count("\n") == 1
-    return said.err
+@define
+class Shell:
+    """Runs commands in this process, and says what they print."""
+
+    capsys: pytest.CaptureFixture[str]
+
+    def ok(self, *arguments: str) -> str:
+        """What a command prints that ends with 0."""
+        self.capsys.readouterr()
+        assert main(arguments) == 0
+        return self.capsys.readouterr().out
+
+    def refused(self, *arguments: str, code: int = 2) -> str:
+        """What a command says that fails as commands should: in one sentence."""
+        self.capsys.readouterr()
+        assert main(arguments) == code
+        said = self.capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith("gossamer: ")
+        assert said.err.count("\n") == 1
+        return said.err
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
 
 
 @pytest.mark.parametrize("command", ["node", "sub", "pub", "top"])
-def test_every_command_explains_itself(capsys: CaptureFixture, command: str) -> None:
-    assert main([command, "--help"]) == 0
-    assert f"gossamer {command}" in capsys.readouterr().out
+def test_every_command_explains_itself(shell: Shell, command: str) -> None:
+    assert f"gossamer {command}" in shell.ok(command, "--help")
 
 
-def test_init_leaves_a_configuration_that_means_what_it_says(
-    tmp_path: Path, capsys: CaptureFixture
-) -> None:
-    assert main(["node", "init", "desk", "--name", 'Ada\'s "first"', "--preset", "wan"]) == 0
-    assert "now: gossamer node run desk" in capsys.readouterr().out
+def test_init_leaves_a_configuration_that_means_what_it_says(tmp_path: Path, shell: Shell) -> None:
+    said = shell.ok("node", "init", "desk", "--name", 'Ada\'s "first"', "--preset", "wan")
+    assert "now: gossamer node run desk" in said
     text = (tmp_path / "desk/node.toml").read_text()
     assert tomllib.loads(text)["identity"] == {"name": 'Ada\'s "first"'}
     config = load_config(tmp_path / "desk/node.toml", {}).config
@@ -77,8 +89,8 @@ def test_init_leaves_a_configuration_that_means_what_it_says(
         assert getattr(given, section) == getattr(lan, section)
 
 
-def test_init_of_several_peers_makes_one_cluster(tmp_path: Path) -> None:
-    assert main(["node", "init", "demo", "--peers", "3", "--port", "7000"]) == 0
+def test_init_of_several_peers_makes_one_cluster(tmp_path: Path, shell: Shell) -> None:
+    shell.ok("node", "init", "demo", "--peers", "3", "--port", "7000")
     members = [open_membership(tmp_path / f"demo/peer{n}") for n in (1, 2, 3)]
     assert len({member.authority.cluster for member in members}) == 1
     assert len({member.identity.key for member in members}) == 3
@@ -88,9 +100,9 @@ def test_init_of_several_peers_makes_one_cluster(tmp_path: Path) -> None:
     assert [(tmp_path / f"demo/peer{n}/ca.key").exists() for n in (1, 2, 3)] == [True, False, False]
 
 
-def test_an_existing_cluster_is_not_overwritten(capsys: CaptureFixture) -> None:
-    assert main(["node", "init", "desk"]) == 0
-    assert "expected a folder that holds no cluster yet" in refused(capsys, "node", "init", "desk")
+def test_an_existing_cluster_is_not_overwritten(shell: Shell) -> None:
+    shell.ok("node", "init", "desk")
+    assert "expected a folder that holds no cluster yet" in shell.refused("node", "init", "desk")
 
 
 @pytest.mark.parametrize(
@@ -103,81 +115,73 @@ def test_an_existing_cluster_is_not_overwritten(capsys: CaptureFixture) -> None:
     ],
 )
 def test_init_refuses_what_cannot_be(
-    tmp_path: Path, capsys: CaptureFixture, arguments: tuple[str, ...], words: str
+    tmp_path: Path, shell: Shell, arguments: tuple[str, ...], words: str
 ) -> None:
-    assert words in refused(capsys, "node", "init", "desk", *arguments)
+    assert words in shell.refused("node", "init", "desk", *arguments)
     assert not (tmp_path / "desk/ca.key").exists()
 
 
-def test_check_shows_settings_and_their_origin(capsys: CaptureFixture) -> None:
-    main(["node", "init", "desk"])
-    assert main(["node", "check", "desk", "--set", "delivery.successors=3"]) == 0
-    out = capsys.readouterr().out
+def test_check_shows_settings_and_their_origin(shell: Shell) -> None:
+    shell.ok("node", "init", "desk")
+    out = shell.ok("node", "check", "desk", "--set", "delivery.successors=3")
     assert "certified for 730 more days" in out
     assert re.search(r"symbol \(string\), price \(float\), volume \(integer\)", out)
 
 
-def test_check_finds_what_would_keep_the_node_from_starting(
-    tmp_path: Path, capsys: CaptureFixture
-) -> None:
-    main(["node", "init", "desk"])
+def test_check_finds_what_would_keep_the_node_from_starting(tmp_path: Path, shell: Shell) -> None:
+    shell.ok("node", "init", "desk")
     folder = tmp_path / "desk"
     (folder / "peer.key").chmod(0o644)
-    assert "peer.key can be used by others (mode 644)" in refused(capsys, "node", "run", "desk")
+    assert "peer.key can be used by others (mode 644)" in shell.refused("node", "run", "desk")
     (folder / "peer.key").chmod(0o600)
     with sqlite3.connect(folder / "state.db") as connection:
         connection.execute("INSERT INTO migrations (version) VALUES (99)")
     connection.close()
     for command in ("check", "run"):
-        capsys.readouterr()
+        shell.capsys.readouterr()
         assert main(["node", command, "desk"]) == 2
-        assert "has state of version 5, expected at most 4" in capsys.readouterr().err
+        said = shell.capsys.readouterr().err
+        assert "has state of version 5, expected at most 4" in said
     (folder / "schema.toml").write_text("[attributes.a]\ntype = 'string'\n")
-    assert "describes schema" in refused(capsys, "node", "run", "desk")
+    assert "describes schema" in shell.refused("node", "run", "desk")
     (folder / "node.toml").write_text("[delivery]\nretain = 3\n")
-    assert "node.toml: delivery.retain is an unknown setting" in refused(
-        capsys, "node", "run", "desk"
+    assert "node.toml: delivery.retain is an unknown setting" in shell.refused(
+        "node", "run", "desk"
     )
 
 
 def test_a_schema_of_which_peers_need_another_preset_is_told_before_they_run(
-    tmp_path: Path, capsys: CaptureFixture
+    tmp_path: Path, shell: Shell
 ) -> None:
     tables = "".join(f"[attributes.a{number}]\ntype = 'string'\n" for number in range(16))
     (tmp_path / "wide.toml").write_text(tables)
     for arguments in ((), ("--peers", "2")):
         folder = f"desk{len(arguments)}"
-        assert main(["node", "init", folder, "--schema", "wide.toml", *arguments]) == 0
-        assert '16 attributes: set protocol.preset = "resilient"' in capsys.readouterr().out
+        said = shell.ok("node", "init", folder, "--schema", "wide.toml", *arguments)
+        assert '16 attributes: set protocol.preset = "resilient"' in said
     assert main(["node", "check", "desk0"]) == 2
-    assert "is 16, expected a whole number from 1 to 15" in capsys.readouterr().err
-    assert main(["node", "check", "desk0", "--set", "protocol.preset=resilient"]) == 0
-    assert main(["node", "init", "other"]) == 0
-    assert "resilient" not in capsys.readouterr().out.partition("events are made")[2]
+    assert "is 16, expected a whole number from 1 to 15" in shell.capsys.readouterr().err
+    shell.ok("node", "check", "desk0", "--set", "protocol.preset=resilient")
+    assert "resilient" not in shell.ok("node", "init", "other").partition("events are made")[2]
 
 
-def test_without_a_membership_the_way_to_one_is_named(capsys: CaptureFixture) -> None:
+def test_without_a_membership_the_way_to_one_is_named(shell: Shell) -> None:
     for command in ("doctor", "invite"):
-        option = ("--folder", "nowhere") if command != "run" else ("nowhere",)
-        said = refused(capsys, "node", command, *option)
+        said = shell.refused("node", command, "--folder", "nowhere")
         assert "nowhere" in said
         assert "gossamer node" in said
 
 
-def test_an_invitation_names_where_the_peer_takes_requests(capsys: CaptureFixture) -> None:
-    main(["node", "init", "desk"])
-    capsys.readouterr()
-    assert main(["node", "invite", "--folder", "desk", "--address", "10.1.2.3"]) == 0
-    token = read_token(capsys.readouterr().out)
-    assert token.addresses == (("10.1.2.3", 7712),)
-    assert "--address is 'a b'" in refused(
-        capsys, "node", "invite", "--folder", "desk", "--address", "a b"
-    )
+def test_an_invitation_names_where_the_peer_takes_requests(shell: Shell) -> None:
+    shell.ok("node", "init", "desk")
+    invite = ("node", "invite", "--folder", "desk", "--address")
+    assert read_token(shell.ok(*invite, "10.1.2.3")).addresses == (("10.1.2.3", 7712),)
+    assert "--address is 'a b'" in shell.refused(*invite, "a b")
 
 
-def test_a_port_that_is_not_known_yet_cannot_be_invited_to(capsys: CaptureFixture) -> None:
-    main(["node", "init", "desk", "--preset", "local"])
-    said = refused(capsys, "node", "invite", "--folder", "desk")
+def test_a_port_that_is_not_known_yet_cannot_be_invited_to(shell: Shell) -> None:
+    shell.ok("node", "init", "desk", "--preset", "local")
+    said = shell.refused("node", "invite", "--folder", "desk")
     assert "known only while its node runs; start it" in said
 
 
@@ -185,9 +189,9 @@ def test_a_port_that_is_not_known_yet_cannot_be_invited_to(capsys: CaptureFixtur
     ("token", "words"), [("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")]
 )
 def test_a_bad_token_is_refused_before_anything_is_made(
-    tmp_path: Path, capsys: CaptureFixture, token: str, words: str
+    tmp_path: Path, shell: Shell, token: str, words: str
 ) -> None:
-    assert words in refused(capsys, "node", "join", token, "desk")
+    assert words in shell.refused("node", "join", token, "desk")
     assert not (tmp_path / "desk").exists()
 
 
@@ -203,18 +207,15 @@ def test_a_bad_token_is_refused_before_anything_is_made(
     ],
 )
 def test_commands_that_need_a_node_say_how_to_start_one(
-    capsys: CaptureFixture, arguments: tuple[str, ...]
+    shell: Shell, arguments: tuple[str, ...]
 ) -> None:
-    assert "expected one started by 'gossamer node run" in refused(capsys, *arguments)
+    assert "expected one started by 'gossamer node run" in shell.refused(*arguments)
 
 
-def test_a_node_that_is_not_ready_in_time_exits_with_1(capsys: CaptureFixture) -> None:
-    main(["node", "init", "desk"])
-    capsys.readouterr()
-    assert main(["node", "ready", "desk", "--within", "0"]) == 1
-    said = capsys.readouterr().err
+def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
+    shell.ok("node", "init", "desk")
+    said = shell.refused("node", "ready", "desk", "--within", "0", code=1)
     assert said.startswith("gossamer: after 0 s no node runs in ")
-    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -229,24 +230,21 @@ def test_a_node_that_is_not_ready_in_time_exits_with_1(capsys: CaptureFixture) -
     ],
 )
 def test_options_that_do_not_go_together_exit_with_2(
-    capsys: CaptureFixture, arguments: tuple[str, ...]
+    shell: Shell, arguments: tuple[str, ...]
 ) -> None:
     assert main(arguments) == 2
-    assert "Usage" in capsys.readouterr().err
+    assert "Usage" in shell.capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_read_is_named(capsys: CaptureFixture) -> None:
-    assert "--jsonl is unreadable" in refused(capsys, "pub", "--jsonl", "none.jsonl")
+def test_a_file_that_cannot_be_read_is_named(shell: Shell) -> None:
+    assert "--jsonl is unreadable" in shell.refused("pub", "--jsonl", "none.jsonl")
 
 
-def test_revoking_says_who_is_shut_out(capsys: CaptureFixture) -> None:
-    main(["node", "init", "demo", "--peers", "2"])
-    capsys.readouterr()
-    assert main(["node", "revoke", "peer2", "--folder", "demo/peer1"]) == 0
-    assert "is revoked" in capsys.readouterr().out
-    assert "has issued nothing to 'peer9'" in refused(
-        capsys, "node", "revoke", "peer9", "--folder", "demo/peer1"
-    )
+def test_revoking_says_who_is_shut_out(shell: Shell) -> None:
+    shell.ok("node", "init", "demo", "--peers", "2")
+    assert "is revoked" in shell.ok("node", "revoke", "peer2", "--folder", "demo/peer1")
+    said = shell.refused("node", "revoke", "peer9", "--folder", "demo/peer1")
+    assert "has issued nothing to 'peer9'" in said
 
 
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
@@ -266,10 +264,8 @@ def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
     text = shown(picture(evolve(EMPTY, peers=(*EMPTY.peers, hostile), known_peers=2).to_json()))
     assert "\x1b" not in text
     assert "[bold]" in text
-    assert re.search(r"ring\s+1\s+1", text)
-    assert re.search(r"friend\s+1\s+0", text)
-    assert re.search(r"published\s+2\.0", text)
-    assert re.search(r"duplicate\s+3", text)
+    for row in (r"ring\s+1\s+1", r"friend\s+1\s+0", r"published\s+2\.0", r"duplicate\s+3"):
+        assert re.search(row, text)
     assert "flood" not in text
     assert "1 frames, 100 bytes" in text
     assert "…" not in shown(picture(EMPTY.to_json()), width=80)
@@ -289,15 +285,13 @@ def test_the_picture_of_a_broker_has_nothing_of_the_ring() -> None:
 def test_a_status_is_shown_in_words() -> None:
     said = {"ready": True, "page": "", "addresses": ["a", "b"], "local": {"ended": {"flood": 2}}}
     text = shown(status_table(said))
-    assert re.search(r"ready\s+yes", text)
-    assert re.search(r"page\s+none", text)
-    assert re.search(r"addresses\s+a, b", text)
-    assert re.search(r"local\s+ended: flood 2", text)
+    for row in (r"ready\s+yes", r"page\s+none", r"addresses\s+a, b", r"local\s+ended: flood 2"):
+        assert re.search(row, text)
 
 
 @pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
 def test_pub_ends_with_code_1_where_events_may_be_lost(
-    monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
+    monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
 ) -> None:
     def one(*_: object) -> tuple[str, bool]:
         raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
@@ -305,14 +299,15 @@ def test_pub_ends_with_code_1_where_events_may_be_lost(
     monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_UNACKNOWLEDGED, 0))
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
-    assert capsys.readouterr().out == ""
+    assert shell.capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
 def test_pub_ends_with_code_3_where_this_peer_alone_holds_events(
-    monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture, arguments: Sequence[str]
+    monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
 ) -> None:
     monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_OK, 1))
     monkeypatch.setattr(publishing, "publish_one", lambda *_: ("7", True))
     assert main(["pub", *arguments]) == 3
-    assert "by this peer alone: 1; no other peer is reached" in capsys.readouterr().err
+    said = shell.capsys.readouterr().err
+    assert "by this peer alone: 1; no other peer is reached" in said
