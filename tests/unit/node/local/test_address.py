@@ -1,4 +1,4 @@
-"""Where the local socket is, and who may open it."""
+"""Where the local socket is, who may open it, and the log of events for clients with a name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from gossamer.node.local.address import (
     open_door,
     until_unlocked,
 )
+from gossamer.node.local.history import PENDING, open_history
+from gossamer.node.peer.frames.events import Event
 from gossamer.protocol.kernel.errors import ConfigError
+from support.tasks import turns_of_others
 
 
 def test_the_socket_lies_in_the_folder(tmp_path: Path) -> None:
@@ -164,3 +167,16 @@ def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(tmp_path
 
     trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
     os.close(held)
+
+
+@pytest.mark.trio
+async def test_an_event_is_taken_without_a_turn_for_others_while_there_is_room(
+    tmp_path: Path,
+) -> None:
+    """Turns of a busy peer are long: with one for each event, events would come faster."""
+    async with open_history(tmp_path / "clients.db", 3600) as history:
+        async with turns_of_others() as turns:
+            for number in range(PENDING):
+                await history.append(Event(number, {"price": 1.0}, 1, 0.0))
+            taken_in = turns()
+        assert taken_in <= 2

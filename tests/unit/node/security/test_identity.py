@@ -1,4 +1,4 @@
-"""Keys: what they are derived from, who can read them, and what their signatures are worth."""
+"""Keys and certificates: who can read them, what they hold, and when they prove nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -15,8 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from gossamer.node import errors
 from gossamer.node.errors import KeyFileError
+from gossamer.node.security.certificates import (
+    check_name,
+    read_authority,
+    read_certificate,
+    verify_peer,
+)
 from gossamer.node.security.files import PRIVATE, write_file
 from gossamer.node.security.identity import (
     load_identity,
@@ -25,6 +34,9 @@ from gossamer.node.security.identity import (
     save_identity,
     verify,
 )
+from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
+from gossamer.node.security.revocation import Revocation, RevocationList
+from gossamer.protocol.kernel.errors import ConfigError
 
 
 def mode_of(path: Path) -> int:
@@ -132,3 +144,144 @@ def test_a_signature_holds_for_its_signer_message_and_context_only() -> None:
 
 def test_an_identity_does_not_show_its_private_key() -> None:
     assert "private" not in repr(make_identity())
+
+
+# Certificates
+
+NOW = 1_800_000_000.0
+CLUSTER = "00112233445566778899aabbccddeeff"
+SIGNER = make_identity()
+AUTHORITY = make_authority(SIGNER, CLUSTER, "desk", NOW)
+NOBODY = RevocationList(CLUSTER)
+OWNER = make_identity()
+CERTIFICATE = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW, 1000.0)
+
+
+def test_a_certificate_says_whose_it_is_and_passes() -> None:
+    peer = verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, NOW)
+    assert (peer.key, peer.public_key, peer.name) == (OWNER.key, OWNER.public_key, "kitchen")
+    assert peer == CERTIFICATE
+
+
+def test_a_certificate_is_for_both_sides_of_tls_and_for_no_host() -> None:
+    certificate = x509.load_der_x509_certificate(CERTIFICATE.der)
+    purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert set(purposes) == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
+    assert certificate.subject.rfc4514_string().count(f"CN={OWNER.key:016x}") == 1
+    with pytest.raises(x509.ExtensionNotFound):
+        certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+
+
+def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
+    certificate = x509.load_der_x509_certificate(AUTHORITY.der)
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    assert (constraints.ca, constraints.path_length) == (True, 0)
+    assert read_authority(AUTHORITY.der).cluster == CLUSTER
+
+
+def test_no_certificate_outlives_the_authority() -> None:
+    late = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "late", NOW, 1e9)
+    assert late.not_after == AUTHORITY.not_after
+
+
+def test_two_certificates_for_one_key_have_different_serial_numbers() -> None:
+    again = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW, 1000.0)
+    assert again.serial != CERTIFICATE.serial
+
+
+@pytest.mark.parametrize("when", [NOW - CLOCK_SLACK_S, NOW, NOW + 999.9])
+def test_a_certificate_passes_from_its_first_to_its_last_moment(when: float) -> None:
+    assert verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, when).key == OWNER.key
+
+
+@pytest.mark.parametrize(
+    ("when", "error"),
+    [
+        (NOW - CLOCK_SLACK_S - 0.1, errors.EarlyCertificateError),
+        (-1e12, errors.EarlyCertificateError),
+        (NOW + 1000.0, errors.ExpiredCertificateError),
+        (1e15, errors.ExpiredCertificateError),
+    ],
+)
+def test_a_certificate_is_refused_outside_its_time_and_the_clock_is_named(
+    when: float, error: type[errors.CertificateError]
+) -> None:
+    with pytest.raises(error, match="this machine's clock says"):
+        verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, when)
+
+
+def test_a_certificate_of_another_cluster_of_the_same_name_is_foreign() -> None:
+    other_signer = make_identity()
+    other = make_authority(other_signer, CLUSTER, "desk", NOW)
+    foreign = issue_certificate(other, other_signer, OWNER.public_key, "kitchen", NOW)
+    with pytest.raises(errors.ForeignCertificateError, match=CLUSTER):
+        verify_peer(AUTHORITY, foreign.der, OWNER.key, NOBODY, NOW)
+
+
+def test_a_peer_cannot_issue_certificates() -> None:
+    """Its own certificate names it as issuer, and is refused where an authority is expected."""
+    with pytest.raises(errors.MalformedCertificateError, match="not one of"):
+        read_authority(CERTIFICATE.der)
+
+
+def test_the_authority_is_no_peer() -> None:
+    with pytest.raises(errors.MalformedCertificateError):
+        verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
+
+
+def test_somebody_elses_certificate_is_refused() -> None:
+    claimed = make_identity().key
+    with pytest.raises(errors.KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
+        verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)
+    assert (caught.value.claimed, caught.value.certified) == (claimed, OWNER.key)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [Revocation(OWNER.key, (), int(NOW)), Revocation(1, (CERTIFICATE.serial,), int(NOW))],
+    ids=["key", "serial"],
+)
+def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -> None:
+    revoked = NOBODY.with_entry(entry, SIGNER, NOW - 1)
+    with pytest.raises(errors.RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
+        verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
+
+
+@pytest.mark.parametrize(
+    "der", [b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"]
+)
+def test_what_is_no_certificate_is_malformed(der: bytes) -> None:
+    with pytest.raises(errors.MalformedCertificateError):
+        verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
+
+
+def test_no_changed_bit_of_a_certificate_passes() -> None:
+    for at in range(8 * len(CERTIFICATE.der)):
+        changed = bytearray(CERTIFICATE.der)
+        changed[at // 8] ^= 1 << at % 8
+        with pytest.raises(errors.CertificateError):
+            verify_peer(AUTHORITY, bytes(changed), OWNER.key, NOBODY, NOW)
+
+
+def test_a_certificate_has_one_form_only() -> None:
+    """Where a signature ends in a 0 bit, saying that this bit does not count changes nothing."""
+    der = b"\1"
+    while der[-1] & 1:
+        der = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW).der
+    other = der[:-65] + b"\1" + der[-64:]
+    assert verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
+    with pytest.raises(errors.MalformedCertificateError, match="canonical form"):
+        verify_peer(AUTHORITY, other, OWNER.key, NOBODY, NOW)
+
+
+@pytest.mark.parametrize("name", ["", " x", "x" * 65, "a\nb", "\x1b[31m"])
+def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="name is"):
+        check_name(name)
+    with pytest.raises(ConfigError):
+        issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, name, NOW)
+
+
+def test_a_name_may_be_in_any_script() -> None:
+    named = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "Küche 厨房", NOW)
+    assert read_certificate(named.der).name == "Küche 厨房"

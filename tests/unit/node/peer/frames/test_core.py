@@ -1,4 +1,4 @@
-"""A peer's protocol state as its host drives it: points of events, what it remembers."""
+"""A peer's protocol state as its host drives it, and handles that keep their meaning."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.node.peer.frames.address_book import MAX_ADDRESSES, AddressBook
 from gossamer.node.peer.frames.core import SELF, WORTH_ARRAYS, Core
 from gossamer.node.security.sealing import ID_BITS
+from gossamer.node.transport.base.base import Address
+from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.peer.rendezvous.replay import remember
 from gossamer.protocol.peer.settings.config import Settings, kindred
 from gossamer.protocol.peer.space.line import RING_SIZE
@@ -58,3 +61,88 @@ def test_events_are_remembered_for_whole_rounds_of_which_none_is_forgotten(
     whole = core.remembered_rounds()
     assert whole == (now - came[-memory] - 1 if len(came) >= memory else math.inf)
     assert all(round_ < now - whole for round_ in came[:-memory])
+
+
+# The address book
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def book_of(capacity: int, held: set[int]) -> AddressBook:
+    return AddressBook(500, capacity, lambda: held, Clock())
+
+
+def test_the_owner_is_handle_zero_and_others_follow() -> None:
+    address_book = book_of(4, set())
+    assert address_book.handle_of(500) == SELF
+    assert [address_book.handle_of(key) for key in (7, 8, 7)] == [1, 2, 1]
+    assert address_book.key_of(2) == 8
+    assert [entry.key for entry in address_book] == [7, 8]
+
+
+def test_nothing_is_no_news_about_addresses() -> None:
+    address_book = book_of(4, set())
+    assert address_book.addresses_of(7) == ()
+    address_book.learn(7, [Address("10.0.0.1", 1)], "seven")
+    address_book.learn(7, [])
+    assert address_book.addresses_of(7) == (Address("10.0.0.1", 1),)
+    address_book.learn(7, [Address("10.0.0.1", port) for port in range(1, 100)])
+    assert len(address_book.addresses_of(7)) == MAX_ADDRESSES
+    entry = address_book.find(7)
+    assert entry is not None
+    assert entry.name == "seven"
+
+
+def test_a_full_book_forgets_whom_nobody_remembers_and_gives_no_old_number_away() -> None:
+    held = {2}
+    address_book = book_of(4, held)
+    for key in (7, 8, 9):
+        address_book.learn(key, [])
+    assert address_book.handle_of(10) == 4
+    assert 7 not in address_book
+    assert address_book.key_of(2) == 8
+    assert address_book.handle_of(7) not in (1, 2)
+
+
+def test_a_book_full_of_those_who_are_needed_takes_nobody_in() -> None:
+    address_book = book_of(3, {1, 2})
+    address_book.learn(7, [])
+    address_book.learn(8, [])
+    with pytest.raises(CapacityError, match="address book is full at 3"):
+        address_book.handle_of(9)
+    assert 9 not in address_book
+    assert address_book.key_of(1) == 7
+
+
+def test_a_handle_just_given_out_is_good_until_it_is_settled() -> None:
+    """A record names many peers before the protocol remembers any of them."""
+    address_book = book_of(3, set())
+    first, second = address_book.handle_of(7), address_book.handle_of(8)
+    with pytest.raises(CapacityError):
+        address_book.handle_of(9)
+    assert (address_book.key_of(first), address_book.key_of(second)) == (7, 8)
+    address_book.settle()
+    assert address_book.key_of(address_book.handle_of(9)) == 9
+
+
+@given(keys=st.lists(st.integers(0, 30), max_size=120), kept=st.integers(0, 4))
+def test_held_handles_never_change_their_meaning(keys: list[int], kept: int) -> None:
+    held: dict[int, int] = {}
+    address_book = AddressBook(500, 8, lambda: held.keys(), Clock())
+    for key in keys:
+        handle = address_book.handle_of(key)
+        if len(held) < kept:
+            held[handle] = key
+        address_book.settle()
+        assert address_book.key_of(handle) == key
+        assert all(address_book.key_of(one) == owner for one, owner in held.items())
+        assert len(address_book) <= 8

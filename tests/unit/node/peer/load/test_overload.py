@@ -19,11 +19,20 @@ from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
 from gossamer.node.peer.load.losses import QUIET_S, SETTLED_S, Losses
 from gossamer.node.peer.load.overload import MOST_WAITING, Overloads
+from gossamer.node.peer.load.rate_limits import PER_ROUND, SAVED, RateLimits
 from gossamer.node.security.encoding import encode
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError
-from gossamer.protocol.peer.record_table.records import EVENT, FINAL, GREEDY, TREE
+from gossamer.protocol.peer.record_table.records import (
+    ACKNOWLEDGE,
+    EVENT,
+    FINAL,
+    GREEDY,
+    REPLAY_OFFER,
+    SAMPLE_REQUEST,
+    TREE,
+)
 from support.tasks import running
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
@@ -234,3 +243,47 @@ async def test_this_peers_own_applications_are_named_as_such(
     desk.overloads.note_dropped(HONEST, Flow(own, own))
     (record,) = caplog.records
     assert record.fields["peer"] == "applications here (0000000000000001)"  # type: ignore[attr-defined]
+
+
+# What one peer may make another do in a round
+
+PEER, OTHER = 1, 2
+MOST = PER_ROUND[SAMPLE_REQUEST]
+
+
+def taken(limits: RateLimits, count: int, sender: int = PEER, kind: int = SAMPLE_REQUEST) -> int:
+    return sum(limits.allows(sender, kind) for _ in range(count))
+
+
+def test_what_is_beyond_the_budget_is_dropped_and_counted() -> None:
+    counters = Counters()
+    limits = RateLimits(counters)
+    for _ in range(20):
+        assert taken(limits, 10 * MOST) == MOST
+        limits.new_round()
+    assert counters.dropped["flood"] == 20 * 9 * MOST
+    assert taken(limits, MOST, OTHER) == MOST
+    assert taken(limits, 1, PEER, REPLAY_OFFER) == 1
+    assert taken(limits, 10_000, PEER, ACKNOWLEDGE) == 10_000
+
+
+def test_what_honest_peers_sent_in_several_rounds_may_come_in_one() -> None:
+    """As where it was delayed, or this peer was busy."""
+    counters = Counters()
+    limits = RateLimits(counters)
+    assert taken(limits, 1) == 1
+    for _ in range(50):
+        limits.new_round()
+    assert taken(limits, SAVED * MOST) == SAVED * MOST
+    assert taken(limits, 1) == 0
+    limits.new_round()
+    assert taken(limits, 2 * MOST) == MOST
+
+
+def test_a_peer_that_comes_back_has_saved_nothing() -> None:
+    limits = RateLimits(Counters())
+    assert taken(limits, 1) == 1
+    for _ in range(5):
+        limits.new_round()
+    limits.forget(PEER)
+    assert taken(limits, 2 * MOST) == MOST

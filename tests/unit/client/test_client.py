@@ -1,0 +1,174 @@
+"""What the client costs a program, how values travel, and events that come again."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import attrs
+import numpy as np
+import pytest
+
+import gossamer.client
+from gossamer.client import UnusableValueError
+from gossamer.client.address import LocalAddress
+from gossamer.client.client import _batches
+from gossamer.client.errors import TransportBroken
+from gossamer.client.frames import BROKER, FRAME_BYTES, MAX_EVENTS, PEER, Frame, encode_frame
+from gossamer.client.link import Introduction, Link
+from gossamer.client.results import ReceivedEvent
+from gossamer.client.session import Session
+from gossamer.client.values import PlainValues
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LARGE = 3**100
+
+
+def values_of(role: str) -> PlainValues:
+    values = PlainValues()
+    schema = '{"day": {"type": "date"}, "text": {"type": "string"}}' if role == PEER else ""
+    values.adopt({"schema": schema, "role": role})
+    return values
+
+
+@pytest.mark.parametrize("role", [PEER, BROKER])
+@pytest.mark.parametrize(
+    ("value", "comes_as"),
+    [
+        (7, 7),
+        (-(1 << 63), -(1 << 63)),
+        (LARGE, LARGE),
+        (0.25, 0.25),
+        (True, True),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (np.int64(7), 7),
+        (np.float64(0.5), 0.5),
+    ],
+)
+def test_numbers_come_as_they_went(role: str, value: object, comes_as: object) -> None:
+    values = values_of(role)
+    found = values.from_wire(values.to_wire({"price": value}))["price"]
+    assert (type(found), found) == (type(comes_as), comes_as)
+
+
+@pytest.mark.parametrize("role", [PEER, BROKER])
+@pytest.mark.parametrize(
+    ("day", "comes_as"),
+    [
+        (NOON, NOON),
+        (NOON.replace(tzinfo=None), NOON),
+        (NOON.astimezone(timezone(timedelta(hours=5))), NOON),
+        (date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC)),
+    ],
+)
+def test_dates_come_as_instants_in_utc(role: str, day: date, comes_as: datetime) -> None:
+    values = values_of(role)
+    assert values.from_wire(values.to_wire({"day": day})) == {"day": comes_as}
+
+
+def test_a_text_that_looks_like_a_date_is_none() -> None:
+    text = {"text": "2026-11-20"}
+    assert values_of(PEER).from_wire(values_of(PEER).to_wire(text)) == text
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, Decimal("1e9999"), [1], b"x", 1j])
+def test_what_no_event_can_have_is_named(value: object) -> None:
+    with pytest.raises(UnusableValueError, match=r"attribute 'price' is .* expected a finite"):
+        values_of(PEER).to_wire({"price": value})
+
+
+@pytest.mark.parametrize("length", [1, 4000])
+def test_batches_fit_into_requests(length: int) -> None:
+    events = [{"text": "x" * length, "price": float(number)} for number in range(700)]
+    batches = list(_batches(iter(events)))
+    assert [event for batch in batches for event in batch] == events
+    for batch in batches:
+        assert 0 < len(batch) <= MAX_EVENTS
+        assert len(encode_frame("publish_many", number=1, events=batch)) < FRAME_BYTES
+
+
+@attrs.define
+class NewLink:
+    """A connection over which subscriptions are being asked for again."""
+
+    is_broken: bool = False
+    settled: list[str] = attrs.field(factory=list)
+
+    async def settle(self, event_id: str) -> None:
+        if self.is_broken:
+            raise TransportBroken("the node", "it ended")
+        self.settled.append(event_id)
+
+
+def make_session(folder: Path) -> Session[PlainValues]:
+    def find() -> LocalAddress:
+        raise AssertionError("nothing is to be connected to")
+
+    return Session(folder, find, PlainValues(), Introduction("ada"), None, 1.0, None)
+
+
+def frame_of(event_id: str, position: int) -> Frame:
+    fields: dict[str, Any] = {"values": {}, "publisher": "1", "published_at": 0.0}
+    return {"type": "event", "id": event_id, "position": position, "subscriptions": [], **fields}
+
+
+def event_of(event_id: str, position: int) -> ReceivedEvent:
+    return ReceivedEvent(event_id, {}, "1", 0.0, (), position)
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_what_is_settled_and_comes_again_is_settled_over_the_connection_it_came_by(
+    tmp_path: Path, is_broken: bool
+) -> None:
+    async def main() -> None:
+        session, link = make_session(tmp_path), NewLink(is_broken)
+        taken = cast(Link, link)
+        with session.events, session._send, session._take, session._taken:
+            await session.take_event(taken, frame_of("a", 1))
+            await session.take_event(taken, frame_of("b", 2))
+            await session.settle(event_of("a", 1))  # while there is no connection
+            assert link.settled == []
+            await session.take_event(taken, frame_of("a", 1))
+            await session.take_event(taken, frame_of("b", 2))
+            assert link.settled == ([] if is_broken else ["a"])
+
+    anyio.run(main)
+
+
+PROBE = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from gossamer.client import connect, open_client
+import json
+print(json.dumps(list(sys.modules)))
+"""
+
+
+def modules_loaded() -> set[str]:
+    """The modules of a program that has imported the client; how long that takes says a bench."""
+    run = subprocess.run([sys.executable, "-c", PROBE], check=True, capture_output=True, text=True)
+    return set(json.loads(run.stdout))
+
+
+def test_the_client_loads_neither_the_protocol_nor_the_node_nor_an_event_loop() -> None:
+    modules = modules_loaded()
+    parts = {name for name in modules if name.startswith("gossamer.")}
+    assert "gossamer.client.client" in parts
+    assert {name for name in parts if not name.startswith("gossamer.client")} == set()
+    assert modules.isdisjoint({"asyncio", "trio", "numpy", "numba", "cryptography"})
+
+
+def test_what_the_client_offers_is_there() -> None:
+    for name in gossamer.client.__all__:
+        assert getattr(gossamer.client, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'open_clint'"):
+        _ = gossamer.client.open_clint

@@ -1,0 +1,262 @@
+"""Events as people write them, as files, and as rows of a workload."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.client.results import Payload
+from gossamer.node.commands.clients.event_files import SUBSCRIPTION_FILE, EventFiles
+from gossamer.node.commands.clients.event_text import (
+    event_of_arguments,
+    event_of_line,
+    line_of_event,
+)
+from gossamer.node.commands.clients.table_events import opened_table
+from gossamer.node.errors import EventInputError
+from gossamer.node.local.client import ReceivedEvent
+from gossamer.protocol.content.schema import BooleanAttribute, DecimalAttribute, Schema
+
+# Text
+
+SCHEMA = Schema.from_mapping(
+    {
+        "symbol": {"type": "string"},
+        "price": {"type": "float", "minimum": 0, "maximum": 10_000},
+        "volume": {"type": "integer", "minimum": 0, "maximum": 10**9},
+        "day": {"type": "date", "minimum": "2020-01-01", "maximum": "2030-01-01"},
+        "side": {"type": "enumeration", "values": ["buy", "sell"]},
+    }
+)
+GIVEN = ["symbol=a=b", "price=80.5", "volume=100", "day=2026-11-20", "side=buy"]
+MEANT = {
+    "symbol": "a=b",
+    "price": 80.5,
+    "volume": 100,
+    "day": datetime(2026, 11, 20, tzinfo=UTC),
+    "side": "buy",
+}
+
+
+def test_arguments_mean_what_the_schema_says() -> None:
+    assert event_of_arguments(SCHEMA, GIVEN) == MEANT
+    # A symbol of digits stays text, a price may be whole or a fraction.
+    odd = event_of_arguments(SCHEMA, ["symbol=7", "price=1/3", *GIVEN[2:]])
+    assert (odd["symbol"], odd["price"]) == ("7", Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("place", "argument", "words"),
+    [
+        (1, "price", "price: expected attribute=value"),
+        (1, "prize=80", "no attribute 'prize', did you mean 'price'"),
+        (1, "price=dear", 'takes a number from 0 to 10000, not "dear"'),
+        (1, "price=1/0", "takes a number"),
+        (1, "price=nan", "takes a number"),
+        (1, "price=-1", "takes a number from 0"),
+        (1, "symbol=x", "symbol=x: attribute 'symbol' has a value already"),
+        (2, "volume=1.5", "takes an integer"),
+        (3, "day=yesterday", "takes a date"),
+        (4, "side=hold", "one of the enumeration"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_named(place: int, argument: str, words: str) -> None:
+    arguments = [*GIVEN[:place], argument, *GIVEN[place + 1 :]]
+    with pytest.raises(EventInputError) as caught:
+        event_of_arguments(SCHEMA, arguments)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_attributes_may_be_absent_but_not_all_of_them() -> None:
+    assert "side" not in event_of_arguments(SCHEMA, GIVEN[:-1])
+    with pytest.raises(EventInputError, match="a value for at least one attribute"):
+        event_of_arguments(SCHEMA, [])
+
+
+def test_booleans_and_decimals_are_read_by_their_type() -> None:
+    schema = Schema([BooleanAttribute("open"), DecimalAttribute("fee", 0, 100, 2)])
+    assert event_of_arguments(schema, ["open=true", "fee=0.1"]) == {"open": True, "fee": 0.1}
+    with pytest.raises(EventInputError, match="'open' takes true or false"):
+        event_of_arguments(schema, ["open=yes"])
+    with pytest.raises(EventInputError, match=r"a decimal from 0 to 100 with 2 after the point"):
+        event_of_arguments(schema, ["fee=0.125"])
+
+
+def test_what_is_printed_of_an_event_can_be_published_again() -> None:
+    values = {**MEANT, "price": Fraction(1, 3)}
+    line = line_of_event(ReceivedEvent("1f", values, "2a", 12.5, ("sub",), 7))
+    assert json.loads(line)["values"]["day"] == "2026-11-20"
+    assert event_of_line(SCHEMA, line, 1) == values
+
+
+def test_a_payload_is_printed_and_not_published_by_lines() -> None:
+    payload = Payload(b"\x00\xff", "image/png")
+    line = line_of_event(ReceivedEvent("1f", MEANT, "2a", 12.5, ("sub",), 7, payload=payload))
+    assert json.loads(line)["payload"] == {"content_type": "image/png", "base64": "AP8="}
+    with pytest.raises(EventInputError, match="line 3: carries a payload, expected values only"):
+        event_of_line(SCHEMA, line, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "line 7: no JSON"),
+        ("[" * 100_000, "line 7: no JSON"),
+        ("[1]", "line 7: no object"),
+        ('{"prize": 1}', "line 7: there is no attribute 'prize'"),
+        ('{"symbol": 1}', "line 7: attribute 'symbol' takes"),
+        ('{"id": "x", "values": {}}', "line 7: an event has a value for"),
+    ],
+)
+def test_a_line_that_is_no_event_is_named(line: str, words: str) -> None:
+    with pytest.raises(EventInputError) as caught:
+        event_of_line(SCHEMA, line, 7)
+    assert str(caught.value).startswith(words)
+
+
+def test_a_value_of_a_line_is_no_number_because_it_looks_like_one() -> None:
+    line = json.dumps({**dict(part.split("=", 1) for part in GIVEN), "volume": 1})
+    with pytest.raises(EventInputError, match="'price' takes"):
+        event_of_line(SCHEMA, line, 1)
+
+
+# Files that appear whole, whoever is killed
+
+
+class Clock:
+    """Nanoseconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 10**18
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def files_of(folder: Path) -> list[str]:
+    """The contents of finished files in the order of their names."""
+    return [path.read_text() for path in sorted(folder.glob("a/*.jsonl"))]
+
+
+def test_files_appear_when_they_are_full_or_old(tmp_path: Path) -> None:
+    clock = Clock()
+    with EventFiles(tmp_path, "a", every_s=2, most=2, clock=clock) as out:
+        for text in ("1\n", "2\n", "3\n"):
+            out.write(text)
+            out.flush()
+            clock.now += 1
+        assert files_of(tmp_path) == ["1\n2\n"]
+        out.finish_old()
+        assert len(files_of(tmp_path)) == 1
+        clock.now += 2 * 10**9
+        out.finish_old()
+        assert files_of(tmp_path) == ["1\n2\n", "3\n"]
+        out.write("4\n")
+        out.flush()
+    assert files_of(tmp_path) == ["1\n2\n", "3\n", "4\n"]
+    assert {path.suffix for path in (tmp_path / "a").iterdir()} == {".jsonl"}
+
+
+def test_what_a_killed_process_left_is_finished_but_for_half_a_line(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".a-01-1.jsonl.part").write_text('1\n2\n{"id"')
+    (tmp_path / "a" / ".a-02-1.jsonl.part").write_text('{"id"')
+    with EventFiles(tmp_path, "a", every_s=1, most=9) as out:
+        assert files_of(tmp_path) == ["1\n2\n"]
+        out.write("3\n")
+        with EventFiles(tmp_path, "a", every_s=1, most=9):
+            assert files_of(tmp_path) == ["1\n2\n"]  # what is still being written is left alone
+    assert files_of(tmp_path) == ["1\n2\n", "3\n"]
+
+
+def test_a_subscription_keeps_its_beginning_while_it_stays_the_same(tmp_path: Path) -> None:
+    clock = Clock()
+    out = EventFiles(tmp_path, "a", every_s=1, most=9, clock=clock)
+    out.describe("x > 1", None)
+    clock.now += 10**9
+    out.describe("x > 1", None)
+    told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
+    assert told == {"subscriber": "a", "expression": "x > 1", "schema": None, "since": 1e9}
+    out.describe("x > 2", None)
+    told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
+    assert (told["expression"], told["since"]) == ("x > 2", 1e9 + 1)
+
+
+@pytest.mark.parametrize("name", ["", "../a", ".a", "a/b"])
+def test_a_name_that_is_none_for_files_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EventInputError, match="--as is"):
+        EventFiles(tmp_path, name, every_s=1, most=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Rows of workloads as lines
+
+QUOTES: dict[str, Any] = {
+    "event": list(range(2_500)),
+    "symbol": ["IBM", "T"] * 1_250,
+    "close": [80.5 + row for row in range(2_500)],
+    "volume": list(range(2_500)),
+}
+
+
+def written(folder: Path, rows: dict[str, Any], files: int = 2) -> Path:
+    """A workload whose events are these rows."""
+    table = pa.table(rows)
+    (folder / "events").mkdir()
+    for part in range(files):
+        first, end = (at * len(table) // files for at in (part, part + 1))
+        file = folder / "events" / f"part-{part:05}.parquet"
+        pq.write_table(table.slice(first, end - first), file, write_page_checksum=True)
+    return folder
+
+
+def lines(folder: Path, *columns: str) -> list[dict[str, Any]]:
+    """The events that are read from the pipe."""
+    with opened_table(folder, columns) as file, os.fdopen(os.dup(file), "rb") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def test_rows_come_in_order_with_the_columns_asked_for(tmp_path: Path) -> None:
+    found = lines(written(tmp_path, QUOTES), "symbol", "price=close")
+    assert len(found) == 2_500
+    assert found[:2] == [{"symbol": "IBM", "price": 80.5}, {"symbol": "T", "price": 81.5}]
+    assert [event["price"] for event in found] == QUOTES["close"]
+
+
+def test_all_columns_are_published_but_the_number_of_the_row(tmp_path: Path) -> None:
+    assert lines(written(tmp_path, QUOTES))[3] == {"symbol": "T", "close": 83.5, "volume": 3}
+
+
+def test_rows_of_siena_have_names_of_their_own(tmp_path: Path) -> None:
+    rows = {"event": [0, 1], "names": [["a", "b"], ["c"]], "values": [[1, 2], [3]]}
+    assert lines(written(tmp_path, rows)) == [{"a": 1, "b": 2}, {"c": 3}]
+
+
+def test_whoever_stops_reading_is_not_waited_for(tmp_path: Path) -> None:
+    with opened_table(written(tmp_path, QUOTES), ()) as file:
+        assert os.read(file, 10)
+
+
+def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> None:
+    with pytest.raises(EventInputError, match="holds no table events, expected a workload"):
+        lines(tmp_path)
+    folder = written(tmp_path, QUOTES)
+    with pytest.raises(EventInputError, match=r"has no column price \(there are event, symbol,"):
+        lines(folder, "price")
+
+
+def test_damage_in_the_middle_is_told_after_what_came_before(tmp_path: Path) -> None:
+    folder = written(tmp_path, QUOTES)
+    second = folder / "events" / "part-00001.parquet"
+    second.write_bytes(second.read_bytes()[:-20])
+    with pytest.raises(EventInputError, match=r"part-00001\.parquet: is damaged"):
+        lines(folder)
