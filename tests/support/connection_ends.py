@@ -11,6 +11,7 @@ from trio.testing import memory_stream_pair
 
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
+from support.tasks import running
 from support.transport_peers import Served
 
 LIMIT_FIELDS = {"frame_bytes": 1024, "queue_bytes": 4096, "items": 64}
@@ -42,11 +43,9 @@ class Wire:
 async def served(**changes: Any) -> AsyncIterator[tuple[Served, Wire]]:
     """A connection being run, and the other end of its stream."""
     near, far = memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        ours = Served(near, Limits(**{**LIMIT_FIELDS, **changes}))
-        nursery.start_soon(ours.run)
+    ours = Served(near, Limits(**{**LIMIT_FIELDS, **changes}))
+    async with running(ours.run):
         yield ours, Wire(far)
-        nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -54,12 +53,9 @@ async def both(**changes: Any) -> AsyncIterator[tuple[Served, Served]]:
     """Two connections, joined."""
     near, far = memory_stream_pair()
     limits = Limits(**{**LIMIT_FIELDS, **changes})
-    async with trio.open_nursery() as nursery:
-        ours, theirs = Served(near, limits, key=2), Served(far, limits, key=1)
-        nursery.start_soon(ours.run)
-        nursery.start_soon(theirs.run)
+    ours, theirs = Served(near, limits, key=2), Served(far, limits, key=1)
+    async with running(ours.run, theirs.run):
         yield ours, theirs
-        nursery.cancel_scope.cancel()
 
 
 class HeldUp(trio.abc.Stream):
@@ -90,8 +86,6 @@ class HeldUp(trio.abc.Stream):
 async def held_up(**changes: Any) -> AsyncIterator[tuple[Served, Callable[[], None]]]:
     """A connection whose peer does not read until released."""
     stream = HeldUp()
-    async with trio.open_nursery() as nursery:
-        ours = Served(stream, Limits(**{**LIMIT_FIELDS, **changes}))
-        nursery.start_soon(ours.run)
+    ours = Served(stream, Limits(**{**LIMIT_FIELDS, **changes}))
+    async with running(ours.run):
         yield ours, stream.released.set
-        nursery.cancel_scope.cancel()

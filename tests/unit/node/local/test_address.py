@@ -53,66 +53,57 @@ def test_a_long_folder_has_its_socket_in_the_runtime_folder(tmp_path: Path) -> N
             local_address(deep, Local(), environment)
 
 
-def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
-    async def run() -> int:
-        before = os.umask(0)
-        try:
-            door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
-        finally:
-            os.umask(before)
-        mode = stat.S_IMODE((tmp_path / "client.sock").stat().st_mode)
-        close_door(door)
-        return mode
-
-    assert trio.run(run) == 0o600
+@pytest.mark.trio
+async def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "client.sock").stat().st_mode) == 0o600
+    close_door(door)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
-    async def run() -> None:
-        address = LocalAddress(tmp_path, tmp_path / "client.sock")
-        left_over = open_door(address)
-        left_over.listener.socket.close()
-        with pytest.raises(NodeNotRunningError, match="Connection refused"):
-            await knock(address)
-        door = open_door(address)
-        stream, token = await knock(address)
-        assert token is None
-        await stream.aclose()
-        close_door(door)
-
-    trio.run(run)
+@pytest.mark.trio
+async def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
+    address = LocalAddress(tmp_path, tmp_path / "client.sock")
+    left_over = open_door(address)
+    left_over.listener.socket.close()
+    with pytest.raises(NodeNotRunningError, match="Connection refused"):
+        await knock(address)
+    door = open_door(address)
+    stream, token = await knock(address)
+    assert token is None
+    await stream.aclose()
+    close_door(door)
 
 
-def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    async def run() -> None:
-        with pytest.raises(ListenFailed, match=r"none/client\.sock"):
-            open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
-
-    trio.run(run)
+@pytest.mark.trio
+async def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ListenFailed, match=r"none/client\.sock"):
+        open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
 
 
-def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
-    async def run() -> None:
-        address = local_address(tmp_path, Local(address="127.0.0.1:0"), {})
-        door = open_door(address)
-        stream, token = await knock(address)
-        await stream.aclose()
-        assert token == door.token
-        assert len(door.token or "") >= 32
-        assert stat.S_IMODE(address.token_file.stat().st_mode) == 0o600
-        address.token_file.chmod(0o644)
-        with pytest.raises(LocalSocketError, match="can be used by others"):
-            await knock(address)
-        address.token_file.write_text("nothing")
-        address.token_file.chmod(0o600)
-        with pytest.raises(LocalSocketError, match="holds no address and token"):
-            await knock(address)
-        close_door(door)
-        with pytest.raises(NodeNotRunningError, match=r"no client\.token is there"):
-            await knock(address)
-
-    trio.run(run)
+@pytest.mark.trio
+async def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
+    address = local_address(tmp_path, Local(address="127.0.0.1:0"), {})
+    door = open_door(address)
+    stream, token = await knock(address)
+    await stream.aclose()
+    assert token == door.token
+    assert len(door.token or "") >= 32
+    assert stat.S_IMODE(address.token_file.stat().st_mode) == 0o600
+    address.token_file.chmod(0o644)
+    with pytest.raises(LocalSocketError, match="can be used by others"):
+        await knock(address)
+    address.token_file.write_text("nothing")
+    address.token_file.chmod(0o600)
+    with pytest.raises(LocalSocketError, match="holds no address and token"):
+        await knock(address)
+    close_door(door)
+    with pytest.raises(NodeNotRunningError, match=r"no client\.token is there"):
+        await knock(address)
 
 
 def test_looking_whether_a_node_runs_keeps_none_from_starting(tmp_path: Path) -> None:
@@ -150,22 +141,19 @@ def test_loopback_addresses_of_both_versions_will_do() -> None:
         assert Local(address=address).address == address
 
 
-def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(tmp_path: Path) -> None:
+async def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(
+    tmp_path: Path,
+) -> None:
     held = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
-
-    async def run() -> None:
-        began = trio.current_time()
-        with pytest.raises(NotStoppedError, match=r"after 30 s one runs there still, or again"):
-            await until_unlocked(tmp_path, 30)
-        assert trio.current_time() == pytest.approx(began + 30)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(until_unlocked, tmp_path, 30)
-            await trio.sleep(1)
-            fcntl.flock(held, fcntl.LOCK_UN)
-        assert trio.current_time() < began + 32
-
-    trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+    with pytest.raises(NotStoppedError, match=r"after 30 s one runs there still, or again"):
+        await until_unlocked(tmp_path, 30)
+    assert trio.current_time() == pytest.approx(30)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(until_unlocked, tmp_path, 30)
+        await trio.sleep(1)
+        fcntl.flock(held, fcntl.LOCK_UN)
+    assert trio.current_time() < 32
     os.close(held)
 
 

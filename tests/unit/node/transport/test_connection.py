@@ -18,6 +18,7 @@ from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.connection import RATED_AT_ONCE
 from support.connection_ends import LIMITS, Wire, both, held_up, served
+from support.tasks import running
 from support.transport_peers import Served, message
 
 
@@ -280,9 +281,7 @@ async def test_what_came_with_the_handshake_is_not_lost() -> None:
     ours = Served(near, LIMITS)
     frame = message(number=9)
     ours.connection.admitted = attrs.evolve(ours.connection.admitted, rest=frame[:7])
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.run)
+    async with running(ours.run):
         await far.send_all(frame[7:])
         await ours.until(lambda: bool(ours.frames))
-        nursery.cancel_scope.cancel()
     assert cbor2.loads(frame[4:]) == ours.frames[0]

@@ -5,6 +5,7 @@ The streams are trio's in-memory ones, the clock jumps, so that minutes take no 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from support.connection_ends import LIMITS, HeldUp, Wire, both, served
+from support.tasks import running
 from support.transport_peers import Served, message
 
 
@@ -41,15 +43,13 @@ async def test_who_is_heard_anyway_is_asked_only_once() -> None:
                 asked.append(frame["number"])
                 await wire.send(encode_frame("pong", number=frame["number"]))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(answer)
+        async with running(answer):
             for number in range(100):
                 # Every answer to what it asks tells it that we are here.
                 await wire.send(encode_frame("ping", number=number), message())
                 await trio.sleep(1)
             assert asked == [1]
             await trio.sleep(100)
-            nursery.cancel_scope.cancel()
         assert len(asked) >= 10, "every other time while nothing else comes"
         assert ours.connection.is_open
 
@@ -87,11 +87,10 @@ async def test_a_silent_peer_was_alive_when_it_was_heard_last(heard_at: float) -
 
 async def test_a_frame_that_drips_in_counts_as_silence() -> None:
     async with served(ping_seconds=5, silence_seconds=20) as (ours, wire):
-        frame = message(bytes(900))
 
         async def drip() -> None:
-            for at in range(len(frame)):
-                await wire.stream.send_all(frame[at : at + 1])
+            for byte in message(bytes(900)):
+                await wire.send(bytes([byte]))
                 await trio.sleep(1)
 
         with pytest.raises(trio.BrokenResourceError):
@@ -109,12 +108,10 @@ async def test_a_slow_handler_does_not_make_the_peer_silent() -> None:
         ours.frames.append(frame)
         ours.changed()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.connection.run, slow)
+    async with running(partial(ours.connection.run, slow)):
         await Wire(far).send(message(number=1), message(number=2))
         await ours.until(lambda: len(ours.frames) == 2, 300)
         assert ours.connection.is_open
-        nursery.cancel_scope.cancel()
 
 
 async def test_who_takes_long_over_what_came_is_not_silent() -> None:
@@ -124,14 +121,11 @@ async def test_who_takes_long_over_what_came_is_not_silent() -> None:
     async def stuck(_: dict[str, Any]) -> None:
         await trio.sleep_forever()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.run)
-        nursery.start_soon(theirs.connection.run, stuck)
+    async with running(ours.run, partial(theirs.connection.run, stuck)):
         await ours.connection.send(message())
         await trio.sleep(600)
         assert ours.connection.is_open, "it has pings of theirs that it need not answer"
         assert theirs.connection.is_open
-        nursery.cancel_scope.cancel()
 
 
 async def test_who_is_sent_nothing_is_told_that_we_are_here() -> None:
@@ -145,14 +139,10 @@ async def test_who_is_sent_nothing_is_told_that_we_are_here() -> None:
 
 async def test_a_peer_that_pings_without_reading_costs_no_memory() -> None:
     near, far = memory_stream_pair()
-    stream = HeldUp()
-    stapled = trio.StapledStream(stream, near.receive_stream)
-    ours = Served(stapled, LIMITS)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.run)
+    ours = Served(trio.StapledStream(HeldUp(), near.receive_stream), LIMITS)
+    async with running(ours.run):
         for _ in range(100):
             await Wire(far).send(*[encode_frame("ping", number=1)] * 100)
             await wait_all_tasks_blocked()
         assert ours.connection.stats.frames_in == 10_000
         assert ours.connection.queue_high_water <= LIMITS.queue_bytes
-        nursery.cancel_scope.cancel()

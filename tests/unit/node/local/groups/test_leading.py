@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import cast
 
 import trio
@@ -18,18 +19,6 @@ from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 
 LEADER, OTHER = 1, 2
 DIGEST = bytes(wire.DIGEST_BYTES)
-
-
-class Log:
-    """Keeps every event."""
-
-    is_full = False
-
-    def keeps(self, _event: int) -> bool:
-        return True
-
-    def learn(self, _done: object) -> None:
-        return
 
 
 class PausedAmidARound:
@@ -83,7 +72,7 @@ async def test_a_leader_that_was_paused_amid_a_round_asks_again_before_it_assign
         DIGEST,
         LEADER,
         own,
-        cast(GroupLog, Log()),
+        cast(GroupLog, SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)),
         cast(OtherPeers, others),
         take_round,
         fetch,

@@ -40,24 +40,30 @@ async def race(ways: Ways) -> str:
     return await first_success(list(ways.outcomes), ways.attempt, ways.discard, 0.25)
 
 
-async def test_a_dead_first_address_costs_a_quarter_of_a_second() -> None:
-    ways = Ways(dead=(10_000, None), alive=(0.01, None))
-    assert await race(ways) == "alive"
-    assert trio.current_time() == pytest.approx(0.26)
-    assert ways.cancelled == ["dead"]
+REFUSED = OSError(111, "Connection refused")
 
 
-async def test_a_failure_starts_the_next_at_once() -> None:
-    ways = Ways(refused=(0.01, OSError(111, "Connection refused")), alive=(0.01, None))
-    assert await race(ways) == "alive"
-    assert trio.current_time() == pytest.approx(0.02)
-
-
-async def test_a_slow_first_may_still_win() -> None:
-    ways = Ways(slow=(0.3, None), slower=(0.3, None))
-    assert await race(ways) == "slow"
-    assert trio.current_time() == pytest.approx(0.3)
-    assert ways.cancelled == ["slower"]
+@pytest.mark.parametrize(
+    ("outcomes", "winner", "after_s", "cancelled"),
+    [
+        # A dead first address costs a quarter of a second.
+        ({"dead": (10_000, None), "alive": (0.01, None)}, "alive", 0.26, ["dead"]),
+        # A failure starts the next at once.
+        ({"refused": (0.01, REFUSED), "alive": (0.01, None)}, "alive", 0.02, []),
+        # A slow first may still win.
+        ({"slow": (0.3, None), "slower": (0.3, None)}, "slow", 0.3, ["slower"]),
+    ],
+)
+async def test_the_first_success_wins_and_others_begin_soon(
+    outcomes: dict[str, tuple[float, Exception | None]],
+    winner: str,
+    after_s: float,
+    cancelled: list[str],
+) -> None:
+    ways = Ways(**outcomes)
+    assert await race(ways) == winner
+    assert trio.current_time() == pytest.approx(after_s)
+    assert ways.cancelled == cancelled
 
 
 async def test_all_failures_are_told_in_order() -> None:
@@ -88,12 +94,12 @@ async def test_the_second_of_two_winners_is_discarded() -> None:
     async def discard(way: int) -> None:
         discarded.append(way)
 
+    results = []
+
+    async def run() -> None:
+        results.append(await first_success([1, 2], attempt, discard, stagger_s=0))
+
     async with trio.open_nursery() as nursery:
-        results = []
-
-        async def run() -> None:
-            results.append(await first_success([1, 2], attempt, discard, stagger_s=0))
-
         nursery.start_soon(run)
         await trio.testing.wait_all_tasks_blocked()
         both.set()
