@@ -158,9 +158,7 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
     broker = scot.ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
     recorder = Recorder()
     engine = Engine(
-        broker,
-        recorder,
-        recorder,
+        *(broker, recorder, recorder),
         now=0,
         congested_queue=1 << 62,
         passing=ScotHost.passing,
@@ -183,14 +181,15 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
         nursery.start_soon(subscribe)
         await soon(lambda: broker.table_size == 1)
         engine.tell(None, WindowEnded(()))
-        assert broker.take_over_memory is not None
-        await soon(lambda: len(broker.take_over_memory.copies) == 2)  # type: ignore[union-attr]
-        for number in list(broker.take_over_memory.copies):
+        memory = broker.take_over_memory
+        assert memory is not None
+        await soon(lambda: len(memory.copies) == 2)
+        for number in list(memory.copies):
             engine.tell(neighbour("C"), Acknowledge(number, True))
         await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
-        await soon(lambda: len(broker.take_over_memory.copies) == 1)  # type: ignore[union-attr]
+        await soon(lambda: len(memory.copies) == 1)
         assert answers == []
-        (number,) = broker.take_over_memory.copies
+        (number,) = memory.copies
         engine.tell(neighbour("C"), Acknowledge(number, safe))
         await soon(lambda: bool(answers))
         (outcome,) = answers

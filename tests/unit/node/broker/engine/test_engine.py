@@ -30,16 +30,14 @@ from support.waiting import soon
 
 ADA = client("ada")
 PATIENCE_S = 30.0
+WANTED = filters.parse("x > 1")
 
 
 @define(eq=False)
 class Recorder:
     """A journal and hands that note what they are given, in one order.
 
-    Attributes:
-        happened: "kept N" for N messages, or what was carried out.
-        failures: how often the disk refuses from now on.
-        gate: the disk waits until it is set.
+    The disk refuses so often as ``failures`` says, and waits until the gate is set.
     """
 
     happened: list[str] = field(factory=list)
@@ -65,6 +63,11 @@ class Recorder:
     def carry_out(self, told: Input, effects: list[Effect]) -> None:
         kinds = [type(effect).__name__ for effect in effects]
         self.happened.append(" ".join([type(told.message).__name__, *kinds]))
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
 
 
 @asynccontextmanager
@@ -94,29 +97,22 @@ async def engine_with(
         assert await engine.close()
 
 
-async def test_nothing_follows_before_it_is_stored() -> None:
-    recorder = Recorder()
+async def test_nothing_follows_before_it_is_stored(recorder: Recorder) -> None:
     async with engine_with(recorder) as engine, trio.open_nursery() as nursery:
-        wanted = filters.parse("x > 1")
-        asked = [Attach(), Advertise("a", wanted), Subscribe("s", wanted), Publish({"x": 2})]
+        asked = [Attach(), Advertise("a", WANTED), Subscribe("s", WANTED), Publish({"x": 2})]
         nursery.start_soon(engine.ask, ADA, asked)
         await soon(lambda: engine.busy)
         assert recorder.happened == []
         recorder.gate.set()
         await soon(lambda: not engine.busy)
-        assert recorder.happened == [
-            "kept 4 and 1",
-            "Attach",
-            "Advertise",
-            "Subscribe",
-            "Publish Deliver",
-        ]
+        followed = ["Attach", "Advertise", "Subscribe", "Publish Deliver"]
+        assert recorder.happened == ["kept 4 and 1", *followed]
 
 
 async def test_while_the_disk_takes_nothing_nothing_follows(
-    caplog: pytest.LogCaptureFixture,
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    recorder = Recorder(failures=3)
+    recorder.failures = 3
     recorder.gate.set()
     async with engine_with(recorder) as engine:
         (outcome,) = await engine.ask(ADA, [Attach()])
@@ -126,8 +122,7 @@ async def test_while_the_disk_takes_nothing_nothing_follows(
     assert len(caplog.records) == 3
 
 
-async def test_who_brings_more_than_there_is_room_for_waits() -> None:
-    recorder = Recorder()
+async def test_who_brings_more_than_there_is_room_for_waits(recorder: Recorder) -> None:
     async with engine_with(recorder, room=2) as engine, trio.open_nursery() as nursery:
         engine.tell(ADA, Attach())
         await soon(lambda: engine.busy)
@@ -145,8 +140,7 @@ async def test_who_brings_more_than_there_is_room_for_waits() -> None:
         await soon(lambda: brought == [0, 1, 2, 3, 4])
 
 
-async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
-    recorder = Recorder()
+async def test_what_comes_first_is_left_out_where_the_broker_refuses(recorder: Recorder) -> None:
     recorder.gate.set()
     done: list[str] = []
     async with engine_with(recorder) as engine:
@@ -157,36 +151,35 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses() -> None:
 
 
 async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
-    caplog: pytest.LogCaptureFixture,
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    recorder, kept = Recorder(), [0]
+    kept = [0]
     recorder.gate.set()
     async with (
         engine_with(recorder, left=lambda _: 3 - kept[0]) as engine,
         trio.open_nursery() as nursery,
     ):
-        wanted = filters.parse("x > 1")
-        await engine.ask(ADA, [Attach(), Advertise("a", wanted)])
+        await engine.ask(ADA, [Attach(), Advertise("a", WANTED)])
         kept[0] = 3
         begun = trio.current_time()
         nursery.start_soon(engine.ask, ADA, [Publish({"x": 2})])
         await trio.testing.wait_all_tasks_blocked()
         # Nobody else waits, and whatever comes may have made room.
-        await engine.ask(ADA, [Subscribe("s", wanted)])
+        await engine.ask(ADA, [Subscribe("s", WANTED)])
         kept[0] = 2
-        await engine.ask(ADA, [Subscribe("t", wanted)])
+        await engine.ask(ADA, [Subscribe("t", WANTED)])
         await soon(lambda: recorder.happened[-1].startswith("Publish"))
         assert trio.current_time() == begun
         assert caplog.records == []
 
 
 async def test_who_publishes_waits_once_for_one_who_stays_away(
-    caplog: pytest.LogCaptureFixture,
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    recorder, kept = Recorder(), [0]
+    kept = [0]
     recorder.gate.set()
     async with engine_with(recorder, left=lambda _: 3 - kept[0]) as engine:
-        await engine.ask(ADA, [Attach(), Advertise("a", filters.parse("x > 1"))])
+        await engine.ask(ADA, [Attach(), Advertise("a", WANTED)])
         kept[0] = 3
         for _ in range(5):
             await engine.ask(ADA, [Publish({"x": 2})])
@@ -199,22 +192,16 @@ async def test_who_publishes_waits_once_for_one_who_stays_away(
         assert len(caplog.records) == 2
 
 
-async def test_publications_go_first_and_are_stored_with_few_others() -> None:
-    recorder = Recorder()
+async def test_publications_go_first_and_are_stored_with_few_others(recorder: Recorder) -> None:
     async with engine_with(recorder, publications_first=True) as engine:
         engine.tell(ADA, Attach())
-        engine.tell(ADA, Advertise("a", filters.parse("x > 1")))
+        engine.tell(ADA, Advertise("a", WANTED))
         await soon(lambda: engine.busy)
         for number in range(2 * TURN):
             engine.tell(neighbour("C"), Frame(0, number, SynchroniseRequest()))
         engine.tell(ADA, Publish({"x": 2}))
         recorder.gate.set()
         await soon(lambda: not engine.waiting and not engine.busy)
-        assert recorder.happened[:4] == [
-            "kept 2 and 0",
-            "Attach",
-            "Advertise",
-            f"kept {TURN + 1} and 0",
-        ]
-        assert recorder.happened[4] == "Publish"
+        first = ["kept 2 and 0", "Attach", "Advertise", f"kept {TURN + 1} and 0", "Publish"]
+        assert recorder.happened[:5] == first
         assert sum(one.startswith("Frame") for one in recorder.happened) == 2 * TURN
