@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
-from support.own_protocols import PROTOCOLS
+from support.own_protocols import PROTOCOLS, scenario_file
 from support.sim_commands import interrupted_after, sim
 
 RULES, PLAIN = "travellers.py:Travellers", "travellers_nodes.py:Travellers"
@@ -178,10 +179,13 @@ def test_the_end_that_an_observer_makes_is_told(
         "\n    @observer(begin=2)\n    def end(self, run):\n        run.stop('enough is known')\n"
     )
     (tmp_path / "ending.py").write_text(text)
-    (tmp_path / "s.toml").write_text(
-        'protocol = "ending.py:Travellers"\nnodes = 20\nrounds = 9\n[attributes]\nweight = 1.0\n'
+    scenario_file(
+        tmp_path,
+        "ending.py:Travellers",
+        "nodes = 20\nrounds = 9\n[attributes]\nweight = 1.0\n",
     )
-    assert sim("run", "s.toml", "--out", "a", "--no-plots") == 0
+    with use_compiled(False):
+        assert sim("run", "own.toml", "--out", "a", "--no-plots") == 0
     told = "travellers was ended by an observer after 3 rounds: enough is known."
     assert told in capsys.readouterr().out
     assert read_results(Path("a")).summary["systems"]["travellers"]["stopped"] == "enough is known"
@@ -236,17 +240,21 @@ def test_an_attribute_that_nobody_says_is_asked_for(
     )
 
 
-@pytest.mark.parametrize("count", ["-1", "10**9", "1.5"])
+@pytest.mark.parametrize(
+    ("module", "count"),
+    [("growing_below", "-1"), ("growing_vastly", "10**9"), ("growing_by_parts", "1.5")],
+)
 def test_growth_beyond_reason_is_refused(
-    count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    module: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (PROTOCOLS / "travellers.py").read_text().replace("run.grow(5)", f"run.grow({count})")
-    (tmp_path / f"growing{abs(hash(count))}.py").write_text(text)
-    file = tmp_path / "s.toml"
-    file.write_text(
-        f'protocol = "growing{abs(hash(count))}.py:Travellers"\nnodes = 20\nrounds = 6\n'
-        "[attributes]\nweight = 1.0\n"
+    (tmp_path / f"{module}.py").write_text(text)
+    file = scenario_file(
+        tmp_path,
+        f"{module}.py:Travellers",
+        "nodes = 20\nrounds = 6\n[attributes]\nweight = 1.0\n",
     )
-    assert sim("run", file, "--out", tmp_path / "a") != 0
+    with use_compiled(False):
+        assert sim("run", file, "--out", tmp_path / "a") != 0
     assert "run.grow is asked for" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
