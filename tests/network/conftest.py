@@ -10,6 +10,7 @@ import pytest
 from support import transport_peers
 from support.clusters import MadeCluster, made_cluster
 from support.draws import Draws
+from support.node_processes import Shell
 from support.switching_ways import let_peers_switch
 
 SWITCHING = "switching"
@@ -46,6 +47,19 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
     """A cluster whose first peer's folder is `first`."""
     with made_cluster(tmp_path / "first") as made:
         yield made
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """Commands in a folder of the test."""
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def desk(shell: Shell) -> Shell:
+    """The same where `desk` is the folder of the one peer of a cluster."""
+    shell.ok("node", "init", "desk", "--preset", "local")
+    return shell
 
 
 @pytest.fixture(autouse=True)

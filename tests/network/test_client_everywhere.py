@@ -23,135 +23,120 @@ from gossamer.client import (
     connect,
     open_client,
 )
-from support.threaded_node import BOTH, ThreadedNode, quote, run, threaded_node
+from support.loopback_peer import quote
+from support.threaded_node import ThreadedNode, aside, on_each_loop, prices, threaded_node
 from support.waiting import PATIENCE_S
 
 
-@BOTH
-def test_events_reach_the_subscriptions_that_they_match(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with (
-            client.subscribe("price > 80", "price > 90") as dear,
-            client.subscribe("price < 20") as cheap,
-        ):
-            for price in (81, 10, 95):
-                await client.publish(quote(price))
-            assert [(await anext(dear)).values["price"] for _ in range(2)] == [81, 95]
-            assert (await anext(cheap)).values["price"] == 10
-        assert client.role == "peer"
-        assert client.schema["day"]["type"] == "date"
-        assert (await client.status())["cluster"] == "desk"
-
-    run(tmp_path, loop, use)
+@on_each_loop
+async def test_events_reach_the_subscriptions_that_they_match(client: Client) -> None:
+    async with (
+        client.subscribe("price > 80", "price > 90") as dear,
+        client.subscribe("price < 20") as cheap,
+    ):
+        for price in (81, 10, 95):
+            await client.publish(quote(price))
+        assert await prices(dear, 2) == [81, 95]
+        assert await prices(cheap, 1) == [10]
+    assert client.role == "peer"
+    assert client.schema["day"]["type"] == "date"
+    assert (await client.status())["cluster"] == "desk"
 
 
-@BOTH
-def test_a_payload_travels_beside_the_values(tmp_path: Path, loop: str) -> None:
+@on_each_loop
+async def test_a_payload_travels_beside_the_values(client: Client) -> None:
     image = Payload(bytes(range(256)), "image/png")
-
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with client.subscribe("price > 80") as quotes:
-            await client.publish(quote(81), payload=image)
-            await client.publish({"price": 82})
-            assert (await anext(quotes)).payload == image
-            second = await anext(quotes)
-            assert (second.values, second.payload) == ({"price": 82}, None)
-        with pytest.raises(RefusedByNodeError, match="content type"):
-            await client.publish(quote(83), payload=Payload(b"", "no type"))
-        with pytest.raises(UnusablePayloadError, match="49153 bytes"):
-            await client.publish(quote(83), payload=Payload(bytes((48 << 10) + 1)))
-
-    run(tmp_path, loop, use)
+    async with client.subscribe("price > 80") as quotes:
+        await client.publish(quote(81), payload=image)
+        await client.publish({"price": 82})
+        assert (await anext(quotes)).payload == image
+        second = await anext(quotes)
+        assert (second.values, second.payload) == ({"price": 82}, None)
+    with pytest.raises(RefusedByNodeError, match="content type"):
+        await client.publish(quote(83), payload=Payload(b"", "no type"))
+    with pytest.raises(UnusablePayloadError, match="49153 bytes"):
+        await client.publish(quote(83), payload=Payload(bytes((48 << 10) + 1)))
 
 
-@BOTH
-def test_a_named_subscription_misses_nothing_over_restarts(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, node: ThreadedNode) -> None:
-        async with client.subscribe("price >= 0", name="ada") as quotes:
-            for price in (1, 2):
-                await anyio.to_thread.run_sync(node.publish, price)
-            first = await anext(quotes)
-            assert first.values["price"] == 1
-            await quotes.acknowledge(first)
-            await anyio.to_thread.run_sync(node.restart)
-            await anyio.to_thread.run_sync(node.publish, 3)
-            assert [(await anext(quotes)).values["price"] for _ in range(2)] == [2, 3]
-        # Nothing but the first was acknowledged.
-        async with client.subscribe("price >= 0", name="ada") as quotes:
-            assert [(await anext(quotes)).values["price"] for _ in range(2)] == [2, 3]
-            await quotes.forget()
-
-    run(tmp_path, loop, use)
-
-
-@BOTH
-def test_fewer_expressions_of_a_name_end_the_others(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with client.subscribe("price > 80", "price < 20", "price == 50", name="ada"):
-            pass
-        async with client.subscribe("price > 80", name="ada") as dear:
-            for price in (10, 50, 81):
-                await client.publish(quote(price))
-            assert (await anext(dear)).values["price"] == 81
-
-    run(tmp_path, loop, use)
+@on_each_loop
+async def test_a_named_subscription_misses_nothing_over_restarts(
+    client: Client, node: ThreadedNode
+) -> None:
+    async with client.subscribe("price >= 0", name="ada") as quotes:
+        for price in (1, 2):
+            await aside(node.publish, price)
+        first = await anext(quotes)
+        assert first.values["price"] == 1
+        await quotes.acknowledge(first)
+        await aside(node.restart)
+        await aside(node.publish, 3)
+        assert await prices(quotes, 2) == [2, 3]
+    # Nothing but the first was acknowledged.
+    async with client.subscribe("price >= 0", name="ada") as quotes:
+        assert await prices(quotes, 2) == [2, 3]
+        await quotes.forget()
 
 
-@BOTH
-def test_what_is_known_of_each_event_is_said(tmp_path: Path, loop: str) -> None:
+@on_each_loop
+async def test_fewer_expressions_of_a_name_end_the_others(client: Client) -> None:
+    async with client.subscribe("price > 80", "price < 20", "price == 50", name="ada"):
+        pass
+    async with client.subscribe("price > 80", name="ada") as dear:
+        for price in (10, 50, 81):
+            await client.publish(quote(price))
+        assert await prices(dear, 1) == [81]
+
+
+@on_each_loop
+async def test_what_is_known_of_each_event_is_said(client: Client) -> None:
     events: list[Mapping[str, object]] = [
         quote(81),
         {"cost": 3},
         quote(82),
         {**quote(1), "price": None},
     ]
-
-    async def use(client: Client, _: ThreadedNode) -> None:
-        outcomes = await client.publish_each(events)
-        fates = [Fate.ACKNOWLEDGED, Fate.REFUSED, Fate.ACKNOWLEDGED, Fate.REFUSED]
-        assert [one.fate for one in outcomes] == fates
-        assert [bool(one.id) for one in outcomes] == [True, False, True, False]
-        assert "cost" in str(outcomes[1].error)
-        with pytest.raises(RefusedByNodeError, match="cost"):
-            await client.publish({"cost": 3})
-        with pytest.raises(RefusedByNodeError):
-            async with client.subscribe("cost > 3"):
-                pass
-
-    run(tmp_path, loop, use)
+    outcomes = await client.publish_each(events)
+    fates = [Fate.ACKNOWLEDGED, Fate.REFUSED, Fate.ACKNOWLEDGED, Fate.REFUSED]
+    assert [one.fate for one in outcomes] == fates
+    assert [bool(one.id) for one in outcomes] == [True, False, True, False]
+    assert "cost" in str(outcomes[1].error)
+    with pytest.raises(RefusedByNodeError, match="cost"):
+        await client.publish({"cost": 3})
+    with pytest.raises(RefusedByNodeError):
+        async with client.subscribe("cost > 3"):
+            pass
 
 
-@BOTH
-def test_what_was_in_flight_is_unknown_and_the_rest_goes_on(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, node: ThreadedNode) -> None:
-        node.node.peer.hold = trio.Event()
-        outcomes = []
-        async with anyio.create_task_group() as tasks:
+@on_each_loop
+async def test_what_was_in_flight_is_unknown_and_the_rest_goes_on(
+    client: Client, node: ThreadedNode
+) -> None:
+    node.peer.hold = trio.Event()
+    outcomes = []
+    async with anyio.create_task_group() as tasks:
 
-            async def publish() -> None:
-                outcomes.extend(await client.publish_each([quote(1), quote(2)]))
+        async def publish() -> None:
+            outcomes.extend(await client.publish_each([quote(1), quote(2)]))
 
-            tasks.start_soon(publish)
-            await anyio.to_thread.run_sync(node.until_publishing, 2)
-            await anyio.to_thread.run_sync(node.stop)
-            node.node.peer.hold = None
-            await anyio.to_thread.run_sync(node.start)
-        assert [one.fate for one in outcomes] == [Fate.UNKNOWN] * 2
-        assert all(isinstance(one.error, PublicationUncertainError) for one in outcomes)
-        assert await client.publish(quote(3))
-        assert [event.values["price"] for event in node.node.peer.published] == [3]
-
-    run(tmp_path, loop, use)
+        tasks.start_soon(publish)
+        await aside(node.until_publishing, 2)
+        await aside(node.stop)
+        node.peer.hold = None
+        await aside(node.start)
+    assert [one.fate for one in outcomes] == [Fate.UNKNOWN] * 2
+    assert all(isinstance(one.error, PublicationUncertainError) for one in outcomes)
+    assert await client.publish(quote(3))
+    assert [event.values["price"] for event in node.peer.published] == [3]
 
 
-@BOTH
+@pytest.mark.parametrize("loop", ["trio", "asyncio"])
 def test_a_node_that_stays_away_ends_the_client(tmp_path: Path, loop: str) -> None:
     async def main() -> None:
         async with (
             open_client(tmp_path, patience_s=0.3) as client,
             client.subscribe("price > 80") as quotes,
         ):
-            await anyio.to_thread.run_sync(node.stop)
+            await aside(node.stop)
             await anext(quotes)
 
     with threaded_node(tmp_path) as node, pytest.raises(NodeLostError, match=r"more than 0\.3 s"):

@@ -353,13 +353,12 @@ async def test_leaving_while_the_node_is_away_takes_no_time(
 
 @pytest.mark.parametrize("role", ["peer", "broker"])
 async def test_a_client_of_a_node_that_is_killed_goes_on_with_the_next_one(
-    tmp_path: Path, role: str
+    tmp_path: Path, role: str, desk: Shell
 ) -> None:
-    shell, changes = Shell(tmp_path), Changes()
-    shell.ok("node", "init", "desk", "--preset", "local")
+    changes = Changes()
     address = address_of(tmp_path / "desk")
     with ExitStack() as nodes:
-        node = nodes.enter_context(shell.node("desk", "--role", role))
+        node = nodes.enter_context(desk.node("desk", "--role", role))
         async with open_client(address, on_change=changes) as client:
             if role == "broker":
                 await client.advertise("all", "present(price) and present(symbol)")
@@ -372,7 +371,7 @@ async def test_a_client_of_a_node_that_is_killed_goes_on_with_the_next_one(
             node.kill()
             node.wait()
             await changes.until(lambda: bool(changes.told))
-            nodes.enter_context(shell.node("desk", "--role", role))
+            nodes.enter_context(desk.node("desk", "--role", role))
             await changes.until_connected()
             await client.publish({**event, "price": 82})
             assert await prices(client, 1) == [82]

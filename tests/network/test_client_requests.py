@@ -19,125 +19,117 @@ from gossamer.client import (
     UnusablePayloadError,
     connect,
 )
-from support.threaded_node import BOTH, ThreadedNode, quote, run, threaded_node
+from support.loopback_peer import quote
+from support.threaded_node import ThreadedNode, aside, on_each_loop, prices, threaded_node
 from support.waiting import PATIENCE_S
 
 
-@BOTH
-def test_those_whom_a_request_matches_reply(tmp_path: Path, loop: str) -> None:
-    async def serve(client: Client, answer: str, *expressions: str, task_status: object) -> None:
+@on_each_loop
+async def test_those_whom_a_request_matches_reply(client: Client) -> None:
+    async def serve(
+        answer: str, *expressions: str, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
         async with client.reply(*expressions) as requests:
-            task_status.started()  # type: ignore[attr-defined]
+            task_status.started()
             async for request in requests:
                 assert request.timeout_s == PATIENCE_S
                 carried = b"" if request.payload is None else request.payload.data
                 await request.reply(Payload(answer.encode() + carried, "text/plain"))
 
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(serve, client, "dear", "price > 80")
-            await tasks.start(serve, client, "any", "price >= 0", "price > 900")
-            image = Payload(b"!", "image/png")
-            asked = await client.request(quote(81), payload=image, timeout_s=PATIENCE_S, replies=2)
-            assert {one.payload for one in asked} == {
-                Payload(b"dear!", "text/plain"),
-                Payload(b"any!", "text/plain"),
-            }
-            assert {one.replier for one in asked} == {client.peer}
-            (only,) = await client.request(quote(3), timeout_s=PATIENCE_S)
-            assert (only.payload.data, only.failed) == (b"any", False)
-            tasks.cancel_scope.cancel()
-
-    run(tmp_path, loop, use)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(serve, "dear", "price > 80")
+        await tasks.start(serve, "any", "price >= 0", "price > 900")
+        image = Payload(b"!", "image/png")
+        asked = await client.request(quote(81), payload=image, timeout_s=PATIENCE_S, replies=2)
+        assert {one.payload for one in asked} == {
+            Payload(b"dear!", "text/plain"),
+            Payload(b"any!", "text/plain"),
+        }
+        assert {one.replier for one in asked} == {client.peer}
+        (only,) = await client.request(quote(3), timeout_s=PATIENCE_S)
+        assert (only.payload.data, only.failed) == (b"any", False)
+        tasks.cancel_scope.cancel()
 
 
-@BOTH
-def test_what_comes_of_requests_that_are_not_answered(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, node: ThreadedNode) -> None:
-        with pytest.raises(NoReplyError, match=r"within 0\.05 s") as raised:
-            await client.request(quote(81), timeout_s=0.05)
-        assert raised.value.event == f"{len(node.node.peer.published):016x}"
-        with pytest.raises(RefusedByNodeError, match="cost"):
-            await client.request({"cost": 3})
-        with pytest.raises(RefusedByNodeError, match="48128 bytes, not 48129"):
-            await client.request(quote(1), payload=Payload(bytes(48_129)))
-        with pytest.raises(UnusablePayloadError):
-            await client.request(quote(1), payload=Payload(bytes(1 << 16)))
-        node.node.peer.unheld = frozenset({7})
-        with pytest.raises(UnacknowledgedError):
-            await client.request(quote(7), timeout_s=0.05)
-
-    run(tmp_path, loop, use)
-
-
-@BOTH
-def test_late_and_failed_replies_are_told_apart(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with client.reply("price > 80") as requests, anyio.create_task_group() as tasks:
-
-            async def serve() -> None:
-                await (await anext(requests)).fail("no such share")
-                late = await anext(requests)
-                await over.wait()
-                with pytest.raises(RefusedByNodeError, match="nobody waits"):
-                    await late.reply("81")
-
-            over = anyio.Event()
-            tasks.start_soon(serve)
-            (reply,) = await client.request(quote(81), timeout_s=PATIENCE_S)
-            assert (reply.failed, reply.payload.data) == (True, b"no such share")
-            with pytest.raises(NoReplyError):
-                await client.request(quote(82), timeout_s=0.05)
-            over.set()
-        with pytest.raises(RefusedByNodeError, match="no token of a request"):
-            await client._requests.reply("!", Payload(b""))
-
-    run(tmp_path, loop, use)
+@on_each_loop
+async def test_what_comes_of_requests_that_are_not_answered(
+    client: Client, node: ThreadedNode
+) -> None:
+    with pytest.raises(NoReplyError, match=r"within 0\.05 s") as raised:
+        await client.request(quote(81), timeout_s=0.05)
+    assert raised.value.event == f"{len(node.peer.published):016x}"
+    with pytest.raises(RefusedByNodeError, match="cost"):
+        await client.request({"cost": 3})
+    with pytest.raises(RefusedByNodeError, match="48128 bytes, not 48129"):
+        await client.request(quote(1), payload=Payload(bytes(48_129)))
+    with pytest.raises(UnusablePayloadError):
+        await client.request(quote(1), payload=Payload(bytes(1 << 16)))
+    node.peer.unheld = frozenset({7})
+    with pytest.raises(UnacknowledgedError):
+        await client.request(quote(7), timeout_s=0.05)
 
 
-@BOTH
-def test_requests_to_a_name_wait_until_it_is_back(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, _: ThreadedNode) -> None:
-        async with client.reply("price > 80", name="ada"):
-            pass
-        async with anyio.create_task_group() as tasks:
-            replies = []
+@on_each_loop
+async def test_late_and_failed_replies_are_told_apart(client: Client) -> None:
+    async with client.reply("price > 80") as requests, anyio.create_task_group() as tasks:
 
-            async def ask() -> None:
-                replies.extend(await client.request(quote(81), timeout_s=PATIENCE_S))
+        async def serve() -> None:
+            await (await anext(requests)).fail("no such share")
+            late = await anext(requests)
+            await over.wait()
+            with pytest.raises(RefusedByNodeError, match="nobody waits"):
+                await late.reply("81")
 
-            tasks.start_soon(ask)
-            async with client.reply("price > 80", name="ada") as requests:
-                await client.publish(quote(99))  # no request
-                request = await anext(requests)
-                assert request.values["price"] == 81
-                await request.reply(b"81")
-        assert [one.payload.data for one in replies] == [b"81"]
-        # It was acknowledged, so that it does not come again.
+        over = anyio.Event()
+        tasks.start_soon(serve)
+        (reply,) = await client.request(quote(81), timeout_s=PATIENCE_S)
+        assert (reply.failed, reply.payload.data) == (True, b"no such share")
+        with pytest.raises(NoReplyError):
+            await client.request(quote(82), timeout_s=0.05)
+        over.set()
+    with pytest.raises(RefusedByNodeError, match="no token of a request"):
+        await client._requests.reply("!", Payload(b""))
+
+
+@on_each_loop
+async def test_requests_to_a_name_wait_until_it_is_back(client: Client) -> None:
+    async with client.reply("price > 80", name="ada"):
+        pass
+    async with anyio.create_task_group() as tasks:
+        replies = []
+
+        async def ask() -> None:
+            replies.extend(await client.request(quote(81), timeout_s=PATIENCE_S))
+
+        tasks.start_soon(ask)
         async with client.reply("price > 80", name="ada") as requests:
-            with pytest.raises(NoReplyError):
-                await client.request(quote(85), timeout_s=0.05)
-            assert (await anext(requests)).values["price"] == 85
+            await client.publish(quote(99))  # no request
+            request = await anext(requests)
+            assert request.values["price"] == 81
+            await request.reply(b"81")
+    assert [one.payload.data for one in replies] == [b"81"]
+    # It was acknowledged, so that it does not come again.
+    async with client.reply("price > 80", name="ada") as requests:
+        with pytest.raises(NoReplyError):
+            await client.request(quote(85), timeout_s=0.05)
+        assert await prices(requests, 1) == [85]
 
-    run(tmp_path, loop, use)
 
+@on_each_loop
+async def test_nothing_is_known_of_a_request_whose_node_went_away(
+    client: Client, node: ThreadedNode
+) -> None:
+    node.peer.hold = trio.Event()
+    async with anyio.create_task_group() as tasks:
 
-@BOTH
-def test_nothing_is_known_of_a_request_whose_node_went_away(tmp_path: Path, loop: str) -> None:
-    async def use(client: Client, node: ThreadedNode) -> None:
-        node.node.peer.hold = trio.Event()
-        async with anyio.create_task_group() as tasks:
+        async def ask() -> None:
+            with pytest.raises(PublicationUncertainError):
+                await client.request(quote(81), timeout_s=PATIENCE_S)
 
-            async def ask() -> None:
-                with pytest.raises(PublicationUncertainError):
-                    await client.request(quote(81), timeout_s=PATIENCE_S)
-
-            tasks.start_soon(ask)
-            await anyio.to_thread.run_sync(node.until_publishing, 1)
-            await anyio.to_thread.run_sync(node.stop)
-        await anyio.to_thread.run_sync(node.start)
-
-    run(tmp_path, loop, use)
+        tasks.start_soon(ask)
+        await aside(node.until_publishing, 1)
+        await aside(node.stop)
+    await aside(node.start)
 
 
 def test_requests_without_an_event_loop(tmp_path: Path) -> None:

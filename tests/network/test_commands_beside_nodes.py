@@ -47,11 +47,6 @@ AT_ONCE = 4
 WANTED = "volume > 0"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
-
-
 def test_every_command_is_tried_beside_nodes() -> None:
     assert set(COMMANDS) == known_commands()
 

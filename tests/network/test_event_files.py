@@ -22,24 +22,23 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_killed_subscriber_loses_nothing(tmp_path: Path) -> None:
-    shell, got = Shell(tmp_path), tmp_path / "got"
-    shell.ok("node", "init", "desk", "--preset", "local")
+def test_a_killed_subscriber_loses_nothing(desk: Shell) -> None:
+    got = desk.folder / "got"
     text = "".join(
         json.dumps({"symbol": "IBM", "price": 60 + n, "volume": n}) + "\n" for n in range(EVENTS)
     )
     sub = ("sub", "--folder", "desk", "price > 50", "--into", "got", "--name", "keep")
     pub = ("pub", "--folder", "desk", "--jsonl", "-")
-    with shell.node("desk"):
-        first = shell.start(*sub, "--rotate-s", "3600")
+    with desk.node("desk"):
+        first = desk.start(*sub, "--rotate-s", "3600")
         wait_for_line(first, "subscribed")
-        published = shell.ok(*pub, text=text)
+        published = desk.ok(*pub, text=text)
         first.send_signal(signal.SIGKILL)
         end(first)
-        published += shell.ok(*pub, text=text)
+        published += desk.ok(*pub, text=text)
         ids = {line.split()[1] for line in published.splitlines()}
         assert len(ids) == 2 * EVENTS
-        rest = shell.start(*sub, "--rotate-events", "7", "--rotate-s", "0.2")
+        rest = desk.start(*sub, "--rotate-events", "7", "--rotate-s", "0.2")
         wait_for(lambda: {line["id"] for line in lines_of(got)} == ids)
         rest.send_signal(signal.SIGINT)
         end(rest)

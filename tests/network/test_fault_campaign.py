@@ -33,10 +33,9 @@ from support.clusters import MadeCluster
 from support.member_nodes import MemberNodes, member_nodes
 from support.memory_peers import REPLICAS, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import SCHEMA, rounds_pass
+from support.node_peers import SCHEMA
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 DRAWS = 2
 PEERS = 6
@@ -173,7 +172,7 @@ class Schedule:
             if key != self.first:
                 await self._away(key, self.crowd.stop, self.run.draws.uniform(0.5, 5))
                 await self.until(lambda: not ring_errors(self.crowd.peers))
-                await rounds_pass(*self.crowd.peers.values())
+                await self.crowd.rounds()
 
     async def come_and_go(self) -> None:
         """A member comes, and one without applications goes for good."""
@@ -218,7 +217,7 @@ async def a_campaign(
         member_nodes(cluster, peers, network, PRESETS[seed % len(PRESETS)]) as crowd,
         trio.open_nursery() as nursery,
     ):
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole(PATIENCE_S)
         run = Campaign(crowd, random.Random(seed))
         first, *others = crowd.peers
         workers = others[len(others) // 2 :]
@@ -234,7 +233,7 @@ async def a_campaign(
             await nursery.start(run.work, key)
         for key in others[:2]:
             await nursery.start(run.reply, key)
-        await rounds_pass(*crowd.peers.values(), rounds=5 * peers)
+        await crowd.rounds(5 * peers)
         async with trio.open_nursery() as publishers:
             for key in crowd.peers:
                 publishers.start_soon(run.publish, key, 2.0)
@@ -296,7 +295,7 @@ async def test_campaign(cluster: MadeCluster, seed: int, monkeypatch: pytest.Mon
         await trio.sleep(45)  # until the last request's time is over
         await schedule.settled()
         await schedule.until(lambda: agree(run.crowd))
-        await rounds_pass(*run.crowd.peers.values(), rounds=8)
+        await run.crowd.rounds(8)
         values = last_of(run.crowd)[schedule.first]
     assert len(run.published) > 100
     check(schedule)

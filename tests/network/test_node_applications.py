@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -24,11 +23,6 @@ from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, free_ports
 
 EXAMPLES = ROOT / "examples/node"
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
 
 
 @contextmanager

@@ -27,9 +27,8 @@ from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
 from support.memory_use import memory_of_process
 from support.node_peers import aside, linked, of_member
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
-PATIENCE_S = 300.0
 # Of the whole process, while one attacker does what it can.
 GROWTH_BYTES = 16 << 20
 LIMITS = {
@@ -289,7 +288,7 @@ async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(until_broken, attack, stream)
                 nursery.start_soon(heard_out, stream)
-                await eventually(lambda: peer.counters.closed[cause] == 1, PATIENCE_S)
+                await eventually(lambda: peer.counters.closed[cause] == 1)
                 nursery.cancel_scope.cancel()
             growth = memory_of_process() - before
         assert growth < GROWTH_BYTES

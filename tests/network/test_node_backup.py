@@ -17,13 +17,6 @@ from gossamer.node.commands.backup.archive import MANIFEST
 from support.node_processes import Shell, end, wait_for_line
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    made = Shell(tmp_path)
-    made.ok("node", "init", "desk", "--preset", "local")
-    return made
-
-
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Rights and content of the plain files of a peer."""
     return {
@@ -37,78 +30,72 @@ def names(folder: Path) -> set[str]:
     return {one.name for one in folder.iterdir()}
 
 
-def test_a_running_peer_goes_on_from_its_backup(shell: Shell) -> None:
-    with shell.node("desk"):
-        subscriber = shell.start("sub", "--folder", "desk", "--name", "watcher", "price > 80")
+def test_a_running_peer_goes_on_from_its_backup(desk: Shell) -> None:
+    with desk.node("desk"):
+        subscriber = desk.start("sub", "--folder", "desk", "--name", "watcher", "price > 80")
         wait_for_line(subscriber, "subscribed")
         subscriber.terminate()
         end(subscriber)
-        event = shell.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
-        said = shell.ok("node", "backup", "desk", "desk.backup")
+        event = desk.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
+        said = desk.ok("node", "backup", "desk", "desk.backup")
         assert "private keys" in said
-        refused = shell.run("node", "restore", "desk.backup", "copy")
-        assert refused.returncode == 2
-        assert f"a peer that runs in {shell.folder / 'desk'}" in refused.stderr
-    assert stat.S_IMODE((shell.folder / "desk.backup").stat().st_mode) == 0o600
-    before = files(shell.folder / "desk")
-    shutil.rmtree(shell.folder / "desk")
-    said = shell.ok("node", "restore", "desk.backup", "elsewhere/desk")
+        assert f"a peer that runs in {desk.folder / 'desk'}" in desk.refused(
+            "node", "restore", "desk.backup", "copy"
+        )
+    assert stat.S_IMODE((desk.folder / "desk.backup").stat().st_mode) == 0o600
+    before = files(desk.folder / "desk")
+    shutil.rmtree(desk.folder / "desk")
+    said = desk.ok("node", "restore", "desk.backup", "elsewhere/desk")
     assert "cannot be known here" in said
-    assert files(shell.folder / "elsewhere/desk") == before
-    assert stat.S_IMODE((shell.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
-    with shell.node("elsewhere/desk"):
-        line = shell.ok(
+    assert files(desk.folder / "elsewhere/desk") == before
+    assert stat.S_IMODE((desk.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
+    with desk.node("elsewhere/desk"):
+        line = desk.ok(
             *("sub", "--folder", "elsewhere/desk", "--name", "watcher", "price > 80"),
             *("--count", "1"),
         )
         assert json.loads(line)["id"] == event
 
 
-def test_what_goes_back_in_time_does_no_harm(shell: Shell) -> None:
+def test_what_goes_back_in_time_does_no_harm(desk: Shell) -> None:
     """Descriptors go on above those that were signed since; tokens out there are void."""
-    with shell.node("desk"):
-        shell.ok("node", "invite", "--folder", "desk")
-    shell.ok("node", "backup", "desk", "desk.backup")
+    with desk.node("desk"):
+        desk.ok("node", "invite", "--folder", "desk")
+    desk.ok("node", "backup", "desk", "desk.backup")
     began = time.time() * 1000
-    shell.ok("node", "restore", "desk.backup", "copy")
-    with sqlite3.connect(shell.folder / "copy/state.db") as state:
+    desk.ok("node", "restore", "desk.backup", "copy")
+    with sqlite3.connect(desk.folder / "copy/state.db") as state:
         ((sequence,),) = state.execute("SELECT next_sequence FROM identity")
         assert sequence >= int(began)
         assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(0,)]
-    with sqlite3.connect(shell.folder / "desk/state.db") as state:
+    with sqlite3.connect(desk.folder / "desk/state.db") as state:
         assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(1,)]
 
 
-def test_a_copy_of_a_folder_does_not_run_beside_it(shell: Shell) -> None:
-    shutil.copytree(shell.folder / "desk", shell.folder / "copy")
-    with shell.node("desk"):
-        refused = shell.run("node", "run", "copy")
-        assert refused.returncode == 2
-        assert f"which runs in {shell.folder / 'desk'} already" in refused.stderr
-    with shell.node("copy"):
+def test_a_copy_of_a_folder_does_not_run_beside_it(desk: Shell) -> None:
+    shutil.copytree(desk.folder / "desk", desk.folder / "copy")
+    with desk.node("desk"):
+        assert f"which runs in {desk.folder / 'desk'} already" in desk.refused(
+            "node", "run", "copy"
+        )
+    with desk.node("copy"):
         pass
 
 
 @pytest.mark.parametrize("place", ["desk.backup", "nowhere/desk.backup"])
-def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(
-    shell: Shell, place: str
-) -> None:
+def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(desk: Shell, place: str) -> None:
     if place == "desk.backup":
-        (shell.folder / place).write_text("mine")
-    before = names(shell.folder)
-    refused = shell.run("node", "backup", "desk", place)
-    assert refused.returncode == 2
-    assert place in refused.stderr
-    assert names(shell.folder) == before
+        (desk.folder / place).write_text("mine")
+    before = names(desk.folder)
+    assert place in desk.refused("node", "backup", "desk", place)
+    assert names(desk.folder) == before
 
 
 @pytest.mark.parametrize("folder", ["empty", "none"])
-def test_what_is_no_node_is_not_backed_up(shell: Shell, folder: str) -> None:
-    (shell.folder / "empty").mkdir()
-    refused = shell.run("node", "backup", folder, "desk.backup")
-    assert refused.returncode == 2
-    assert f"{folder} " in refused.stderr
-    assert not (shell.folder / "desk.backup").exists()
+def test_what_is_no_node_is_not_backed_up(desk: Shell, folder: str) -> None:
+    (desk.folder / "empty").mkdir()
+    assert f"{folder} " in desk.refused("node", "backup", folder, "desk.backup")
+    assert not (desk.folder / "desk.backup").exists()
 
 
 def changed(data: bytes, name: str, content: bytes) -> bytes:
@@ -136,9 +123,9 @@ def manifest_with(data: bytes, **fields: object) -> bytes:
     return changed(data, MANIFEST, json.dumps(found).encode())
 
 
-def test_what_is_no_whole_backup_restores_nothing(shell: Shell) -> None:
-    shell.ok("node", "backup", "desk", "whole")
-    whole = (shell.folder / "whole").read_bytes()
+def test_what_is_no_whole_backup_restores_nothing(desk: Shell) -> None:
+    desk.ok("node", "backup", "desk", "whole")
+    whole = (desk.folder / "whole").read_bytes()
     outside = [{"name": "../outside", "mode": 0o644, "size": 0, "digest": 64 * "0"}]
     wrong = {
         "cut": (whole[: len(whole) // 2], "no whole backup"),
@@ -151,29 +138,27 @@ def test_what_is_no_whole_backup_restores_nothing(shell: Shell) -> None:
         "more": (manifest_with(whole, items=[]), "more files than its manifest"),
     }
     for name, (data, words) in wrong.items():
-        (shell.folder / name).write_bytes(data)
-        before = names(shell.folder)
-        refused = shell.run("node", "restore", name, "copy")
-        assert refused.returncode == 2, name
-        assert words in refused.stderr, name
-        assert names(shell.folder) == before, name
+        (desk.folder / name).write_bytes(data)
+        before = names(desk.folder)
+        assert words in desk.refused("node", "restore", name, "copy"), name
+        assert names(desk.folder) == before, name
 
 
-def test_a_backup_restores_into_no_folder_that_is_taken(shell: Shell) -> None:
-    shell.ok("node", "backup", "desk", "desk.backup")
-    before = files(shell.folder / "desk")
-    refused = shell.run("node", "restore", "desk.backup", "desk")
-    assert refused.returncode == 2
-    assert "expected a new or an empty folder" in refused.stderr
-    assert files(shell.folder / "desk") == before
+def test_a_backup_restores_into_no_folder_that_is_taken(desk: Shell) -> None:
+    desk.ok("node", "backup", "desk", "desk.backup")
+    before = files(desk.folder / "desk")
+    assert "expected a new or an empty folder" in desk.refused(
+        "node", "restore", "desk.backup", "desk"
+    )
+    assert files(desk.folder / "desk") == before
 
 
-def test_a_broker_begins_anew(shell: Shell) -> None:
-    shell.ok("node", "init", "hub", "--preset", "local")
-    with shell.node("hub", "--role", "broker"):
+def test_a_broker_begins_anew(desk: Shell) -> None:
+    desk.ok("node", "init", "hub", "--preset", "local")
+    with desk.node("hub", "--role", "broker"):
         advertise = ["advertise", "present(price)", "--name", "feed", "--folder", "hub"]
-        shell.ok(*advertise)
-        shell.ok("node", "backup", "hub", "hub.backup")
-    shell.ok("node", "restore", "hub.backup", "copy")
-    with shell.node("copy", "--role", "broker"):
-        shell.ok(*advertise[:-1], "copy")
+        desk.ok(*advertise)
+        desk.ok("node", "backup", "hub", "hub.backup")
+    desk.ok("node", "restore", "hub.backup", "copy")
+    with desk.node("copy", "--role", "broker"):
+        desk.ok(*advertise[:-1], "copy")

@@ -75,44 +75,30 @@ def not_allowed(key: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("name", "spoil", "words"),
     [
-        (open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
-        (empty, "key"),
-        (other_content, "key"),
-        (too_large, "is too large for a key"),
-        (missing, "cannot be read: No such file"),
-        (folder_instead, "cannot be read: Is a directory"),
-        (not_allowed, "cannot be read: Permission denied"),
+        ("peer.key", open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
+        ("peer.key", empty, "key"),
+        ("peer.key", other_content, "key"),
+        ("peer.key", too_large, "is too large for a key"),
+        ("peer.key", missing, "cannot be read: No such file"),
+        ("peer.key", folder_instead, "cannot be read: Is a directory"),
+        ("peer.key", not_allowed, "cannot be read: Permission denied"),
+        ("events.key", open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
+        ("events.key", empty, "is no private key in PEM; remove it, and the peer makes another"),
+        ("events.key", other_content, "remove it, and the peer makes another one"),
+        ("events.key", other_key, "is a key of another kind or damaged, expected RSA-2048; remove"),
+        ("events.key", too_large, "is too large for a key"),
+        ("events.key", folder_instead, "cannot be read: Is a directory"),
     ],
 )
 def test_an_unreadable_key(
-    folder: Path, capsys: CaptureFixture, spoil: Callable[[Path], None], words: str
-) -> None:
-    spoil(folder / "peer.key")
-    told = refused(capsys, "node", "run", str(folder))
-    assert "peer.key" in told
-    assert re.search(words, told)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (open_to_others, r"mode 644\), expected mode 600; run: chmod 600"),
-        (empty, "is no private key in PEM; remove it, and the peer makes another one"),
-        (other_content, "remove it, and the peer makes another one"),
-        (other_key, "is a key of another kind or damaged, expected RSA-2048; remove it"),
-        (too_large, "is too large for a key"),
-        (folder_instead, "cannot be read: Is a directory"),
-    ],
-)
-def test_an_unreadable_key_for_events(
-    folder: Path, capsys: CaptureFixture, spoil: Callable[[Path], None], words: str
+    folder: Path, capsys: CaptureFixture, name: str, spoil: Callable[[Path], None], words: str
 ) -> None:
     save_event_key(event_key(0), folder / "events.key")
-    spoil(folder / "events.key")
+    spoil(folder / name)
     told = refused(capsys, "node", "run", str(folder))
-    assert "events.key" in told
+    assert name in told
     assert re.search(words, told)
 
 
@@ -140,7 +126,7 @@ def test_a_bad_token(folder: Path, capsys: CaptureFixture, token: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Commands beside a node that runs."""
     made = Shell(tmp_path_factory.mktemp("bad input"))
     made.ok("node", "init", "desk", "--preset", "local")
@@ -159,8 +145,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         ("(" * 9000 + "price > 3", "expression|characters"),
     ],
 )
-def test_a_bad_expression(shell: Shell, expression: str, words: str) -> None:
-    done = shell.run("sub", expression, "--folder", "desk", "--count", "1")
+def test_a_bad_expression(beside: Shell, expression: str, words: str) -> None:
+    done = beside.run("sub", expression, "--folder", "desk", "--count", "1")
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     assert re.search(words, sentence(done.stderr)), done.stderr
@@ -176,28 +162,20 @@ def test_a_bad_expression(shell: Shell, expression: str, words: str) -> None:
         ("price=3", "price=4"),
     ],
 )
-def test_a_bad_event(shell: Shell, values: tuple[str, ...]) -> None:
-    done = shell.run("pub", *values, "--folder", "desk")
+def test_a_bad_event(beside: Shell, values: tuple[str, ...]) -> None:
+    done = beside.run("pub", *values, "--folder", "desk")
     assert done.returncode == 2, done.stderr
     name = values[0].partition("=")[0] if len(values) != 1 or "=" not in values[0] else ""
     assert name in sentence(done.stderr)
 
 
-def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_all_the_same(
-    tmp_path: Path,
-) -> None:
-    shell = Shell(tmp_path)
-    shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk") as node:
-        with (tmp_path / "desk/node.toml").open("a", encoding="utf-8") as file:
+def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_all_the_same(desk: Shell) -> None:
+    with desk.node("desk") as node:
+        with (desk.folder / "desk/node.toml").open("a", encoding="utf-8") as file:
             file.write("no TOML")
-        shell.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
-        reloaded = shell.run("node", "reload", "desk")
-        assert reloaded.returncode == 2
-        assert "node.toml: the text is no TOML" in sentence(reloaded.stderr)
-        shell.ok("node", "stop", "desk")
+        desk.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
+        assert "node.toml: the text is no TOML" in sentence(desk.refused("node", "reload", "desk"))
+        desk.ok("node", "stop", "desk")
         assert node.wait(PATIENCE_S) == 0
     for command in ("status", "stop", "run"):
-        done = shell.run("node", command, "desk")
-        assert done.returncode == 2
-        assert "node.toml: the text is no TOML" in sentence(done.stderr)
+        assert "node.toml: the text is no TOML" in sentence(desk.refused("node", command, "desk"))

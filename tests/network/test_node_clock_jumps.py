@@ -10,13 +10,11 @@ from gossamer.node.store import Store
 from support.clusters import DAY_S, MadeCluster
 from support.memory_members import member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import rounds_pass, take
+from support.node_peers import take
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
-PATIENCE_S = 120.0
 # An hour, years, and before the cluster was made: certificates are valid for 30 days.
 JUMPS_S = (3600.0, 1000 * DAY_S, -1000 * DAY_S, -3600.0, 1e-3)
 
@@ -26,23 +24,23 @@ async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster
     """All clocks are wrong, then one of five is: nothing that lasts is decided by them."""
     async with member_peers(cluster, 5) as crowd:
         keys = list(crowd.peers)
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
         events = crowd.peers[keys[2]].subscribe("price >= 0", name="ledger")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         published = set()
         for jump_s in JUMPS_S:
             crowd.offset_s = jump_s
             for key in keys:
-                published.add(await crowd.peers[key].publish({"price": 1, "symbol": "A"}))
-            await rounds_pass(*crowd.peers.values(), rounds=4)
+                published.add(await crowd.publish(key, 1))
+            await crowd.rounds(4)
             crowd.offset_s = 0.0
             crowd.offsets_s = {keys[3]: jump_s}
-            published.add(await crowd.peers[keys[3]].publish({"price": 1, "symbol": "A"}))
-            await rounds_pass(*crowd.peers.values(), rounds=4)
+            published.add(await crowd.publish(keys[3], 1))
+            await crowd.rounds(4)
             crowd.offsets_s = {}
-        got = await take(events, len(published), PATIENCE_S)
+        got = await take(events, len(published))
         assert {event.id for event in got} == published
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         assert len(events) == 0
         assert not ring_errors(crowd.peers)
 
@@ -61,7 +59,7 @@ async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(
         assert crowd.peers[keys[2]].counters.refused["certificate"] > 0
         assert all(not one.links for one in crowd.peers[keys[2]].snapshot().peers)
         crowd.offsets_s = {}
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
 
 
 @on_jumping_clock

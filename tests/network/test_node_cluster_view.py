@@ -48,7 +48,7 @@ def test_all_who_answer_are_shown_and_the_others_are_counted(
         by_name = {one["name"]: one["report"] for one in view["members"]}
         assert by_name["peer2"]["subscriptions"] >= 1
         assert by_name["peer3"]["subscriptions"] == 0
-        page = json.loads(shell.ok("node", "status", "demo/peer1", "--json"))["page"]
+        page = shell.status("demo/peer1")["page"]
         with urllib.request.urlopen(f"{page}cluster.json", timeout=PATIENCE_S) as answer:
             assert json.load(answer)["known"] == 3
         if one_stands_still:

@@ -107,7 +107,7 @@ async def test_named_expressions_get_what_came_while_their_peer_was_away(tmp_pat
         away = KEYS[2]
         for one in batch:
             crowd.peers[away].subscribe(one.text, name=one.text).close()
-        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.rounds(6)
         await crowd.stop(away)
         published = await publish_all(list(crowd.peers.values()), draws)
         # Longer than events are replayed without being asked for.
@@ -127,4 +127,4 @@ async def has_caught_up(
     subscribers = crowd.peers[key].subscribers
     assert due > 0
     await eventually(lambda: sum(map(len, subscribers)) >= due, 60.0)
-    await rounds_pass(*crowd.peers.values(), rounds=8)
+    await crowd.rounds(8)

@@ -19,20 +19,14 @@ from gossamer.node.transport.links import ConnectionPool
 from support.draws import larger
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import rounds_pass, take
+from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, comes_true, eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
 # Keys far apart on the ring, so that the halves below alternate on it.
 KEYS = [1 + (i << 58) for i in range(larger(6, 8))]
-PATIENCE_S = 120.0
-
-
-async def whole(crowd: MemoryPeers) -> None:
-    """Wait until everybody knows the next one on the ring."""
-    await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
 
 
 @on_jumping_clock
@@ -42,15 +36,12 @@ async def test_events_reach_everybody_once_over_late_repeated_and_reordered_fram
     faults = Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1)
     network = MemoryNetwork(5, faults)
     async with memory_peers(tmp_path, *KEYS, network=network) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         events = crowd.peers[KEYS[3]].subscribe("price >= 0")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
-        published = {
-            await crowd.peers[KEYS[i % len(KEYS)]].publish({"price": i, "symbol": "A"})
-            for i in range(40)
-        }
-        assert {event.id for event in await take(events, 40, PATIENCE_S)} == published
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
+        published = {await crowd.publish(KEYS[i % len(KEYS)], i) for i in range(40)}
+        assert await take_ids(events, 40) == published
+        await crowd.rounds(8)
         assert len(events) == 0
         assert network.duplicated > 0
         assert network.reordered > 0
@@ -60,20 +51,20 @@ async def test_events_reach_everybody_once_over_late_repeated_and_reordered_fram
 async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
     """Halves that alternate on the ring become rings of their own, and one again after a while."""
     async with memory_peers(tmp_path, *KEYS) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         halves = KEYS[::2], KEYS[1::2]
         crowd.network.partition(*halves)
         for half in halves:
             part = {key: crowd.peers[key] for key in half}
-            await eventually(lambda part=part: not ring_errors(part), PATIENCE_S)  # type: ignore[misc]
+            await eventually(lambda part=part: not ring_errors(part))  # type: ignore[misc]
         await trio.sleep(larger(30, 60))
         assert ring_errors(crowd.peers) == set(KEYS)
         crowd.network.heal()
-        await whole(crowd)
+        await crowd.whole()
         events = crowd.peers[KEYS[0]].subscribe("price >= 0")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
-        published = await crowd.peers[KEYS[5]].publish({"price": 1, "symbol": "A"})
-        assert [event.id for event in await take(events, 1, PATIENCE_S)] == [published]
+        await crowd.rounds(8)
+        published = await crowd.publish(KEYS[5], 1)
+        assert await take_ids(events, 1) == {published}
 
 
 @on_jumping_clock
@@ -96,18 +87,18 @@ async def test_connections_that_were_replaced_are_told_from_those_that_broke(
     monkeypatch.setattr(ConnectionEvents, "attach", note_pool)
     monkeypatch.setattr(CatchUp, "lost", note_loss)
     async with memory_peers(tmp_path, *KEYS[:2]) as crowd:
-        await whole(crowd)
-        await eventually(lambda: [len(pool) for pool in pools] == [1, 1], PATIENCE_S)
+        await crowd.whole()
+        await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
         told.clear()
         crowd.network.break_connections(*KEYS[:2])
-        await eventually(lambda: told[:2] == [False, False], PATIENCE_S)
-        await eventually(lambda: [len(pool) for pool in pools] == [1, 1], PATIENCE_S)
+        await eventually(lambda: told[:2] == [False, False])
+        await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
         # Later than what counts as dialled by both at once.
         await trio.sleep(crowd.limits.handshake_seconds + 1)
         told.clear()
         (connection,) = pools[0]
         await pools[0].meet(connection.admitted.hello.addresses, lambda _: None)
-        await eventually(lambda: len(told) == 2, PATIENCE_S)
+        await eventually(lambda: len(told) == 2)
         assert told == [True, True]
 
 
@@ -124,11 +115,11 @@ async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
         report_loss(self, key)
 
     async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
-        await whole(crowd)
-        await rounds_pass(*crowd.peers.values(), rounds=4)
+        await crowd.whole()
+        await crowd.rounds(4)
         monkeypatch.setattr(Runtime, "report_loss", note)
         await crowd.stop(KEYS[2])
-        await eventually(lambda: told.count(KEYS[2]) == 2, PATIENCE_S)
+        await eventually(lambda: told.count(KEYS[2]) == 2)
 
 
 @pytest.mark.parametrize("phases", [1, pytest.param(10, marks=pytest.mark.campaign)])
@@ -137,15 +128,15 @@ async def test_nothing_published_in_another_part_is_missed(tmp_path: Path, phase
     """Parts begin at any moment between two looks at connections; these find it within 25 s."""
     keys = KEYS[:4]
     async with memory_peers(tmp_path, *keys) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         events = crowd.peers[keys[0]].subscribe("price >= 0")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         published, got = set[int](), set[int]()
 
         async def publish(key: int) -> None:
             for _ in range(20):
                 with suppress(NotAcknowledged):
-                    published.add(await crowd.peers[key].publish({"price": 1, "symbol": "A"}))
+                    published.add(await crowd.publish(key, 1))
                 await trio.sleep(0.2)
 
         for phase in range(phases):
@@ -176,9 +167,9 @@ async def test_parts_so_short_that_no_connection_ends_miss_nothing(
     """Neighbours count as failed meanwhile, so that each part acknowledges by itself."""
     keys = KEYS[:peers]
     async with memory_peers(tmp_path, *keys) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         readers = [crowd.peers[key].subscribe("price >= 0") for key in keys]
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         published = set[int]()
         got = [set[int]() for _ in keys]
 
@@ -203,9 +194,7 @@ async def test_parts_so_short_that_no_connection_ends_miss_nothing(
                         publishing.start_soon(publish, key)
                     await trio.sleep(parted_s)
                     crowd.network.heal()
-                with trio.move_on_after(PATIENCE_S):
-                    while not all(published <= taken for taken in got):
-                        await trio.sleep(0.5)
+                await comes_true(lambda: all(published <= taken for taken in got))
                 lacking = [len(published - taken) for taken in got]
                 assert lacking == [0] * len(keys), f"{alone} was alone, {len(published)} published"
             reading.cancel_scope.cancel()
@@ -219,14 +208,12 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
     """It asks for what was published since it was cut off, not since it crashed."""
     keys = KEYS[:4]
     async with memory_peers(tmp_path, *keys) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         crowd.peers[keys[0]].subscribe("price >= 0", name="ada")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         crowd.network.partition(keys[:1], keys[1:])
         await trio.sleep(30)
-        published = [
-            await crowd.peers[key].publish({"price": 1, "symbol": "A"}) for key in keys[1:]
-        ]
+        published = [await crowd.publish(key, 1) for key in keys[1:]]
         await trio.sleep(45)
         await crowd.crash(keys[0])
         await trio.sleep(20)
@@ -236,7 +223,7 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
         await trio.sleep(20)
         crowd.network.heal()
         events = peer.subscribe("price >= 0", name="ada")
-        got = await take(events, len(published), PATIENCE_S)
+        got = await take(events, len(published))
         assert {event.id for event in got} == set(published)
 
 
@@ -244,8 +231,8 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
 async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
     """A peer that stops counts as away from when its applications take nothing any more."""
     async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
-        await whole(crowd)
-        await rounds_pass(*crowd.peers.values())
+        await crowd.whole()
+        await crowd.rounds()
         crowd.network.faults = Faults(latency_s=(0.5, 0.5))
         began = trio.current_time()
         await crowd.stop(KEYS[1])
@@ -262,18 +249,16 @@ async def test_a_peer_that_vanishes_without_a_word_is_replaced_within_rounds(
 ) -> None:
     """Its connections break, and nobody answers where it listened."""
     async with memory_peers(tmp_path, *KEYS) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         gone = KEYS[4]
         vanish(crowd, gone)
         rest = {key: peer for key, peer in crowd.peers.items() if key != gone}
-        await eventually(lambda: not ring_errors(rest), PATIENCE_S)
-        await eventually(
-            lambda: all(gone not in neighbours_of(rest[key]) for key in rest), PATIENCE_S
-        )
+        await eventually(lambda: not ring_errors(rest))
+        await eventually(lambda: not any(gone in linked(peer) for peer in rest.values()))
         events = rest[KEYS[0]].subscribe("price >= 0")
         await rounds_pass(*rest.values(), rounds=8)
         published = {await rest[KEYS[-1]].publish({"price": i, "symbol": "A"}) for i in range(20)}
-        assert {event.id for event in await take(events, 20, PATIENCE_S)} == published
+        assert await take_ids(events, 20) == published
 
 
 def vanish(crowd: MemoryPeers, key: int) -> None:
@@ -283,20 +268,16 @@ def vanish(crowd: MemoryPeers, key: int) -> None:
         crowd.network.break_connections(key, other)
 
 
-def neighbours_of(peer: object) -> set[int]:
-    return {one.key for one in peer.snapshot().peers if one.links}  # type: ignore[attr-defined]
-
-
 @on_jumping_clock
 async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> None:
     """They remember each other: the first one, whom all were told of, stays away."""
     async with memory_peers(tmp_path, *KEYS[:4]) as crowd:
-        await whole(crowd)
+        await crowd.whole()
         for key in KEYS[:4]:
             await crowd.stop(key)
         for key in KEYS[1:4]:
             await crowd.add(key)
-        await whole(crowd)
+        await crowd.whole()
         assert len(crowd.peers) == 3
 
 
@@ -311,10 +292,10 @@ async def test_peers_that_joined_in_pairs_find_the_others_that_they_were_told_of
     others = {key: [one for one in chosen if one != key] for key in chosen}
     async with memory_peers(tmp_path, *chosen, network=network, bootstrap=others.get) as crowd:
         peers = list(crowd.peers.values())
-        await eventually(lambda: all(len(peer.snapshot().peers) == 1 for peer in peers), PATIENCE_S)
+        await eventually(lambda: all(len(peer.snapshot().peers) == 1 for peer in peers))
         await rounds_pass(*peers, rounds=16)
         network.heal()
-        await whole(crowd)
+        await crowd.whole()
 
 
 @on_jumping_clock
@@ -324,10 +305,10 @@ async def test_what_two_runs_of_one_seed_deliver_is_the_same(tmp_path: Path) -> 
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         async with memory_peers(tmp_path / name, *KEYS[:3]) as crowd:
-            await whole(crowd)
+            await crowd.whole()
             events = crowd.peers[KEYS[1]].subscribe("price >= 0")
-            await rounds_pass(*crowd.peers.values(), rounds=8)
+            await crowd.rounds(8)
             for i in range(5):
-                await crowd.peers[KEYS[2]].publish({"price": i, "symbol": "A"})
-            runs.append({event.values["price"] for event in await take(events, 5, PATIENCE_S)})
+                await crowd.publish(KEYS[2], i)
+            runs.append({event.values["price"] for event in await take(events, 5)})
     assert runs[0] == runs[1] == set(range(5))

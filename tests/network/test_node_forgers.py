@@ -32,11 +32,10 @@ from support.attackers import attacker
 from support.clusters import MadeCluster, event_key
 from support.forgers import DEEDS, Forger, ForgersLeague
 from support.memory_members import MemberPeers, member_peers
-from support.node_peers import rounds_pass, take
+from support.node_peers import take
 from support.transport_peers import on_jumping_clock
 
 SEED = 3
-PATIENCE_S = 120.0
 PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
 
 
@@ -180,12 +179,12 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
     caplog.set_level(logging.WARNING, "gossamer")
     async with overlay(cluster, preset, 0.5, size) as tried:
         tried.subscribe()
-        await rounds_pass(*tried.crowd.peers.values(), rounds=8)
+        await tried.crowd.rounds(8)
         async with trio.open_nursery() as nursery:
             for _ in range(size.events):
                 nursery.start_soon(tried.publish)
                 await trio.sleep(0.2)
-        await rounds_pass(*tried.crowd.peers.values(), rounds=8)
+        await tried.crowd.rounds(8)
         delivered = await tried.delivered()
         share, forged = tried.share_of_due(delivered), tried.forged()
     told = f"{preset}, seed {SEED}: {dict(tried.league.done)}, found {dict(forged)}"
@@ -251,7 +250,7 @@ async def test_a_publisher_of_two_events_with_one_identifier_has_each_peer_get_o
     caplog.set_level(logging.WARNING, "gossamer")
     async with member_peers(cluster, 5, preset="resilient") as crowd:
         streams = {key: peer.subscribe("price >= 0") for key, peer in crowd.peers.items()}
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         member = cluster.admit("two-tongued")
         first = next(iter(crowd.peers))
         inside = crowd.peers[first].observe(lambda _: None)
@@ -268,7 +267,7 @@ async def test_a_publisher_of_two_events_with_one_identifier_has_each_peer_get_o
                     await attack.send("record", kind=EVENT, words=packed, peers=[], event=event)
                 await attack.send("ping", number=1)
                 await attack.next_frame("pong")
-        await rounds_pass(*crowd.peers.values(), rounds=4)
+        await crowd.rounds(4)
         contents = {Seal(len(point)).open(sealed).content for sealed in pair}
         prices = {float(cbor2.loads(content)[3][0]) for content in contents}
         for key, events in streams.items():
@@ -296,16 +295,16 @@ async def test_events_of_publishers_that_have_left_reach_those_who_were_away(
         keys = list(crowd.peers)
         away, gone = keys[2], keys[3]
         kept = crowd.peers[away].subscribe("price >= 0", name="ledger")
-        await rounds_pass(*crowd.peers.values(), rounds=10)
+        await crowd.rounds(10)
         kept.close()
         await crowd.stop(away)
         await trio.sleep(60)
-        published = {await crowd.peers[gone].publish({"price": n, "symbol": "A"}) for n in range(9)}
-        await rounds_pass(*crowd.peers.values(), rounds=4)
+        published = {await crowd.publish(gone, n) for n in range(9)}
+        await crowd.rounds(4)
         await crowd.stop(gone)
         await trio.sleep(60)
         peer = await crowd.add(away)
-        events = await take(peer.subscribe("price >= 0", name="ledger"), len(published), PATIENCE_S)
+        events = await take(peer.subscribe("price >= 0", name="ledger"), len(published))
         assert {event.id for event in events} == published
         assert {event.publisher for event in events} == {gone}
         assert not any(peer.counters.events_forged.values())
@@ -316,13 +315,13 @@ async def test_a_publisher_signs_by_the_same_key_after_a_restart(cluster: MadeCl
     async with member_peers(cluster, 3) as crowd:
         keys = list(crowd.peers)
         events = crowd.peers[keys[1]].subscribe("price >= 0")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
-        first = await crowd.peers[keys[2]].publish({"price": 1, "symbol": "A"})
+        await crowd.rounds(8)
+        first = await crowd.publish(keys[2], 1)
         key = crowd.event_keys[keys[2]]
         await crowd.stop(keys[2])
         peer = await crowd.add(keys[2])
         await peer.ready()
-        await rounds_pass(*crowd.peers.values(), rounds=4)
+        await crowd.rounds(4)
         second = await peer.publish({"price": 2, "symbol": "A"})
         assert crowd.event_keys[keys[2]] is key
-        assert [event.id for event in await take(events, 2, PATIENCE_S)] == [first, second]
+        assert [event.id for event in await take(events, 2)] == [first, second]

@@ -41,16 +41,14 @@ from support.checkout import ROOT
 from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ROUND_S, ring_errors
+from support.memory_peers import ROUND_S
 from support.memory_use import memory_of_process
 from support.mouthpiece import Door, Mouthpiece
-from support.node_peers import rounds_pass, take
+from support.node_peers import take_ids
 from support.tampering import frames_in, read_frame, tampered
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 DRAWS = 1
-PATIENCE_S = 120.0
 # Of the process, from a tenth of the frames to their end.
 GROWTH_BYTES = 24 << 20
 # Frames of each kind overheard, and frames tried between two gossip rounds.
@@ -206,14 +204,14 @@ def owner_of(entry: bytes) -> int:
 
 async def overhear(crowd: MemberPeers) -> None:
     """Let peers meet, subscribe, publish, and take one more in."""
-    await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+    await crowd.whole()
     for number, peer in enumerate(list(crowd.peers.values())):
         peer.subscribe(f"price >= {number}", name="early")
-    await rounds_pass(*crowd.peers.values(), rounds=4)
+    await crowd.rounds(4)
     for peer in crowd.peers.values():
         await peer.publish({"price": 500, "symbol": "A"})
     await crowd.admit("late")
-    await rounds_pass(*crowd.peers.values(), rounds=6)
+    await crowd.rounds(6)
 
 
 @attrs.define
@@ -290,12 +288,12 @@ async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
         assert growth < GROWTH_BYTES
         assert assault.cut > frames / 4
         assert target.counters.closed["bad frame"] == assault.cut
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
         events = target.subscribe("price == 7")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         other = next(key for key in crowd.peers if key != target_key)
-        published = await crowd.peers[other].publish({"price": 7, "symbol": "A"})
-        got = {event.id for event in await take(events, 1, PATIENCE_S)}
+        published = await crowd.publish(other, 7)
+        got = await take_ids(events, 1)
         assert published in got
 
 

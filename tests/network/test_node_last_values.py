@@ -16,13 +16,11 @@ from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.peer import Peer
 from gossamer.node.peer.unicast.last_values import LastMark, marked
 from support.draws import larger
-from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import MemoryPeers, memory_peers
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import LOOK_S, running_fleet
-from support.node_peers import rounds_pass
 from support.node_processes import PATIENCE_S, Shell
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
@@ -47,8 +45,8 @@ async def publish(peer: Peer, symbol: str, price: int, **more: object) -> None:
 @asynccontextmanager
 async def a_crowd(folder: Path) -> AsyncIterator[MemoryPeers]:
     async with memory_peers(folder, *KEYS, network=MemoryNetwork(1, LATE)) as crowd:
-        await eventually(lambda: not ring_errors(crowd.peers), 120)
-        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.whole()
+        await crowd.rounds(6)
         yield crowd
 
 

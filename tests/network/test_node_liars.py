@@ -22,15 +22,11 @@ from support.attackers import attacker
 from support.clusters import MadeCluster
 from support.liars import League, Liar
 from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ring_errors
-from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
 
 # How many peers there are, and how many of them lie.
 FEW, FULL = (10, 2), (40, 8)
 ROUNDS, EVENTS, SEED = 12, 30, 1
-PATIENCE_S = 120.0
 SETTINGS = config.resilient(FULL[0], attributes=2, subscriptions=16, event_memory=256)
 LIES = frozenset({ARC_START, LOAD, RANGES})
 
@@ -82,12 +78,10 @@ class Overlay:
         due: Counter[int] = Counter()
         for _ in range(EVENTS):
             price = self.draws.uniform(0, 1000)
-            await self.crowd.peers[self.draws.choice(self.honest)].publish(
-                {"price": price, "symbol": "A"}
-            )
+            await self.crowd.publish(self.draws.choice(self.honest), price)
             due.update(key for key, (low, _) in self.wanted.items() if low <= price < low + 200)
             await trio.sleep(0.05)
-        await rounds_pass(*self.crowd.peers.values(), rounds=6)
+        await self.crowd.rounds(6)
         got = {key: len(events) for key, (_, events) in self.wanted.items()}
         assert all(got[key] <= due[key] for key in got), "nobody gets an event twice"
         return sum(got.values()) / due.total()
@@ -128,7 +122,7 @@ async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
     league = None if lies is None else League(SETTINGS.shuffle_length, lies, silent)
     async with overlay(cluster, league, size) as tried:
         tried.subscribe()
-        await rounds_pass(*tried.crowd.peers.values(), rounds=ROUNDS)
+        await tried.crowd.rounds(ROUNDS)
         shares, delivery = tried.shares(), await tried.deliver()
         told = ", ".join(f"{name} {share:.3f}" for name, share in sorted(shares.items()))
         print(f"liars tell {sort}: honest share of {told}; delivered {delivery:.4f}")
@@ -146,7 +140,7 @@ async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
 ) -> None:
     """It may begin as many as anybody else; the others are dropped and counted."""
     async with member_peers(cluster, 6, preset="resilient") as crowd:
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
         first = crowd.peers[next(iter(crowd.peers))]
         profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
         async with attacker(crowd, first.key, cluster.admit("pushy")) as attack:

@@ -23,9 +23,8 @@ from support.frame_fuzzing import framed
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import config_of
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
-PATIENCE_S = 120.0
 CLOSE_S = 0.5
 
 
@@ -46,7 +45,7 @@ class Tried:
     async def closed(self, cause: str, before_s: float) -> None:
         """Wait until the connection counts as closed for ``cause``, no later than said."""
         begun = trio.current_time()
-        await eventually(lambda: self.peer.counters.closed[cause] == 1, PATIENCE_S)
+        await eventually(lambda: self.peer.counters.closed[cause] == 1)
         assert trio.current_time() - begun <= before_s
         assert self.peer.gauges().connections == 0
 

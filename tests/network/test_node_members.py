@@ -61,11 +61,9 @@ def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
         assert 'gossamer_members{state="revoked"} 1.0' in text
 
 
-def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk", "--set", "limits.close_seconds=0.05") as node:
-        said = json.loads(shell.ok("node", "status", "desk", "--json"))
+def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(desk: Shell) -> None:
+    with desk.node("desk", "--set", "limits.close_seconds=0.05") as node:
+        said = desk.status("desk")
         host, port = said["addresses"][0].rsplit(":", 1)
         for _ in range(5):
             with socket.create_connection((host, int(port))) as stranger:

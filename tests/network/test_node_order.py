@@ -16,10 +16,9 @@ from gossamer.node.local.client import ReceivedEvent, open_client
 from gossamer.node.local.serving.ordered import PATIENCE_S, Ordered
 from gossamer.node.peer.peer import Event, Peer
 from support.draws import larger
-from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet, Publisher, running_fleet, until
-from support.node_peers import rounds_pass
 from support.node_processes import Shell
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
@@ -115,11 +114,11 @@ async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
         memory_peers(folder, *KEYS, network=network) as crowd,
         trio.open_nursery() as nursery,
     ):
-        await eventually(lambda: not ring_errors(crowd.peers), 120)
+        await crowd.whole()
         readers = [Reader(crowd.peers[key]) for key in KEYS[:3]]
         for reader in readers:
             await nursery.start(reader.run)
-        await rounds_pass(*crowd.peers.values(), rounds=10)
+        await crowd.rounds(10)
         network.faults = LATE
         yield Run(crowd, readers, random.Random(seed))
         nursery.cancel_scope.cancel()

@@ -19,19 +19,17 @@ import trio
 from gossamer.node.peer.batches.machine_code import EVENTS, STEPS
 from gossamer.node.transport.base.limits import Limits
 from support.ledgers import Ledger
-from support.memory_peers import REPLICAS, MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import REPLICAS, MemoryPeers, memory_peers
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import rounds_pass
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
-from support.waiting import eventually
+from support.waiting import comes_true, eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
 KEYS = [1 + (i << 58) for i in range(8)]
 DRAWS = 1
 sized = pytest.mark.parametrize("peers", [6, pytest.param(8, marks=pytest.mark.campaign)])
-PATIENCE_S = 120.0
 # Within this the overlay has to be right again, and everything delivered.
 REPAIR_S = 30.0
 LATE = Faults(latency_s=(0.0, 0.05))
@@ -44,14 +42,17 @@ class Run:
     Attributes:
         crowd: the peers.
         ledger: what came of it.
-        draws: of this run.
+        seed: of this run, and what is drawn with it.
         up: peers that never failed.
+        repair_s: how long it took until the ring was right again.
     """
 
     crowd: MemoryPeers
     ledger: Ledger
+    seed: int
     draws: random.Random
     up: set[int]
+    repair_s: float = 0.0
 
     async def publish_all(self, each: int = 12, pause_s: float = 0.5) -> None:
         """Let every peer publish ``each`` events of any price, one after another."""
@@ -73,19 +74,22 @@ class Run:
             for key in keys:
                 nursery.start_soon(self.crowd.crash, key)
 
-    async def repaired(self) -> float:
-        """Wait until everybody knows the next on the ring; return after how many seconds."""
+    async def acknowledged(self, events: int) -> None:
+        """Wait until so many events are."""
+        await eventually(lambda: len(self.ledger.acknowledged) >= events)
+
+    async def repaired(self) -> None:
+        """Wait until everybody knows the next on the ring."""
         began = trio.current_time()
-        await eventually(lambda: not ring_errors(self.crowd.peers), REPAIR_S)
-        return trio.current_time() - began
+        await self.crowd.whole(REPAIR_S)
+        self.repair_s = trio.current_time() - began
 
     async def settled(self, title: str) -> None:
         """Wait until nothing is missing; nothing may come twice."""
+        title = f"{title}, seed {self.seed}, ring after {self.repair_s:.1f} s"
         names = [str(key) for key in sorted(self.up)]
-        with trio.move_on_after(2 * REPAIR_S):
-            while self.ledger.missing(names):
-                await trio.sleep(0.5)
-        await rounds_pass(*self.crowd.peers.values(), rounds=8)
+        await comes_true(lambda: not self.ledger.missing(names), 2 * REPAIR_S)
+        await self.crowd.rounds(8)
         print(f"{title}: {self.ledger.summary(names)}")
         assert self.ledger.acknowledged
         assert self.ledger.missing(names) == {}
@@ -101,13 +105,13 @@ async def a_run(folder: Path, seed: int, peers: int) -> AsyncIterator[Run]:
         memory_peers(folder, *KEYS[:peers], network=network) as crowd,
         trio.open_nursery() as nursery,
     ):
-        run = Run(crowd, Ledger(), draws, set(crowd.peers))
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        run = Run(crowd, Ledger(), seed, draws, set(crowd.peers))
+        await crowd.whole()
         for key, peer in crowd.peers.items():
             low = draws.randrange(600)
             reader = run.ledger.reader(str(key), low, low + draws.randrange(50, 400))
             await nursery.start(reader.read, peer)
-        await rounds_pass(*crowd.peers.values(), rounds=10)
+        await crowd.rounds(10)
         yield run
         nursery.cancel_scope.cancel()
 
@@ -117,18 +121,16 @@ async def a_run(folder: Path, seed: int, peers: int) -> AsyncIterator[Run]:
 async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, peers: int) -> None:
     async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         nursery.start_soon(run.publish_all)
-        await trio.sleep(3)
+        await run.acknowledged(3 * peers)
         await run.crash(run.draws.sample(KEYS[1:peers], 3 * peers // 8))
-        repair_s = await run.repaired()
+        await run.repaired()
         await nursery_is_done(nursery)
-        await run.settled(
-            f"{3 * peers // 8} of {peers} crash, seed {seed}, ring after {repair_s:.1f} s"
-        )
+        await run.settled(f"{3 * peers // 8} of {peers} crash")
 
 
 async def nursery_is_done(nursery: trio.Nursery) -> None:
     """Wait for the tasks of a nursery."""
-    await eventually(lambda: not nursery.child_tasks, PATIENCE_S)
+    await eventually(lambda: not nursery.child_tasks)
 
 
 @sized
@@ -141,49 +143,36 @@ async def test_peers_change_how_they_take_frames_while_others_crash_and_connecti
     async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         run.crowd.network.faults = attrs.evolve(LATE, breaking=0.003)
         nursery.start_soon(partial(run.publish_all, each=20, pause_s=0.1))
-        await trio.sleep(2)
+        await run.acknowledged(6 * peers)
         await run.crash(run.draws.sample(KEYS[1:peers], 2))
         await nursery_is_done(nursery)
         run.crowd.network.faults = LATE
-        repair_s = await run.repaired()
-        await run.settled(f"seed {seed}, ring after {repair_s:.1f} s, {dict(ways)}")
+        await run.settled(f"{dict(ways)}")
     assert set(ways) == {"one by one", EVENTS, "step", STEPS}
 
 
+@pytest.mark.parametrize(
+    ("skipped", "pause_s"),
+    [
+        pytest.param(1, 0.5, id="successors"),
+        pytest.param(0, 0.2, marks=pytest.mark.campaign, id="a node and its successor"),
+    ],
+)
 @sized
 @on_jumping_clock
 async def test_the_successors_of_a_rendezvous_node_crash(
-    tmp_path: Path, seed: int, peers: int
+    tmp_path: Path, seed: int, peers: int, skipped: int, pause_s: float
 ) -> None:
-    """As many at once as there are replicas, while events for it flow."""
+    """As many at once as there are replicas, while events for it flow; or it is among them."""
     async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
-        first = run.draws.randrange(len(places))
-        gone = [places[(first + 1 + i) % len(places)][1] for i in range(REPLICAS)]
-        nursery.start_soon(run.publish_all)
-        await trio.sleep(3)
-        await run.crash(gone)
-        repair_s = await run.repaired()
+        first = run.draws.randrange(len(places)) + skipped
+        nursery.start_soon(partial(run.publish_all, pause_s=pause_s))
+        await run.acknowledged(3 * peers)
+        await run.crash([places[(first + i) % len(places)][1] for i in range(REPLICAS)])
+        await run.repaired()
         await nursery_is_done(nursery)
-        await run.settled(f"{REPLICAS} successors crash, seed {seed}, ring after {repair_s:.1f} s")
-
-
-@pytest.mark.campaign
-@sized
-@on_jumping_clock
-async def test_a_rendezvous_node_and_its_successor_crash(
-    tmp_path: Path, seed: int, peers: int
-) -> None:
-    async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
-        places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
-        first = run.draws.randrange(len(places))
-        gone = [places[(first + i) % len(places)][1] for i in range(REPLICAS)]
-        nursery.start_soon(partial(run.publish_all, pause_s=0.2))
-        await trio.sleep(2)
-        await run.crash(gone)
-        repair_s = await run.repaired()
-        await nursery_is_done(nursery)
-        await run.settled(f"{REPLICAS} in a row crash, seed {seed}, ring after {repair_s:.1f} s")
+        await run.settled(f"{REPLICAS} in a row crash")
 
 
 @pytest.mark.parametrize(
@@ -196,14 +185,14 @@ async def test_halves_are_apart_for_long(
     """Events of both halves flow all the time, and reach the other half afterwards."""
     async with a_run(tmp_path, seed, peers) as run, trio.open_nursery() as nursery:
         nursery.start_soon(partial(run.publish_all, pause_s=apart_s / 10))
-        await trio.sleep(5)
+        await run.acknowledged(peers)
         shuffled = run.draws.sample(KEYS[:peers], peers)
         run.crowd.network.partition(shuffled[: peers // 2], shuffled[peers // 2 :])
         await trio.sleep(apart_s)
         run.crowd.network.heal()
-        repair_s = await run.repaired()
+        await run.repaired()
         await nursery_is_done(nursery)
-        await run.settled(f"halves for {apart_s:g} s, seed {seed}, ring after {repair_s:.1f} s")
+        await run.settled(f"halves for {apart_s:g} s")
         assert sum(peer.counters.events_recovered for peer in run.crowd.peers.values()) > 0
 
 
@@ -219,8 +208,8 @@ async def test_frames_come_twice_and_in_another_order_and_connections_break(
         await run.publish_all(each=20)
         network.faults = LATE
         await run.settled(
-            f"seed {seed}, {network.duplicated} frames came twice, {network.reordered} in another "
-            f"order, {network.broken} connections broke"
+            f"{network.duplicated} frames came twice, {network.reordered} in another order, "
+            f"{network.broken} connections broke"
         )
         assert min(network.duplicated, network.reordered, network.broken) > 0
 
@@ -326,7 +315,7 @@ async def test_a_publisher_that_reaches_nobody_is_told_so(tmp_path: Path) -> Non
     """Until it counts the others as gone: then it is an overlay of its own."""
     network = MemoryNetwork(1, LATE)
     async with memory_peers(tmp_path, *KEYS[:4], network=network, acknowledge_s=1.0) as crowd:
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
         ledger, publisher = Ledger(), crowd.peers[KEYS[0]]
         network.partition([KEYS[0]], KEYS[1:])
         async with trio.open_nursery() as nursery:

@@ -23,7 +23,7 @@ from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
 from support.memory_peers import memory_peers
-from support.node_peers import rounds_pass, take
+from support.node_peers import take
 from support.transport_peers import on_jumping_clock
 
 
@@ -224,7 +224,7 @@ async def test_a_peer_publishes_many_events_together(tmp_path: Path) -> None:
     async with memory_peers(tmp_path, *[1 + (i << 58) for i in range(3)]) as crowd:
         publisher, _, subscriber = crowd.peers.values()
         events = subscriber.subscribe("price >= 0")
-        await rounds_pass(*crowd.peers.values(), rounds=12)
+        await crowd.rounds(12)
         made: list[dict[str, object]] = [{"symbol": "IBM", "price": price} for price in range(200)]
         made[7] = {"symbol": "IBM", "price": -1}
         made[9] = {"symbol": 5, "price": 9}

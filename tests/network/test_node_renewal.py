@@ -18,11 +18,10 @@ from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ring_errors
-from support.node_peers import linked, rounds_pass, take
+from support.node_peers import linked, take
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-PATIENCE_S = 120.0
 YEAR_S = 365 * DAY_S
 
 
@@ -49,12 +48,12 @@ def broken(crowd: MemberPeers) -> int:
 
 
 async def settled(crowd: MemberPeers) -> None:
-    await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+    await crowd.whole()
 
 
 async def all_last_beyond(crowd: MemberPeers, when: float) -> None:
     """Wait until the certificate of each peer is valid for longer."""
-    await eventually(lambda: min(ends(crowd).values()) > when, PATIENCE_S)
+    await eventually(lambda: min(ends(crowd).values()) > when)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
         keys = list(crowd.peers)
         await settled(crowd)
         events = crowd.peers[keys[-1]].subscribe("price >= 0", name="ledger")
-        await rounds_pass(*crowd.peers.values(), rounds=8)
+        await crowd.rounds(8)
         made = {key: on_disk(crowd, key) for key in keys}
         closed = broken(crowd)
         published = set()
@@ -78,10 +77,10 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
         while crowd.offset_s < years * YEAR_S:
             crowd.offset_s += 0.82 * PEER_LIFETIME_S
             await all_last_beyond(crowd, crowd.now() + 0.3 * PEER_LIFETIME_S)
-            published.add(await crowd.peers[keys[0]].publish({"price": 1, "symbol": "A"}))
+            published.add(await crowd.publish(keys[0], 1))
             # Years pass in moments here: what one peer may send about renewals is bounded.
             await trio.sleep(20)
-        got = await take(events, len(published), PATIENCE_S)
+        got = await take(events, len(published))
         assert {event.id for event in got} == published
         assert broken(crowd) == closed
         assert not ring_errors(crowd.peers)
@@ -118,7 +117,7 @@ async def test_who_was_away_while_the_authority_was_renewed_learns_it_with_the_f
         crowd.network.certificates[away] = late.der
         await crowd.add(away)
         await settled(crowd)
-        await eventually(lambda: on_disk(crowd, away).authority == authority, PATIENCE_S)
+        await eventually(lambda: on_disk(crowd, away).authority == authority)
         nobody = cluster.registrar.revoked()
         old = cluster.first.authority
         for key in crowd.peers:
@@ -134,7 +133,7 @@ async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCl
         first, far, *_ = crowd.peers
         await settled(crowd)
         crowd.network.cut(first, far)
-        await rounds_pass(*crowd.peers.values(), rounds=4)
+        await crowd.rounds(4)
         crowd.offset_s = 25 * DAY_S
         await eventually(
             lambda: on_disk(crowd, far).certificate.not_after > crowd.now() + YEAR_S, 600
@@ -172,8 +171,7 @@ async def test_what_was_renewed_by_clocks_that_were_ahead_is_taken_back(
         await eventually(
             lambda: all(
                 on_disk(crowd, key).certificate.not_before <= crowd.now() for key in crowd.peers
-            ),
-            PATIENCE_S,
+            )
         )
         assert ends(crowd) == before
         away = list(crowd.peers)[2]
@@ -193,8 +191,7 @@ async def test_new_files_are_put_in_place_while_a_peer_runs(cluster: MadeCluster
         longer = cluster.certify(member.identity, "peer", lifetime_s=YEAR_S)
         save_renewed(accept(member, answered(cluster, longer), crowd.now()))
         await eventually(
-            lambda: crowd.peers[other].gauges().certificate_expires_s == longer.not_after,
-            PATIENCE_S,
+            lambda: crowd.peers[other].gauges().certificate_expires_s == longer.not_after
         )
         assert crowd.network.certificates[other] == longer.der
 
@@ -260,9 +257,7 @@ async def test_who_is_revoked_is_not_renewed(cluster: MadeCluster) -> None:
         await settled(crowd)
         cluster.registrar.revoke(cluster.store, f"{bad:016x}", crowd.now())
         crowd.offset_s = 25 * DAY_S
-        await eventually(
-            lambda: on_disk(crowd, other).certificate.not_after > crowd.now() + YEAR_S, PATIENCE_S
-        )
+        await eventually(lambda: on_disk(crowd, other).certificate.not_after > crowd.now() + YEAR_S)
         await trio.sleep(60)
         assert on_disk(crowd, bad).certificate == crowd.members[bad].certificate
         assert bad not in linked(crowd.peers[first])

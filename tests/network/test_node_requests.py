@@ -19,10 +19,9 @@ from gossamer.node.local.replies import Replies, Reply, Requested
 from gossamer.node.peer.peer import Peer
 from gossamer.node.peer.unicast.envelopes import opened
 from gossamer.protocol.content.payload import Payload
-from support.memory_peers import MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import MemoryPeers, memory_peers
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import Fleet, running_fleet
-from support.node_peers import rounds_pass
 from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
@@ -89,11 +88,11 @@ async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
         memory_peers(folder, *KEYS, network=network) as crowd,
         trio.open_nursery() as nursery,
     ):
-        await eventually(lambda: not ring_errors(crowd.peers), 120)
+        await crowd.whole()
         run = Run(crowd, Replies(crowd.peers[REQUESTER]))
         for key in REPLIERS:
             await nursery.start(run.serve, key)
-        await rounds_pass(*crowd.peers.values(), rounds=10)
+        await crowd.rounds(10)
         yield run
         nursery.cancel_scope.cancel()
 

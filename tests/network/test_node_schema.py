@@ -22,14 +22,12 @@ from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttrib
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster
 from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ring_errors
 from support.node_peers import SCHEMA, linked, rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
-PATIENCE_S = 120.0
 FIRST = SchemaVersion.first(SCHEMA)
 ADDED = FIRST.added(BooleanAttribute("halted"))
 WIDER = ADDED.widened(changed(SCHEMA["price"], {"maximum": 1_000_000}))
@@ -46,13 +44,13 @@ async def acquainted(crowd: MemberPeers) -> None:
     """Wait until everybody is linked to everybody."""
     others = len(crowd.peers) - 1
     peers = crowd.peers.values()
-    await eventually(lambda: all(len(linked(peer)) == others for peer in peers), PATIENCE_S)
+    await eventually(lambda: all(len(linked(peer)) == others for peer in peers))
 
 
 async def all_at(crowd: MemberPeers, version: SchemaVersion) -> None:
     """Wait until all peers go by a version."""
     peers = crowd.peers.values()
-    await eventually(lambda: all(peer.version == version for peer in peers), PATIENCE_S)
+    await eventually(lambda: all(peer.version == version for peer in peers))
 
 
 async def take_waiting(stream: Subscription) -> list[object]:
@@ -70,7 +68,7 @@ async def test_a_cluster_goes_through_versions_while_events_flow(
 ) -> None:
     """Every acknowledged event reaches every subscription that it matches, once."""
     async with member_peers(cluster, count) as crowd:
-        await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
+        await crowd.whole()
         peers = list(crowd.peers.values())
         streams = [peer.subscribe("price >= 10") for peer in peers]
         await rounds_pass(*peers, rounds=6)
@@ -106,12 +104,12 @@ async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None
         new.change_schema(NARROWER)
         halted = new.subscribe('halted == true or side == "sell"')
         beyond = new.subscribe("price in [2000, 3000]")
-        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.rounds(6)
         payload = Payload(b"data", "text/plain")
         await new.publish({"price": 2500, "halted": True}, payload=payload)
         await old.publish({"price": 400, "symbol": "B"})
         await old.publish({"symbol": "A"})
-        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.rounds(6)
         (event,) = [await anext(dear) for _ in range(len(dear))]
         assert (event.values, event.payload) == ({"price": 2500}, payload)
         assert await take_waiting(cheap) == [400]
@@ -132,19 +130,19 @@ async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeClu
         await acquainted(crowd)
         first, away, *_ = crowd.peers
         crowd.peers[away].subscribe('price > 5 and symbol == "A"', name="reader").close()
-        await rounds_pass(*crowd.peers.values(), rounds=6)
+        await crowd.rounds(6)
         await crowd.stop(away)
-        await crowd.peers[first].publish({"price": 6, "symbol": "A"})
+        await crowd.publish(first, 6)
         sign(cluster, NARROWER)
         await all_at(crowd, NARROWER)
         await crowd.add(away)
         peer = crowd.peers[away]
         stream = peer.subscribe('price > 5 and symbol == "A"', name="reader")
-        await eventually(lambda: len(stream) == 1, PATIENCE_S)
+        await eventually(lambda: len(stream) == 1)
         assert (await anext(stream)).values == {"price": 6, "symbol": "A"}
         await all_at(crowd, NARROWER)
         folder, authority = crowd.members[away].folder, cluster.first.authority
-        await eventually(folder.schema.exists, PATIENCE_S)
+        await eventually(folder.schema.exists)
         assert version_in_force(folder.schema, authority, FIRST) == NARROWER
 
 
@@ -157,11 +155,11 @@ async def test_a_document_that_the_authority_did_not_sign_changes_nothing(
         member = crowd.members[list(crowd.peers)[1]]
         forged = SchemaDocument.signed(cluster.first.authority, WIDER, member.identity)
         save_document(member.folder.schema, forged)
-        await rounds_pass(*crowd.peers.values(), rounds=20)
+        await crowd.rounds(20)
         assert all(peer.version == FIRST for peer in crowd.peers.values())
         sign(cluster, ADDED)
         await all_at(crowd, ADDED)
-        await eventually(lambda: _is_kept(member.folder.schema, cluster), PATIENCE_S)
+        await eventually(lambda: _is_kept(member.folder.schema, cluster))
 
 
 def _is_kept(path: Path, cluster: MadeCluster) -> bool:

@@ -28,11 +28,6 @@ from support.node_processes import (
 QUIET = ("--set", "discovery.multicast=false")
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
-
-
 # Makes standard input the terminal of a new session, and becomes what follows.
 IN_A_TERMINAL = """
 import fcntl, os, sys, termios
@@ -101,7 +96,7 @@ def test_a_peer_that_is_killed_is_told_of_and_the_others_go_on(shell: Shell) -> 
         assert told["folder"] == "demo/peer2"
         assert told["cause"] == "it was killed by SIGKILL"
         assert told["left"] == "demo/peer1"
-        assert json.loads(shell.ok("node", "status", "demo/peer1", "--json"))["ready"]
+        assert shell.status("demo/peer1")["ready"]
         nodes.send_signal(signal.SIGTERM)
         assert end(nodes)[0] == 128 + signal.SIGKILL
 
@@ -122,9 +117,8 @@ def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell:
     assert "lost" not in err
 
 
-def test_a_peer_that_cannot_start_is_told_of(shell: Shell) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    nodes = shell.start("node", "run", "desk", "missing", *QUIET)
+def test_a_peer_that_cannot_start_is_told_of(desk: Shell) -> None:
+    nodes = desk.start("node", "run", "desk", "missing", *QUIET)
     told = wait_for_log(nodes, "a peer is lost")
     assert told["folder"] == "missing"
     assert told["cause"] == "it ended with exit code 2"
@@ -145,51 +139,46 @@ def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
-def test_a_node_whose_terminal_is_closed_stops_in_order(shell: Shell, role: str) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
+def test_a_node_whose_terminal_is_closed_stops_in_order(desk: Shell, role: str) -> None:
     options = ("--set", "page.enabled=false", "--role", role)
-    with terminal(shell, "node", "run", "desk", *options, *QUIET) as (node, master):
+    with terminal(desk, "node", "run", "desk", *options, *QUIET) as (node, master):
         wait_for_log(node, "ready")
         os.close(master)
         wait_for_log(node, "stopped")
         assert end(node)[0] == 0
-    assert not list((shell.folder / "desk").glob("*.sock"))
+    assert not list((desk.folder / "desk").glob("*.sock"))
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
-def test_a_node_without_a_terminal_takes_up_what_it_can(shell: Shell, role: str) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
+def test_a_node_without_a_terminal_takes_up_what_it_can(desk: Shell, role: str) -> None:
     run = ["node", "run", "desk", "--role", role, *QUIET]
-    node = shell.start(*run, start_new_session=True)
+    node = desk.start(*run, start_new_session=True)
     try:
         wait_for_log(node, "ready")
-        assert shell.ok("node", "reload", "desk") == "nothing has changed\n"
+        assert desk.ok("node", "reload", "desk") == "nothing has changed\n"
         wait_for_log(node, "configuration read anew")
-        add_setting(shell, "desk", "local", "clients = 1")
-        add_setting(shell, "desk", "delivery", "held_events = 5000")
+        add_setting(desk, "desk", "local", "clients = 1")
+        add_setting(desk, "desk", "delivery", "held_events = 5000")
         node.send_signal(signal.SIGHUP)
         told = wait_for_log(node, "configuration read anew")
         assert (told["changed"], told["restart"]) == ("local.clients", "delivery.held_events")
         # One client may be there now, and it is the one that asks.
-        subscriber = shell.start("sub", "--folder", "desk", "--name", "one", "price > 0")
+        subscriber = desk.start("sub", "--folder", "desk", "--name", "one", "price > 0")
         if role == "peer":
             wait_for_line(subscriber, "subscribed")
-            refused = shell.run("node", "status", "desk")
-            assert refused.returncode == 2
-            assert "more than 1 clients (local.clients)" in refused.stderr
+            assert "more than 1 clients (local.clients)" in desk.refused("node", "status", "desk")
         subscriber.send_signal(signal.SIGTERM)
         end(subscriber)
-        add_setting(shell, "desk", "logging", "level = 'loud'")
-        refused = shell.run("node", "reload", "desk")
-        assert refused.returncode == 2
-        assert "logging.level" in refused.stderr
-        assert "'loud'" in refused.stderr
+        add_setting(desk, "desk", "logging", "level = 'loud'")
+        refused = desk.refused("node", "reload", "desk")
+        assert "logging.level" in refused
+        assert "'loud'" in refused
         node.send_signal(signal.SIGHUP)
         cause = wait_for_log(node, "the configuration cannot be used, and stays as it was")["cause"]
         assert "logging.level" in cause
-        file = shell.folder / "desk" / "node.toml"
+        file = desk.folder / "desk" / "node.toml"
         file.write_text(file.read_text().replace("loud", "error"))
-        said = json.loads(shell.ok("node", "reload", "desk", "--json"))
+        said = json.loads(desk.ok("node", "reload", "desk", "--json"))
         assert said == {"changed": ["logging.level"], "restart": ["delivery.held_events"]}
     finally:
         node.send_signal(signal.SIGTERM)
@@ -198,13 +187,12 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(shell: Shell, role: str)
     assert '"stopped"' not in err, "errors only are logged by now"
 
 
-def test_a_node_that_is_to_outlive_its_terminal_does(shell: Shell) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    node = shell.start("node", "run", "desk", *QUIET, command=["nohup", *COMMAND])
+def test_a_node_that_is_to_outlive_its_terminal_does(desk: Shell) -> None:
+    node = desk.start("node", "run", "desk", *QUIET, command=["nohup", *COMMAND])
     try:
         wait_for_log(node, "ready")
         node.send_signal(signal.SIGHUP)
-        assert json.loads(shell.ok("node", "status", "desk", "--json"))["ready"]
+        assert desk.status("desk")["ready"]
         assert node.poll() is None
     finally:
         node.send_signal(signal.SIGTERM)
@@ -212,46 +200,41 @@ def test_a_node_that_is_to_outlive_its_terminal_does(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_subscriber_that_is_told_to_end_says_goodbye(
-    shell: Shell, number: signal.Signals
-) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk"):
-        subscriber = shell.start("sub", "--folder", "desk", "price > 0")
+def test_a_subscriber_that_is_told_to_end_says_goodbye(desk: Shell, number: signal.Signals) -> None:
+    with desk.node("desk"):
+        subscriber = desk.start("sub", "--folder", "desk", "price > 0")
         wait_for_line(subscriber, "subscribed")
         subscriber.send_signal(number)
         code, _, err = end(subscriber)
         assert (code, err) == (128 + number, "")
-        status = json.loads(shell.ok("node", "status", "desk", "--json"))
+        status = desk.status("desk")
         assert status["local"]["ended"] == {"shutdown": 1}
 
 
-def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(shell: Shell) -> None:
-    """A shell without job control has what runs in the background ignore Ctrl-C."""
-    shell.ok("node", "init", "desk", "--preset", "local")
+def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(desk: Shell) -> None:
+    """A desk without job control has what runs in the background ignore Ctrl-C."""
     gossamer = " ".join(map(shlex.quote, COMMAND))
     script = f"{gossamer} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
-    with shell.node("desk"):
-        started = shell.start(command=["sh", "-c", script])
+    with desk.node("desk"):
+        started = desk.start(command=["sh", "-c", script])
         assert started.stdout is not None
         subscriber = int(started.stdout.readline())
         wait_for_line(started, "subscribed")
         os.kill(subscriber, signal.SIGINT)
-        shell.ok("pub", "price=1", "--folder", "desk")
+        desk.ok("pub", "price=1", "--folder", "desk")
         assert json.loads(started.stdout.readline())["values"] == {"price": 1}
         os.kill(subscriber, signal.SIGTERM)
         assert end(started)[1].splitlines() == [str(128 + signal.SIGTERM)]
-        status = json.loads(shell.ok("node", "status", "desk", "--json"))
+        status = desk.status("desk")
         assert status["local"]["ended"]["shutdown"] >= 1
 
 
-def test_a_picture_of_a_node_ends_with_its_terminal(shell: Shell) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    with shell.node("desk"):
+def test_a_picture_of_a_node_ends_with_its_terminal(desk: Shell) -> None:
+    with desk.node("desk"):
         master, slave = pty.openpty()
         # Started the long way: its streams at its end are what this is about.
         terminal = {"stdin": slave, "stdout": slave, "stderr": slave}
-        top = shell.start("top", "desk", command=[*COMMAND], **terminal)
+        top = desk.start("top", "desk", command=[*COMMAND], **terminal)
         os.close(slave)
         try:
             while b"queues" not in os.read(master, 1 << 16):
@@ -260,5 +243,5 @@ def test_a_picture_of_a_node_ends_with_its_terminal(shell: Shell) -> None:
             os.close(master)
         top.send_signal(signal.SIGHUP)
         assert top.wait(PATIENCE_S) == 0
-        status = json.loads(shell.ok("node", "status", "desk", "--json"))
+        status = desk.status("desk")
         assert set(status["local"]["ended"]) == {"shutdown"}

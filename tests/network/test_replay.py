@@ -34,11 +34,6 @@ SMALL = ("--peers", "6", "--speed", "300", "--round-s", "60", "--events-per-hour
 CUT = ("--set", "churn.end_s=2400", "--set", "events.warm_up_rounds=25")
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
-
-
 def workers(of: int) -> list[psutil.Process]:
     """The processes of peers that a process has started."""
     found = []

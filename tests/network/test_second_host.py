@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -25,11 +24,6 @@ PORT = 7710
 def hosts() -> Iterator[Sequence[Host]]:
     with two_hosts() as made:
         yield made
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
 
 
 def on(host: Host, shell: Shell, *arguments: str, text: str = "") -> str:

@@ -33,6 +33,12 @@ SCHEMA = Schema.from_mapping(
 )
 IBM = {"symbol": "IBM", "price": 81.5, "day": "2026-11-20"}
 
+
+def quote(price: object) -> dict[str, object]:
+    """An event of this price."""
+    return {**IBM, "price": price}
+
+
 EMPTY = Snapshot(
     key=1,
     name="made up",

@@ -23,8 +23,8 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
-from support.node_peers import SCHEMA
-from support.waiting import at_once
+from support.node_peers import SCHEMA, rounds_pass
+from support.waiting import at_once, eventually
 
 ROUND_S = 0.5
 # As many successors as nodes have, whatever the preset says: the promise is made of them.
@@ -119,6 +119,18 @@ class MemoryPeers:
         """Let a peer end without a word; what is under way to or from it is lost."""
         self.network.isolate(key)
         await self.stop(key)
+
+    async def whole(self, patience_s: float = 120.0) -> None:
+        """Wait until every peer knows the next one on the ring."""
+        await eventually(lambda: not ring_errors(self.peers), patience_s)
+
+    async def publish(self, key: int, price: float) -> int:
+        """Publish an event of this price at a peer; its id, once it is acknowledged."""
+        return await self.peers[key].publish({"price": price, "symbol": "A"})
+
+    async def rounds(self, rounds: int = 4) -> None:
+        """Wait until each peer has begun so many more rounds."""
+        await rounds_pass(*self.peers.values(), rounds=rounds)
 
     def _settings(self) -> dict[str, Any]:
         return SETTINGS | {"attributes": len(self.schema)} | self.settings

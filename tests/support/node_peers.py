@@ -62,6 +62,11 @@ async def take(events: Subscription, count: int, patience_s: float = PATIENCE_S)
         return [await events.__anext__() for _ in range(count)]
 
 
+async def take_ids(events: Subscription, count: int) -> set[int]:
+    """The ids of the next ``count`` events."""
+    return {event.id for event in await take(events, count)}
+
+
 def linked(peer: Peer) -> set[int]:
     """Keys of the peers that ``peer`` has links to."""
     return {other.key for other in peer.snapshot().peers if other.links}

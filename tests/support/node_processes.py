@@ -79,6 +79,18 @@ class Shell:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def refused(self, *arguments: str, text: str = "") -> str:
+        """What a command said that ended with exit code 2."""
+        done = self.run(*arguments, text=text)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def status(self, folder: str) -> dict[str, Any]:
+        """What a running node says of itself."""
+        told: dict[str, Any] = json.loads(self.ok("node", "status", folder, "--json"))
+        return told
+
     @contextmanager
     def node(self, folder: str, *more: str) -> Iterator[subprocess.Popen[str]]:
         """A node that is ready; stopped at the end, where it still runs."""

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 import trio
 from attrs import define, field
 
-from gossamer.client import Client, open_client
+from gossamer.client import open_client
 from support.local_nodes import LocalNode
-from support.loopback_peer import IBM, LoopbackPeer
+from support.loopback_peer import LoopbackPeer, quote
 from support.waiting import PATIENCE_S
 
 # Of the node's peer: so many rounds it listens for others before it deals out events.
 ROUND_S = 0.01
-BOTH = pytest.mark.parametrize("loop", ["trio", "asyncio"])
 ALL = "price >= 0"
-
-
-def quote(price: float) -> dict[str, object]:
-    """An event of the node's schema."""
-    return {**IBM, "price": price}
+# From a client's event loop, whichever that is: do something with the node in a thread.
+aside = anyio.to_thread.run_sync
 
 
 @define(eq=False)
@@ -41,6 +39,10 @@ class ThreadedNode:
     _up: threading.Event = field(factory=threading.Event)
     _token: trio.lowlevel.TrioToken | None = None
     _scope: trio.CancelScope | None = None
+
+    @property
+    def peer(self) -> LoopbackPeer:
+        return self.node.peer
 
     def start(self) -> None:
         """Start it, and return once its socket is open."""
@@ -65,15 +67,14 @@ class ThreadedNode:
     def publish(self, price: float) -> None:
         """Publish at the node's peer, as if the event had come from another one."""
         assert self._token is not None
-        trio.from_thread.run(self.node.peer.publish, quote(price), trio_token=self._token)
+        trio.from_thread.run(self.peer.publish, quote(price), trio_token=self._token)
 
     def until_publishing(self, count: int) -> None:
         """Wait until so many publications are held up; see `LoopbackPeer.hold`."""
         assert self._token is not None
-        peer = self.node.peer
 
         async def wait() -> None:
-            await peer.changes.until(lambda: peer.waiting == count)
+            await self.peer.changes.until(lambda: self.peer.waiting == count)
 
         trio.from_thread.run(wait, trio_token=self._token)
 
@@ -96,16 +97,24 @@ def threaded_node(folder: Path) -> Iterator[ThreadedNode]:
         node.stop()
 
 
-Use = Callable[[Client, ThreadedNode], Awaitable[None]]
+async def prices(events: AsyncIterator[Any], count: int) -> list[object]:
+    """The prices of the next events."""
+    return [(await anext(events)).values["price"] for _ in range(count)]
 
 
-def run(folder: Path, loop: str, use: Use) -> None:
-    """Run ``use`` with a client of a node in ``folder``, under an event loop of that name."""
+def on_each_loop(use: Callable[..., Awaitable[None]]) -> Callable[[Path, str], None]:
+    """A test with a ``client`` of a ``node`` that runs, under either event loop."""
+    takes_node = "node" in signature(use).parameters
 
-    async def main() -> None:
+    async def main(node: ThreadedNode) -> None:
         with anyio.fail_after(PATIENCE_S):
-            async with open_client(folder) as client:
-                await use(client, node)
+            async with open_client(node.node.folder) as client:
+                await (use(client, node) if takes_node else use(client))
 
-    with threaded_node(folder) as node:
-        anyio.run(main, backend=loop)
+    @pytest.mark.parametrize("loop", ["trio", "asyncio"])
+    def test(tmp_path: Path, loop: str) -> None:
+        with threaded_node(tmp_path) as node:
+            anyio.run(main, node, backend=loop)
+
+    test.__name__, test.__doc__ = getattr(use, "__name__", ""), use.__doc__
+    return test

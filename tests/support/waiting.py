@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 import trio.testing
@@ -19,6 +20,13 @@ async def eventually(condition: Callable[[], bool], patience_s: float = PATIENCE
     with trio.fail_after(patience_s):
         while not condition():
             await trio.sleep(JUMPING_POLL_S if jumps else POLL_S)
+
+
+async def comes_true(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
+    """Wait as `eventually`, for a test that has more to tell when this does not come true."""
+    with suppress(trio.TooSlowError):
+        await eventually(condition, patience_s)
+    return condition()
 
 
 async def soon(condition: Callable[[], bool]) -> None:
