@@ -37,7 +37,6 @@ from gossamer.protocol.kernel.rows.row_search import (
 )
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.rendezvous.delivery import on_event
 from gossamer.protocol.peer.rendezvous.routing import slots_around
 from gossamer.protocol.peer.sampling.descriptors import (
     EMPTY,
@@ -57,7 +56,7 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import make_state
-from gossamer.protocol.peer.step import step, take_about_events, take_and_settle
+from gossamer.protocol.peer.step import ABOUT_EVENTS, step, take_and_settle
 
 VIEW, PROFILE = 5, 3
 LARGE = (1 << 62) - 1
@@ -490,7 +489,7 @@ def test_records_about_events_leave_links_and_profile_alone() -> None:
     on_the_ring = {"links", "link_profile", "successor", "predecessor", "profile"}
     written = {
         function.__qualname__: columns_written(function)
-        for function in reachable(on_event, take_about_events)
+        for function in reachable(*ABOUT_EVENTS.values())
     }
     assert written["remember"] > {"event_copies"}
     assert all(not names & on_the_ring for names in written.values())

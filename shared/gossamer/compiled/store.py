@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -30,6 +31,8 @@ _SUFFIX = ".code"
 # By path, the open file of locks.
 _lock_files: dict[Path, int] = {}
 _opening = threading.Lock()
+# What makes code for this process; their input stays open as long as it lives.
+_helpers: list[subprocess.Popen[bytes]] = []
 # The longest that is waited for what another process makes, which may have been stopped, and how
 # often it is looked whether it is done.
 _PATIENCE_S = 300.0
@@ -118,6 +121,27 @@ class FolderStore:
         finally:
             _leave(number, place)
 
+    def make_beside(self, called: bytes) -> None:
+        """Let a process for each further processor make standalone rules, and keep them here.
+
+        There are no more of them at a time, whoever asks; they end when this process does.
+
+        Args:
+            called: the rules (`standalone.make_all`), pickled; those at its beginning first.
+        """
+        for place in range(1, _processors()):
+            with contextlib.suppress(OSError):
+                helper = subprocess.Popen(
+                    [sys.executable, "-m", "gossamer.compiled.beside", self._folder, str(place)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                _helpers.append(helper)
+                assert helper.stdin is not None
+                helper.stdin.write(b"%d\n%s" % (len(called), called))
+                helper.stdin.flush()
+
     def _locks(self) -> int | None:
         """The file of locks, one for the process: closing one would give up all of them."""
         path = self._folder.with_name(f"{self._folder.name}.lock")
@@ -162,6 +186,13 @@ class FolderStore:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             taken -= size
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(os.getpid()))  # a thread may have one of its own
+    return os.cpu_count() or 1
 
 
 def _is_at(number: int, path: Path) -> bool:

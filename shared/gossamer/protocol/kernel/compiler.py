@@ -58,6 +58,13 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
     if "compile" in vars(dispatcher):
         return dispatcher
     compile_alone = dispatcher.compile
+    fold_alone = dispatcher._compiler.fold_argument_types
+
+    def fold_argument_types(args: Any, kws: Any) -> Any:
+        signature, folded = fold_alone(args, kws)
+        return signature, tuple(map(_argument, folded))
+
+    dispatcher._compiler.fold_argument_types = fold_argument_types
     held_back = _link_later()
     found_fit: set[Any] = set()
 
@@ -75,10 +82,17 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
             return made
         except Exception as error:
             note_failure(error, function)
+            # Who asks again is told again which rule it is about.
+            dispatcher._compiler._failed_cache.clear()
             raise
 
     dispatcher.compile = compile_for_callers
     return dispatcher
+
+
+def _argument(kind: Any) -> Any:
+    """The type as which an argument is passed: its value is none of a callee's business."""
+    return types.unliteral(kind)
 
 
 def _link_later() -> Callable[[], AbstractContextManager[None]]:
@@ -155,21 +169,27 @@ class StructType(types.Type):  # type: ignore[misc]
         """What makes two struct types one."""
         return self.name
 
+    @property
+    def mangling_args(self) -> tuple[str, tuple[()]]:
+        """What symbols have for it: all of the name would be thousands of characters."""
+        return f"Struct{hashlib.sha256(self.name.encode()).hexdigest()[:24]}", ()
+
     def offset_and_type(self, wanted: str) -> tuple[int, Any] | None:
         """Where in the block a field begins, in words, and its type."""
         offset = 0
         for field, kind in self.fields:
             if field == wanted:
                 return offset, kind
-            offset += _words(kind)
+            offset += words_of(kind)
         return None
 
 
-def _words(kind: Any) -> int:
+def words_of(kind: Any) -> int:
+    """How many words stand for a value of this type."""
     if isinstance(kind, types.Array):
         return 1 + int(kind.ndim) + (0 if kind.is_c_contig else 1)
     if isinstance(kind, types.BaseTuple):
-        return sum(_words(item) for item in kind.types)
+        return sum(words_of(item) for item in kind.types)
     return 1
 
 
@@ -223,33 +243,38 @@ def _lower_struct_attribute(
 ) -> Any:
     found = kind.offset_and_type(attribute)
     assert found is not None
-    word = context.get_value_type(types.intp)
-    block = builder.bitcast(value, word.as_pointer())
-    return _load(context, builder, block, found[0], found[1], kind.known)
+    offset, wanted = found
+    intp = context.get_value_type(types.intp)
+    block = builder.bitcast(value, intp.as_pointer())
 
-
-def _load(
-    context: Any, builder: Any, block: Any, offset: int, kind: Any, known: tuple[int | None, ...]
-) -> Any:
     def word(i: int) -> Any:
-        if known and known[offset + i] is not None:
-            return context.get_constant(types.intp, known[offset + i])
+        if kind.known and kind.known[offset + i] is not None:
+            return context.get_constant(types.intp, kind.known[offset + i])
         loaded = builder.load(cgutils.gep_inbounds(builder, block, offset + i))
         # A struct never changes its arrays: their addresses may be read once and kept.
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
         return loaded
 
+    return from_words(context, builder, wanted, word)
+
+
+def from_words(
+    context: Any, builder: Any, kind: Any, word: Callable[[int], Any], at: int = 0
+) -> Any:
+    """The value of a type that words from ``at`` on stand for: of arrays, where they are and their
+    shape.
+    """
     if isinstance(kind, types.Array):
-        shape = [word(1 + i) for i in range(kind.ndim)]
+        shape = [word(at + 1 + i) for i in range(kind.ndim)]
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
         strides = [context.get_constant(types.intp, itemsize)]
         for extent in reversed(shape[1:]):
             strides.insert(0, builder.mul(strides[0], extent))
         if not kind.is_c_contig:
             # Only the rows of a column lie apart.
-            strides[0] = word(1 + kind.ndim)
+            strides[0] = word(at + 1 + kind.ndim)
         array = arrayobj.make_array(kind)(context, builder)
-        data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
+        data = builder.inttoptr(word(at), context.get_data_type(kind.dtype).as_pointer())
         arrayobj.populate_array(
             array,
             data=data,
@@ -261,18 +286,40 @@ def _load(
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):
         items = []
-        at = offset
         for item in kind.types:
-            items.append(_load(context, builder, block, at, item, known))
-            at += _words(item)
+            items.append(from_words(context, builder, item, word, at))
+            at += words_of(item)
         return context.make_tuple(builder, kind, items)
     if isinstance(kind, StructType):
-        return builder.inttoptr(word(0), cgutils.voidptr_t)
-    bits, value_type = word(0), context.get_value_type(kind)
+        return builder.inttoptr(word(at), cgutils.voidptr_t)
+    bits, value_type = word(at), context.get_value_type(kind)
     width = kind.bitwidth if isinstance(kind, types.Float) else value_type.width
     if width < bits.type.width:
         bits = builder.trunc(bits, codegen.llvmir.IntType(width))
     return builder.bitcast(bits, value_type)
 
 
-__all__ = ["StructType", "numba"]
+def to_words(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    """The words that stand for a value; the other way round than `from_words`."""
+    intp = context.get_value_type(types.intp)
+    if isinstance(kind, types.Array):
+        array = arrayobj.make_array(kind)(context, builder, value)
+        words = [builder.ptrtoint(array.data, intp), *cgutils.unpack_tuple(builder, array.shape)]
+        if not kind.is_c_contig:
+            words.append(builder.extract_value(array.strides, 0))
+        return words
+    if isinstance(kind, types.BaseTuple):
+        items = enumerate(kind.types)
+        return [
+            word
+            for i, item in items
+            for word in to_words(context, builder, item, builder.extract_value(value, i))
+        ]
+    if isinstance(kind, StructType):
+        return [builder.ptrtoint(value, intp)]
+    if isinstance(kind, types.Float):
+        value = builder.bitcast(value, codegen.llvmir.IntType(kind.bitwidth))
+    return [builder.zext(value, intp) if value.type.width < intp.width else value]
+
+
+__all__ = ["StructType", "from_words", "numba", "to_words", "words_of"]

@@ -58,18 +58,10 @@ def make_callee(function: Callable[..., Any], inline: bool) -> Any:
 
 def make_native(function: Callable[..., Any]) -> Any:
     """The function object of what is to be called by C alone; see `native_code`."""
-    from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
-
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made = _make(function, code_key(function), "native", False, wrappers)
     if "compile" not in vars(made):
-        compile_alone = made.compile
-
-        def compile_quickly(signature: Any) -> Any:
-            with answers_kept():
-                return compile_alone(signature)
-
-        made.compile = compile_quickly
+        made.compile = _compile_quickly(made.compile)
     return made
 
 
@@ -89,12 +81,15 @@ def make_entry(function: Callable[..., Any]) -> Any:
 
 
 def _compile_quickly(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Compile as ``compile_for`` does, asking nothing twice."""
-    # Only here: this module swaps private methods, which plain compilation does without.
+    """Compile as ``compile_for`` does, asking nothing twice, and link what is called first."""
+    # Only here: these modules swap private parts, which plain compilation does without, and take
+    # callees from this one.
     from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
+    from gossamer.protocol.kernel.quicker_compiler.linked_later import before_linking
+    from gossamer.protocol.kernel.standalone import called_by, link
 
     def compile_quickly(signature: Any) -> Any:
-        with answers_kept():
+        with answers_kept(), before_linking(lambda library: link(called_by(library))):
             return compile_for(signature)
 
     return compile_quickly
@@ -183,8 +178,10 @@ class _KeyedCache(caching.NullCache):  # type: ignore[misc]
             return None
         try:
             called, made = pickle.loads(data)
-            for one in called:
-                one.link()
+            # Only here: that module takes callees from this one.
+            from gossamer.protocol.kernel.standalone import link
+
+            link(called)
             loaded = _compiler.CompileResult._rebuild(target_context, *made)
         except Exception as error:
             # Whatever stands there, the code can be made again.

@@ -35,8 +35,11 @@ class CodeStore(Protocol):
     def save(self, name: str, code: bytes) -> None:
         """Keep ``code`` under a name; a store that cannot does nothing."""
 
-    def making(self, name: str) -> AbstractContextManager[bool]:
-        """Let no other process make what is kept under a name; tells whether one just did."""
+    def making(self, name: str, *, waits: bool = True) -> AbstractContextManager[bool]:
+        """Let no other process make what is kept under a name; tells whether one did or does."""
+
+    def make_beside(self, called: bytes) -> None:
+        """Let other processes make standalone rules (pickled), if there are processors for it."""
 
 
 code_store: CodeStore | None = None

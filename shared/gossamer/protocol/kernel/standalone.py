@@ -1,9 +1,11 @@
 """Standalone rules: compiled by themselves, once, and called by their address from all loops.
 
-What calls one knows it by a symbol that stands for its name and the types of its arguments. The
-symbol is given the address of the rule's code before the caller is linked, be it that the caller
-has just been compiled or that it was read from where the host keeps code. So a caller's code has
-nothing of the rule's in it, and stays good when the rule is edited.
+What calls one knows it by a symbol that stands for its name and the types of its arguments and of
+what it says that it returns. The symbol is given the address of the rule's code before the caller
+is linked, be it that the caller has just been compiled or that it was read from where the host
+keeps code. So a caller's code has nothing of the rule's in it, and stays good when the rule is
+edited; and what a caller calls is compiled after it, side by side, in any process (`make_all`).
+Arrays are passed as their address and shape.
 
 `native_code` makes object code of rules for processes that never load the compiler: rules that take
 structs and whole numbers and return a whole number need nothing of it when they run.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,12 +27,15 @@ import numba
 import numba.core.cgutils
 import numba.core.compiler_lock
 import numba.core.imputils
+import numba.core.registry
 import numba.core.types
 import numba.core.typing.templates
 import numba.core.typing.typeof
+from llvmlite import ir as llvmir
 
 from gossamer.protocol.kernel import keyed_code, rules
-from gossamer.protocol.kernel.code_keys import code_keys
+from gossamer.protocol.kernel.code_keys import CodeKeys, code_keys
+from gossamer.protocol.kernel.compiler import from_words, make_callee, to_words, words_of
 from gossamer.protocol.kernel.errors import RuleCompilationError
 from gossamer.protocol.kernel.keyed_code import file_name
 from gossamer.protocol.kernel.linking.object_code import Standalone
@@ -53,13 +59,11 @@ class StandaloneCode(NamedTuple):
 
     Attributes:
         symbol: of the function in the object code.
-        returned: the type of what it returns.
         content: an object file.
         called: the standalone rules that it calls.
     """
 
     symbol: str
-    returned: Any
     content: bytes
     called: tuple[Called, ...]
 
@@ -85,22 +89,19 @@ class Called(NamedTuple):
     @property
     def symbol(self) -> str:
         """The symbol by which callers know it."""
-        kinds = hashlib.sha256(repr(self.arguments).encode()).hexdigest()[:24]
+        kinds = hashlib.sha256(repr((self.arguments, self.returned)).encode()).hexdigest()[:24]
         return f"{PREFIX}.{self.module}.{self.name}.{kinds}"
 
-    def link(self) -> None:
-        """Give the symbol its address in this process.
+    def rule(self) -> StandaloneRule:
+        """The rule.
 
         Raises:
-            ValueError: the rule returns something else by now.
+            ValueError: it returns something else by now.
         """
-        if code_of(self.rule(), self.arguments).returned != self.returned:
-            raise ValueError(f"{self.name} returns another type than its callers expect")
-
-    def rule(self) -> StandaloneRule:
-        """The rule."""
         found = find_rule(self.module, self.name)
         assert isinstance(found, StandaloneRule)
+        if _returned(found) != self.returned:
+            raise ValueError(f"{self.name} returns another type than its callers expect")
         return found
 
 
@@ -108,67 +109,136 @@ class Called(NamedTuple):
 _known: dict[tuple[str, tuple[Any, ...]], StandaloneCode] = {}
 _symbols: dict[str, Called] = {}
 _functions: dict[StandaloneRule, Any] = {}
+# What a standalone rule may say that it returns: callers are compiled before it is.
+_RETURNED = {"None": types.none, "bool": types.boolean, "int": types.int64, "float": types.float64}
 
 
 def function_type(rule: StandaloneRule) -> Any:
     """What the compiler takes a standalone rule for: a function whose code is elsewhere."""
     if rule not in _functions:
+        code_keys_of(rule)
 
         class Call(templates.AbstractTemplate):  # type: ignore[misc]
             key = rule
 
             def generic(self, args: Any, _kws: Any) -> Any:
-                arguments = tuple(map(_argument, args))
-                return templates.signature(code_of(rule, arguments).returned, *arguments)
+                return templates.signature(_returned(rule), *map(_argument, args))
 
         imputils.builtin_registry.lower(rule, types.VarArg(types.Any))(_calling(rule))
         _functions[rule] = types.Function(Call)
     return _functions[rule]
 
 
-def code_of(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
-    """The code of a rule, compiled or read, linked, and known to what is linked from now on.
+def code_keys_of(rule: StandaloneRule) -> CodeKeys:
+    """What a rule's code depends on.
 
     Raises:
-        RuleCompilationError: it depends on something whose content cannot be told.
+        RuleCompilationError: on something whose content cannot be told.
+    """
+    keys = code_keys(rule.source)
+    if keys is None:
+        raise _refusal(
+            rule,
+            "a standalone rule refers to something that can be told in this process alone, "
+            "such as a function pointer; mark it with `rule`",
+        )
+    return keys
+
+
+def link(called: Iterable[Called]) -> None:
+    """Give the symbols of standalone rules their addresses in this process.
+
+    Those that are kept nowhere are made, by as many processes as there are processors.
+
+    Raises:
+        ValueError: one returns something else by now.
+        RuleCompilationError: one cannot be compiled.
     """
     with _lock:
-        keys = code_keys(rule.source)
-        if keys is None:
-            made = rule.source.__code__
-            raise RuleCompilationError(
-                rule.source.__qualname__,
-                made.co_filename,
-                made.co_firstlineno,
-                "a standalone rule refers to something that can be told in this process alone, "
-                "such as a function pointer; mark it with `rule`",
-            )
-        asked = keys.whole, arguments
-        if asked not in _known:
-            name = file_name(rule.source.__qualname__, keys.own, arguments)
-            _known[asked] = _kept_or_made(rule, arguments, name)
-        code = _known[asked]
-        for one in code.called:
+        for one in objects_of(called):
             one.link()
-        called = Called(rule.source.__module__, rule.source.__qualname__, arguments, code.returned)
-        _symbols[called.symbol] = called
-        code.under(called.symbol).link()
-        return code
 
 
 def objects_of(called: Iterable[Called]) -> list[Standalone]:
     """The object code of standalone rules and of all that they call, each after those."""
+    wanted = list(called)
+    make_all(wanted)
     found: dict[str, Standalone] = {}
-    for one in called:
-        code = code_of(one.rule(), one.arguments)
-        for inside in objects_of(code.called):
-            found.setdefault(inside.name, inside)
-        found[one.symbol] = code.under(one.symbol)
+
+    def add(one: Called) -> None:
+        if one.symbol not in found:
+            code = code_of(one)
+            assert code is not None
+            for inside in code.called:
+                add(inside)
+            found[one.symbol] = code.under(one.symbol)
+
+    for one in wanted:
+        add(one)
     return list(found.values())
 
 
+def make_all(called: Iterable[Called], *, asks: bool = True) -> None:
+    """Make, or read, the code of standalone rules and of all that they call.
+
+    What another process is making is left for last.
+
+    Args:
+        called: the rules.
+        asks: for other processes that help.
+    """
+    waiting, seen, left = deque(called), set[str](), deque[Called]()
+    helped = not asks
+    while waiting or left:
+        store = rules.code_store
+        if not helped and store is not None:
+            missing = [one for one in waiting if _find(one) is None]
+            if len(missing) > 1:
+                helped = True
+                store.make_beside(pickle.dumps(missing[::-1]))
+        waits = not waiting
+        one = (left if waits else waiting).popleft()
+        code = code_of(one, waits=waits)
+        if code is None:
+            left.append(one)
+            continue
+        for inside in code.called:
+            if inside.symbol not in seen:
+                seen.add(inside.symbol)
+                waiting.append(inside)
+
+
+def code_of(called: Called, *, waits: bool = True) -> StandaloneCode | None:
+    """The code of a rule, compiled or read.
+
+    Args:
+        called: the rule.
+        waits: for another process that is making it; if not, None is returned then.
+
+    Raises:
+        ValueError: the rule returns something else by now.
+        RuleCompilationError: it cannot be compiled.
+    """
+    with _lock:
+        found = _find(called)
+        if found is not None:
+            return found
+        asked, name = _asked(called)
+        store = rules.code_store
+        if store is None:
+            return _known.setdefault(asked, _make(called))
+        with store.making(name, waits=waits) as made_elsewhere:
+            if made_elsewhere and not waits:
+                return None
+            found = _find(called) if made_elsewhere else None
+            if found is None:
+                found = _known[asked] = _make(called)
+                store.save(name, pickle.dumps(found))
+        return found
+
+
 def called_by(library: Any) -> tuple[Called, ...]:
-    """The standalone rules that the code in a library calls, each linked before."""
+    """The standalone rules that the code in a library calls."""
     return called_in(library._final_module)
 
 
@@ -184,6 +254,29 @@ def _argument(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) else kind
 
 
+def _returned(rule: StandaloneRule) -> Any:
+    """The type of what a rule says it returns."""
+    said = str(rule.source.__annotations__.get("return"))
+    if said not in _RETURNED:
+        raise _refusal(
+            rule, f"a standalone rule says what it returns: one of {', '.join(_RETURNED)}"
+        )
+    return _RETURNED[said]
+
+
+def _refusal(rule: StandaloneRule, reason: str) -> RuleCompilationError:
+    made = rule.source.__code__
+    return RuleCompilationError(
+        rule.source.__qualname__, made.co_filename, made.co_firstlineno, reason
+    )
+
+
+def _passed(context: Any, called: Called) -> tuple[Any, Any]:
+    """The types of what is passed, arrays as their address and shape, and of the function."""
+    words = (types.int64,) * sum(map(words_of, called.arguments))
+    return words, context.call_conv.get_function_type(called.returned, words)
+
+
 def _calling(rule: StandaloneRule) -> Any:
     """What the compiler puts in place of a call."""
 
@@ -194,72 +287,91 @@ def _calling(rule: StandaloneRule) -> Any:
             signature.args,
             signature.return_type,
         )
-        convention = context.call_conv
-        kind = convention.get_function_type(signature.return_type, signature.args)
+        _symbols[called.symbol] = called
+        passed, kind = _passed(context, called)
         function = cgutils.get_or_insert_function(builder.module, kind, called.symbol)
-        status, result = convention.call_function(
-            builder, function, signature.return_type, signature.args, values
+        given = zip(signature.args, values, strict=True)
+        words = [word for one, value in given for word in to_words(context, builder, one, value)]
+        status, result = context.call_conv.call_function(
+            builder, function, called.returned, passed, words
         )
         with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
+            context.call_conv.return_status_propagate(builder, status)
         return result
 
     return lower
 
 
-def _kept_or_made(rule: StandaloneRule, arguments: tuple[Any, ...], name: str) -> StandaloneCode:
-    store = rules.code_store
-    if store is None:
-        return _make(rule, arguments)
-    found = _read(store, name)
-    if found is not None:
-        return found
-    with store.making(name) as made_elsewhere:
-        found = _read(store, name) if made_elsewhere else None
-        if found is None:
-            found = _make(rule, arguments)
-            store.save(name, pickle.dumps(found))
-    return found
+def _entry(context: Any, called: Called, made: Any, symbol: str) -> Any:
+    """A module with a function of words that calls a compiled rule."""
+    convention = context.call_conv
+    module = context.create_module(symbol)
+    passed, kind = _passed(context, called)
+    function = llvmir.Function(module, kind, symbol)
+    convention.decorate_function(function, [f"word{i}" for i in range(len(passed))], passed)
+    builder = llvmir.IRBuilder(function.append_basic_block())
+    words = convention.get_arguments(function)
+    values, at = [], 0
+    for one in called.arguments:
+        values.append(from_words(context, builder, one, words.__getitem__, at))
+        at += words_of(one)
+    returned, arguments = made.signature.return_type, made.signature.args
+    inner = cgutils.get_or_insert_function(
+        module, convention.get_function_type(returned, arguments), made.fndesc.llvm_func_name
+    )
+    status, result = convention.call_function(builder, inner, returned, arguments, values)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    result = context.cast(builder, result, returned, called.returned)
+    convention.return_value(builder, context.get_return_value(builder, called.returned, result))
+    return module
 
 
-def _read(store: rules.CodeStore, name: str) -> StandaloneCode | None:
-    data = store.load(name)
-    if data is None:
-        return None
-    try:
-        code = pickle.loads(data)
-        for one in code.called:
-            one.link()
-    except Exception as error:
-        # Whatever stands there, the code can be made again.
-        _log.warning("kept code %s cannot be read (%s): compiled anew", name, error)
-        return None
-    assert isinstance(code, StandaloneCode)
-    return code
+def _asked(called: Called) -> tuple[tuple[str, tuple[Any, ...]], str]:
+    """What the code of a rule is known by in this process, and by a host."""
+    keys = code_keys_of(called.rule())
+    asked = keys.whole, called.arguments
+    return asked, file_name(called.name, keys.own, called.arguments)
 
 
-def _make(rule: StandaloneRule, arguments: tuple[Any, ...]) -> StandaloneCode:
-    # Only here: the compiler takes standalone rules from this module, and plain compilation does
-    # without the other.
-    from gossamer.protocol.kernel.compiler import make_callee
+def _find(called: Called) -> StandaloneCode | None:
+    """The code that this process, or the host, has of a rule."""
+    asked, name = _asked(called)
+    data = None if asked in _known or rules.code_store is None else rules.code_store.load(name)
+    if data is not None:
+        try:
+            code = pickle.loads(data)
+            for one in code.called:
+                one.rule()
+                _symbols[one.symbol] = one
+            _known[asked] = code
+        except Exception as error:
+            # Whatever stands there, the code can be made again.
+            _log.warning("kept code %s cannot be read (%s): compiled anew", name, error)
+    return _known.get(asked)
+
+
+def _make(called: Called) -> StandaloneCode:
+    # Only here: plain compilation does without this module.
     from gossamer.protocol.kernel.quicker_compiler.asked_once import answers_kept
 
+    rule = called.rule()
     dispatcher = make_callee(rule.source, inline=False)
     with answers_kept():
-        dispatcher.compile(arguments)
-    (made,) = (one for kinds, one in dispatcher.overloads.items() if kinds == arguments)
-    symbol, codegen = made.fndesc.llvm_func_name, made.library._codegen
-    whole = codegen.create_library(f"{PREFIX} {symbol}")
+        dispatcher.compile(called.arguments)
+    (made,) = (one for kinds, one in dispatcher.overloads.items() if kinds == called.arguments)
+    context = numba.core.registry.cpu_target.target_context
+    if _argument(made.signature.return_type) != called.returned:
+        raise _refusal(rule, f"it returns {made.signature.return_type}, and says {called.returned}")
+    symbol = f"{PREFIX}.entry.{made.fndesc.llvm_func_name}"
+    whole = made.library._codegen.create_library(symbol)
+    whole.add_ir_module(_entry(context, called, made, symbol))
     module = whole._final_module
-    linked = made.library._get_module_for_linking().clone()
-    linked.get_function(symbol).linkage = "external"
-    module.link_in(linked)
+    module.link_in(made.library._get_module_for_linking().clone())
     whole._optimize_final_module()
     module.verify()
-    called = called_in(module)
-    return StandaloneCode(
-        symbol, made.signature.return_type, codegen._tm.emit_object(module), called
-    )
+    inside = called_in(module)
+    return StandaloneCode(symbol, made.library._codegen._tm.emit_object(module), inside)
 
 
 class NativeCode(NamedTuple):

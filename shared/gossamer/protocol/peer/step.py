@@ -8,6 +8,7 @@ to deliver. Nothing else passes between protocol and host.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from gossamer.protocol.kernel.records import (
     UNREACHABLE,
     Outbox,
 )
-from gossamer.protocol.kernel.rules import rule, standalone_rule
+from gossamer.protocol.kernel.rules import Rule, rule, standalone_rule
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
 from gossamer.protocol.peer.places.clients import keep_entries
 from gossamer.protocol.peer.places.moving import (
@@ -62,6 +63,8 @@ from gossamer.protocol.peer.record_table.records import (
     SEAT_FOUND,
     STORED,
     TABLE,
+    TMAN_REPLY,
+    TMAN_REQUEST,
     WITHDRAW,
 )
 from gossamer.protocol.peer.record_table.table import Sort
@@ -121,7 +124,7 @@ from gossamer.protocol.peer.topology.fingers import (
     on_finger_reply,
     on_finger_request,
 )
-from gossamer.protocol.peer.topology.gossip import GOSSIP
+from gossamer.protocol.peer.topology.gossip import SAMPLING
 from gossamer.protocol.peer.topology.guests import on_find_host, on_host_found, visit_host
 from gossamer.protocol.peer.topology.load_shifting import on_load_shifted, shift_load
 from gossamer.protocol.peer.topology.membership import (
@@ -133,6 +136,7 @@ from gossamer.protocol.peer.topology.membership import (
 )
 from gossamer.protocol.peer.topology.ring_repair import is_on_ring, repair_ring
 from gossamer.protocol.peer.topology.tman import on_overlay_timer as trade_links
+from gossamer.protocol.peer.topology.tman import on_tman_reply, on_tman_request
 
 __all__ = [
     "ABOUT_EVENTS",
@@ -158,21 +162,32 @@ TIMERS = tuple(kind.number for kind in TABLE if kind.sort is Sort.TIMER)
 @rule
 def on_overlay_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Let load shift, trade links and fingers, and look for a host and for a better place."""
+    if not is_off_ring(s, p):
+        shift_load(s, p, out)
+        trade_links(s, p, now, words, at, out)
+        exchange_fingers(s, p, out)
+        visit_host(s, p, out)
+    take_about_places(s, p, now, words, at, out)
+
+
+@rule
+def on_place_timer(s: State, p: int, now: int, _words: Any, _at: int, out: Outbox) -> None:
+    """Keep entries where it is no member of the ring, and look for a better place."""
     if is_off_ring(s, p):
         keep_entries(s, p, now)
-        look_for_seat(s, p, out)
-        return
-    shift_load(s, p, out)
-    trade_links(s, p, now, words, at, out)
-    exchange_fingers(s, p, out)
-    visit_host(s, p, out)
     look_for_seat(s, p, out)
 
 
 @rule
-def on_install_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
+def on_install_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Renew what is asked for; publish and ask again what was not answered."""
     install_again(s, p, out)
+    take_about_events(s, p, now, words, at, out)
+
+
+@rule
+def on_event_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
+    """Publish and ask again what was not answered."""
     publish_again(s, p, out)
     ask_again(s, p, out)
     hand_on_again(s, p, out)
@@ -207,28 +222,40 @@ ABOUT_EVENTS: Final = MappingProxyType(
         LINK_BROKE: on_broken_link,
     }
 )
-# Records that may change links.
-ABOUT_PEERS: Final = MappingProxyType(
+# Records that may change links, by subject.
+ABOUT_TOPOLOGY: Final = MappingProxyType(
     {
-        **GOSSIP,
         OVERLAY_TIMER: on_overlay_timer,
-        INSTALL_TIMER: on_install_timer,
-        INSTALL: on_install,
-        INSTALL_NEWS: on_install,
-        ACKNOWLEDGE: on_acknowledge,
-        JOIN: on_join,
-        FIND_PLACE: on_find_place,
+        TMAN_REQUEST: on_tman_request,
+        TMAN_REPLY: on_tman_reply,
         PLACE_FOUND: on_place_found,
-        HANDOVER: on_handover,
         LOAD_SHIFTED: on_load_shifted,
         FINGER_REQUEST: on_finger_request,
         FINGER_REPLY: on_finger_reply,
         FIND_HOST: on_find_host,
         HOST_FOUND: on_host_found,
+    }
+)
+ABOUT_INSTALLATION: Final = MappingProxyType(
+    {
+        INSTALL_TIMER: on_install_timer,
+        INSTALL: on_install,
+        INSTALL_NEWS: on_install,
+        ACKNOWLEDGE: on_acknowledge,
+        HANDOVER: on_handover,
+    }
+)
+ABOUT_PLACES: Final = MappingProxyType(
+    {
+        JOIN: on_join,
+        FIND_PLACE: on_find_place,
         FIND_SEAT: on_find_seat,
         SEAT_FOUND: on_seat_found,
         MOVED: on_moved,
     }
+)
+ABOUT_PEERS: Final = MappingProxyType(
+    {**SAMPLING, **ABOUT_TOPOLOGY, **ABOUT_INSTALLATION, **ABOUT_PLACES}
 )
 # Records that came back, by the kind they were sent as; others are lost.
 RETURNED: Final = MappingProxyType(
@@ -240,25 +267,70 @@ RETURNED: Final = MappingProxyType(
         RECALL: recall_elsewhere,
     }
 )
-_dispatch_about_events = dispatch(ABOUT_EVENTS)
-_dispatch_about_peers = dispatch(ABOUT_PEERS)
-take_returned = dispatch(RETURNED)
 
 
+def _with_returned(table: Mapping[int, Rule]) -> dict[int, Rule]:
+    """A table, and the rules for those of its records that came back."""
+    returned = {UNREACHABLE + kind: RETURNED[kind] for kind in table if kind in RETURNED}
+    return {**table, **returned}
+
+
+_take_about_events = dispatch({**_with_returned(ABOUT_EVENTS), INSTALL_TIMER: on_event_timer})
+_take_about_sampling = dispatch(SAMPLING)
+_take_about_topology = dispatch(ABOUT_TOPOLOGY)
+_take_about_installation = dispatch(_with_returned(ABOUT_INSTALLATION))
+_take_about_places = dispatch({**_with_returned(ABOUT_PLACES), OVERLAY_TIMER: on_place_timer})
+
+
+# Each subject is compiled by itself: an edited rule costs its own, and all are made side by side.
 @standalone_rule
-def take_about_events(
-    kind: int, s: State, p: int, now: int, words: Any, at: int, out: Outbox
-) -> Any:
+def take_about_events(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
     """Take a record that is about events; return whether it is one."""
-    return _dispatch_about_events(kind, s, p, now, words, at, out)
+    return bool(_take_about_events(words[at + KIND], s, p, now, words, at, out))
 
 
 @standalone_rule
-def take_about_peers(
-    kind: int, s: State, p: int, now: int, words: Any, at: int, out: Outbox
-) -> Any:
-    """Take a record that may change links; return whether it is one."""
-    return _dispatch_about_peers(kind, s, p, now, words, at, out)
+def take_about_sampling(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+    """Take a record of peer sampling; return whether it is one."""
+    return bool(_take_about_sampling(words[at + KIND], s, p, now, words, at, out))
+
+
+@standalone_rule
+def take_about_topology(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+    """Take a record that is about links; return whether it is one."""
+    return bool(_take_about_topology(words[at + KIND], s, p, now, words, at, out))
+
+
+@standalone_rule
+def take_about_installation(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+    """Take a record that is about subscriptions; return whether it is one."""
+    return bool(_take_about_installation(words[at + KIND], s, p, now, words, at, out))
+
+
+@standalone_rule
+def take_about_places(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> bool:
+    """Take a record that is about places on the ring; return whether it is one."""
+    return bool(_take_about_places(words[at + KIND], s, p, now, words, at, out))
+
+
+_take_event = dispatch(dict.fromkeys(ABOUT_EVENTS, take_about_events))
+_take_about_peers = dispatch(
+    {
+        **dict.fromkeys(SAMPLING, take_about_sampling),
+        **dict.fromkeys(ABOUT_TOPOLOGY, take_about_topology),
+        **dict.fromkeys(ABOUT_INSTALLATION, take_about_installation),
+        **dict.fromkeys(ABOUT_PLACES, take_about_places),
+    }
+)
+_take_returned = dispatch(
+    {
+        INSTALL: take_about_installation,
+        INSTALL_NEWS: take_about_installation,
+        EVENT: take_about_events,
+        FIND_PLACE: take_about_places,
+        RECALL: take_about_events,
+    }
+)
 
 
 @standalone_rule
@@ -273,8 +345,7 @@ def step(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
         at: offset of the record's header.
         out: where records are appended; may share memory with ``words`` past the record.
     """
-    kind = words[at + KIND]
-    if not take_about_events(kind, s, p, now, words, at, out):
+    if not _take_event(words[at + KIND], s, p, now, words, at, out):
         take_and_settle(s, p, now, words, at, out)
 
 
@@ -288,8 +359,32 @@ def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox
     arc_start = arc_begins(s, p)
     kind = words[at + KIND]
     has_failed = kind >= UNREACHABLE and is_on_ring(s, p, words[at + TO])
-    if not take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
+    if not _take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
+    settle(s, p, has_failed, successor, predecessor, arc_start, out)
+
+
+@standalone_rule
+def settle(
+    s: State,
+    p: int,
+    has_failed: bool,
+    successor: int,
+    predecessor: int,
+    arc_start: int,
+    out: Outbox,
+) -> None:
+    """Do what follows where links on the ring are others than before.
+
+    Args:
+        s: `State`.
+        p: the row.
+        has_failed: whether somebody on the ring is known to have failed.
+        successor: the handle of the one before, or -1.
+        predecessor: likewise.
+        arc_start: where the arc began before.
+        out: where records are appended.
+    """
     if s.params.stabilise == 1:
         found = successor_handle(s, p)
         if found >= 0 and found != successor and may_greet(s, p):
@@ -321,12 +416,12 @@ def successor_handle(s: State, p: int) -> int:
     return handle_in(s.links[p, s.successor[p]])
 
 
-@rule
+@standalone_rule
 def on_unreachable(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """A record came back: its addressee failed. Forget it, and find another way (Sec. IV-C)."""
     on_failure(s, p, now, words, at, out)
     remove_source(s, p, words[at + TO])
-    take_returned(words[at + KIND] - UNREACHABLE, s, p, now, words, at, out)
+    _take_returned(words[at + KIND] - UNREACHABLE, s, p, now, words, at, out)
 
 
 @rule

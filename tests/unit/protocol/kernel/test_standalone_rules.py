@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.compiled import store
 from gossamer.compiled.store import FolderStore, keep_compiled_code
 from gossamer.protocol.kernel import keyed_code, standalone
 from gossamer.protocol.kernel.code_keys import CodeKeys, code_keys
@@ -22,11 +24,11 @@ RATE = 3
 
 
 @standalone_rule
-def scaled(x: int, words: Any, out: Outbox) -> Any:
+def scaled(x: int, words: Any, out: Outbox) -> bool:
     """Write a multiple of ``x``, and return whether it is large."""
     words[0] += x * RATE
     out.cursor[1] += 1
-    return words[0] > 100
+    return bool(words[0] > 100)
 
 
 @standalone_rule
@@ -47,6 +49,18 @@ def summed(n: int, words: Any, out: Outbox) -> int:
 def outcome(called: Any, n: int) -> tuple[int, int, int]:
     words, out = np.zeros(1, np.int64), Outbox(np.zeros(1, np.int64), np.zeros(4, np.int64))
     return int(called(n, words, out)), int(words[0]), int(out.cursor[1])
+
+
+@standalone_rule
+def unsaid(x: int) -> Any:
+    """Leave its callers to find out what it returns."""
+    return x
+
+
+@standalone_rule
+def missaid(x: float) -> bool:
+    """Return another type than it says."""
+    return x / 2  # type: ignore[return-value]
 
 
 def forget() -> None:
@@ -129,11 +143,55 @@ ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
 
 
 @standalone_rule
-def by_pointer(x: float) -> Any:
+def by_pointer(x: float) -> float:
     """Call something of this process."""
-    return ADDRESS(x)
+    return float(ADDRESS(x))
 
 
 def test_a_standalone_rule_that_no_other_process_can_have_is_refused() -> None:
     with pytest.raises(RuleCompilationError, match="function pointer"):
         by_pointer.compiled(2.0)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("called", "reason"),
+    [(unsaid, "says what it returns: one of None, bool"), (missaid, "float64")],
+)
+def test_a_standalone_rule_that_does_not_say_what_it_returns_is_refused(
+    called: Any, reason: str
+) -> None:
+    with pytest.raises(RuleCompilationError, match=reason):
+        called.compiled(2)
+
+
+def test_other_processes_make_what_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome(summed.compiled, 10)
+    wanted = [one for one in standalone._symbols.values() if one.name == "scaled_twice"]
+    made = {path.name: path for path in folder.glob("scaled*")}
+    for path in made.values():
+        path.unlink()
+    monkeypatch.setattr(store, "_processors", lambda: 2)
+    FolderStore(folder).make_beside(pickle.dumps(wanted))
+    helper = store._helpers[-1]
+    assert helper.wait(timeout=300) == 0
+    assert {path.name for path in folder.glob("scaled*")} == made.keys()
+    forget()
+    assert outcome(summed.compiled, 10) == (8, 270, 20)
+
+
+def test_who_makes_code_for_a_process_ends_with_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_processors", lambda: 2)
+    with FolderStore(folder).making("beside 1"):
+        FolderStore(folder).make_beside(pickle.dumps([]))
+        assert store._helpers[-1].wait(timeout=300) == 0  # one such process at a time
+    FolderStore(folder).make_beside(b"no rules")
+    helper = store._helpers[-1]
+    assert helper.stdin is not None
+    helper.stdin.close()
+    assert helper.wait(timeout=300) in (0, 1)
+    assert not list(folder.glob("*"))

@@ -83,7 +83,7 @@ def take(s: State, b: Batch, first: int, count: int, now: int) -> int:
         for i in range(b.cursor.shape[0]):
             b.cursor[i] = 0
         b.frames[row, IS_NEW] = is_new(s, b, row)
-        take_about_events(b.record[KIND], s, SELF, now, b.record, 0, Outbox(b.out, b.cursor))
+        take_about_events(s, SELF, now, b.record, 0, Outbox(b.out, b.cursor))
         if b.cursor[REFUSED] != 0 or b.cursor[OPEN] != 0:
             break
         write_out(b, row)

@@ -11,6 +11,7 @@ holds: see `rules.plain_compilation`.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -32,6 +33,8 @@ types: Any = numba.core.types
 _target: Any = numba.core.registry.cpu_target
 
 _keeping = False
+# How many objects more there are before garbage is looked for.
+_GARBAGE = 100_000
 
 
 @contextmanager
@@ -49,10 +52,14 @@ def answers_kept() -> Iterator[None]:
         event.install_timer = _no_timer
         context.get_abi_sizeof = _sizes_kept(context.get_abi_sizeof)
         _keeping = True
+        # What a compiler makes lives until it is done: to look for garbage meanwhile is in vain.
+        often = gc.get_threshold()
+        gc.set_threshold(_GARBAGE, *often[1:])
         try:
             yield
         finally:
             _keeping = False
+            gc.set_threshold(*often)
             del context.get_abi_sizeof
             types.Function.get_call_type, postproc.PostProcessor.run, event.install_timer = before
 

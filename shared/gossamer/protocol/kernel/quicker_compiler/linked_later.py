@@ -13,8 +13,8 @@ without this module: see `rules.plain_compilation`.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numba.core.codegen
@@ -85,12 +85,27 @@ class LinkedLaterLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
 _EXTERNAL = codegen.ll.Linkage.external
 
 
-@contextmanager
-def link_later() -> Iterator[None]:
+def link_later() -> AbstractContextManager[None]:
     """Within the block, let the compiler put what it makes into `LinkedLaterLibrary`."""
+    return _libraries_are(LinkedLaterLibrary)
+
+
+def before_linking(prepare: Callable[[Any], None]) -> AbstractContextManager[None]:
+    """Within the block, let something be done before a library is linked into this process."""
+
+    class PreparedLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+        def _finalize_final_module(self) -> None:
+            prepare(self)
+            super()._finalize_final_module()
+
+    return _libraries_are(PreparedLibrary)
+
+
+@contextmanager
+def _libraries_are(kind: type[Any]) -> Iterator[None]:
     generator = numba.core.registry.cpu_target.target_context.codegen()
     before = generator._library_class
-    generator._library_class = LinkedLaterLibrary
+    generator._library_class = kind
     try:
         yield
     finally:

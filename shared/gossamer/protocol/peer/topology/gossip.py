@@ -31,11 +31,11 @@ def _in_sampler(take: Rule) -> Rule:
     return on_sample_record
 
 
-_SAMPLING: Final = {kind: _in_sampler(take) for kind, take in RULES.items()}
+SAMPLING: Final = {kind: _in_sampler(take) for kind, take in RULES.items()}
 
 GOSSIP: Final = MappingProxyType(
     {
-        **_SAMPLING,
+        **SAMPLING,
         OVERLAY_TIMER: on_overlay_timer,
         TMAN_REQUEST: on_tman_request,
         TMAN_REPLY: on_tman_reply,
