@@ -20,10 +20,11 @@ from gossamer.node.transport.base.frames import (
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import shorten
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from support.draws import larger
 
 LIMITS = Limits(frame_bytes=2048, queue_bytes=4096, items=128, depth=4)
 PIECE_BYTES = 512
-MUTATIONS = 20_000
+MUTATIONS = larger(6_000, 20_000)
 TYPE_NAMES = ("hello", "welcome", "goodbye", "ping", "pong", "message", "ack")
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -54,29 +54,27 @@ SETTINGS = TreeHost(TreeSettings(covering="active", retained_publications=10))
 # Frames
 
 
+LONG = filters.parse('symbol == "' + "x" * 3000 + '" and price > 1')
+
+
 def long_frame(session: int = 5) -> Frame:
     """A frame that takes several parts."""
-    text = 'symbol == "' + "x" * 3000 + '" and price > {}'
-    told = [Subscription(Id("B", n), filters.parse(text.format(n))) for n in range(200)]
-    return Frame(session, 1, Synchronise((), tuple(told)))
+    told = tuple(Subscription(Id("B", number), LONG) for number in range(200))
+    return Frame(session, 1, Synchronise((), told))
 
 
-def encoded(frame: Frame) -> list[bytes]:
-    return list(encode_parts(frame.session, CODEC.plain_between(frame)))
-
-
-def frames_of(data: list[bytes]) -> list[dict[str, object]]:
+def parts_of(frame: Frame) -> list[dict[str, object]]:
     reader = FrameReader(Limits())
-    for one in data:
-        reader.feed(one)
+    for part in encode_parts(frame.session, CODEC.plain_between(frame)):
+        reader.feed(part)
     found = list(reader)
-    for frame in found:
-        OVERLAY_FRAMES.check(frame)
+    for one in found:
+        OVERLAY_FRAMES.check(one)
     return found
 
 
 def test_a_long_message_travels_in_parts() -> None:
-    parts = frames_of(encoded(long_frame()))
+    parts = parts_of(long_frame())
     assert len(parts) > 2
     frames = BrokerFrames(CODEC.read_between)
     assert [frames.take(part) for part in parts[:-1]] == [None] * (len(parts) - 1)
@@ -84,7 +82,7 @@ def test_a_long_message_travels_in_parts() -> None:
 
 
 def test_parts_of_an_earlier_session_are_left_out() -> None:
-    old, new = (frames_of(encoded(long_frame(n))) for n in (5, 6))
+    old, new = (parts_of(long_frame(n)) for n in (5, 6))
     frames = BrokerFrames(CODEC.read_between)
     for part in (*old[:2], *new[:1], *old[2:], *new[1:-1]):
         assert frames.take(part) is None
