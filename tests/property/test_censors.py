@@ -107,8 +107,7 @@ def overlay(wanting: int, **changes: Any) -> CensoredHosts:
         boxes, bits = np.array([[low, high]], np.int64), np.ones(1, np.int64)
         subscribe(hosts.state, p, *held_boxes(settings, boxes, bits))
         want_place(hosts.state, settings, p, boxes, bits)
-    for _ in range(12):
-        hosts.cycle()
+    hosts.rounds(12)
     return hosts
 
 
@@ -124,8 +123,7 @@ def outcome(wanting: int, manner: str, **changes: Any) -> tuple[float, int]:
         point = points_of(hosts.settings, np.array([[value]]), np.array([event]))[0]
         hosts.publish(publisher, event, *point.tolist())
         hosts.cycle()
-    for _ in range(8):
-        hosts.cycle()
+    hosts.rounds(8)
     served = [(p, event) for p, event, *_ in hosts.served if p in due]
     assert len(served) == len(set(served))
     waiting = int((hosts.state.pending[:, :, PENDING_EVENT] >= 0).sum())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.peer.rendezvous.routing import next_hop
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from support.overlays import HANDLE, Hosts, arc_of, converged, misinform, true_rendezvous
+from support.overlays import HANDLE, Hosts, arc_of, misinform, true_rendezvous
 
 ANYWHERE = st.integers(0, RING_MASK)
 CROWDED = st.integers(0, 200)
@@ -29,7 +28,7 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int) -> Hosts:
     settings = Settings(
         ring_links=ring, friend_links=friends, view_size=4, shuffle_length=2, hop_limit=64
     )
-    return Hosts(converged(settings, np.array(places, np.int64), seed), settings)
+    return Hosts.ring(settings, places, seed)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())

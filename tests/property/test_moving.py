@@ -22,7 +22,7 @@ from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.state import SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
 from support.draws import few_examples
-from support.overlays import HANDLE, Hosts, converged
+from support.overlays import HANDLE, Hosts
 
 # Rounds by which moves are over, and all that follows from them.
 SETTLED = 14
@@ -61,7 +61,7 @@ def overlay(
     keys = np.random.default_rng(seed).integers(0, RING_MASK, nodes, np.int64)
     places = places_of(settings, boxes, bits, keys)[:, 0]
     places = np.where(places < 0, keys, places)
-    hosts = Hosts(converged(settings, places, seed), settings)
+    hosts = Hosts.ring(settings, places, seed)
     hosts.state.links[:, settings.chosen_links :] = -1
     for p, interests in enumerate(wanted):
         want(hosts, settings, p, interests)
@@ -119,8 +119,7 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
 ) -> None:
     hosts, settings = overlay(wanted, seed)
     nodes = len(wanted)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     for _ in range(data.draw(st.integers(1, 3))):
         for p in data.draw(st.lists(st.integers(0, nodes - 1), min_size=1, max_size=nodes)):
             wanted[p] = data.draw(st.lists(RANGES, max_size=2))
@@ -154,12 +153,10 @@ def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: 
     """It has no neighbours to tell, so that only gossip about peers brings it to others."""
     wanted: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
     hosts, settings = overlay(wanted, seed)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     wanted[0] = [(0, 0)]
     want(hosts, settings, 0, wanted[0])
-    for _ in range(FOUND):
-        hosts.cycle()
+    hosts.rounds(FOUND)
     for event, publisher in enumerate(range(1, nodes)):
         assert publish(hosts, settings, publisher, event, 0) == [0], f"seed {seed}"
 
@@ -172,8 +169,7 @@ def test_what_is_published_during_moves_is_not_lost(
     """By those who wanted it before the moves and after; what one missed is handed on to it."""
     hosts, settings = overlay(wanted, seed)
     nodes = len(wanted)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     movers = data.draw(st.lists(st.integers(0, nodes - 1), min_size=1, max_size=nodes, unique=True))
     after = list(wanted)
     for p in movers:
@@ -186,8 +182,7 @@ def test_what_is_published_during_moves_is_not_lost(
         publish(hosts, settings, data.draw(st.integers(0, nodes - 1)), event, events[event])
         if data.draw(st.booleans()):
             hosts.cycle()
-    for _ in range(SETTLED):
-        hosts.cycle()
+    hosts.rounds(SETTLED)
     for event, value in events.items():
         served = [p for p, one, *_ in hosts.served if one == event]
         assert len(served) == len(set(served))
@@ -198,13 +193,11 @@ def test_what_is_published_during_moves_is_not_lost(
 def test_a_peer_moves_where_its_interest_has_gone_and_no_farther() -> None:
     wanted = [[(4 * p, 2)] for p in range(12)]
     hosts, settings = overlay(wanted, 1)
-    for _ in range(2):
-        hosts.cycle()
+    hosts.rounds(2)
     before = hosts.identifiers().copy()
     want(hosts, settings, 3, [(41, 1)])
     want(hosts, settings, 5, [(20, 3)])
-    for _ in range(4):
-        hosts.cycle()
+    hosts.rounds(4)
     low, high = box_of((41, 1))
     assert low <= hosts.identifiers()[3] <= high
     still = [p for p in range(12) if p != 3]
@@ -216,11 +209,9 @@ def test_a_peer_moves_where_its_interest_has_gone_and_no_farther() -> None:
 def test_a_peer_that_wants_nothing_leaves_the_ring_and_comes_back_when_it_does() -> None:
     wanted = [[(4 * p, 3)] for p in range(12)]
     hosts, settings = overlay(wanted, 2, entry_links=2)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     want(hosts, settings, 3, [])
-    for _ in range(5):
-        hosts.cycle()
+    hosts.rounds(5)
     assert hosts.identifiers()[3] >= OFF_THE_RING
     others = [p for p in range(12) if p != 3]
     linked = hosts.state.links[others]
@@ -230,8 +221,7 @@ def test_a_peer_that_wants_nothing_leaves_the_ring_and_comes_back_when_it_does()
         assert publish(hosts, settings, 3, event, value) == due(wanted, value)
     wanted[3] = [(40, 5)]
     want(hosts, settings, 3, wanted[3])
-    for _ in range(5):
-        hosts.cycle()
+    hosts.rounds(5)
     assert 3 in due(wanted, int(hosts.identifiers()[3]))
     check_ring(hosts, wanted)
     assert publish(hosts, settings, 0, 99, 41 << 56) == due(wanted, 41 << 56)

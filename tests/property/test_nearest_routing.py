@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +42,7 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any
         nearest_routing=True,
         **{"enter_on_the_way": True, **changes},
     )
-    return overlays.Hosts(overlays.converged(settings, np.array(places, np.int64), seed), settings)
+    return overlays.Hosts.ring(settings, places, seed)
 
 
 def distance(one: int, other: int) -> int:
@@ -118,9 +117,9 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
     hosts = overlay(places, shape, seed, replicas=replicas)
     wanted = [data.draw(ranges(places)) for _ in places]
     for p, interest in enumerate(wanted):
-        overlays.subscribe_to_box(hosts.state, p, interest)
+        hosts.subscribe(p, interest)
     for p in range(len(places)):
-        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
+        hosts.tick(p, INSTALL_TIMER)
     bounds = [bound for interest in wanted for bound in interest]
     values = data.draw(st.lists(st.one_of(ANYWHERE, CROWDED, st.sampled_from(bounds)), max_size=9))
     for event, value in enumerate(values):
@@ -140,10 +139,10 @@ def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
     """Arcs and identifiers of neighbours are wrong at random."""
     hosts = overlay(places, shape, seed)
     for p in range(len(places)):
-        overlays.subscribe_to_box(hosts.state, p, data.draw(ranges(places)))
+        hosts.subscribe(p, data.draw(ranges(places)))
     overlays.misinform(hosts.state, seed)
     for p in range(len(places)):
-        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
+        hosts.tick(p, INSTALL_TIMER)
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
     before = len(hosts.passed)
@@ -158,9 +157,9 @@ def test_a_copy_enters_the_tree_where_it_passes() -> None:
     """Peer 1 subscribes by way of 2, which the event passes: nobody else hands it down."""
     places = [10, 20, 30, 40, 50, 60]
     hosts = overlay(places, (1, 0), 1)
-    overlays.subscribe_to_box(hosts.state, 1, (36, 38))
-    hosts.handle(overlays.record(INSTALL_TIMER, 1, 1))
+    hosts.subscribe(1, (36, 38))
+    hosts.tick(1, INSTALL_TIMER)
     assert hosts.publish(0, 7, 37) == [1]
-    copies = [(int(one[TO])) for one in hosts.passed if one[KIND] == EVENT]
+    copies = [(int(one[TO])) for one in hosts.of_kind(EVENT)]
     assert copies == [1, 2, 3]
-    assert {int(word) & overlays.HANDLE for word in hosts.state.links[1] if word >= 0} == {0, 2}
+    assert set(hosts.neighbours(1)) == {0, 2}

@@ -23,19 +23,7 @@ from gossamer.protocol.peer.rendezvous.routing_table import (
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
-from support.overlays import (
-    HANDLE,
-    Box,
-    Hosts,
-    contains,
-    converged,
-    entries,
-    install_record,
-    neighbours,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-)
+from support.overlays import HANDLE, Box, Hosts, contains, entries, install_record, record
 
 GRID = range(7)
 Routed = tuple[int, Box]
@@ -175,16 +163,15 @@ def wide_ranges() -> st.SearchStrategy[tuple[int, int]]:
 
 def overlay(attributes: int, boxes: int, nodes: int, seed: int, **changes: Any) -> Hosts:
     """A converged overlay whose aggregated messages hold few boxes."""
-    standard = {
-        "attributes": attributes,
-        "boxes_per_neighbour": boxes,
-        "friend_links": 3,
-        "view_size": 4,
-        "shuffle_length": 2,
-        "load_shifting": False,
-    }
-    settings = Settings(**(standard | changes))
-    return Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
+    settings = Settings(
+        attributes=attributes,
+        boxes_per_neighbour=boxes,
+        friend_links=3,
+        view_size=4,
+        shuffle_length=2,
+        load_shifting=False,
+    )
+    return Hosts.ring(settings, nodes, seed, **changes)
 
 
 @given(
@@ -200,9 +187,9 @@ def test_what_goes_out_covers_what_came_in(
     hosts = overlay(attributes, attributes + spare, 12, seed)
     state = hosts.state
     box = st.tuples(*[wide_ranges()] * attributes)
-    subscribe_to_box(state, 0, *data.draw(box))
+    hosts.subscribe(0, *data.draw(box))
     wanted = [(0, box, int(own_arc_begins(state, 0))) for _, box in own_boxes(state)]
-    for source in neighbours(state, 0):
+    for source in hosts.neighbours(0):
         asked = data.draw(
             st.lists(st.tuples(st.integers(0, attributes - 1), box), max_size=attributes + spare)
         )
@@ -243,9 +230,8 @@ def test_every_match_is_served_once_and_nobody_else(
     hosts = overlay(attributes, attributes + spare, 12, seed)
     boxes = [data.draw(st.tuples(*[wide_ranges()] * attributes)) for _ in range(12)]
     for p, box in enumerate(boxes):
-        subscribe_to_box(hosts.state, p, *box)
-    for _ in range(2):
-        hosts.cycle(timers=(INSTALL_TIMER,))
+        hosts.subscribe(p, *box)
+    hosts.rounds(2, INSTALL_TIMER)
     for event, box in enumerate(boxes):
         point = [data.draw(st.integers(low, high)) for low, high in box]
         expected = [p for p, other in enumerate(boxes) if contains(other, point)]
@@ -266,9 +252,8 @@ def test_nothing_stale_is_left_after_a_subscriber_goes(
     state = hosts.state
     boxes = [data.draw(st.tuples(*[wide_ranges()] * attributes)) for _ in range(nodes)]
     for p, box in enumerate(boxes):
-        subscribe_to_box(state, p, *box)
-    for _ in range(3):
-        hosts.cycle()
+        hosts.subscribe(p, *box)
+    hosts.rounds(3)
     point = [data.draw(st.integers(low, high)) for low, high in boxes[gone]]
     hosts.publish(0, 1, *point)
     path_length = 1 + max(tree_hops for _, _, _, tree_hops in hosts.served)
@@ -276,12 +261,9 @@ def test_nothing_stale_is_left_after_a_subscriber_goes(
         hosts.alive[gone] = False
     else:
         state.constrained[gone] = -1
-    for _ in range(path_length * state.params.entry_lifetime):
-        hosts.cycle()
+    hosts.rounds(path_length * state.params.entry_lifetime)
     living = [box for p, box in enumerate(boxes) if p != gone]
     if not any(contains(box, point) for box in living):
-        held = [
-            box for p in np.flatnonzero(hosts.alive).tolist() for _, _, box in entries(state, p)
-        ]
+        held = [box for p in np.flatnonzero(hosts.alive).tolist() for _, _, box in hosts.entries(p)]
         assert not any(contains(box, point) for box in held)
     assert state.counters[:, MERGED].sum() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +34,7 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int) -> overlays.Ho
         hop_limit=64,
         load_shifting=False,
     )
-    return overlays.Hosts(overlays.converged(settings, np.array(places, np.int64), seed), settings)
+    return overlays.Hosts.ring(settings, places, seed)
 
 
 def rendezvous_nodes(places: list[int], low: int, high: int) -> set[int]:
@@ -58,12 +57,12 @@ def test_a_range_is_installed_at_exactly_its_rendezvous_nodes(
 ) -> None:
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    overlays.subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
+    hosts.subscribe(0, (low, high))
+    hosts.tick(0, INSTALL_TIMER)
     reached = {
         q
         for q in range(len(places))
-        for _, _, ((entry_low, entry_high),) in overlays.entries(hosts.state, q)
+        for _, _, ((entry_low, entry_high),) in hosts.entries(q)
         if meets_arc(hosts, q, entry_low, entry_high)
     }
     assert reached == rendezvous_nodes(places, low, high) - {0}
@@ -75,8 +74,8 @@ def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_o
 ) -> None:
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    overlays.subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
+    hosts.subscribe(0, (low, high))
+    hosts.tick(0, INSTALL_TIMER)
     values = [low, high, *data.draw(st.lists(st.one_of(ANYWHERE, st.integers(low, high))))]
     for event, value in enumerate(values):
         publisher = data.draw(st.integers(0, len(places) - 1))
@@ -92,8 +91,8 @@ def test_no_value_of_a_range_is_lost_where_arcs_meet(
     """Every identifier, the value before it and the one after, inside and outside the range."""
     places = [*range(5, 100, 5)]
     hosts = overlay(places, shape, seed=2)
-    overlays.subscribe_to_box(hosts.state, 4, ends)
-    hosts.handle(overlays.record(INSTALL_TIMER, 4, 4))
+    hosts.subscribe(4, ends)
+    hosts.tick(4, INSTALL_TIMER)
     for value in range(3, 98):
         expected = [4] if ends[0] <= value <= ends[1] else []
         assert hosts.publish(value % len(places), value, value) == expected
@@ -106,10 +105,10 @@ def test_every_part_goes_to_a_neighbour_that_owns_it_or_comes_before_it(
     """The departure from Algorithm 2: no neighbour gets what lies before its own arc."""
     hosts = overlay(places, shape, seed)
     low, high = data.draw(ranges_on(places))
-    overlays.subscribe_to_box(hosts.state, 0, (low, high))
-    hosts.handle(overlays.record(INSTALL_TIMER, 0, 0))
-    for q in overlays.neighbours(hosts.state, 0):
-        for source, _, ((entry_low, entry_high),) in overlays.entries(hosts.state, q):
+    hosts.subscribe(0, (low, high))
+    hosts.tick(0, INSTALL_TIMER)
+    for q in hosts.neighbours(0):
+        for source, _, ((entry_low, entry_high),) in hosts.entries(q):
             if source == 0 and not meets_arc(hosts, q, entry_low, entry_high):
                 assert clockwise(places[0], places[q]) < clockwise(places[0], entry_low)
 
@@ -123,8 +122,8 @@ def test_showering_ends_whatever_peers_believe(
     hosts = overlay(places, shape, seed)
     overlays.misinform(hosts.state, seed)
     for p in range(len(places)):
-        overlays.subscribe_to_box(hosts.state, p, data.draw(ranges_on(places)))
+        hosts.subscribe(p, data.draw(ranges_on(places)))
     for p in range(len(places)):
-        hosts.handle(overlays.record(INSTALL_TIMER, p, p))
+        hosts.tick(p, INSTALL_TIMER)
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -220,6 +221,11 @@ def contains(box: Box, point: Iterable[int]) -> bool:
     return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
 
 
+def nothing(_: Words) -> bool:
+    """No record is lost."""
+    return False
+
+
 class Hosts:
     """Peers joined by one first-in first-out queue; what the cycle engine does, interpreted.
 
@@ -229,6 +235,8 @@ class Hosts:
         now: the present round.
         served: (peer, event, hops, tree hops) in order of delivery.
         passed: every record that a peer took, as it was.
+        loses: says of every record that somebody sends whether it is lost.
+        timers: what a round gives every peer.
         largest: words that the largest step wrote.
     """
 
@@ -238,8 +246,18 @@ class Hosts:
         self.now = 0
         self.served: list[tuple[int, int, int, int]] = []
         self.passed: list[Words] = []
+        self.loses: Callable[[Words], bool] = nothing
+        self.timers: tuple[int, ...] = peer.TIMERS
         self.largest = 0
         self._out = make_outbox(2 * peer.largest_step(settings))
+
+    @classmethod
+    def ring(cls, settings: Settings, places: Any, seed: int = 1, **changes: Any) -> Self:
+        """A converged overlay at these places, or of so many peers at places that are drawn."""
+        settings = attrs.evolve(settings, **changes)
+        if isinstance(places, int):
+            places = random_identifiers(places, seed)
+        return cls(converged(settings, np.array(places, np.int64), seed), settings)
 
     @property
     def state(self) -> State:
@@ -257,7 +275,7 @@ class Hosts:
         peer.step(self._unboxed, p, self.now, words, 0, self._out)
         assert self._out.cursor[REFUSED] == 0, "the outbox was too small"
         self.largest = max(self.largest, int(self._out.cursor[TAIL]))
-        return written(self._out)
+        return [record for record in written(self._out) if not self.loses(record)]
 
     def handle(self, *records: Words) -> None:
         """Take records, and all that follows from them, until none is left."""
@@ -284,7 +302,7 @@ class Hosts:
     def cycle(
         self,
         order: Iterable[int] | None = None,
-        timers: Iterable[int] = peer.TIMERS,
+        timers: Iterable[int] = (),
         before_turn: Callable[[int], None] | None = None,
     ) -> None:
         """Give every peer that is up its timers, in ``order``."""
@@ -292,9 +310,38 @@ class Hosts:
             if self.alive[p]:
                 if before_turn is not None:
                     before_turn(int(p))
-                for timer in timers:
+                for timer in timers or self.timers:
                     self.handle(record(timer, int(p), int(p)))
         self.now += 1
+
+    def rounds(self, count: int, *timers: int) -> None:
+        """Let rounds pass, with the timers of every round or these."""
+        for _ in range(count):
+            self.cycle(timers=timers)
+
+    def tick(self, p: int, timer: int) -> None:
+        """Give ``p`` one timer, and let all take what follows from it."""
+        self.handle(record(timer, p, p))
+
+    def subscribe(self, p: int, *box: tuple[int, int]) -> None:
+        """Let ``p`` want one range of every attribute, as `subscribe_to_box` does."""
+        subscribe_to_box(self.state, p, *box)
+
+    def entries(self, p: int) -> list[tuple[int, int, Box]]:
+        """(source, attribute, ranges) of the content routing table of ``p``."""
+        return entries(self.state, p)
+
+    def neighbours(self, p: int) -> list[int]:
+        """The handles among the links of ``p``, by slot."""
+        return neighbours(self.state, p)
+
+    def descriptor(self, q: int, age: int = 0) -> Words:
+        """The descriptor of peer ``q``, written ``age`` rounds ago."""
+        return descriptor(self.state, q, age)
+
+    def of_kind(self, kind: int) -> list[Words]:
+        """The records of a kind that peers took."""
+        return [words for words in self.passed if words[KIND] == kind]
 
     def publish(self, p: int, event: int, *values: int) -> list[int]:
         """Publish at ``p``; return who was served, in order, once for every time."""

@@ -26,62 +26,57 @@ PLACES = np.arange(100, 1001, 100)
 
 def overlay(**changes: Any) -> overlays.Hosts:
     """Ten peers on a ring of nothing but ring links, unless asked for more."""
-    standard = {
-        "friend_links": 0,
-        "view_size": 2,
-        "shuffle_length": 1,
-        "load_shifting": False,
-        "event_memory": 4,
-    }
-    settings = Settings(**(standard | changes))
-    return overlays.Hosts(overlays.converged(settings, PLACES, 1), settings)
+    settings = Settings(
+        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
+    )
+    return overlays.Hosts.ring(settings, PLACES, 1, **changes)
 
 
 def install(hosts: overlays.Hosts, *peers: int) -> None:
     """Let peers install what they want, in turn."""
     for p in peers:
-        hosts.handle(overlays.record(records.INSTALL_TIMER, p, p))
+        hosts.tick(p, records.INSTALL_TIMER)
 
 
 def test_the_example_of_figure_2() -> None:
     """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T."""
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
-    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
-    assert overlays.entries(hosts.state, 4) == [(3, 0, ((475, 585),))]
-    assert overlays.entries(hosts.state, 5) == [(4, 0, ((501, 585),))]
-    assert all(overlays.entries(hosts.state, p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
+    assert hosts.entries(3) == [(2, 0, ((475, 585),))]
+    assert hosts.entries(4) == [(3, 0, ((475, 585),))]
+    assert hosts.entries(5) == [(4, 0, ((501, 585),))]
+    assert all(hosts.entries(p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
 
 
 def test_requests_of_one_neighbour_are_aggregated() -> None:
     """Figure 2(b): the entry for Q grows from [75, 85] to [75, 100] when P asks through Q."""
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
-    overlays.subscribe_to_box(hosts.state, 1, (580, 700))
+    hosts.subscribe(2, (475, 585))
+    hosts.subscribe(1, (580, 700))
     install(hosts, 2, 1)
-    assert overlays.entries(hosts.state, 2) == [(1, 0, ((580, 700),))]
-    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 700),))]
-    assert overlays.entries(hosts.state, 6) == [(5, 0, ((601, 700),))]
+    assert hosts.entries(2) == [(1, 0, ((580, 700),))]
+    assert hosts.entries(3) == [(2, 0, ((475, 700),))]
+    assert hosts.entries(6) == [(5, 0, ((601, 700),))]
 
 
 def test_de_aggregation_leaves_the_other_request() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
-    overlays.subscribe_to_box(hosts.state, 1, (580, 700))
+    hosts.subscribe(2, (475, 585))
+    hosts.subscribe(1, (580, 700))
     install(hosts, 2, 1)
     hosts.state.constrained[1] = -1
     install(hosts, *range(NODES))
-    assert overlays.entries(hosts.state, 2) == []
-    assert overlays.entries(hosts.state, 3) == [(2, 0, ((475, 585),))]
-    assert all(overlays.entries(hosts.state, p) == [] for p in (6, 7, 8, 9))
+    assert hosts.entries(2) == []
+    assert hosts.entries(3) == [(2, 0, ((475, 585),))]
+    assert all(hosts.entries(p) == [] for p in (6, 7, 8, 9))
 
 
 def test_what_is_covered_by_another_request_is_not_forwarded_as_news() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
-    overlays.subscribe_to_box(hosts.state, 1, (480, 490))
+    hosts.subscribe(1, (480, 490))
     sent = len(hosts.passed)
     install(hosts, 1)
     assert not any(words[KIND] == records.INSTALL_NEWS for words in hosts.passed[sent:])
@@ -92,17 +87,17 @@ def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> Non
     bounds = np.array([[10 * i + 300, 10 * i + 303] for i in range(50)])
     peer.subscribe(hosts.state, 0, bounds, np.ones(50, np.int64))
     sent = hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))
-    assert sorted(int(words[TO]) for words in sent) == sorted(overlays.neighbours(hosts.state, 0))
+    assert sorted(int(words[TO]) for words in sent) == sorted(hosts.neighbours(0))
     assert all(words[KIND] == records.INSTALL for words in sent)
 
 
 def test_a_former_neighbour_is_told_to_drop_what_was_installed() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
-    put_link(hosts.state, 2, int(hosts.state.successor[2]), overlays.descriptor(hosts.state, 7), 0)
+    put_link(hosts.state, 2, int(hosts.state.successor[2]), hosts.descriptor(7), 0)
     install(hosts, 2)
-    assert (2, 0, ((475, 585),)) not in overlays.entries(hosts.state, 3)
+    assert (2, 0, ((475, 585),)) not in hosts.entries(3)
 
 
 def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
@@ -118,7 +113,7 @@ def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
 @pytest.mark.parametrize("publisher", range(NODES))
 def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
     for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
         assert hosts.publish(publisher, event, value) == expected
@@ -126,7 +121,7 @@ def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
 
 def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (550, 550))
+    hosts.subscribe(2, (550, 550))
     install(hosts, 2)
     hosts.publish(4, 1, 550)
     assert hosts.served == [(2, 1, 4, 3)]
@@ -135,7 +130,7 @@ def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
 def test_matching_is_on_the_whole_subscription() -> None:
     """Branches prune by attributes they are not routed by."""
     hosts = overlay(attributes=2)
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585), (10, 20))
+    hosts.subscribe(2, (475, 585), (10, 20))
     install(hosts, 2)
     assert hosts.publish(7, 1, 500, 15) == [2]
     taken = len(hosts.passed)
@@ -150,7 +145,7 @@ def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains
     peer.subscribe(state, 2, bounds, np.array([1, 2]))
     state.primary[2] = 1
     install(hosts, 2)
-    routed = {(a, box) for _, a, box in overlays.entries(state, 3)}
+    routed = {(a, box) for _, a, box in hosts.entries(3)}
     assert {a for a, _ in routed} == {0, 1}
     assert hosts.publish(9, 1, 480, 5) == [2]
     assert hosts.publish(9, 2, 5, 680) == [2]
@@ -169,7 +164,7 @@ def test_nobody_is_served_twice_though_two_trees_reach_it() -> None:
 
 def test_a_copy_that_comes_again_is_dropped_and_counted() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 2, (0, 900))
+    hosts.subscribe(2, (0, 900))
     words = overlays.event_record(2, 3, 5, [475], mode=records.TREE)
     assert [int(w[KIND]) for w in hosts.step(2, words)] == [records.DELIVER]
     assert hosts.step(2, words) == []
@@ -184,7 +179,7 @@ def test_a_false_positive_is_counted_where_it_ends() -> None:
 
 def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
     hosts = overlay(hop_limit=9)
-    overlays.subscribe_to_box(hosts.state, 3, (400, 500))
+    hosts.subscribe(3, (400, 500))
     hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
 
     def told(p: int, source: int, event: int, value: int, **changes: int) -> bool:
@@ -237,7 +232,7 @@ def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
 
 def test_load_is_what_a_rendezvous_node_takes_without_wanting_it() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 4, (460, 470))
+    hosts.subscribe(4, (460, 470))
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 465)
     assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
@@ -255,11 +250,11 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
         NODES, attributes=2, view_size=2, shuffle_length=1, small_world_links=2
     )
     places = np.sort(np.random.default_rng(2).integers(0, RING_MASK, NODES))
-    hosts = overlays.Hosts(overlays.converged(settings, places, 1), settings)
+    hosts = overlays.Hosts.ring(settings, places, 1)
     ends = [overlays.true_rendezvous(places, int(anchor(a))) for a in range(2)]
     assert ends[0] != ends[1]
-    overlays.subscribe_to_box(hosts.state, 1, (5, 1 << 60), (0, RING_MASK))
-    overlays.subscribe_to_box(hosts.state, 2, (1 << 50, 1 << 61), (9, 1 << 61))
+    hosts.subscribe(1, (5, 1 << 60), (0, RING_MASK))
+    hosts.subscribe(2, (1 << 50, 1 << 61), (9, 1 << 61))
     install(hosts, 1, 2)
     draws = np.random.default_rng(3)
     for event in range(20):
@@ -284,7 +279,7 @@ def test_replicas_disseminate_at_the_successors() -> None:
     hosts = overlay(replicas=2)
     hosts.publish(0, 1, 450)
     assert np.flatnonzero((hosts.state.event_copies == 1).any(axis=1)).tolist() == [4, 5, 6]
-    modes = [int(words[BODY + 2]) for words in hosts.passed if words[KIND] == records.EVENT]
+    modes = [int(words[BODY + 2]) for words in hosts.of_kind(records.EVENT)]
     assert modes == [records.GREEDY] * 3 + [records.FINAL, records.REPLICA + 1, records.REPLICA]
 
 
@@ -292,7 +287,7 @@ def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
     hosts = overlay(replay_rounds=2)
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 480)
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
     assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)]
     assert hosts.state.counters[:, state_state.REPLAYED].sum() > 0
@@ -302,11 +297,11 @@ def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
 
 def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
     hosts = overlay(replay_rounds=2)
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
     hosts.publish(0, 2, 480)
     hosts.passed.clear()
-    overlays.subscribe_to_box(hosts.state, 2, (470, 585))
+    hosts.subscribe(2, (470, 585))
     install(hosts, 2)
     kinds = {int(words[KIND]) for words in hosts.passed}
     assert records.REPLAY_OFFER in kinds
@@ -320,10 +315,10 @@ def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
     for event in range(events):
         hosts.publish(0, event, 480)
     hosts.passed.clear()
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
     assert [event for p, event, _, _ in hosts.served if p == 2] == list(range(events))
-    offers = [words for words in hosts.passed if words[KIND] == records.REPLAY_OFFER]
+    offers = hosts.of_kind(records.REPLAY_OFFER)
     assert [int(words[BODY]) for words in offers[:2]] == [records.OFFERED_AT_ONCE, 10]
 
 
@@ -331,7 +326,7 @@ def test_events_are_forgotten_after_the_replay_rounds() -> None:
     hosts = overlay(replay_rounds=2)
     hosts.publish(0, 2, 480)
     hosts.state.round[:] += 3
-    overlays.subscribe_to_box(hosts.state, 2, (475, 585))
+    hosts.subscribe(2, (475, 585))
     install(hosts, 2)
     assert hosts.served == []
 
@@ -339,7 +334,7 @@ def test_events_are_forgotten_after_the_replay_rounds() -> None:
 @pytest.mark.parametrize(("reroute", "expected"), [(True, [2]), (False, [])])
 def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int]) -> None:
     hosts = overlay(reroute=reroute, ring_links=2)
-    overlays.subscribe_to_box(hosts.state, 2, (700, 700))
+    hosts.subscribe(2, (700, 700))
     hosts.step(6, overlays.install_record(hosts.state, records.INSTALL, 6, 2, [(0, ((700, 700),))]))
     hosts.alive[5] = False
     hosts.alive[4] = False
@@ -348,7 +343,7 @@ def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int
 
 def test_requests_go_around_a_peer_that_failed() -> None:
     hosts = overlay(reroute=True, ring_links=2)
-    overlays.subscribe_to_box(hosts.state, 2, (650, 690))
+    hosts.subscribe(2, (650, 690))
     hosts.alive[4] = False
     install(hosts, 2)
     assert hosts.publish(9, 1, 680) == [2]
@@ -360,4 +355,4 @@ def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped() -> None:
     hosts.step(
         5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, [1, 0, records.TREE, 1, 1, 480])
     )
-    assert overlays.entries(hosts.state, 5) == []
+    assert hosts.entries(5) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
+from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, make_outbox
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous import event_log
@@ -21,63 +20,39 @@ from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state
 from gossamer.protocol.peer.step import join_record, restart
-from support.overlays import (
-    Hosts,
-    converged,
-    descriptor,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-    true_rendezvous,
-)
+from support.draws import larger
+from support.overlays import Hosts, nothing, record, true_rendezvous
 
 NODES = 16
 AWAY = 5
 EVERYTHING = (0, RING_MASK)
 
 
-def nothing(_: Words) -> bool:
-    return False
-
-
-class LosingHosts(Hosts):
-    """Hosts that lose what ``loses`` says; it is asked for every record that somebody sends."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.loses: Callable[[Words], bool] = nothing
-
-    def step(self, p: int, words: Words) -> list[Words]:
-        return [record for record in super().step(p, words) if not self.loses(record)]
-
-
-def overlay(seed: int = 3, **changes: Any) -> LosingHosts:
+def overlay(seed: int = 3, **changes: Any) -> Hosts:
     """A converged overlay that holds events for those who are away."""
-    standard = {
-        "ring_links": 3,
-        "friend_links": 4,
-        "view_size": 8,
-        "shuffle_length": 4,
-        "replicas": 2,
-        "replay_rounds": 2,
-        "stabilise": True,
-        "reroute": True,
-        "join_lookup": True,
-        "load_shifting": False,
-        "pending_publications": 64,
-        "event_memory": 512,
-        "held_events": 256,
-        "retention_rounds": 100,
-    }
-    chosen = Settings(**(standard | changes))
-    return LosingHosts(converged(chosen, random_identifiers(NODES, seed), seed), chosen)
+    settings = Settings(
+        ring_links=3,
+        friend_links=4,
+        view_size=8,
+        shuffle_length=4,
+        replicas=2,
+        replay_rounds=2,
+        stabilise=True,
+        reroute=True,
+        join_lookup=True,
+        load_shifting=False,
+        pending_publications=64,
+        event_memory=512,
+        held_events=256,
+        retention_rounds=100,
+    )
+    return Hosts.ring(settings, NODES, seed, **changes)
 
 
 def leave(hosts: Hosts, p: int) -> None:
     """Let peer ``p`` fail, and its place be closed."""
     hosts.alive[p] = False
-    for _ in range(6):
-        hosts.cycle()
+    hosts.rounds(6)
 
 
 def come_back(hosts: Hosts, p: int) -> None:
@@ -86,8 +61,7 @@ def come_back(hosts: Hosts, p: int) -> None:
     hosts.alive[p] = True
     contact = next(q for q in range(NODES) if q != p and hosts.alive[q])
     hosts.handle(join_record(p, contact, hosts.state.sampler.profile[contact]))
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
 
 
 def catch_up(hosts: Hosts, p: int, rounds: int) -> None:
@@ -100,7 +74,7 @@ def events_of(hosts: Hosts, p: int) -> list[int]:
 
 def is_done(hosts: Hosts, p: int) -> bool:
     """Whether ``p`` was told, once, that it has everything."""
-    told = [w for w in hosts.passed if w[KIND] == records.CAUGHT_UP and w[TO] == p]
+    told = [w for w in hosts.of_kind(records.CAUGHT_UP) if w[TO] == p]
     return len(told) == 1 and hosts.state.recall[p, state.SUBSCRIPTION] < 0
 
 
@@ -108,7 +82,7 @@ def count(hosts: Hosts, kind: int) -> int:
     return sum(int(words[KIND] == kind) for words in hosts.passed)
 
 
-@settings(max_examples=settings().max_examples // 7)
+@settings(max_examples=larger(2, 57))
 @given(
     seed=st.integers(0, 1000),
     low=st.integers(0, RING_MASK),
@@ -121,9 +95,8 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
     """Even if as many of those who held it failed as there are replicas."""
     hosts = overlay(seed)
     high = min(low + width, RING_MASK)
-    subscribe_to_box(hosts.state, AWAY, (low, high))
-    for _ in range(3):
-        hosts.cycle()
+    hosts.subscribe(AWAY, (low, high))
+    hosts.rounds(3)
     leave(hosts, AWAY)
     draws = np.random.default_rng(seed)
     values = [low, high, *draws.integers(0, RING_MASK, 20).tolist()]
@@ -132,17 +105,14 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
         hosts.publish(publisher, event, value)
         if event % 5 == 0:
             hosts.cycle()
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     for _ in range(crash):
         others = [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())]
         hosts.alive[true_rendezvous_among(others, low)] = False
-    for _ in range(4):
-        hosts.cycle()
+    hosts.rounds(4)
     come_back(hosts, AWAY)
     catch_up(hosts, AWAY, 60)
-    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
-        hosts.cycle()
+    hosts.rounds(3 * event_log.ASK_AGAIN_ROUNDS)
     assert is_done(hosts, AWAY), f"seed {seed}"
     expected = [event for event, value in enumerate(values) if low <= value <= high]
     assert sorted(events_of(hosts, AWAY)) == expected, f"seed {seed}"
@@ -156,7 +126,7 @@ def true_rendezvous_among(identifiers: list[int], value: int) -> int:
 
 def test_many_events_come_page_by_page() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, AWAY, (7, 7))
+    hosts.subscribe(AWAY, (7, 7))
     leave(hosts, AWAY)
     publisher = true_rendezvous_among(
         [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())], 7
@@ -169,7 +139,7 @@ def test_many_events_come_page_by_page() -> None:
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
     assert sorted(events_of(hosts, AWAY)) == missed
-    pages = [w for w in hosts.passed if w[KIND] == records.RECALL_ANSWER and w[BODY + 3] > 0]
+    pages = [w for w in hosts.of_kind(records.RECALL_ANSWER) if w[BODY + 3] > 0]
     assert len(pages) >= 3
 
 
@@ -177,17 +147,15 @@ def test_many_events_come_page_by_page() -> None:
 def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: bool) -> None:
     """It counts no rounds meanwhile, and those who hold what it missed do."""
     hosts = overlay(retention_rounds=60)
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.subscribe(AWAY, EVERYTHING)
     leave(hosts, AWAY)
     hosts.publish(0, 1, 1 << 60)
-    for _ in range(4):
-        hosts.cycle()
+    hosts.rounds(4)
     come_back(hosts, AWAY)
     hosts.loses = lambda words: bool(words[KIND] == records.RECALL)
     catch_up(hosts, AWAY, 12)
     held_up = 20
-    for _ in range(held_up):
-        hosts.cycle()
+    hosts.rounds(held_up)
     hosts.state.round[AWAY] -= held_up
     if says_so:
         hosts.handle(record(records.ROUNDS_SKIPPED, AWAY, AWAY, [held_up - 5]))
@@ -196,19 +164,17 @@ def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: 
         hosts.handle(record(records.ROUNDS_SKIPPED, AWAY, AWAY, [5]))
     hosts.loses = nothing
     hosts.state.recall[AWAY, state.ASKED_IN] = 0
-    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
-        hosts.cycle()
+    hosts.rounds(3 * event_log.ASK_AGAIN_ROUNDS)
     assert is_done(hosts, AWAY)
     assert events_of(hosts, AWAY) == ([1] if says_so else [])
 
 
 def test_what_is_older_than_the_retention_time_is_not_given() -> None:
     hosts = overlay(retention_rounds=10)
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.subscribe(AWAY, EVERYTHING)
     leave(hosts, AWAY)
     hosts.publish(0, 1, 1 << 60)
-    for _ in range(10):
-        hosts.cycle()
+    hosts.rounds(10)
     hosts.publish(0, 2, 1 << 60)
     come_back(hosts, AWAY)
     catch_up(hosts, AWAY, 50)
@@ -219,9 +185,8 @@ def test_what_is_older_than_the_retention_time_is_not_given() -> None:
 def test_what_came_before_it_left_is_not_asked_for() -> None:
     hosts = overlay()
     hosts.publish(0, 1, 1 << 60)
-    for _ in range(10):
-        hosts.cycle()
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.rounds(10)
+    hosts.subscribe(AWAY, EVERYTHING)
     leave(hosts, AWAY)
     hosts.publish(0, 2, 1 << 60)
     come_back(hosts, AWAY)
@@ -236,7 +201,7 @@ def test_the_oldest_makes_room() -> None:
         hosts.publish(0, event, 7)
     holder = true_rendezvous(hosts.identifiers().tolist(), 7)
     assert sorted(hosts.state.held_copies[holder].tolist()) == [2, 3, 4, 5]
-    told = [int(w[BODY]) for w in hosts.passed if w[KIND] == records.HELD and w[TO] == holder]
+    told = [int(w[BODY]) for w in hosts.of_kind(records.HELD) if w[TO] == holder]
     assert told == list(range(6))
     assert hosts.state.counters[holder, state.PUSHED_OUT] == 2
 
@@ -245,8 +210,7 @@ def test_what_makes_room_after_the_retention_time_is_not_counted() -> None:
     hosts = overlay(held_events=1, retention_rounds=2)
     holder = true_rendezvous(hosts.identifiers().tolist(), 7)
     hosts.publish(0, 1, 7)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.rounds(3)
     hosts.publish(0, 2, 7)
     assert hosts.state.counters[holder, state.PUSHED_OUT] == 0
 
@@ -258,7 +222,7 @@ def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, there - 5)
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
     held = int(hosts.state.held_next[successor])
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == held - GIVEN_BACK
     assert len(events_of(hosts, AWAY)) == GIVEN_BACK
@@ -272,9 +236,8 @@ def test_what_is_handed_on_by_and_by_is_not_counted_as_not_given_back() -> None:
     events = range(2, GIVEN_BACK + 40)
     for event in events:
         hosts.publish(successor, event, there - 5)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
-    for _ in range(2 * len(events) // 32):
-        hosts.cycle()
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hosts.rounds(2 * len(events) // 32)
     assert sorted(events_of(hosts, AWAY)) == [1, *events]
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
 
@@ -286,7 +249,7 @@ def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, here)
     hosts.publish(successor, GIVEN_BACK + 4, there - 5)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
     assert int(hosts.state.held_next[successor]) > GIVEN_BACK
     assert events_of(hosts, AWAY) == [GIVEN_BACK + 4]
     # The one of before is the only one that should have been given and was not.
@@ -326,7 +289,7 @@ def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
 
 def test_nothing_is_held_without_the_setting() -> None:
     hosts = overlay(held_events=0)
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.subscribe(AWAY, EVERYTHING)
     hosts.publish(0, 1, 7)
     assert count(hosts, records.HELD) == 0
     catch_up(hosts, AWAY, 50)
@@ -338,7 +301,7 @@ def test_nothing_is_held_without_the_setting() -> None:
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     """Events that get lost on their way come again only if the question does."""
     hosts = overlay()
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.subscribe(AWAY, EVERYTHING)
     leave(hosts, AWAY)
     for event in range(3):
         hosts.publish(0, event, event << 60)
@@ -347,8 +310,7 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     catch_up(hosts, AWAY, 50)
     assert not is_done(hosts, AWAY)
     hosts.loses = nothing
-    for _ in range(event_log.ASK_AGAIN_ROUNDS):
-        hosts.cycle()
+    hosts.rounds(event_log.ASK_AGAIN_ROUNDS)
     assert is_done(hosts, AWAY)
     assert sorted(events_of(hosts, AWAY)) == [0, 1, 2]
 
@@ -358,7 +320,7 @@ def test_a_peer_that_asks_alone_has_everything() -> None:
     hosts.alive[:] = False
     hosts.alive[AWAY] = True
     restart(hosts.state, AWAY)
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
+    hosts.subscribe(AWAY, EVERYTHING)
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
 
@@ -372,20 +334,18 @@ def test_a_peer_with_no_subscription_asks_for_nothing() -> None:
 
 def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
     hosts = overlay()
-    subscribe_to_box(hosts.state, AWAY, EVERYTHING)
-    for _ in range(3):
-        hosts.cycle()
+    hosts.subscribe(AWAY, EVERYTHING)
+    hosts.rounds(3)
     hosts.publish(0, 1, 7)
     hosts.loses = lambda words: words[KIND] == records.RECALL
     catch_up(hosts, AWAY, 1)
     catch_up(hosts, AWAY, 50)
     catch_up(hosts, AWAY, 2)
     hosts.loses = nothing
-    for _ in range(event_log.ASK_AGAIN_ROUNDS):
-        hosts.cycle()
+    hosts.rounds(event_log.ASK_AGAIN_ROUNDS)
     assert is_done(hosts, AWAY)
     assert events_of(hosts, AWAY) == [1]
-    asked = [int(w[BODY + 4]) for w in hosts.passed if w[KIND] == records.RECALL]
+    asked = [int(w[BODY + 4]) for w in hosts.of_kind(records.RECALL)]
     assert min(asked) <= 1 + event_log.ASK_AGAIN_ROUNDS
     assert max(asked) >= 50
 
@@ -397,13 +357,12 @@ def test_halves_that_were_apart_get_each_others_events() -> None:
     halves = order[::2], order[1::2]
     for half in halves:
         for p in half:
-            subscribe_to_box(hosts.state, p, EVERYTHING)
+            hosts.subscribe(p, EVERYTHING)
     published: dict[int, int] = {}
     for number, half in enumerate(halves):
         hosts.alive[:] = False
         hosts.alive[half] = True
-        for _ in range(12):
-            hosts.cycle()
+        hosts.rounds(12)
         for event in range(10 * number, 10 * number + 5):
             published[event] = len(hosts.publish(half[event % 8], event, event << 57))
     assert set(published.values()) == {8}
@@ -411,12 +370,10 @@ def test_halves_that_were_apart_get_each_others_events() -> None:
     contact = halves[0][0]
     for p in halves[1]:
         hosts.handle(join_record(p, contact, hosts.state.sampler.profile[contact]))
-    for _ in range(12):
-        hosts.cycle()
+    hosts.rounds(12)
     for p in range(NODES):
         catch_up(hosts, p, 60)
-    for _ in range(3 * event_log.ASK_AGAIN_ROUNDS):
-        hosts.cycle()
+    hosts.rounds(3 * event_log.ASK_AGAIN_ROUNDS)
     for p in range(NODES):
         assert sorted(events_of(hosts, p)) == sorted(published), p
 
@@ -424,17 +381,15 @@ def test_halves_that_were_apart_get_each_others_events() -> None:
 def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -> None:
     """Both of its ends live; one sent events that the other never got."""
     hosts = overlay(replicas=0, replay_rounds=5)
-    subscribe_to_box(hosts.state, AWAY, (7, 7))
-    for _ in range(4):
-        hosts.cycle()
+    hosts.subscribe(AWAY, (7, 7))
+    hosts.rounds(4)
     hosts.loses = lambda words: words[KIND] == records.EVENT and words[TO] == AWAY
     publisher = true_rendezvous(hosts.identifiers().tolist(), 7)
     if publisher == AWAY:
         pytest.skip("it is the rendezvous node itself")
     hosts.publish(publisher, 1, 7)
     hosts.loses = nothing
-    for _ in range(2):
-        hosts.cycle()
+    hosts.rounds(2)
     assert events_of(hosts, AWAY) == []
     for p in range(NODES):
         hosts.handle(record(records.LINK_BROKE, p, p, [AWAY]))
@@ -445,9 +400,8 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
 def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
     """A peer that takes over part of the ring gets events for it before it knows who asks."""
     hosts = overlay(replicas=0, replay_rounds=5)
-    subscribe_to_box(hosts.state, AWAY, (7, 7))
-    for _ in range(3):
-        hosts.cycle()
+    hosts.subscribe(AWAY, (7, 7))
+    hosts.rounds(3)
     holder = true_rendezvous(hosts.identifiers().tolist(), 7)
     entries_there = int(hosts.state.table_count[holder])
     source = int(hosts.state.owner[holder, 0]) & ((1 << 32) - 1)
@@ -472,9 +426,8 @@ def successor_of(hosts: Hosts, p: int) -> int:
 def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it() -> None:
     """Its successor answered for its values meanwhile, and knows none who ask for them."""
     hosts = overlay(replay_rounds=5, replicas=0)
-    subscribe_to_box(hosts.state, AWAY, (7, 7))
-    for _ in range(3):
-        hosts.cycle()
+    hosts.subscribe(AWAY, (7, 7))
+    hosts.rounds(3)
     suspect = true_rendezvous(hosts.identifiers().tolist(), 7)
     unsuspecting = hosts.lookup(AWAY, 7)
     hosts.state.table_count[successor_of(hosts, suspect)] = 0
@@ -487,12 +440,11 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     hosts.loses = nothing
     assert events_of(hosts, AWAY) == []
     assert (suspect, 1) not in [(server, event) for server, event, *_ in hosts.served]
-    for _ in range(2):
-        hosts.cycle()
+    hosts.rounds(2)
     assert events_of(hosts, AWAY) == [1]
 
 
-def published_while_misplaced(hosts: LosingHosts) -> int:
+def published_while_misplaced(hosts: Hosts) -> int:
     """Let the successor of `AWAY` take an event in its place; return the successor.
 
     Old news of `AWAY` has come to it, from before that took over the part of the ring where the
@@ -500,12 +452,12 @@ def published_while_misplaced(hosts: LosingHosts) -> int:
     """
     successor = successor_of(hosts, AWAY)
     there = int(hosts.identifiers()[AWAY])
-    subscribe_to_box(hosts.state, AWAY, (there - 10, there))
-    old = descriptor(hosts.state, AWAY)
+    hosts.subscribe(AWAY, (there - 10, there))
+    old = hosts.descriptor(AWAY)
     old[1 + IDENTIFIER] = there - 10
     hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, old))
     hosts.publish(successor, 1, there - 5)
-    assert [w[BODY] for w in hosts.passed if w[KIND] == records.PUBLISHED][-1] == 1
+    assert [w[BODY] for w in hosts.of_kind(records.PUBLISHED)][-1] == 1
     assert events_of(hosts, AWAY) == []
     return successor
 
@@ -513,7 +465,7 @@ def published_while_misplaced(hosts: LosingHosts) -> int:
 def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
     hosts = overlay()
     successor = published_while_misplaced(hosts)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
     assert events_of(hosts, AWAY) == [1]
 
 
@@ -521,7 +473,7 @@ def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() 
     hosts = overlay()
     successor = published_while_misplaced(hosts)
     hosts.loses = lambda words: words[KIND] == records.EVENT
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
     hosts.loses = nothing
     assert events_of(hosts, AWAY) == []
     hosts.handle(record(records.LINK_BROKE, successor, successor, [AWAY]))
@@ -534,6 +486,6 @@ def test_only_what_the_own_arc_has_lost_is_given_back() -> None:
     hosts.publish(0, 7, there - 20)
     successor = published_while_misplaced(hosts)
     hosts.passed.clear()
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, descriptor(hosts.state, AWAY)))
-    given = [int(w[BODY]) for w in hosts.passed if w[KIND] == records.EVENT and w[TO] == AWAY]
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    given = [int(w[BODY]) for w in hosts.of_kind(records.EVENT) if w[TO] == AWAY]
     assert given == [1]

@@ -24,15 +24,10 @@ PLACES = np.arange(100, 1001, 100)
 
 def overlay(**changes: Any) -> overlays.Hosts:
     """Ten peers on a ring of nothing but ring links, unless asked for more."""
-    standard = {
-        "friend_links": 0,
-        "view_size": 2,
-        "shuffle_length": 1,
-        "load_shifting": False,
-        "event_memory": 4,
-    }
-    settings = Settings(**(standard | changes))
-    return overlays.Hosts(overlays.converged(settings, PLACES, 1), settings)
+    settings = Settings(
+        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
+    )
+    return overlays.Hosts.ring(settings, PLACES, 1, **changes)
 
 
 def handed_over(state: State, identifier: int) -> list[tuple[int, overlays.Box]]:
@@ -58,18 +53,17 @@ def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
 def test_a_handover_is_taken_by_a_peer_without_entries_or_from_its_successor() -> None:
     """The successor of peer 5 is peer 6."""
     hosts = overlay()
-    state = hosts.state
     first, second, third = ((3, 0, ((510, 520),)), (2, 0, ((530, 540),)), (2, 0, ((550, 560),)))
     hosts.step(5, overlays.record(records.HANDOVER, 5, 8, [1, 3, 400, 0, 510, 520]))
-    assert overlays.entries(state, 5) == [first]
+    assert hosts.entries(5) == [first]
     hosts.step(5, overlays.record(records.HANDOVER, 5, 8, [1, 2, 300, 0, 530, 540]))
-    assert overlays.entries(state, 5) == [first]
+    assert hosts.entries(5) == [first]
     hosts.step(5, overlays.record(records.HANDOVER, 5, 6, [1, 2, 300, 0, 530, 540]))
-    assert overlays.entries(state, 5) == [first, second]
+    assert hosts.entries(5) == [first, second]
     hosts.step(
         5, overlays.record(records.HANDOVER, 5, 6, [2, 2, 300, 0, 531, 539, 2, 300, 0, 550, 560])
     )
-    assert overlays.entries(state, 5) == [first, second, third]
+    assert hosts.entries(5) == [first, second, third]
 
 
 def test_entries_handed_over_live_as_long_as_others() -> None:
@@ -80,10 +74,10 @@ def test_entries_handed_over_live_as_long_as_others() -> None:
     hosts.step(5, overlays.record(records.HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520]))
     state.round[5] += state.params.entry_lifetime
     remove_expired(state, 5)
-    assert len(overlays.entries(state, 5)) == 1
+    assert len(hosts.entries(5)) == 1
     state.round[5] += 1
     remove_expired(state, 5)
-    assert overlays.entries(state, 5) == []
+    assert hosts.entries(5) == []
 
 
 def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
@@ -92,9 +86,8 @@ def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
     state = hosts.state
     peer.restart(state, 5)
     hosts.alive[5] = False
-    overlays.subscribe_to_box(state, 2, (550, 560))
-    for _ in range(6):
-        hosts.cycle()
+    hosts.subscribe(2, (550, 560))
+    hosts.rounds(6)
     hosts.alive[5] = True
     hosts.handle(peer.join_record(5, 0, state.sampler.profile[0]))
     assert hosts.publish(5, 1, 555) == [2]
@@ -107,10 +100,9 @@ def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
     """Peers call those they have heard of now and then; the ring knows this one's place."""
     hosts = overlay(join_lookup=True, ring_links=2)
     state = hosts.state
-    overlays.subscribe_to_box(state, 2, (550, 560))
-    for _ in range(6):
-        hosts.cycle()
-    before = overlays.entries(state, 5)
+    hosts.subscribe(2, (550, 560))
+    hosts.rounds(6)
+    before = hosts.entries(5)
     assert before
     if lost_entries:
         state.table_count[5] = 0
@@ -120,7 +112,7 @@ def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
     assert kinds.count(records.PLACE_FOUND) == 1
     assert kinds.count(records.HANDOVER) == handed
     if not lost_entries:
-        assert overlays.entries(state, 5) == before
+        assert hosts.entries(5) == before
 
 
 # Load shifting: a peer that moves into the arc of its successor.
@@ -142,18 +134,15 @@ def busy_overlay(
         shift_threshold=0.0,
         seed=seed,
     )
-    hosts = overlays.Hosts(
-        overlays.converged(settings, overlays.random_identifiers(NODES, seed), seed), settings
-    )
+    hosts = overlays.Hosts.ring(settings, NODES, seed)
     draws = np.random.default_rng(seed)
     boxes: list[overlays.Box] = []
     for p in range(NODES):
         width = int(share * RING_MASK)
         lows = draws.integers(0, RING_MASK - width, attributes).tolist()
         boxes.append(tuple((low, low + width) for low in lows))
-        overlays.subscribe_to_box(hosts.state, p, *boxes[p])
-    for _ in range(3):
-        hosts.cycle(timers=(records.INSTALL_TIMER,))
+        hosts.subscribe(p, *boxes[p])
+    hosts.rounds(3, records.INSTALL_TIMER)
     return hosts, boxes
 
 
@@ -165,7 +154,7 @@ def relieve_successor(hosts: overlays.Hosts, p: int) -> tuple[int, int]:
     state.load[successor] = 5000
     state.link_profile[p, slot, LOAD] = 5000
     before = int(hosts.identifiers()[p])
-    hosts.handle(overlays.record(records.OVERLAY_TIMER, p, p))
+    hosts.tick(p, records.OVERLAY_TIMER)
     assert state.counters[p, SHIFTED] == 1
     assert {records.LOAD_SHIFTED, records.HANDOVER} <= {int(words[KIND]) for words in hosts.passed}
     return successor, clockwise(before, int(hosts.identifiers()[p]))

@@ -17,14 +17,15 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import COPY, TO_HAND_ON
 from support.draws import few_examples
-from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
+from support.overlays import Hosts, random_identifiers, record
 
 NODES = 12
 STEP = RING // NODES
+EVEN = np.arange(NODES, dtype=np.int64) * STEP
 
 
 class SilentHosts(Hosts):
-    """Records for peers that are gone are lost; one may go when it is about to take a record.
+    """One peer may go when it is about to take a record.
 
     Attributes:
         victim: who is to go, -1 for nobody.
@@ -41,33 +42,35 @@ class SilentHosts(Hosts):
             if self.steps_left < 0:
                 self.alive[p] = False
                 return []
-        return [one for one in super().step(p, words) if self.alive[one[TO]]]
+        return super().step(p, words)
 
 
-def overlay(places: Any, seed: int, **changes: Any) -> SilentHosts:
-    """A true ring of two links a side and four others, on which everybody wants everything."""
+def overlay(places: Any = EVEN, seed: int = 1, **changes: Any) -> SilentHosts:
+    """A true ring of two links a side and four others, on which everybody wants everything.
+
+    Records for peers that are gone are lost.
+    """
     settings = Settings(
-        **{
-            "ring_links": 2,
-            "friend_links": 4,
-            "view_size": 4,
-            "shuffle_length": 2,
-            "nearest_routing": True,
-            "enter_on_the_way": True,
-            "load_shifting": False,
-            "reroute": True,
-            "stabilise": True,
-            "suspect_rounds": 1,
-            "ring_repairs": 8,
-            "ring_offers": True,
-            "hand_on": True,
-            "acknowledged_hops": 8,
-            **changes,
-        }
+        ring_links=2,
+        friend_links=4,
+        view_size=4,
+        shuffle_length=2,
+        nearest_routing=True,
+        enter_on_the_way=True,
+        load_shifting=False,
+        reroute=True,
+        stabilise=True,
+        suspect_rounds=1,
+        ring_repairs=8,
+        ring_offers=True,
+        hand_on=True,
+        acknowledged_hops=8,
     )
-    hosts = SilentHosts(converged(settings, places, seed), settings)
+    hosts = SilentHosts.ring(settings, places, seed, **changes)
+    hosts.loses = lambda words: not hosts.alive[words[TO]]
+    hosts.timers = (records.OVERLAY_TIMER, records.INSTALL_TIMER)
     for p in range(len(places)):
-        subscribe_to_box(hosts.state, p, (0, RING - 1))
+        hosts.subscribe(p, (0, RING - 1))
     # No sampler runs that would replace the profiles of before; all have the same interests.
     sampler = hosts.state.sampler
     for profiles in (hosts.state.link_profile, sampler.view_profile):
@@ -75,20 +78,9 @@ def overlay(places: Any, seed: int, **changes: Any) -> SilentHosts:
     return hosts
 
 
-def rounds(hosts: Hosts, count: int) -> None:
-    """Let rounds pass, without new candidates from a sampler."""
-    for _ in range(count):
-        hosts.cycle(timers=(records.OVERLAY_TIMER, records.INSTALL_TIMER))
-
-
-def even() -> Any:
-    """Places that are as far apart as can be."""
-    return np.arange(NODES, dtype=np.int64) * STEP
-
-
 def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
-    hosts = overlay(even(), 1)
-    rounds(hosts, 2)
+    hosts = overlay()
+    hosts.rounds(2)
     hosts.passed.clear()
     hosts.publish(0, 7, 6 * STEP)
     hops = len(hosts.lookup(0, 6 * STEP)) - 1
@@ -100,25 +92,25 @@ def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
 def test_a_copy_to_a_silent_next_hop_goes_another_way_in_the_next_turn() -> None:
     for is_mended in (True, False):
         changes = {} if is_mended else {"acknowledged_hops": 0, "ring_offers": False}
-        hosts = overlay(even(), 1, **changes)
-        rounds(hosts, 2)
+        hosts = overlay(**changes)
+        hosts.rounds(2)
         hosts.alive[hosts.lookup(0, 6 * STEP)[1]] = False
         served = set(hosts.publish(0, 7, 6 * STEP))
         assert len(served) < NODES - 1
         hosts.served.clear()
-        rounds(hosts, 2)
+        hosts.rounds(2)
         served |= {peer for peer, *_ in hosts.served}
         assert (len(served) == NODES - 1) is is_mended
 
 
 def test_a_copy_is_sent_by_another_way_once_and_no_more() -> None:
-    hosts = overlay(even(), 1, hand_on=False)
-    rounds(hosts, 2)
+    hosts = overlay(hand_on=False)
+    hosts.rounds(2)
     hosts.alive[:] = False
     hosts.alive[0] = True
     hosts.publish(0, 7, 6 * STEP)
     assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 1
-    rounds(hosts, 1)
+    hosts.rounds(1)
     assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 0
 
 
@@ -128,44 +120,38 @@ def test_a_copy_reaches_its_rendezvous_node_when_that_is_heard_again(
     rounds_silent: int, pending: int
 ) -> None:
     """What was on the way to it is lost, as where a connection breaks and is made anew."""
-    hosts = overlay(
-        even(),
-        1,
-        pending_publications=pending,
-        replay_rounds=9,
-        ring_offers=False,
-        suspect_rounds=9,
-    )
-    rounds(hosts, 2)
+    changes = {"replay_rounds": 9, "ring_offers": False, "suspect_rounds": 9}
+    hosts = overlay(pending_publications=pending, **changes)
+    hosts.rounds(2)
     home = hosts.lookup(0, 6 * STEP)[-1]
     hosts.alive[home] = False
     hosts.publish(0, 7, 6 * STEP)
-    rounds(hosts, rounds_silent)
+    hosts.rounds(rounds_silent)
     assert home not in {peer for peer, *_ in hosts.served}
     hosts.alive[home] = True
-    rounds(hosts, 6)
+    hosts.rounds(6)
     assert home in {peer for peer, *_ in hosts.served}
     assert (hosts.state.alarm[:, TO_HAND_ON] == -1).all()
 
 
 def test_nobody_but_the_rendezvous_node_answers_the_publisher() -> None:
     """Who takes a copy in place of a silent one does not know whether that one is gone."""
-    hosts = overlay(even(), 1, pending_publications=4, replay_rounds=9, suspect_rounds=9)
-    rounds(hosts, 2)
+    hosts = overlay(pending_publications=4, replay_rounds=9, suspect_rounds=9)
+    hosts.rounds(2)
     home = hosts.lookup(0, 6 * STEP)[-1]
     hosts.alive[home] = False
     hosts.publish(0, 7, 6 * STEP)
-    rounds(hosts, 2)
+    hosts.rounds(2)
     assert (hosts.state.pending[0, :, PENDING_EVENT] == 7).any()
     hosts.alive[home] = True
-    rounds(hosts, 4)
+    hosts.rounds(4)
     assert not (hosts.state.pending[0, :, PENDING_EVENT] == 7).any()
 
 
 def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
     """Without acknowledgements nobody knows whether it arrived."""
-    hosts = overlay(even(), 1, acknowledged_hops=0, replay_rounds=9)
-    rounds(hosts, 2)
+    hosts = overlay(acknowledged_hops=0, replay_rounds=9)
+    hosts.rounds(2)
     home = hosts.lookup(0, 6 * STEP)[-1]
     hosts.state.event_copies[0, 0], hosts.state.event_rounds[0, 0] = 7, hosts.state.round[0]
     hosts.state.event_values[0, 0], hosts.state.event_hops[0, 0] = 6 * STEP, TAKEN_AS_OURS
@@ -173,7 +159,7 @@ def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
 
     def handed_on() -> int:
         hosts.passed.clear()
-        hosts.handle(record(records.INSTALL_TIMER, 0, 0))
+        hosts.tick(0, records.INSTALL_TIMER)
         return sum(words[KIND] == records.EVENT and words[FROM] == 0 for words in hosts.passed)
 
     assert handed_on() == 1
@@ -185,23 +171,21 @@ def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
 
 
 def test_what_finds_no_room_is_handed_on_in_a_later_turn() -> None:
-    hosts = overlay(
-        even(), 1, acknowledged_hops=1, replay_rounds=20, ring_offers=False, suspect_rounds=20
-    )
-    rounds(hosts, 2)
+    hosts = overlay(acknowledged_hops=1, replay_rounds=20, ring_offers=False, suspect_rounds=20)
+    hosts.rounds(2)
     home = hosts.lookup(0, 6 * STEP)[-1]
     hosts.alive[home] = False
     for event in range(3):
         hosts.publish(0, event, 6 * STEP)
-        rounds(hosts, 1)
+        hosts.rounds(1)
     hosts.alive[home] = True
-    rounds(hosts, 6)
+    hosts.rounds(6)
     assert {event for peer, event, *_ in hosts.served if peer == home} == {0, 1, 2}
 
 
 def test_what_finds_no_room_is_not_remembered() -> None:
-    hosts = overlay(even(), 1, acknowledged_hops=2)
-    rounds(hosts, 2)
+    hosts = overlay(acknowledged_hops=2)
+    hosts.rounds(2)
     hosts.alive[:] = False
     hosts.alive[0] = True
     for event in range(5):
@@ -210,8 +194,8 @@ def test_what_finds_no_room_is_not_remembered() -> None:
 
 
 def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
-    hosts = overlay(even(), 1)
-    rounds(hosts, 2)
+    hosts = overlay()
+    hosts.rounds(2)
     hosts.alive[:] = False
     hosts.alive[0] = True
     hosts.publish(0, 7, 6 * STEP)
@@ -232,13 +216,13 @@ def test_no_event_is_lost_or_doubled_when_a_peer_goes_silent_at_any_step(
     seed: int, victim: int, steps: int, value: int
 ) -> None:
     hosts = overlay(random_identifiers(NODES, seed), seed)
-    rounds(hosts, 2)
+    hosts.rounds(2)
     hosts.served.clear()
     hosts.victim, hosts.steps_left = victim, steps
     hosts.publish(0, 7, value)
-    rounds(hosts, 4)
+    hosts.rounds(4)
     served = [peer for peer, *_ in hosts.served if hosts.alive[peer]]
     wanted = [p for p in range(NODES) if hosts.alive[p]]
     assert sorted(served) == wanted, f"seed {seed}"
-    repeated = [words for words in hosts.passed if words[KIND] == records.EVENT and words[TO] == 0]
+    repeated = [words for words in hosts.of_kind(records.EVENT) if words[TO] == 0]
     assert len(repeated) < NODES

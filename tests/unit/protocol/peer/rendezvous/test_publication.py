@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, KIND, Words
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, Words
 from gossamer.protocol.peer.record_table.records import (
     EVENT,
     EVENT_MODE,
@@ -24,60 +25,39 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN
 from gossamer.protocol.peer.step import join_record, publish_record, restart
 from support.draws import few_examples
-from support.overlays import (
-    Hosts,
-    converged,
-    random_identifiers,
-    record,
-    subscribe_to_box,
-    true_rendezvous,
-)
+from support.overlays import Hosts, nothing, record, true_rendezvous
 
 NODES = 16
 VALUE = RING_MASK // 3
 
 
-class LossyHosts(Hosts):
-    """Hosts between which records are lost.
-
-    Attributes:
-        losing: a kind of which every record is.
-        dying: peers that pass no event down a tree any more.
-    """
-
-    losing = 0
-    dying: frozenset[int] = frozenset()
-
-    def step(self, p: int, words: Words) -> list[Words]:
-        sent = [record for record in super().step(p, words) if record[KIND] != self.losing]
-        if p in self.dying:
-            sent = [w for w in sent if w[KIND] != EVENT or w[BODY + EVENT_MODE] != TREE]
-        return sent
+def all_of(kind: int) -> Callable[[Words], bool]:
+    """Every record of a kind is lost."""
+    return lambda words: bool(words[KIND] == kind)
 
 
-def overlay(seed: int = 3, **changes: Any) -> LossyHosts:
+def overlay(seed: int = 3, **changes: Any) -> Hosts:
     """A converged overlay whose peers may have two publications unanswered."""
-    standard = {
-        "ring_links": 3,
-        "friend_links": 4,
-        "view_size": 8,
-        "shuffle_length": 4,
-        "replicas": 2,
-        "replay_rounds": 10,
-        "stabilise": True,
-        "reroute": True,
-        "join_lookup": True,
-        "load_shifting": False,
-        "pending_publications": 2,
-        "event_memory": 64,
-    }
-    chosen = Settings(**(standard | changes))
-    return LossyHosts(converged(chosen, random_identifiers(NODES, seed), seed), chosen)
+    settings = Settings(
+        ring_links=3,
+        friend_links=4,
+        view_size=8,
+        shuffle_length=4,
+        replicas=2,
+        replay_rounds=10,
+        stabilise=True,
+        reroute=True,
+        join_lookup=True,
+        load_shifting=False,
+        pending_publications=2,
+        event_memory=64,
+    )
+    return Hosts.ring(settings, NODES, seed, **changes)
 
 
 def told(hosts: Hosts, kind: int) -> list[tuple[int, int]]:
     """(peer, event) of every effect of a kind, in order."""
-    return [(int(w[2]), int(w[BODY])) for w in hosts.passed if w[KIND] == kind]
+    return [(int(w[TO]), int(w[BODY])) for w in hosts.of_kind(kind)]
 
 
 def rendezvous_of(hosts: Hosts) -> int:
@@ -106,11 +86,11 @@ def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
 
 def test_every_attribute_has_to_be_answered() -> None:
     hosts = overlay(attributes=3)
-    hosts.losing = STORED
+    hosts.loses = all_of(STORED)
     hosts.publish(0, 7, VALUE, 2 * VALUE, 1)
-    answered = [w for w in hosts.passed if w[KIND] == PUBLISHED]
+    answered = hosts.of_kind(PUBLISHED)
     assert answered == []
-    hosts.losing = 0
+    hosts.loses = nothing
     for attribute in (2, 0):
         hosts.handle(record(STORED, 0, 5, [7, attribute]))
         assert told(hosts, PUBLISHED) == []
@@ -123,16 +103,14 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     hosts = overlay()
     wanting = (1, 4, 9)
     for p in wanting:
-        subscribe_to_box(hosts.state, p, (VALUE - 5, VALUE + 5))
+        hosts.subscribe(p, (VALUE - 5, VALUE + 5))
     hosts.cycle()
-    hosts.losing = kind
+    hosts.loses = all_of(kind)
     publisher = next(p for p in range(NODES) if p not in holders(hosts, 7))
     hosts.publish(publisher, 7, VALUE)
-    for _ in range(Settings().retry_rounds + 1):
-        hosts.cycle()
-    hosts.losing = 0
-    for _ in range(2 * Settings().retry_rounds):
-        hosts.cycle()
+    hosts.rounds(Settings().retry_rounds + 1)
+    hosts.loses = nothing
+    hosts.rounds(2 * Settings().retry_rounds)
     assert told(hosts, PUBLISHED) == [(publisher, 7)]
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
 
@@ -140,7 +118,7 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
 def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
     """Until there is an answer; the next publication begins anew."""
     hosts = overlay()
-    hosts.losing = EVENT
+    hosts.loses = all_of(EVENT)
     publisher = next(p for p in range(NODES) if p != rendezvous_of(hosts))
     for event in (7, 8):
         published_in = int(hosts.state.round[publisher])
@@ -156,15 +134,13 @@ def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
 
 def test_more_publications_than_can_be_remembered_are_refused() -> None:
     hosts = overlay()
-    hosts.losing = STORED
-    hosts.losing = EVENT
+    hosts.loses = all_of(EVENT)
     for event in (1, 2, 3):
         hosts.publish(0, event, VALUE)
     assert told(hosts, NOT_PUBLISHED) == [(0, 3)]
     assert hosts.state.counters[0, NOT_TAKEN] == 1
-    hosts.losing = 0
-    for _ in range(Settings().retry_rounds):
-        hosts.cycle()
+    hosts.loses = nothing
+    hosts.rounds(Settings().retry_rounds)
     assert sorted(told(hosts, PUBLISHED)) == [(0, 1), (0, 2)]
     hosts.publish(0, 3, VALUE)
     assert (0, 3) in told(hosts, PUBLISHED)
@@ -183,9 +159,9 @@ def test_without_the_setting_nothing_is_answered() -> None:
 )
 def test_a_strange_answer_changes_nothing(body: list[int]) -> None:
     hosts = overlay()
-    hosts.losing = EVENT
+    hosts.loses = all_of(EVENT)
     hosts.publish(0, 7, VALUE)
-    hosts.losing = 0
+    hosts.loses = nothing
     before = hosts.state.pending.copy()
     assert hosts.step(0, record(STORED, 0, 5, body)) == []
     np.testing.assert_array_equal(hosts.state.pending, before)
@@ -193,9 +169,9 @@ def test_a_strange_answer_changes_nothing(body: list[int]) -> None:
 
 def test_a_restart_forgets_what_was_not_answered() -> None:
     hosts = overlay()
-    hosts.losing = EVENT
+    hosts.loses = all_of(EVENT)
     hosts.publish(0, 7, VALUE)
-    hosts.losing = 0
+    hosts.loses = nothing
     restart(hosts.state, 0)
     assert (hosts.state.pending[0] == -1).all()
 
@@ -215,18 +191,18 @@ def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
     wanting = set()
     for p in range(NODES):
         low = int(draws.integers(0, RING_MASK // 2))
-        subscribe_to_box(hosts.state, p, (low, low + RING_MASK // 2))
+        hosts.subscribe(p, (low, low + RING_MASK // 2))
         if low <= value <= low + RING_MASK // 2:
             wanting.add(p)
-    for _ in range(4):
-        hosts.cycle()
+    hosts.rounds(4)
     publisher = next(p for p in range(NODES) if p not in crashed)
-    hosts.dying = frozenset(crashed)
+    hosts.loses = lambda words: bool(
+        words[KIND] == EVENT and words[BODY + EVENT_MODE] == TREE and words[FROM] in crashed
+    )
     hosts.handle(publish_record(publisher, 7, np.array([value])))
     assert told(hosts, PUBLISHED) == [(publisher, 7)], f"seed {seed}"
     hosts.alive[list(crashed)] = False
-    for _ in range(8):
-        hosts.cycle()
+    hosts.rounds(8)
     served = [p for p, *_ in hosts.served]
     assert wanting - crashed <= set(served), f"seed {seed}"
     assert set(served) <= wanting, f"seed {seed}"
@@ -244,9 +220,8 @@ def test_no_acknowledged_event_is_lost_under_churn(seed: int) -> None:
     draws = np.random.default_rng(seed)
     lows = draws.integers(0, RING_MASK // 2, NODES).tolist()
     for p, low in enumerate(lows):
-        subscribe_to_box(hosts.state, p, (low, low + RING_MASK // 2))
-    for _ in range(4):
-        hosts.cycle()
+        hosts.subscribe(p, (low, low + RING_MASK // 2))
+    hosts.rounds(4)
     up_since = dict.fromkeys(range(NODES), 0)
     published: dict[int, tuple[int, int]] = {}
     for round_number in range(24):
@@ -257,8 +232,7 @@ def test_no_acknowledged_event_is_lost_under_churn(seed: int) -> None:
             published[event] = value, round_number
             hosts.publish(int(draws.choice(list(up_since))), event, value)
         hosts.cycle()
-    for _ in range(12):
-        hosts.cycle()
+    hosts.rounds(12)
     acknowledged = {event for _, event in told(hosts, PUBLISHED)}
     served = [(p, event) for p, event, *_ in hosts.served]
     due = {

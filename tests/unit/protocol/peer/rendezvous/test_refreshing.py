@@ -47,10 +47,8 @@ def settings_of(refresh_rounds: int = EVERY, **changes: Any) -> Settings:
 def overlay(refresh_rounds: int = EVERY, **changes: Any) -> overlays.Hosts:
     """Fourteen peers, of whom peer 0 wants everything."""
     settings = settings_of(refresh_rounds, **changes)
-    hosts = overlays.Hosts(
-        overlays.converged(settings, overlays.random_identifiers(NODES, 4), 4), settings
-    )
-    overlays.subscribe_to_box(hosts.state, 0, *WHOLE)
+    hosts = overlays.Hosts.ring(settings, NODES, 4)
+    hosts.subscribe(0, *WHOLE)
     return hosts
 
 
@@ -77,7 +75,7 @@ def test_every_round_installs_everything_in_the_paper() -> None:
     hosts = overlay(1)
     assert hosts.state.installed_digest.shape == (NODES, 0)
     first = installed(round_of(hosts, 0))
-    assert first == set(overlays.neighbours(hosts.state, 0))
+    assert first == set(hosts.neighbours(0))
     assert all(installed(round_of(hosts, 0)) == first for _ in range(5))
 
 
@@ -92,7 +90,7 @@ def test_what_has_not_changed_is_installed_again_once_in_so_many_rounds() -> Non
 def test_peers_take_turns() -> None:
     hosts = overlay()
     for p in range(NODES):
-        overlays.subscribe_to_box(hosts.state, p, *WHOLE)
+        hosts.subscribe(p, *WHOLE)
         round_of(hosts, p)
     turns = [sum(bool(round_of(hosts, p)) for p in range(NODES)) for _ in range(EVERY)]
     assert sum(turns) == NODES
@@ -100,7 +98,7 @@ def test_peers_take_turns() -> None:
 
 
 def new_subscription(hosts: overlays.Hosts) -> None:
-    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 1))
+    hosts.subscribe(0, (0, RING_MASK >> 1))
 
 
 def no_subscription(hosts: overlays.Hosts) -> None:
@@ -124,12 +122,12 @@ def own_place_changed(hosts: overlays.Hosts) -> None:
 
 
 def others_ask_for_something(hosts: overlays.Hosts) -> None:
-    source = overlays.neighbours(hosts.state, 0)[-1]
+    source = hosts.neighbours(0)[-1]
     hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, WHOLE)]))
 
 
 def connection_broke(hosts: overlays.Hosts) -> None:
-    hosts.step(0, overlays.record(LINK_BROKE, 0, 0, [overlays.neighbours(hosts.state, 0)[0]]))
+    hosts.step(0, overlays.record(LINK_BROKE, 0, 0, [hosts.neighbours(0)[0]]))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_a_change_is_installed_in_the_next_round(change: Any) -> None:
     hosts = overlay()
     until_quiet(hosts, 0)
     change(hosts)
-    assert installed(round_of(hosts, 0)) >= set(overlays.neighbours(hosts.state, 0)[: 2 * RING])
+    assert installed(round_of(hosts, 0)) >= set(hosts.neighbours(0)[: 2 * RING])
     assert not round_of(hosts, 0)
 
 
@@ -151,7 +149,7 @@ def test_a_change_of_one_neighbour_is_installed_at_those_alone_whom_it_matters_t
     until_quiet(hosts, 0)
     change(hosts)
     told = installed(round_of(hosts, 0))
-    assert 0 < len(told) < len(overlays.neighbours(hosts.state, 0))
+    assert 0 < len(told) < len(hosts.neighbours(0))
     assert not round_of(hosts, 0)
 
 
@@ -164,15 +162,15 @@ def test_what_others_ask_for_and_is_asked_for_anyway_is_not_installed_again() ->
 
 def test_an_entry_that_expires_is_a_change() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK >> 3))
+    hosts.subscribe(0, (0, RING_MASK >> 3))
     until_quiet(hosts, 0)
     others_ask_for_something(hosts)
     lifetime = hosts.state.params.entry_lifetime
     turns = [bool(installed(round_of(hosts, 0))) for _ in range(lifetime)]
-    assert overlays.entries(hosts.state, 0)
+    assert hosts.entries(0)
     assert turns == [True, *(bool((i + 2) % EVERY == 0) for i in range(1, lifetime))]
     assert installed(round_of(hosts, 0))
-    assert not overlays.entries(hosts.state, 0)
+    assert not hosts.entries(0)
     assert not round_of(hosts, 0)
 
 
@@ -210,7 +208,7 @@ def test_neighbours_are_always_asked_for_what_they_would_be_if_all_were_told(see
 
 def any_subscription(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
     low = int(draws.integers(0, RING_MASK - (1 << 58)))
-    overlays.subscribe_to_box(hosts.state, 0, (low, low + int(draws.integers(0, 1 << 58))))
+    hosts.subscribe(0, (low, low + int(draws.integers(0, 1 << 58))))
 
 
 def any_neighbour_gone(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
@@ -225,7 +223,7 @@ def any_place(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
 
 
 def any_request(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
-    source = int(draws.choice(overlays.neighbours(hosts.state, 0)))
+    source = int(draws.choice(hosts.neighbours(0)))
     low = int(draws.integers(0, RING_MASK - (1 << 57)))
     box = ((low, low + (1 << 57)),)
     hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, box)]))
@@ -261,27 +259,27 @@ def test_the_silent_are_asked_in_other_rounds_too() -> None:
 
 def test_a_question_is_answered_and_changes_nothing_else() -> None:
     hosts = overlay()
-    source = overlays.neighbours(hosts.state, 0)[-1]
+    source = hosts.neighbours(0)[-1]
     others_ask_for_something(hosts)
-    before = overlays.entries(hosts.state, 0)
+    before = hosts.entries(0)
     assert before
     sent = hosts.step(
         0, overlays.install_record(hosts.state, INSTALL_NEWS, 0, source, [], answer=True)
     )
     assert [(int(w[KIND]), int(w[TO])) for w in sent] == [(ACKNOWLEDGE, source)]
     assert len(sent[0]) > BODY
-    assert overlays.entries(hosts.state, 0) == before
+    assert hosts.entries(0) == before
 
 
 def test_entries_live_from_one_installation_to_the_next() -> None:
     hosts = overlay()
     hosts.cycle(timers=(INSTALL_TIMER,))
-    held = {p for p in range(NODES) if overlays.entries(hosts.state, p)}
+    held = {p for p in range(NODES) if hosts.entries(p)}
     assert held
     for _ in range(4 * EVERY):
         hosts.state.round[:] += 1
         hosts.cycle(timers=(INSTALL_TIMER,))
-        assert {p for p in range(NODES) if overlays.entries(hosts.state, p)} == held
+        assert {p for p in range(NODES) if hosts.entries(p)} == held
 
 
 def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
@@ -289,11 +287,11 @@ def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
     for loser in range(1, NODES):
         hosts = overlay()
         hosts.cycle(timers=(INSTALL_TIMER,))
-        held = set(overlays.entries(hosts.state, loser))
+        held = set(hosts.entries(loser))
         losers += bool(held)
         hosts.state.table_count[loser] = 0
         for _ in range(EVERY):
             hosts.state.round[:] += 1
             hosts.cycle(timers=(INSTALL_TIMER,))
-        assert set(overlays.entries(hosts.state, loser)) == held
+        assert set(hosts.entries(loser)) == held
     assert losers > 2

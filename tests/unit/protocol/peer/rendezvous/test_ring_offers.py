@@ -9,7 +9,7 @@ from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.step import subscribe
-from support.overlays import Hosts, converged, record
+from support.overlays import Hosts, record
 
 NODES = 8
 SETTINGS = Settings(
@@ -29,7 +29,7 @@ WANTED, BETWEEN = HIGH[0] + 1, RING // 4
 def overlay() -> Hosts:
     """A ring on which all have the same two ranges; in profiles they are one."""
     places = np.arange(NODES, dtype=np.int64) * (RING // NODES)
-    hosts = Hosts(converged(SETTINGS, places, 1), SETTINGS)
+    hosts = Hosts.ring(SETTINGS, places, 1)
     bounds = np.array([LOW, HIGH], np.int64)
     for p in range(NODES):
         subscribe(hosts.state, p, bounds, np.array([1, 1]))

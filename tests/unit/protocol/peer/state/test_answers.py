@@ -21,20 +21,17 @@ HALF_RING: overlays.Box = ((0, RING_MASK >> 1),)
 
 def overlay(heartbeat_rounds: int = 2, **changes: Any) -> overlays.Hosts:
     """Fourteen peers with links of every kind."""
-    standard = {
-        "ring_links": RING,
-        "small_world_links": SMALL_WORLD,
-        "friend_links": FRIENDS,
-        "view_size": 6,
-        "shuffle_length": 3,
-        "failure_age": 6,
-        "heartbeat_rounds": heartbeat_rounds,
-        "load_shifting": False,
-    }
-    settings = Settings(**(standard | changes))
-    return overlays.Hosts(
-        overlays.converged(settings, overlays.random_identifiers(NODES, 4), 4), settings
+    settings = Settings(
+        ring_links=RING,
+        small_world_links=SMALL_WORLD,
+        friend_links=FRIENDS,
+        view_size=6,
+        shuffle_length=3,
+        failure_age=6,
+        heartbeat_rounds=heartbeat_rounds,
+        load_shifting=False,
     )
+    return overlays.Hosts.ring(settings, NODES, 4, **changes)
 
 
 def wants_answer(hosts: overlays.Hosts, words: Words) -> int:
@@ -57,7 +54,7 @@ def test_an_installation_is_answered_if_that_is_wanted(
 ) -> None:
     """The first time, and again when nothing has changed."""
     hosts = overlay()
-    source = overlays.neighbours(hosts.state, 0)[-1]
+    source = hosts.neighbours(0)[-1]
     words = overlays.install_record(hosts.state, kind, 0, source, boxes, answer=answer)
     for _ in range(2):
         sent = hosts.step(0, words)
@@ -91,22 +88,22 @@ def test_a_neighbour_that_answers_is_not_asked_again_at_once() -> None:
     hosts = overlay()
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
-    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
+    hosts.tick(0, records.INSTALL_TIMER)
     assert hosts.state.links[0, last] >> 32 == 0
     assert last not in asked(hosts, 0)
 
 
 def test_a_neighbour_that_holds_something_is_written_to_and_not_asked() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK))
+    hosts.subscribe(0, (0, RING_MASK))
     slots = hosts.state.links.shape[1]
     assert asked(hosts, 0) == {k: int(k < 2 * RING) for k in range(slots)}
 
 
 def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 0, (0, RING_MASK))
-    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
+    hosts.subscribe(0, (0, RING_MASK))
+    hosts.tick(0, records.INSTALL_TIMER)
     hosts.state.constrained[0] = -1
     others = set(range(2 * RING, hosts.state.links.shape[1]))
     assert others <= set(asked(hosts, 0))
@@ -116,20 +113,20 @@ def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
 def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up() -> None:
     """Nobody gossips: answers alone keep all links, each within the failure age."""
     hosts = overlay()
-    before = [sorted(overlays.neighbours(hosts.state, p)) for p in range(NODES)]
+    before = [sorted(hosts.neighbours(p)) for p in range(NODES)]
     for _ in range(12):
         words = hosts.state.links
         words[words >= 0] += 1 << 32
         hosts.cycle(timers=(records.INSTALL_TIMER,))
         assert (words[words >= 0] >> 32 <= 2).all()
-    assert [sorted(overlays.neighbours(hosts.state, p)) for p in range(NODES)] == before
+    assert [sorted(hosts.neighbours(p)) for p in range(NODES)] == before
 
 
 def test_news_passed_on_ask_for_no_answer() -> None:
     hosts = overlay()
-    overlays.subscribe_to_box(hosts.state, 0, *HALF_RING)
-    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
-    news = [words for words in hosts.passed if words[KIND] == records.INSTALL_NEWS]
+    hosts.subscribe(0, *HALF_RING)
+    hosts.tick(0, records.INSTALL_TIMER)
+    news = hosts.of_kind(records.INSTALL_NEWS)
     assert news
     assert not any(wants_answer(hosts, words) for words in news)
 
@@ -137,7 +134,7 @@ def test_news_passed_on_ask_for_no_answer() -> None:
 def test_news_sent_around_a_peer_that_failed_ask_for_no_answer() -> None:
     hosts = overlay(reroute=True)
     state = hosts.state
-    gone = overlays.neighbours(state, 0)[0]
+    gone = hosts.neighbours(0)[0]
     words = overlays.install_record(state, records.INSTALL, gone, 0, [(0, ((0, RING_MASK),))])
     words[KIND] += UNREACHABLE
     sent = [w for w in hosts.step(0, words) if w[KIND] == records.INSTALL_NEWS]
@@ -161,12 +158,12 @@ def test_a_greeting_asks_the_new_successor_for_an_answer() -> None:
 def test_a_former_neighbour_is_not_asked_for_an_answer() -> None:
     hosts = overlay()
     state = hosts.state
-    overlays.subscribe_to_box(state, 0, (0, RING_MASK))
-    hosts.handle(overlays.record(records.INSTALL_TIMER, 0, 0))
+    hosts.subscribe(0, (0, RING_MASK))
+    hosts.tick(0, records.INSTALL_TIMER)
     last = state.links.shape[1] - 1
     former = int(state.links[0, last]) & overlays.HANDLE
-    other = next(q for q in range(1, NODES) if q not in overlays.neighbours(state, 0))
-    put_link(state, 0, last, overlays.descriptor(state, other), 0)
+    other = next(q for q in range(1, NODES) if q not in hosts.neighbours(0))
+    put_link(state, 0, last, hosts.descriptor(other), 0)
     settle_ring(state, 0)
     sent = {int(w[TO]): w for w in hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))}
     assert wants_answer(hosts, sent[former]) == 0

@@ -10,7 +10,7 @@ import pytest
 from gossamer.protocol.peer.record_table.records import FINGER_REPLY, FINGER_REQUEST, OVERLAY_TIMER
 from gossamer.protocol.peer.settings.config import Settings, finger_levels_for
 from gossamer.protocol.peer.state.state import MALFORMED
-from support.overlays import HANDLE, Hosts, converged, descriptor, random_identifiers, record
+from support.overlays import HANDLE, Hosts, record
 
 RING_LINKS = 3
 
@@ -25,15 +25,10 @@ def overlay(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
         load_shifting=False,
         **{"friend_links": 0, **changes},
     )
-    hosts = Hosts(converged(settings, random_identifiers(nodes, seed), seed), settings)
+    hosts = Hosts.ring(settings, nodes, seed)
     hosts.state.links[:, 2 * RING_LINKS :] = -1
+    hosts.timers = (OVERLAY_TIMER,)
     return hosts
-
-
-def run(hosts: Hosts, rounds: int) -> None:
-    """Let rounds of topology management pass."""
-    for _ in range(rounds):
-        hosts.cycle(timers=(OVERLAY_TIMER,))
 
 
 def fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
@@ -63,7 +58,7 @@ def expected_fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
 @pytest.mark.parametrize("nodes", [8, 9, 10, 12, 13, 18, 19, 24, 36, 37, 100])
 def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> None:
     hosts = overlay(nodes)
-    run(hosts, 4 * (hosts.state.params.finger_levels + 1))
+    hosts.rounds(4 * (hosts.state.params.finger_levels + 1))
     for p in range(nodes):
         for side in (0, 1):
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
@@ -71,7 +66,7 @@ def test_fingers_reach_doubling_numbers_of_peers_on_either_side(nodes: int) -> N
 
 def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -> None:
     hosts = overlay(64)
-    run(hosts, 20)
+    hosts.rounds(20)
     for p in range(64):
         for level, q in enumerate(fingers(hosts, p, 0)):
             assert q is None or fingers(hosts, q, 1)[level] == p
@@ -83,7 +78,7 @@ def test_whoever_is_a_finger_has_the_other_as_one_and_nobody_is_linked_twice() -
 def test_friends_give_way_to_fingers() -> None:
     """A level that is held by a friend's slot would be empty, and with it all above."""
     hosts = overlay(60, friend_links=8)
-    run(hosts, 20)
+    hosts.rounds(20)
     friends = hosts.state.links[:, 2 * RING_LINKS : hosts.state.params.chosen_links]
     assert (friends >= 0).sum() > 200
     for p in range(60):
@@ -96,18 +91,18 @@ def test_friends_give_way_to_fingers() -> None:
 @pytest.mark.parametrize("nodes", [2, 3, 5, 7])
 def test_where_everybody_is_a_ring_neighbour_there_are_no_fingers(nodes: int) -> None:
     hosts = overlay(nodes, finger_exchanges=4)
-    run(hosts, 10)
+    hosts.rounds(10)
     for p in range(nodes):
         assert set(fingers(hosts, p, 0) + fingers(hosts, p, 1)) == {None}
 
 
 def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
     hosts = overlay(60, failures_remembered=32, failure_age=6)
-    run(hosts, 20)
+    hosts.rounds(20)
     order = np.argsort(hosts.identifiers())
     gone = order[::5]
     hosts.alive[gone] = False
-    run(hosts, 60)
+    hosts.rounds(60)
     for p in np.flatnonzero(hosts.alive).tolist():
         for side in (0, 1):
             found = [q for q in fingers(hosts, p, side) if q is not None]
@@ -120,9 +115,9 @@ def test_fingers_lost_with_a_fifth_of_the_peers_are_replaced() -> None:
 def test_half_of_all_fingers_come_back_within_two_turns_of_all_levels(nodes: int) -> None:
     """A new finger is asked for the next at once: no level waits for a turn of those below it."""
     hosts = overlay(nodes, seed=2, finger_exchanges=1)
-    run(hosts, 40)
+    hosts.rounds(40)
     hosts.state.links[: nodes // 2, 2 * RING_LINKS :] = -1
-    run(hosts, 2 * (hosts.state.params.finger_levels + 1))
+    hosts.rounds(2 * (hosts.state.params.finger_levels + 1))
     for p in range(nodes):
         for side in (0, 1):
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)
@@ -131,9 +126,9 @@ def test_half_of_all_fingers_come_back_within_two_turns_of_all_levels(nodes: int
 def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:
     for exchanges in (1, 3):
         hosts = overlay(60, finger_exchanges=exchanges)
-        run(hosts, 40)
+        hosts.rounds(40)
         del hosts.passed[:]
-        run(hosts, 1)
+        hosts.rounds(1)
         kinds = [int(one[1]) for one in hosts.passed]
         assert kinds.count(FINGER_REQUEST) == 60 * exchanges
         assert kinds.count(FINGER_REPLY) == 60 * exchanges
@@ -143,9 +138,9 @@ def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:
 @pytest.mark.parametrize("body", [[], [0], [99], [-1]])
 def test_a_malformed_exchange_is_counted_and_changes_nothing(kind: int, body: list[int]) -> None:
     hosts = overlay(20)
-    run(hosts, 10)
+    hosts.rounds(10)
     before = hosts.state.links.copy()
-    whole = body + descriptor(hosts.state, 1).tolist() if body not in ([], [0]) else body
+    whole = body + hosts.descriptor(1).tolist() if body not in ([], [0]) else body
     assert hosts.step(0, record(kind, 0, 1, whole)) == []
     assert hosts.state.counters[0, MALFORMED] == 1
     assert np.array_equal(hosts.state.links, before)
@@ -154,10 +149,10 @@ def test_a_malformed_exchange_is_counted_and_changes_nothing(kind: int, body: li
 def test_whom_a_stranger_tells_of_takes_no_finger_s_place() -> None:
     """A level that is filled changes only by what its own finger below says."""
     hosts = overlay(40)
-    run(hosts, 20)
+    hosts.rounds(20)
     before = fingers(hosts, 0, 1)
     linked = {word & HANDLE for word in hosts.state.links[0].tolist()}
     stranger, other = [q for q in range(1, 40) if q not in linked][:2]
-    body = [0, *descriptor(hosts.state, stranger), *descriptor(hosts.state, other)]
+    body = [0, *hosts.descriptor(stranger), *hosts.descriptor(other)]
     hosts.step(0, record(FINGER_REQUEST, 0, stranger, body))
     assert fingers(hosts, 0, 1) == before

@@ -10,14 +10,7 @@ import pytest
 from gossamer.protocol.peer.record_table.records import FIND_HOST, HOST_FOUND, OVERLAY_TIMER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import MALFORMED
-from support.overlays import (
-    HANDLE,
-    Hosts,
-    converged,
-    random_identifiers,
-    record,
-    true_rendezvous,
-)
+from support.overlays import HANDLE, Hosts, record, true_rendezvous
 
 NODES, GUESTS = 40, 2
 
@@ -25,26 +18,18 @@ NODES, GUESTS = 40, 2
 def overlay(**changes: Any) -> Hosts:
     """A true ring with two ring links a side, and no guests yet."""
     settings = Settings(
-        **{
-            "ring_links": 2,
-            "friend_links": 0,
-            "guest_links": GUESTS,
-            "view_size": 4,
-            "shuffle_length": 2,
-            "load_shifting": False,
-            "failure_age": 6,
-            **changes,
-        }
+        ring_links=2,
+        friend_links=0,
+        guest_links=GUESTS,
+        view_size=4,
+        shuffle_length=2,
+        load_shifting=False,
+        failure_age=6,
     )
-    hosts = Hosts(converged(settings, random_identifiers(NODES, 3), 3), settings)
+    hosts = Hosts.ring(settings, NODES, 3, **changes)
     hosts.state.links[:, settings.chosen_links :] = -1
+    hosts.timers = (OVERLAY_TIMER,)
     return hosts
-
-
-def run(hosts: Hosts, rounds: int) -> None:
-    """Let rounds of topology management pass."""
-    for _ in range(rounds):
-        hosts.cycle(timers=(OVERLAY_TIMER,))
 
 
 def hosts_of(hosts: Hosts, p: int) -> list[int]:
@@ -71,7 +56,7 @@ def test_a_guest_s_host_is_the_peer_at_the_place_it_looks_for() -> None:
     hosts = overlay()
     place = far_place(hosts, 0)
     hosts.state.guest_targets[0] = [place, -1]
-    run(hosts, 3)
+    hosts.rounds(3)
     host = true_rendezvous(hosts.identifiers().tolist(), place)
     assert hosts_of(hosts, 0) == [host, -1]
     assert guests_of(hosts, host) == {0}
@@ -81,7 +66,7 @@ def test_where_a_neighbour_is_at_the_place_nothing_is_kept() -> None:
     hosts = overlay()
     neighbour = int(hosts.state.links[0, 0]) & HANDLE
     hosts.state.guest_targets[0] = [hosts.identifiers()[neighbour], hosts.identifiers()[0]]
-    run(hosts, 4)
+    hosts.rounds(4)
     assert hosts_of(hosts, 0) == [-1, -1]
     assert guests_of(hosts, neighbour) == set()
 
@@ -94,14 +79,10 @@ def test_a_full_host_passes_guests_on_along_the_ring() -> None:
     guests = [int(q) for q in order if abs(int(np.flatnonzero(order == q)[0]) - 20) > 6][:9]
     for guest in guests:
         hosts.state.guest_targets[guest, 0] = places[host]
-    run(hosts, 5)
+    hosts.rounds(5)
     assert len(guests_of(hosts, host)) <= 2 * GUESTS
     served = {guest for guest in guests if hosts_of(hosts, guest)[0] >= 0}
-    linked = {
-        guest
-        for guest in guests
-        if host in {word & HANDLE for word in hosts.state.links[guest].tolist() if word >= 0}
-    }
+    linked = {guest for guest in guests if host in set(hosts.neighbours(guest))}
     assert served | linked == set(guests)
     around = [int(order[20 + i]) for i in range(-8, 9)]
     assert all(hosts_of(hosts, guest)[0] in around for guest in served)
@@ -125,7 +106,7 @@ def crowded(wanting: range, guests: int) -> tuple[Hosts, list[int], set[int]]:
     far = [int(order[(35 + i) % NODES]) for i in range(guests)]
     for guest in far:
         s.guest_targets[guest, 0] = place
-    run(hosts, 6)
+    hosts.rounds(6)
     return (
         hosts,
         [hosts_of(hosts, guest)[0] for guest in far],
@@ -153,7 +134,7 @@ def test_a_search_ends_where_everybody_is_full() -> None:
     s = hosts.state
     s.constrained[:] = -1
     s.guest_targets[:, 0] = hosts.identifiers()[np.argsort(hosts.identifiers())[20]]
-    run(hosts, 4)
+    hosts.rounds(4)
     first = s.params.chosen_links
     assert (s.links[:, first + 1 :] >= 0).sum() <= 2 * NODES
     assert not s.counters[:, MALFORMED].any()
@@ -163,10 +144,10 @@ def test_a_guest_that_wants_nothing_there_any_more_is_forgotten() -> None:
     hosts = overlay()
     place = far_place(hosts, 0)
     hosts.state.guest_targets[0, 0] = place
-    run(hosts, 3)
+    hosts.rounds(3)
     host = hosts_of(hosts, 0)[0]
     hosts.state.guest_targets[0, 0] = -1
-    run(hosts, 10)
+    hosts.rounds(10)
     assert guests_of(hosts, host) == set()
 
 
@@ -174,13 +155,13 @@ def test_a_guest_finds_another_host_when_its_host_fails() -> None:
     hosts = overlay()
     place = far_place(hosts, 0)
     hosts.state.guest_targets[0, 0] = place
-    run(hosts, 3)
+    hosts.rounds(3)
     first = hosts_of(hosts, 0)[0]
     hosts.alive[first] = False
-    run(hosts, 8)
+    hosts.rounds(8)
     alive = np.flatnonzero(hosts.alive)
     now = int(alive[true_rendezvous(hosts.identifiers()[alive].tolist(), place)])
-    linked = {word & HANDLE for word in hosts.state.links[0].tolist() if word >= 0}
+    linked = set(hosts.neighbours(0))
     assert now in linked
     assert first not in linked
 

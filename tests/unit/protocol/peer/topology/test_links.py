@@ -178,11 +178,8 @@ def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
 
 def overlay(nodes: int = 10, **changes: Any) -> overlays.Hosts:
     """A converged overlay."""
-    standard = {"friend_links": 3, "view_size": 6, "shuffle_length": 3, "failure_age": 4}
-    settings = Settings(**(standard | changes))
-    return overlays.Hosts(
-        overlays.converged(settings, overlays.random_identifiers(nodes, 5), 5), settings
-    )
+    settings = Settings(friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
+    return overlays.Hosts.ring(settings, nodes, 5, **changes)
 
 
 def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
@@ -191,7 +188,7 @@ def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
     (request,) = hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     partner = int(request[TO])
     assert request[KIND] == records.TMAN_REQUEST
-    assert partner in overlays.neighbours(state, 0)
+    assert partner in hosts.neighbours(0)
     (reply, *_) = hosts.step(partner, request)
     assert (reply[KIND], reply[TO], reply[FROM]) == (records.TMAN_REPLY, 0, partner)
     size = 1 + state.link_profile.shape[2]
@@ -205,10 +202,10 @@ def test_links_without_news_are_dropped_at_the_failure_age() -> None:
     hosts = overlay()
     state = hosts.state
     state.sampler.views[0] = -1
-    silent = overlays.neighbours(state, 0)[-1]
+    silent = hosts.neighbours(0)[-1]
     for age in range(1, 6):
         hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
-        assert (silent in overlays.neighbours(state, 0)) == (age <= 4)
+        assert (silent in hosts.neighbours(0)) == (age <= 4)
     # Others have not waited as long; it was last heard of five rounds ago.
     assert offer(state, [(4, silent)]) == []
 
@@ -221,15 +218,15 @@ def test_a_heartbeat_makes_a_link_young_again() -> None:
     slot = 1
     other = int(state.links[0, slot]) & overlays.HANDLE
     state.sampler.profile[other, IDENTIFIER] += 1
-    hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, overlays.descriptor(state, other)))
-    assert link(state, 0, slot) == overlays.descriptor(state, other).tolist()
+    hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, hosts.descriptor(other)))
+    assert link(state, 0, slot) == hosts.descriptor(other).tolist()
 
 
 def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
     hosts = overlay()
     before = overlays.copies_of(hosts.state)
-    other = overlays.neighbours(hosts.state, 0)[0]
-    words = overlays.descriptor(hosts.state, other, age=2)
+    other = hosts.neighbours(0)[0]
+    words = hosts.descriptor(other, age=2)
     words[1 + IDENTIFIER] += 1
     hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, words))
     assert overlays.changed_arrays(hosts.state, before) == set()
@@ -239,7 +236,7 @@ def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
 def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side: int) -> None:
     hosts = overlay()
     state = hosts.state
-    stranger = next(q for q in range(1, 10) if q not in overlays.neighbours(state, 0))
+    stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
     me = int(state.sampler.profile[0, IDENTIFIER])
     state.sampler.profile[stranger, IDENTIFIER] = (me + (1 if side == 0 else -1)) & RING_MASK
     hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
@@ -251,7 +248,7 @@ def test_a_stranger_farther_away_is_not_seated() -> None:
     hosts = overlay()
     state = hosts.state
     before = overlays.copies_of(state)
-    stranger = next(q for q in range(1, 10) if q not in overlays.neighbours(state, 0))
+    stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
     hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
     assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
@@ -260,9 +257,9 @@ def test_a_stranger_farther_away_is_not_seated() -> None:
 def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
     hosts = overlay()
     state = hosts.state
-    for handle in (overlays.neighbours(state, 0)[0], 9):
+    for handle in (hosts.neighbours(0)[0], 9):
         before = overlays.copies_of(state)
-        words = overlays.descriptor(state, handle)
+        words = hosts.descriptor(handle)
         words[0] = (word & ~overlays.HANDLE) | handle
         hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, handle, words))
         assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
@@ -273,9 +270,9 @@ def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew() ->
     hosts = overlay()
     state = hosts.state
     hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
-    gone = overlays.neighbours(state, 0)[0]
+    gone = hosts.neighbours(0)[0]
     hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    assert gone not in overlays.neighbours(state, 0)
+    assert gone not in hosts.neighbours(0)
     assert gone not in [int(w) & overlays.HANDLE for w in state.sampler.views[0] if w >= 0]
     assert offer(state, [(0, gone)]) == []
     hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
@@ -300,11 +297,10 @@ def test_failed_peers_leave_every_table() -> None:
     hosts = overlay(nodes=14)
     hosts.cycle()
     hosts.alive[[3, 8]] = False
-    for _ in range(20):
-        hosts.cycle()
+    hosts.rounds(20)
     for p in np.flatnonzero(hosts.alive).tolist():
         views = [int(w) & overlays.HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
-        assert not {3, 8} & {*overlays.neighbours(hosts.state, p), *views}
+        assert not {3, 8} & {*hosts.neighbours(p), *views}
 
 
 def newcomer_joins(**changes: Any) -> overlays.Hosts:
@@ -312,8 +308,7 @@ def newcomer_joins(**changes: Any) -> overlays.Hosts:
     hosts = overlay(**changes)
     restart(hosts.state, 9)
     hosts.alive[9] = False
-    for _ in range(6):
-        hosts.cycle()
+    hosts.rounds(6)
     hosts.alive[9] = True
     hosts.handle(join_record(9, 0, hosts.state.sampler.profile[0]))
     return hosts
@@ -337,9 +332,8 @@ def test_joining_by_lookup_seats_a_newcomer_within_one_exchange() -> None:
 def test_joining_by_gossip_alone_takes_rounds() -> None:
     """The paper's way: the contact is known at once, the place only later."""
     hosts = newcomer_joins(join_lookup=False)
-    assert overlays.neighbours(hosts.state, 9) == [0]
-    for _ in range(10):
-        hosts.cycle()
+    assert hosts.neighbours(9) == [0]
+    hosts.rounds(10)
     order = np.argsort(hosts.identifiers()).tolist()
     after = order[(order.index(9) + 1) % 10]
     assert int(hosts.state.links[9, hosts.state.successor[9]]) & overlays.HANDLE == after
@@ -358,8 +352,7 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
 
 def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
     hosts = overlay()
-    for _ in range(2):
-        hosts.cycle()
+    hosts.rounds(2)
     state = hosts.state
     kept = {
         name: array[4].copy()
@@ -368,7 +361,7 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
     }
     others = state.links[5].copy()
     restart(state, 4)
-    assert overlays.neighbours(state, 4) == []
+    assert hosts.neighbours(4) == []
     assert state.table_count[4] == 0
     assert (state.sampler.views[4] == -1).all()
     now = overlays.copies_of(state)

@@ -142,9 +142,7 @@ def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
     """The largest load falls below a third of what it was, the deviation below half."""
     seed, nodes = 8, 32
     settings = Settings(view_size=6, shuffle_length=3, friend_links=2, shift_threshold=0.1)
-    hosts = overlays.Hosts(
-        overlays.converged(settings, overlays.random_identifiers(nodes, seed), seed), settings
-    )
+    hosts = overlays.Hosts.ring(settings, nodes, seed)
     probe = skewed_values(4000, seed + 1)
     before = loads_of(hosts, probe)
     values = iter(skewed_values(40 * 60, seed))

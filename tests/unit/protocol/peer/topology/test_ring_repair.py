@@ -13,7 +13,7 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.links import drop_link
 from gossamer.protocol.peer.state.state import REPAIRS
-from support.overlays import HANDLE, Hosts, converged, install_record, record, subscribe_to_box
+from support.overlays import HANDLE, Hosts, install_record, record
 
 NODES = 24
 STEP = RING // NODES
@@ -22,21 +22,20 @@ STEP = RING // NODES
 def overlay(**changes: Any) -> Hosts:
     """An even ring of two links a side, whose peers have eight others as well."""
     settings = Settings(
-        **{
-            "ring_links": 2,
-            "friend_links": 8,
-            "view_size": 4,
-            "shuffle_length": 2,
-            "nearest_routing": True,
-            "load_shifting": False,
-            "stabilise": True,
-            "reroute": True,
-            "replay_rounds": 3,
-            "failures_remembered": 32,
-            **changes,
-        }
+        ring_links=2,
+        friend_links=8,
+        view_size=4,
+        shuffle_length=2,
+        nearest_routing=True,
+        load_shifting=False,
+        stabilise=True,
+        reroute=True,
+        replay_rounds=3,
+        failures_remembered=32,
     )
-    return Hosts(converged(settings, np.arange(NODES, dtype=np.int64) * STEP, 2), settings)
+    hosts = Hosts.ring(settings, [p * STEP for p in range(NODES)], 2, **changes)
+    hosts.timers = (OVERLAY_TIMER, INSTALL_TIMER)
+    return hosts
 
 
 def wrong_neighbours(hosts: Hosts) -> int:
@@ -44,9 +43,9 @@ def wrong_neighbours(hosts: Hosts) -> int:
     living = [p for p in range(NODES) if hosts.alive[p]]
     wrong = 0
     for i, p in enumerate(living):
-        true = living[(i + 1) % len(living)], living[i - 1]
-        for column, neighbour in zip(
-            (hosts.state.successor, hosts.state.predecessor), true, strict=True
+        for column, neighbour in (
+            (hosts.state.successor, living[(i + 1) % len(living)]),
+            (hosts.state.predecessor, living[i - 1]),
         ):
             k = int(column[p])
             wrong += k < 0 or int(hosts.state.links[p, k]) & HANDLE != neighbour
@@ -58,12 +57,12 @@ def test_a_ring_that_half_of_its_peers_leave_at_once_is_mended_sooner() -> None:
     for seed in range(8):
         for repairs in wrong:
             hosts = overlay(ring_repairs=repairs, friend_links=2)
-            hosts.cycle(timers=(OVERLAY_TIMER, INSTALL_TIMER))
+            hosts.cycle()
             draws = np.random.default_rng(seed)
             hosts.alive[draws.permutation(NODES)[: NODES // 2]] = False
-            hosts.cycle(timers=(OVERLAY_TIMER, INSTALL_TIMER))
+            hosts.cycle()
             wrong[repairs] += wrong_neighbours(hosts)
-            hosts.cycle(timers=(OVERLAY_TIMER, INSTALL_TIMER))
+            hosts.cycle()
             assert repairs == 0 or wrong_neighbours(hosts) == 0, f"seed {seed}"
     assert 3 * wrong[8] < wrong[0], f"seeds 0 to 7: {wrong}"
 
@@ -78,7 +77,7 @@ def test_repairs_of_a_round_are_bounded() -> None:
 
 def test_nobody_trades_links_at_once_where_nothing_fails() -> None:
     hosts = overlay(ring_repairs=8)
-    hosts.cycle(timers=(OVERLAY_TIMER, INSTALL_TIMER))
+    hosts.cycle()
     hosts.passed.clear()
     hosts.cycle(timers=(INSTALL_TIMER,))
     assert not [words for words in hosts.passed if words[1] == TMAN_REQUEST]
@@ -88,7 +87,7 @@ def test_nobody_trades_links_at_once_where_nothing_fails() -> None:
 def test_an_event_follows_to_the_peer_that_turns_out_to_answer_for_it(is_handed_on: bool) -> None:
     hosts = overlay(hand_on=is_handed_on, friend_links=0)
     state = hosts.state
-    subscribe_to_box(state, 9, (9 * STEP - 99, 9 * STEP))
+    hosts.subscribe(9, (9 * STEP - 99, 9 * STEP))
     # Peer 10 takes all before it for dead, and so the values of peer 9 for its own.
     for gone in (8, 9):
         drop_link.interpreted(state, 10, gone)
