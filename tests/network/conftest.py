@@ -10,6 +10,7 @@ import pytest
 from support import transport_peers
 from support.clusters import MadeCluster, made_cluster
 from support.draws import Draws
+from support.local_nodes import LocalNode
 from support.node_processes import Shell
 from support.switching_ways import let_peers_switch
 
@@ -60,6 +61,12 @@ def desk(shell: Shell) -> Shell:
     """The same where `desk` is the folder of the one peer of a cluster."""
     shell.ok("node", "init", "desk", "--preset", "local")
     return shell
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> LocalNode:
+    """A node for local clients, before a peer without a network; it does not run yet."""
+    return LocalNode(tmp_path)
 
 
 @pytest.fixture(autouse=True)

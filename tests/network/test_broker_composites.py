@@ -89,10 +89,7 @@ def everywhere(subscriptions: int) -> dict[int, int]:
             f"{IBM} || {HPQ} & {{price > 5}}", ["IBM 1", "HPQ 6"], [[0], [1, 1]], id="either"
         ),
         pytest.param(
-            f"{IBM} followed by {HPQ}",
-            ["HPQ 1", "IBM 1", "HPQ 1"],
-            [[1, 2]],
-            id="in a row",
+            f"{IBM} followed by {HPQ}", ["HPQ 1", "IBM 1", "HPQ 1"], [[1, 2]], id="in a row"
         ),
     ],
 )

@@ -31,13 +31,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster
-from support.memory_brokers import (
-    PATIENCE_S,
-    SETTINGS,
-    MemoryClient,
-    memory_brokers,
-    tree_broker,
-)
+from support.memory_brokers import PATIENCE_S, SETTINGS, MemoryClient, memory_brokers, tree_broker
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually, soon
@@ -195,9 +189,7 @@ async def test_a_neighbour_that_takes_nothing_is_given_up_and_told_everything_la
 
 
 @on_jumping_clock
-async def test_a_broker_with_long_queues_is_congested_until_they_are_short(
-    tmp_path: Path,
-) -> None:
+async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_path: Path) -> None:
     settings = attrs.evolve(SETTINGS, covering="incremental", congested_queue=20)
     async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
         node = brokers.nodes[1]

@@ -9,14 +9,7 @@ import pytest
 
 from gossamer.client import Client, RefusedByNodeError, connect
 from support.loopback_peer import quote
-from support.threaded_node import (
-    ALL,
-    ThreadedNode,
-    aside,
-    on_each_loop,
-    prices,
-    threaded_node,
-)
+from support.threaded_node import ALL, ThreadedNode, aside, on_each_loop, prices, threaded_node
 from support.waiting import PATIENCE_S
 
 

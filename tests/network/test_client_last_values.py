@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.client import (
-    Client,
-    LastMark,
-    Payload,
-    ReceivedEvent,
-    RefusedByNodeError,
-    connect,
-)
+from gossamer.client import Client, LastMark, Payload, ReceivedEvent, RefusedByNodeError, connect
 from support.loopback_peer import LoopbackEvent, quote
 from support.threaded_node import ALL, ThreadedNode, aside, on_each_loop, threaded_node
 

@@ -10,14 +10,7 @@ import trio
 
 from gossamer.client import Client, RefusedByNodeError, connect
 from support.loopback_peer import LoopbackEvent, LoopbackPeer, quote
-from support.threaded_node import (
-    ALL,
-    ThreadedNode,
-    aside,
-    on_each_loop,
-    prices,
-    threaded_node,
-)
+from support.threaded_node import ALL, ThreadedNode, aside, on_each_loop, prices, threaded_node
 from support.waiting import PATIENCE_S
 
 

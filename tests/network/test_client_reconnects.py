@@ -27,8 +27,8 @@ from gossamer.node.errors import (
     UnacknowledgedError,
 )
 from gossamer.node.local.client import CONNECTED, LocalClient, open_client
-from support.local_nodes import LocalNode, RunningNode
-from support.loopback_peer import IBM
+from support.local_nodes import LocalNode, RunningNode, prices
+from support.loopback_peer import quote
 from support.node_processes import Shell
 from support.waiting import PATIENCE_S, Changing
 
@@ -48,19 +48,9 @@ class Changes(Changing):
         await self.until(lambda: self.told.count(CONNECTED) >= times)
 
 
-def quote(price: float) -> dict[str, object]:
-    return {**IBM, "price": price}
-
-
-async def prices(client: LocalClient, count: int) -> list[float]:
-    with trio.fail_after(PATIENCE_S):
-        events = [await client.events.receive() for _ in range(count)]
-    return [event.values["price"] for event in events]
-
-
-async def test_subscriptions_and_requests_go_on_after_a_restart(tmp_path: Path) -> None:
-    node, changes = LocalNode(tmp_path), Changes()
-    async with node.restartable() as running, open_client(node.address, on_change=changes) as one:
+async def test_subscriptions_and_requests_go_on_after_a_restart(node: LocalNode) -> None:
+    changes = Changes()
+    async with node.restartable() as running, node.client(on_change=changes) as one:
         await one.subscribe("dear", "price > 80")
         await one.subscribe("cheap", "price < 20")
         await one.unsubscribe("cheap")
@@ -79,9 +69,8 @@ async def test_subscriptions_and_requests_go_on_after_a_restart(tmp_path: Path) 
     assert len(changes.told) == 4
 
 
-async def test_requests_wait_while_the_node_is_away(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.restartable() as running, open_client(node.address) as client:
+async def test_requests_wait_while_the_node_is_away(node: LocalNode) -> None:
+    async with node.restartable() as running, node.client() as client:
         await running.stop()
         published: list[str] = []
 
@@ -101,15 +90,11 @@ async def test_requests_wait_while_the_node_is_away(tmp_path: Path) -> None:
                 continue
 
 
-async def test_a_named_client_misses_nothing_and_gets_nothing_twice(tmp_path: Path) -> None:
-    node, changes = LocalNode(tmp_path), Changes()
-    async with (
-        node.restartable() as running,
-        open_client(node.address, "ada", on_change=changes) as ada,
-    ):
+async def test_a_named_client_misses_nothing_and_gets_nothing_twice(node: LocalNode) -> None:
+    changes = Changes()
+    async with node.restartable() as running, node.client("ada", on_change=changes) as ada:
         await ada.subscribe("all", "price >= 0")
-        for price in (1, 2):
-            await node.peer.publish(quote(price))
+        await node.publish(1, 2)
         with trio.fail_after(PATIENCE_S):
             first, second = [await ada.events.receive() for _ in range(2)]
         await ada.acknowledge(first)
@@ -117,9 +102,9 @@ async def test_a_named_client_misses_nothing_and_gets_nothing_twice(tmp_path: Pa
         await ada.acknowledge(second)
         await running.start()
         await changes.until_connected()
-        await node.peer.publish(quote(3))
+        await node.publish(3)
         assert await prices(ada, 1) == [3]
-    async with node.running(), open_client(node.address, "ada") as ada:
+    async with node.running(), node.client("ada") as ada:
         assert await prices(ada, 1) == [3]
 
 
@@ -164,13 +149,9 @@ async def test_what_is_dealt_with_while_subscriptions_are_asked_for_again_holds_
     window = 3
     node, slow = LocalNode(tmp_path, local=Local(window=window)), SlowToAsk()
     slow.install(monkeypatch)
-    async with (
-        node.restartable() as running,
-        open_client(node.address, "ada", ordered=ordered) as ada,
-    ):
+    async with node.restartable() as running, node.client("ada", ordered=ordered) as ada:
         await ada.subscribe("all", "price >= 0")
-        for price in range(window + 1):
-            await node.peer.publish(quote(price))
+        await node.publish(*range(window + 1))
         with trio.fail_after(PATIENCE_S):
             got = [await ada.events.receive() for _ in range(window)]
         await running.stop()
@@ -180,7 +161,7 @@ async def test_what_is_dealt_with_while_subscriptions_are_asked_for_again_holds_
             await (ada.settle(event) if ordered else ada.acknowledge(event))
         slow.may_ask.set()
         assert await prices(ada, 1) == [window]
-    async with node.running(), open_client(node.address, "ada", ordered=ordered) as ada:
+    async with node.running(), node.client("ada", ordered=ordered) as ada:
         assert await prices(ada, 1) == [window]
 
 
@@ -197,10 +178,9 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
         await found.wait()
         return link
 
-    async with node.restartable() as running, open_client(node.address, "ada") as ada:
+    async with node.restartable() as running, node.client("ada") as ada:
         await ada.subscribe("all", "price >= 0")
-        for price in range(window + 1):
-            await node.peer.publish(quote(price))
+        await node.publish(*range(window + 1))
         with trio.fail_after(PATIENCE_S):
             got = [await ada.events.receive() for _ in range(window)]
         monkeypatch.setattr(links, "open_link", open_slowly)
@@ -211,39 +191,34 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
         await ada.acknowledge(got[-1])
         found.set()
         assert await prices(ada, 1) == [window]
-    async with node.running(), open_client(node.address, "ada") as ada:
+    async with node.running(), node.client("ada") as ada:
         assert await prices(ada, 1) == [window]
 
 
 async def test_an_acknowledgement_of_a_history_that_was_lost_is_not_taken_for_another(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node, changes = LocalNode(tmp_path), Changes()
-    async with (
-        node.restartable() as running,
-        open_client(node.address, "ada", on_change=changes) as ada,
-    ):
+    changes = Changes()
+    async with node.restartable() as running, node.client("ada", on_change=changes) as ada:
         await ada.subscribe("all", "price >= 0")
-        for price in range(5):
-            await node.peer.publish(quote(price))
+        await node.publish(*range(5))
         with trio.fail_after(PATIENCE_S):
             old = [await ada.events.receive() for _ in range(5)]
         await running.stop()
-        for path in tmp_path.glob("clients.db*"):
-            path.unlink()
+        node.lose_history()
         await running.start()
         await changes.until_connected()
-        await node.peer.publish(quote(9))
+        await node.publish(9)
         assert await prices(ada, 1) == [9]
         await ada.acknowledge(old[-1])
-    async with node.running(), open_client(node.address, "ada") as ada:
+    async with node.running(), node.client("ada") as ada:
         assert await prices(ada, 1) == [9]
 
 
 async def test_what_was_being_published_is_reported_and_not_published_again(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node, changes = LocalNode(tmp_path), Changes()
+    changes = Changes()
     outcomes: list[object] = []
 
     async def publish(client: LocalClient, price: float) -> None:
@@ -252,10 +227,7 @@ async def test_what_was_being_published_is_reported_and_not_published_again(
         except (PublicationUncertainError, UnacknowledgedError) as error:
             outcomes.append(error)
 
-    async with (
-        node.restartable() as running,
-        open_client(node.address, on_change=changes) as client,
-    ):
+    async with node.restartable() as running, node.client(on_change=changes) as client:
         node.peer.hold = trio.Event()
         async with trio.open_nursery() as nursery:
             for price in range(3):
@@ -274,10 +246,12 @@ async def test_what_was_being_published_is_reported_and_not_published_again(
 
 
 async def test_the_patience_with_a_node_has_an_end(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    autojump_clock: trio.testing.MockClock,
+    caplog: pytest.LogCaptureFixture,
+    node: LocalNode,
 ) -> None:
     assert autojump_clock.rate == 0
-    node = LocalNode(tmp_path)
     asked: list[Exception] = []
 
     async def ask(client: LocalClient) -> None:
@@ -287,7 +261,7 @@ async def test_the_patience_with_a_node_has_an_end(
             asked.append(error)
 
     async def use(running: RunningNode, outside: trio.Nursery) -> None:
-        async with open_client(node.address, patience_s=90) as client:
+        async with node.client(patience_s=90) as client:
             await client.subscribe("dear", "price > 80")
             await running.stop()
             gone_at.append(trio.current_time())
@@ -307,11 +281,10 @@ async def test_the_patience_with_a_node_has_an_end(
     assert told.endswith("trying again for 90 s")
 
 
-async def test_a_node_that_takes_the_client_no_more_ends_it(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_node_that_takes_the_client_no_more_ends_it(node: LocalNode) -> None:
 
     async def use(running: RunningNode) -> None:
-        async with open_client(node.address) as client:
+        async with node.client() as client:
             await client.subscribe("dear", "price > 80")
             node.peer.capacity = 0
             await running.stop()
@@ -323,9 +296,9 @@ async def test_a_node_that_takes_the_client_no_more_ends_it(tmp_path: Path) -> N
             await use(running)
 
 
-async def test_a_request_that_ends_the_connection_is_not_made_again(tmp_path: Path) -> None:
-    node, changes = LocalNode(tmp_path), Changes()
-    async with node.running(), open_client(node.address, on_change=changes) as client:
+async def test_a_request_that_ends_the_connection_is_not_made_again(node: LocalNode) -> None:
+    changes = Changes()
+    async with node.running(), node.client(on_change=changes) as client:
         with trio.fail_after(PATIENCE_S), pytest.raises(TransportBroken, match="characters"):
             await client.subscribe("long", "price > 80 " + 9000 * " ")
         assert (await client.status())["cluster"] == "desk"
@@ -339,12 +312,12 @@ async def test_a_node_that_is_not_there_at_first_is_an_error_at_once(tmp_path: P
 
 
 async def test_leaving_while_the_node_is_away_takes_no_time(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    node: LocalNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert autojump_clock.rate == 0
-    node, changes = LocalNode(tmp_path), Changes()
+    changes = Changes()
     async with node.restartable() as running:
-        async with open_client(node.address, on_change=changes):
+        async with node.client(on_change=changes):
             await running.stop()
             await changes.until(lambda: bool(changes.told))
             began = trio.current_time()

@@ -14,14 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node_commands import (
-    COMMANDS,
-    Done,
-    deleted_files,
-    filled,
-    known_commands,
-    run_for,
-)
+from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
 from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
 
 ROLES = {

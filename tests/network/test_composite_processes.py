@@ -43,8 +43,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesse
 def publish(brokers: BrokerProcesses, symbol: str, price: float) -> str:
     """Publish at the first broker; returns the id."""
     told = brokers.shell.ok(
-        *("pub", f"symbol={symbol}", f"price={price}"),
-        *("--name", "exchange", *brokers.at(1)),
+        *("pub", f"symbol={symbol}", f"price={price}"), *("--name", "exchange", *brokers.at(1))
     )
     return told.split()[-1]
 
@@ -145,10 +144,7 @@ def test_programs_subscribe_likewise(brokers: BrokerProcesses, loop: str) -> Non
 
 
 def test_programs_that_wait_do_so_too(brokers: BrokerProcesses) -> None:
-    with (
-        connect(brokers.folder(3)) as node,
-        node.subscribe(PAIR, within=300) as found,
-    ):
+    with connect(brokers.folder(3)) as node, node.subscribe(PAIR, within=300) as found:
         brokers.wait_for(1, subscriptions=2)
         ids = [publish(brokers, "IBM", 5), publish(brokers, "HPQ", 5)]
         event = next(found)
@@ -159,9 +155,7 @@ def test_programs_that_wait_do_so_too(brokers: BrokerProcesses) -> None:
 # What people get wrong is said in a sentence, with exit code 2. The commands run in this process.
 
 
-def test_a_plain_subscription_takes_the_place_of_one_of_its_label(
-    brokers: BrokerProcesses,
-) -> None:
+def test_a_plain_subscription_takes_the_place_of_one_of_its_label(brokers: BrokerProcesses) -> None:
     async def use() -> None:
         address = brokers.address(3)
         async with open_local_client(address) as client:
@@ -236,8 +230,7 @@ def test_programs_are_refused_with_a_sentence(brokers: BrokerProcesses) -> None:
 
 
 @pytest.mark.trio
-async def test_peers_take_none(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_peers_take_none(node: LocalNode) -> None:
     async with node.running(), open_local_client(node.address) as client:
         with pytest.raises(RefusedByNodeError, match="peer and has no composite subscriptions"):
             await client.subscribe("pair", PAIR, within=10)

@@ -10,14 +10,7 @@ identifiers of events differ from run to run, as the keys that sign them are mad
 from __future__ import annotations
 
 import random
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 

@@ -10,13 +10,7 @@ import trio
 from gossamer.node.commands.cluster.tracing import tables_for_people
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.identifiers import Id
-from support.memory_brokers import (
-    PATIENCE_S,
-    MemoryClient,
-    MemoryGraph,
-    machine,
-    memory_graph,
-)
+from support.memory_brokers import PATIENCE_S, MemoryClient, MemoryGraph, machine, memory_graph
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

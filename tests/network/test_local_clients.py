@@ -13,43 +13,17 @@ import trio.testing
 
 from gossamer.client import Payload
 from gossamer.node.config.node import Local
-from gossamer.node.errors import (
-    NodeNotRunningError,
-    RefusedByNodeError,
-    TransportBroken,
-)
-from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import Follower
+from gossamer.node.errors import NodeNotRunningError, RefusedByNodeError, TransportBroken
 from gossamer.node.local.frames import VERSION, id_text
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute
-from support.local_nodes import LocalNode
-from support.loopback_peer import IBM, LoopbackPeer
+from support.local_nodes import LocalNode, prices, take
+from support.loopback_peer import LoopbackPeer, quote
 from support.waiting import PATIENCE_S, eventually
 
 DEAR = "price > 80"
-
-
-def quote(price: float) -> dict[str, object]:
-    return {**IBM, "price": price}
-
-
-async def take(client: LocalClient, count: int) -> list[ReceivedEvent]:
-    with trio.fail_after(PATIENCE_S):
-        return [await client.events.receive() for _ in range(count)]
-
-
-async def take_from(follower: Follower, count: int) -> list[object]:
-    """Prices of the next events, each acknowledged."""
-    prices = []
-    with trio.fail_after(PATIENCE_S):
-        for _ in range(count):
-            event = await anext(follower)
-            await follower.acknowledge(event)
-            prices.append(event.values["price"])
-    return prices
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:0"])
@@ -57,9 +31,9 @@ async def test_a_subscriber_gets_what_another_client_publishes(
     tmp_path: Path, address: str
 ) -> None:
     node = LocalNode(tmp_path, local=Local(address=address))
-    async with node.running(), open_client(node.address) as subscriber:
+    async with node.running(), node.client() as subscriber:
         await subscriber.subscribe("dear", DEAR)
-        async with open_client(node.address) as publisher:
+        async with node.client() as publisher:
             assert publisher.schema == node.peer.schema
             await publisher.publish(quote(79))
             wanted = await publisher.publish(quote(80.5))
@@ -73,19 +47,16 @@ async def test_a_subscriber_gets_what_another_client_publishes(
     assert (event.publisher, event.subscriptions, event.position) == ("0" * 15 + "1", ("dear",), 0)
 
 
-async def test_values_arrive_exactly(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_values_arrive_exactly(node: LocalNode) -> None:
     third = Fraction(1, 3)
-    async with node.running(), open_client(node.address) as client:
+    async with node.running(), node.client() as client:
         await client.subscribe("all", "price >= 0")
-        await client.publish(quote(third))  # type: ignore[arg-type]
-        (event,) = await take(client, 1)
-    assert event.values["price"] == third
+        await client.publish(quote(third))
+        assert await prices(client, 1) == [third]
 
 
-async def test_an_event_that_matches_twice_comes_once(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address) as client:
+async def test_an_event_that_matches_twice_comes_once(node: LocalNode) -> None:
+    async with node.running(), node.client() as client:
         await client.subscribe("dear", DEAR)
         await client.subscribe("ibm", 'symbol == "IBM"')
         await client.publish(quote(90))
@@ -95,9 +66,8 @@ async def test_an_event_that_matches_twice_comes_once(tmp_path: Path) -> None:
     assert one.subscriptions == ("ibm",)
 
 
-async def test_an_ended_subscription_brings_nothing_more(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address) as client:
+async def test_an_ended_subscription_brings_nothing_more(node: LocalNode) -> None:
+    async with node.running(), node.client() as client:
         await client.subscribe("dear", DEAR)
         await client.subscribe("all", "price >= 0")
         await client.unsubscribe("dear")
@@ -112,7 +82,7 @@ async def test_an_ended_subscription_brings_nothing_more(tmp_path: Path) -> None
 
 async def test_many_events_are_published_together_or_not_at_all(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(publishing=2))
-    async with node.running(), open_client(node.address) as client:
+    async with node.running(), node.client() as client:
         ids = await client.publish_many([quote(price) for price in range(10)])
         assert sorted(ids) == sorted(id_text(event.id) for event in node.peer.published)
         prices = {id_text(event.id): event.values["price"] for event in node.peer.published}
@@ -123,9 +93,8 @@ async def test_many_events_are_published_together_or_not_at_all(tmp_path: Path) 
         assert len(node.peer.published) == 10
 
 
-async def test_the_node_checks_what_a_client_of_another_schema_publishes(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address) as client:
+async def test_the_node_checks_what_a_client_of_another_schema_publishes(node: LocalNode) -> None:
+    async with node.running(), node.client() as client:
         node.peer.schema = type(node.peer.schema)(node.peer.schema.attributes[1:])
         with pytest.raises(RefusedByNodeError, match="no attribute 'symbol'"):
             await client.publish({"symbol": "IBM"})
@@ -133,16 +102,15 @@ async def test_the_node_checks_what_a_client_of_another_schema_publishes(tmp_pat
 
 
 async def test_a_client_reads_events_of_a_later_schema_as_far_as_it_knows_them(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node = LocalNode(tmp_path)
     first = SchemaVersion.first(node.peer.schema)
-    async with node.running(), open_client(node.address) as early:
+    async with node.running(), node.client() as early:
         await early.subscribe("any", "present(price) or present(symbol)")
         wider = changed(node.peer.schema["price"], {"maximum": 10**6})
         later = first.added(BooleanAttribute("halted")).widened(wider)
         node.peer.schema = later.known
-        async with open_client(node.address) as late:
+        async with node.client() as late:
             await late.subscribe("halted", "halted == true")
             await late.publish({"symbol": "IBM", "price": 200_000, "halted": True})
             (news,) = await take(late, 1)
@@ -151,18 +119,17 @@ async def test_a_client_reads_events_of_a_later_schema_as_far_as_it_knows_them(
     assert known.values == {"symbol": "IBM", "price": 200_000}
 
 
-async def test_a_payload_travels_with_its_event_and_is_kept_with_it(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_payload_travels_with_its_event_and_is_kept_with_it(node: LocalNode) -> None:
     payload = Payload(bytes(range(256)), "image/png")
-    async with node.running(), open_client(node.address) as publisher:
-        async with open_client(node.address, "keeper") as keeper:
+    async with node.running(), node.client() as publisher:
+        async with node.client("keeper") as keeper:
             await keeper.subscribe("dear", DEAR)
-        async with open_client(node.address) as watcher:
+        async with node.client() as watcher:
             await watcher.subscribe("dear", DEAR)
             await publisher.publish(quote(81), payload=payload)
             await publisher.publish(quote(82))
             assert [event.payload for event in await take(watcher, 2)] == [payload, None]
-        async with open_client(node.address, "keeper") as keeper:
+        async with node.client("keeper") as keeper:
             await keeper.subscribe("dear", DEAR)
             assert [event.payload for event in await take(keeper, 2)] == [payload, None]
 
@@ -170,7 +137,7 @@ async def test_a_payload_travels_with_its_event_and_is_kept_with_it(tmp_path: Pa
 async def test_publishing_waits_its_turn_without_holding_up_the_node(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(publishing=3))
     node.peer.hold = trio.Event()
-    async with node.running(), open_client(node.address) as one, open_client(node.address) as two:
+    async with node.running(), node.client() as one, node.client() as two:
         async with trio.open_nursery() as nursery:
             for price in range(5):
                 nursery.start_soon(one.publish, quote(price))
@@ -190,10 +157,9 @@ async def test_publishing_waits_its_turn_without_holding_up_the_node(tmp_path: P
     ],
 )
 async def test_a_bad_expression_is_refused_in_the_languages_words(
-    tmp_path: Path, expression: str, cause: str, words: str
+    node: LocalNode, expression: str, cause: str, words: str
 ) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address) as client:
+    async with node.running(), node.client() as client:
         with pytest.raises(RefusedByNodeError, match=words) as caught:
             await client.subscribe("one", expression)
         assert caught.value.cause == cause
@@ -201,9 +167,8 @@ async def test_a_bad_expression_is_refused_in_the_languages_words(
         assert (await client.status()) == {"cluster": "desk"}
 
 
-async def test_status_snapshot_metrics_and_shutdown_answer(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address) as client:
+async def test_status_snapshot_metrics_and_shutdown_answer(node: LocalNode) -> None:
+    async with node.running(), node.client() as client:
         assert await client.status() == {"cluster": "desk"}
         assert (await client.snapshot())["peers"][0]["links"] == ["ring"]
         assert await client.metrics() == "gossamer_up 1\n"
@@ -211,19 +176,14 @@ async def test_status_snapshot_metrics_and_shutdown_answer(tmp_path: Path) -> No
         assert node.stopped.is_set()
 
 
-async def test_without_a_node_the_folder_is_named(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_without_a_node_the_folder_is_named(tmp_path: Path, node: LocalNode) -> None:
     with pytest.raises(NodeNotRunningError, match=f"no node runs in {tmp_path}"):
-        async with open_client(node.address):
+        async with node.client():
             raise AssertionError("nobody is there")
 
 
-async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with (
-        node.restartable() as running,
-        open_client(node.address, patience_s=0) as client,
-    ):
+async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path, node: LocalNode) -> None:
+    async with node.restartable() as running, node.client(patience_s=0) as client:
         await running.stop()
         with pytest.raises(TransportBroken):
             await client.status()
@@ -233,15 +193,14 @@ async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path) -> None:
 
 
 async def test_a_node_that_stops_says_so_to_its_clients(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
+    node: LocalNode, mock_clock: trio.testing.MockClock
 ) -> None:
     """Clients that read hold up nothing: no time passes here."""
     assert mock_clock.rate == 0
-    node = LocalNode(tmp_path)
     async with (
         node.restartable() as running,
-        open_client(node.address, patience_s=0) as one,
-        open_client(node.address, patience_s=0) as other,
+        node.client(patience_s=0) as one,
+        node.client(patience_s=0) as other,
     ):
         await other.subscribe("dear", "price > 1")
         await running.finish()
@@ -252,8 +211,7 @@ async def test_a_node_that_stops_says_so_to_its_clients(
             assert (client.farewell.cause, client.farewell.detail) == ("shutdown", "the node stops")
 
 
-async def test_clients_that_do_not_read_hold_up_the_end_for_a_moment(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_clients_that_do_not_read_hold_up_the_end_for_a_moment(node: LocalNode) -> None:
     async with node.restartable() as running:
         # One has attached, the other has not.
         path = node.address.path

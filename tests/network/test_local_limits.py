@@ -12,7 +12,6 @@ import trio.testing
 
 from gossamer.node.config.node import Local
 from gossamer.node.errors import RefusedByNodeError
-from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import FRAMES, VERSION
 from gossamer.node.store import StoreLimits
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
@@ -68,16 +67,15 @@ async def answers(stream: trio.SocketStream) -> list[Frame]:
     ids=["version", "request", "field", "name", "http", "cbor"],
 )
 async def test_who_does_not_attach_properly_is_told_why(
-    tmp_path: Path, first: bytes, cause: str, words: str
+    node: LocalNode, first: bytes, cause: str, words: str
 ) -> None:
-    node = LocalNode(tmp_path)
     async with node.running(), stranger(node) as stream:
         await stream.send_all(first)
         (goodbye,) = await answers(stream)
         assert goodbye["reason"] == cause
         assert words in goodbye["detail"]
         assert node.counts.turned_away == {cause: 1}
-        async with open_client(node.address) as client:
+        async with node.client() as client:
             assert await client.status()
 
 
@@ -95,10 +93,9 @@ async def test_a_tcp_client_shows_the_token(tmp_path: Path) -> None:
 
 
 async def test_a_stranger_that_says_nothing_is_not_waited_for(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    node: LocalNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     del autojump_clock
-    node = LocalNode(tmp_path)
     async with node.running(), stranger(node) as stream:
         (goodbye,) = await answers(stream)
     assert goodbye["reason"] == "silent"
@@ -110,7 +107,7 @@ async def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
     async with node.running() as server, AsyncExitStack() as stack:
         for _ in range(100):
             await stack.enter_async_context(stranger(node))
-        async with open_client(node.address) as one, open_client(node.address) as other:
+        async with node.client() as one, node.client() as other:
             assert await one.status()
             assert await other.status()
             assert server.clients == 2
@@ -119,14 +116,14 @@ async def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
 
 async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(clients=2))
-    async with node.running() as server, open_client(node.address):
-        async with open_client(node.address):
+    async with node.running() as server, node.client():
+        async with node.client():
             assert server.clients == 2
             with pytest.raises(RefusedByNodeError, match="more than 2 clients"):
-                async with open_client(node.address):
+                async with node.client():
                     pass
         await soon(lambda: server.clients == 1)
-        async with open_client(node.address) as client:
+        async with node.client() as client:
             assert await client.status()
     assert node.counts.turned_away == {"busy": 1}
 
@@ -135,7 +132,7 @@ async def test_a_client_has_only_so_many_subscriptions(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(subscriptions=2))
     async with node.running():
         for name in (None, "ada"):
-            async with open_client(node.address, name) as client:
+            async with node.client(name) as client:
                 await client.subscribe("1", "price > 1")
                 await client.subscribe("2", "price > 2")
                 with pytest.raises(RefusedByNodeError, match="is full at 2"):
@@ -148,7 +145,7 @@ async def test_a_subscription_that_the_peer_does_not_take_is_refused(tmp_path: P
     node = LocalNode(tmp_path, peer=LoopbackPeer(capacity=0))
     async with node.running():
         for name in (None, "ada"):
-            async with open_client(node.address, name) as client:
+            async with node.client(name) as client:
                 with pytest.raises(RefusedByNodeError, match="is full at 0"):
                     await client.subscribe("1", "price > 1")
 
@@ -156,9 +153,9 @@ async def test_a_subscription_that_the_peer_does_not_take_is_refused(tmp_path: P
 async def test_only_so_many_names_are_kept(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, limits=StoreLimits(clients=1))
     async with node.running():
-        async with open_client(node.address, "ada") as client:
+        async with node.client("ada") as client:
             await client.subscribe("1", "price > 1")
-        async with open_client(node.address, "bob") as client:
+        async with node.client("bob") as client:
             with pytest.raises(RefusedByNodeError, match="clients is full"):
                 await client.subscribe("1", "price > 1")
         assert len(node.peer.subscribers) == 1
@@ -227,9 +224,8 @@ async def _send(stream: trio.SocketStream, data: bytes) -> None:
     ids=["attach", "event", "acknowledge", "long", "attributes", "events", "nonsense"],
 )
 async def test_a_frame_that_is_no_request_costs_the_connection(
-    tmp_path: Path, frame: bytes
+    node: LocalNode, frame: bytes
 ) -> None:
-    node = LocalNode(tmp_path)
     async with node.running():
         async with stranger(node) as stream:
             await stream.send_all(encode_frame("attach", **ATTACH) + frame)
@@ -242,8 +238,7 @@ async def test_a_frame_that_is_no_request_costs_the_connection(
 
 
 @pytest.mark.parametrize("value", [["1", "0"], ["1"], ["a", "1"], ["1" * 400, "x"]])
-async def test_a_value_that_is_no_fraction_is_refused(tmp_path: Path, value: list[str]) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_value_that_is_no_fraction_is_refused(node: LocalNode, value: list[str]) -> None:
     async with node.running(), stranger(node) as stream:
         await stream.send_all(
             encode_frame("attach", **ATTACH)

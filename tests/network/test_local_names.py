@@ -12,111 +12,77 @@ import trio
 import trio.testing
 
 from gossamer.node.config.node import Local
-from gossamer.node.errors import (
-    RefusedByNodeError,
-)
-from gossamer.node.local.client import CONNECTED, LocalClient, ReceivedEvent, open_client
-from gossamer.node.local.follower import Follower, follow
+from gossamer.node.errors import RefusedByNodeError
+from gossamer.node.local.client import CONNECTED
 from gossamer.node.local.frames import RETAINED
 from gossamer.node.local.history import steady_clock
 from gossamer.node.store import StoreLimits
-from support.local_nodes import LocalNode
-from support.loopback_peer import IBM
+from support.local_nodes import LocalNode, prices, take, take_from
 from support.waiting import PATIENCE_S
 
 DEAR = "price > 80"
 
 
-def quote(price: float) -> dict[str, object]:
-    return {**IBM, "price": price}
-
-
-async def take(client: LocalClient, count: int) -> list[ReceivedEvent]:
-    with trio.fail_after(PATIENCE_S):
-        return [await client.events.receive() for _ in range(count)]
-
-
-async def take_from(follower: Follower, count: int) -> list[object]:
-    """Prices of the next events, each acknowledged."""
-    prices = []
-    with trio.fail_after(PATIENCE_S):
-        for _ in range(count):
-            event = await anext(follower)
-            await follower.acknowledge(event)
-            prices.append(event.values["price"])
-    return prices
-
-
-async def test_a_named_client_gets_what_came_while_it_was_away(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_named_client_gets_what_came_while_it_was_away(node: LocalNode) -> None:
     async with node.running():
-        async with follow(node.address, {"dear": DEAR}, "ada") as follower:
-            await node.peer.publish(quote(81))
+        async with node.follow(DEAR) as follower:
+            await node.publish(81)
             assert await take_from(follower, 1) == [81]
-        for price in (82, 20, 83):
-            await node.peer.publish(quote(price))
-        async with follow(node.address, {"dear": DEAR}, "ada") as follower:
+        await node.publish(82, 20, 83)
+        async with node.follow(DEAR) as follower:
             assert await take_from(follower, 2) == [82, 83]
             assert node.counts.events_sent == 3
     assert node.counts.acknowledged == 3
 
 
-async def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_what_is_not_acknowledged_comes_again(node: LocalNode) -> None:
     async with node.running():
-        async with open_client(node.address, "ada") as client:
+        async with node.client("ada") as client:
             await client.subscribe("dear", DEAR)
-            for price in (81, 82, 83):
-                await node.peer.publish(quote(price))
+            await node.publish(81, 82, 83)
             first, _, _ = await take(client, 3)
             await client.acknowledge(first)
-        async with open_client(node.address, "ada") as client:
+        async with node.client("ada") as client:
             again = await take(client, 2)
             assert [event.values["price"] for event in again] == [82, 83]
             await client.acknowledge(again[-1])
-        async with open_client(node.address, "ada") as client:
-            await node.peer.publish(quote(84))
-            (event,) = await take(client, 1)
-            assert event.values["price"] == 84
+        async with node.client("ada") as client:
+            await node.publish(84)
+            assert await prices(client, 1) == [84]
 
 
 async def test_a_follower_survives_a_restart_of_the_node_without_loss_or_repetition(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node = LocalNode(tmp_path)
     changes: list[str] = []
-    async with (
-        node.restartable() as running,
-        follow(node.address, {"all": "price >= 0"}, "ada", on_change=changes.append) as ada,
-    ):
-        await node.peer.publish(quote(1))
+    async with node.restartable() as running, node.follow(on_change=changes.append) as ada:
+        await node.publish(1)
         assert await take_from(ada, 1) == [1]
-        await node.peer.publish(quote(2))
+        await node.publish(2)
         with trio.fail_after(PATIENCE_S):
             unacknowledged = await anext(ada)
-        await node.peer.publish(quote(3))
+        await node.publish(3)
         await running.stop()
         await running.start()
         # The network may bring an event again that the node had before its restart.
         node.peer.deliver(node.peer.published[0])
         node.peer.deliver(node.peer.published[1])
-        await node.peer.publish(quote(4))
+        await node.publish(4)
         assert unacknowledged.values["price"] == 2
         assert await take_from(ada, 2) == [3, 4]
     assert changes[0] == changes[-1] == CONNECTED
     assert len(changes) >= 3
 
 
-async def test_a_follower_without_a_name_subscribes_again_after_a_restart(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.restartable() as running, follow(node.address, {"all": "price >= 0"}) as ada:
-        await node.peer.publish(quote(1))
+async def test_a_follower_without_a_name_subscribes_again_after_a_restart(node: LocalNode) -> None:
+    async with node.restartable() as running, node.follow("price >= 0", None) as ada:
+        await node.publish(1)
         assert await take_from(ada, 1) == [1]
         await running.stop()
         await running.start()
         await node.peer.changes.until(lambda: bool(node.peer.subscribers))
         node.peer.deliver(node.peer.published[0])
-        await node.peer.publish(quote(2))
+        await node.publish(2)
         assert await take_from(ada, 1) == [2]
 
 
@@ -124,13 +90,13 @@ async def test_events_expire_with_the_retention_time(tmp_path: Path) -> None:
     clock = [1000.0]
     node = LocalNode(tmp_path, retention_s=60, now=lambda: clock[0])
     async with node.running():
-        async with follow(node.address, {"all": "price >= 0"}, "ada"):
+        async with node.follow():
             pass
-        await node.peer.publish(quote(1))
+        await node.publish(1)
         await trio.testing.wait_all_tasks_blocked(0.05)
         clock[0] += 61
-        await node.peer.publish(quote(2))
-        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+        await node.publish(2)
+        async with node.follow() as follower:
             assert await take_from(follower, 1) == [2]
 
 
@@ -138,13 +104,13 @@ async def test_events_do_not_expire_because_the_clock_is_set_ahead(tmp_path: Pat
     wall = [1000.0]
     node = LocalNode(tmp_path, retention_s=60, now=steady_clock(lambda: wall[0]))
     async with node.running():
-        async with follow(node.address, {"all": "price >= 0"}, "ada"):
+        async with node.follow():
             pass
-        await node.peer.publish(quote(1))
+        await node.publish(1)
         await trio.testing.wait_all_tasks_blocked(0.05)
         wall[0] += 1e6
-        await node.peer.publish(quote(2))
-        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
+        await node.publish(2)
+        async with node.follow() as follower:
             assert await take_from(follower, 2) == [1, 2]
 
 
@@ -152,82 +118,74 @@ async def test_an_event_that_left_the_log_and_came_again_is_not_delivered_again(
     tmp_path: Path,
 ) -> None:
     node = LocalNode(tmp_path, limits=StoreLimits(events=1))
-    async with node.running(), follow(node.address, {"all": "price >= 0"}, "ada") as follower:
-        await node.peer.publish(quote(1))
+    async with node.running(), node.follow() as follower:
+        await node.publish(1)
         assert await take_from(follower, 1) == [1]
-    async with node.running(), follow(node.address, {"all": "price >= 0"}, "ada") as follower:
-        await node.peer.publish(quote(2))
+    async with node.running(), node.follow() as follower:
+        await node.publish(2)
         assert await take_from(follower, 1) == [2]
         node.peer.deliver(node.peer.published[0])
-        await node.peer.publish(quote(3))
+        await node.publish(3)
         assert await take_from(follower, 1) == [3]
 
 
-async def test_a_new_name_may_begin_with_what_others_were_kept(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_new_name_may_begin_with_what_others_were_kept(node: LocalNode) -> None:
     async with node.running():
-        async with follow(node.address, {"all": "price >= 0"}, "ada") as ada:
-            for price in (1, 90, 2):
-                await node.peer.publish(quote(price))
+        async with node.follow() as ada:
+            await node.publish(1, 90, 2)
             await take_from(ada, 3)
-        async with follow(node.address, {"dear": DEAR}, "new") as late:
-            await node.peer.publish(quote(91))
+        async with node.follow(DEAR, "new") as late:
+            await node.publish(91)
             assert await take_from(late, 1) == [91]
-        async with follow(node.address, {"dear": DEAR}, "old", RETAINED) as early:
+        async with node.follow(DEAR, "old", RETAINED) as early:
             assert await take_from(early, 2) == [90, 91]
         with pytest.raises(RefusedByNodeError, match="only clients with a name"):
-            async with follow(node.address, {"dear": DEAR}, None, RETAINED):
+            async with node.follow(DEAR, None, RETAINED):
                 pass
 
 
-async def test_a_forgotten_client_is_owed_nothing(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_forgotten_client_is_owed_nothing(node: LocalNode) -> None:
     async with node.running():
-        async with open_client(node.address, "ada") as client:
+        async with node.client("ada") as client:
             await client.subscribe("all", "price >= 0")
             await client.forget()
             assert node.peer.subscribers == []
-        await node.peer.publish(quote(1))
-        async with follow(node.address, {"all": "price >= 0"}, "ada") as follower:
-            await node.peer.publish(quote(2))
+        await node.publish(1)
+        async with node.follow() as follower:
+            await node.publish(2)
             assert await take_from(follower, 1) == [2]
 
 
-async def test_a_subscription_can_be_exchanged_for_another(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address, "ada") as client:
+async def test_a_subscription_can_be_exchanged_for_another(node: LocalNode) -> None:
+    async with node.running(), node.client("ada") as client:
         await client.subscribe("mine", DEAR)
         await client.subscribe("mine", "price < 10")
         assert len(node.peer.subscribers) == 1
         with pytest.raises(RefusedByNodeError):
             await client.subscribe("mine", "price <")
-        await node.peer.publish(quote(90))
-        await node.peer.publish(quote(5))
-        (event,) = await take(client, 1)
-        assert event.values["price"] == 5
+        await node.publish(90, 5)
+        assert await prices(client, 1) == [5]
 
 
-async def test_a_name_is_for_one_connection_at_a_time(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with node.running(), open_client(node.address, "ada"):
+async def test_a_name_is_for_one_connection_at_a_time(node: LocalNode) -> None:
+    async with node.running(), node.client("ada"):
         with pytest.raises(RefusedByNodeError, match="connected already"):
-            async with open_client(node.address, "ada"):
+            async with node.client("ada"):
                 pass
     assert node.counts.turned_away == {"busy": 1}
 
 
 async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node = LocalNode(tmp_path)
     back = trio.Event()
 
     async def come_back() -> None:
-        async with open_client(node.address, "ada"):
+        async with node.client("ada"):
             back.set()
 
     async with node.running(), trio.open_nursery() as nursery:
-        async with open_client(node.address, "ada"):
+        async with node.client("ada"):
             nursery.start_soon(come_back)
             await trio.testing.wait_all_tasks_blocked(0.05)
             assert not back.is_set()
@@ -238,12 +196,11 @@ async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection
 
 async def test_a_slow_named_client_holds_back_its_own_events_only(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, local=Local(window=2))
-    async with node.running(), open_client(node.address, "slow") as slow:
+    async with node.running(), node.client("slow") as slow:
         await slow.subscribe("all", "price >= 0")
-        async with open_client(node.address, "fast") as fast:
+        async with node.client("fast") as fast:
             await fast.subscribe("all", "price >= 0")
-            for price in range(6):
-                await node.peer.publish(quote(price))
+            await node.publish(*range(6))
             got = []
             for _ in range(6):
                 got += await take(fast, 1)
@@ -263,7 +220,7 @@ async def test_a_name_absent_for_longer_than_the_retention_time_is_forgotten(
 ) -> None:
     node = LocalNode(tmp_path, retention_s=3600)
     async with node.running():
-        async with open_client(node.address, "ada") as client:
+        async with node.client("ada") as client:
             await client.subscribe("all", "price >= 0")
         await settle(lambda: node.counts.ended.total() == 1)
         mock_clock.jump(3500)
@@ -287,19 +244,14 @@ async def settle(
     raise AssertionError("it never came about")
 
 
-async def test_an_event_of_a_lost_history_is_known_by_its_id(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
-    async with (
-        node.restartable() as running,
-        follow(node.address, {"all": "price >= 0"}, "ada") as ada,
-    ):
-        await node.peer.publish(quote(1))
+async def test_an_event_of_a_lost_history_is_known_by_its_id(node: LocalNode) -> None:
+    async with node.restartable() as running, node.follow() as ada:
+        await node.publish(1)
         assert await take_from(ada, 1) == [1]
         await running.stop()
-        for path in tmp_path.glob("clients.db*"):
-            path.unlink()
+        node.lose_history()
         await running.start()
         await node.peer.changes.until(lambda: bool(node.peer.subscribers))
         node.peer.deliver(node.peer.published[0])
-        await node.peer.publish(quote(2))
+        await node.publish(2)
         assert await take_from(ada, 1) == [2]

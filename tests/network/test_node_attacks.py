@@ -181,9 +181,7 @@ STRANGERS = [
 
 @pytest.mark.parametrize(("attempt", "cause"), STRANGERS)
 async def test_strangers_learn_nothing_and_are_counted(
-    cluster: MadeCluster,
-    attempt: Callable[[Peer, MadeCluster], Awaitable[list[Frame]]],
-    cause: str,
+    cluster: MadeCluster, attempt: Callable[[Peer, MadeCluster], Awaitable[list[Frame]]], cause: str
 ) -> None:
     """They hear a reason at most: no hello, no address, nobody's name."""
     async with victim(cluster) as peer:

@@ -46,9 +46,7 @@ async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster
 
 
 @on_jumping_clock
-async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(
-    cluster: MadeCluster,
-) -> None:
+async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(cluster: MadeCluster) -> None:
     """With a clock of years ahead all certificates have expired for it: it trusts nobody new."""
     async with member_peers(cluster, 4) as crowd:
         keys = list(crowd.peers)

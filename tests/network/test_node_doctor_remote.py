@@ -20,13 +20,7 @@ import trio.testing
 import trustme
 
 from gossamer.node.doctor.findings import Finding, all_well
-from gossamer.node.doctor.remote import (
-    Greeting,
-    Probes,
-    SocketAddress,
-    check_greeting,
-    diagnose,
-)
+from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, check_greeting, diagnose
 from gossamer.node.errors import DiscoveryError
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from support.waiting import PATIENCE_S

@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from gossamer.node.config.node import Local
-from gossamer.node.local.client import open_client
 from gossamer.node.local.frames import VERSION
 from gossamer.node.peer.load.rate_limits import PER_ROUND
 from gossamer.node.transport.base.frames import encode_frame
@@ -104,7 +103,7 @@ async def test_a_flood_of_subscriptions_from_an_application_is_slowed_down_and_c
     del autojump_clock
     local = Local(subscriptions=16, requests_per_s=500)
     node = LocalNode(tmp_path, local=local)
-    async with node.running(), open_client(node.address) as other:
+    async with node.running(), node.client() as other:
         assert node.address.path is not None
         stream = await trio.open_unix_socket(node.address.path)
         begun = trio.current_time()

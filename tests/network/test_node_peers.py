@@ -16,15 +16,7 @@ from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster
-from support.node_peers import (
-    config_of,
-    elsewhere,
-    linked,
-    of_member,
-    rounds_pass,
-    take,
-    take_ids,
-)
+from support.node_peers import config_of, elsewhere, linked, of_member, rounds_pass, take, take_ids
 from support.waiting import eventually
 
 

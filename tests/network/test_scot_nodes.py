@@ -138,9 +138,7 @@ async def test_a_neighbour_of_the_wrong_place_is_refused_at_both_ends(
 
 
 @on_jumping_clock
-async def test_a_message_that_has_no_place_costs_its_sender_the_connection(
-    tmp_path: Path,
-) -> None:
+async def test_a_message_that_has_no_place_costs_its_sender_the_connection(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
         sender, taker = scot.at("a", 0), scot.at("a", 1)
         clients = await scot.subscribers(all=WANTED)

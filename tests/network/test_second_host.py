@@ -105,10 +105,7 @@ def test_peers_on_two_hosts_find_each_other_by_multicast(
     with node(desk, shell, "desk"):
         join(hosts, shell)
     forgetful = ("--set", "discovery.peers=[]", "--set", "discovery.remember=false")
-    with (
-        node(desk, shell, "desk", *forgetful),
-        node(kitchen, shell, "kitchen", *forgetful),
-    ):
+    with node(desk, shell, "desk", *forgetful), node(kitchen, shell, "kitchen", *forgetful):
         assert_events_arrive(hosts, shell)
 
 

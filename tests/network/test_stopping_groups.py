@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import trio
 
-from gossamer.node.local.client import open_client
 from gossamer.node.local.groups import wire
 from gossamer.protocol.patterns.groups import Round
-from support.local_nodes import LocalNode
+from support.local_nodes import ALL, LocalNode
 from support.loopback_peer import LoopbackPeer
 
 LEADER, EVENT = 0x77, 0x99
 QUESTIONS = 200
-ALL = "price >= 0"
 
 
 def ask(peer: LoopbackPeer, serial: int) -> bytes:
@@ -25,8 +21,7 @@ def ask(peer: LoopbackPeer, serial: int) -> bytes:
     return answer
 
 
-async def test_a_leader_that_asks_while_a_node_stops_ends_nothing(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_leader_that_asks_while_a_node_stops_ends_nothing(node: LocalNode) -> None:
     answers: list[bytes] = []
 
     async def lead() -> None:
@@ -35,7 +30,7 @@ async def test_a_leader_that_asks_while_a_node_stops_ends_nothing(tmp_path: Path
             answers.append(ask(node.peer, len(answers) + 1))
 
     async with trio.open_nursery() as leading:
-        async with node.restartable() as running, open_client(node.address) as client:
+        async with node.restartable() as running, node.client() as client:
             await client.join("one", ALL, "work")
             assert ask(node.peer, 0) != wire.NOTHING
             leading.start_soon(lead)

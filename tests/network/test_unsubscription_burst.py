@@ -86,9 +86,7 @@ def test_what_cannot_be_run_is_said(
 
 
 def refused(
-    arguments: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> str:
     """What the bench says when it does not begin."""
     monkeypatch.setattr(sys, "argv", ["bench", *arguments])

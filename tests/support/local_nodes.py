@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,18 @@ from attrs import define, field
 from gossamer.client.address import LocalAddress
 from gossamer.node.config.node import Local
 from gossamer.node.local.address import local_address
+from gossamer.node.local.client import LocalClient, ReceivedEvent, open_client
+from gossamer.node.local.follower import Follower, follow
 from gossamer.node.local.groups.service import Groups
 from gossamer.node.local.history import FILE_NAME, open_history
 from gossamer.node.local.services import LocalCounts, Services
 from gossamer.node.local.serving.server import LocalServer, open_local_server
 from gossamer.node.monitoring.cluster import cluster_view
 from gossamer.node.store import StoreLimits
-from support.loopback_peer import LoopbackPeer
-from support.waiting import at_once
+from support.loopback_peer import LoopbackPeer, quote
+from support.waiting import PATIENCE_S, at_once
+
+ALL = "price >= 0"
 
 
 async def no_cluster() -> dict[str, Any]:
@@ -55,6 +59,28 @@ class LocalNode:
     @property
     def address(self) -> LocalAddress:
         return local_address(self.folder, self.local, {})
+
+    def client(
+        self, name: str | None = None, **options: Any
+    ) -> AbstractAsyncContextManager[LocalClient]:
+        """A client of the node."""
+        return open_client(self.address, name, **options)
+
+    def follow(
+        self, expression: str = ALL, name: str | None = "ada", *more: Any, **options: Any
+    ) -> AbstractAsyncContextManager[Follower]:
+        """A follower of the node, of one expression."""
+        return follow(self.address, {"one": expression}, name, *more, **options)
+
+    async def publish(self, *prices: float) -> None:
+        """Publish quotes at the node's peer, as if they had come from another one."""
+        for price in prices:
+            await self.peer.publish(quote(price))
+
+    def lose_history(self) -> None:
+        """Remove what the node keeps for its clients, while it does not run."""
+        for path in self.folder.glob(f"{FILE_NAME}*"):
+            path.unlink()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[LocalServer]:
@@ -124,3 +150,25 @@ class RunningNode:
                 task_status.started()
                 await self.finished.wait()
         self.over.set()
+
+
+async def take(client: LocalClient, count: int) -> list[ReceivedEvent]:
+    """The next events that a client is handed."""
+    with trio.fail_after(PATIENCE_S):
+        return [await client.events.receive() for _ in range(count)]
+
+
+async def prices(client: LocalClient, count: int) -> list[object]:
+    """The prices of the next events."""
+    return [event.values["price"] for event in await take(client, count)]
+
+
+async def take_from(follower: Follower, count: int) -> list[object]:
+    """The prices of the next events, each acknowledged."""
+    found = []
+    with trio.fail_after(PATIENCE_S):
+        for _ in range(count):
+            event = await anext(follower)
+            await follower.acknowledge(event)
+            found.append(event.values["price"])
+    return found
