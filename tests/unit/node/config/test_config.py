@@ -64,8 +64,14 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+def set_by(flags: dict[str, str] | None = None, **variables: str) -> file.LoadedConfig:
+    """The configuration that variables, without their common beginning, and flags make."""
+    environment = {f"GOSSAMER_NODE_{name}": text for name, text in variables.items()}
+    return file.load_config(environment=environment, flags=flags or {})
+
+
 def test_without_any_layer_everything_is_a_default() -> None:
-    loaded = file.load_config(environment={})
+    loaded = set_by()
     assert loaded.config == node.NodeConfig()
     assert {origin.source for _, _, origin in loaded.rows()} == {"default"}
 
@@ -114,8 +120,7 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         ("resilient", resilient(1024, friend_links=24, **decided)),
     ):
         protocol = node.Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
-        made = protocol.settings_for(2, Delivery(successors=1, event_memory=99))
-        assert made == expected
+        assert protocol.settings_for(2, Delivery(successors=1, event_memory=99)) == expected
 
 
 @pytest.mark.parametrize(("round_s", "rounds"), [(0.2, 5), (0.3, 4), (0.5, 2), (2.0, 2)])
@@ -123,34 +128,28 @@ def test_peers_are_patient_for_a_second_whatever_the_length_of_a_round(
     round_s: float, rounds: int
 ) -> None:
     """An answer takes as long on a busy machine; what is given has precedence."""
-    made = node.Protocol(round_s=round_s).settings_for(2, Delivery())
-    assert (made.suspect_rounds, made.retry_rounds) == (rounds, rounds)
-    others = node.Protocol(round_s=round_s, preset="resilient").settings_for(2, Delivery())
-    assert (others.suspect_rounds, others.retry_rounds) == (0, rounds)
-    given = {"suspect_rounds": 1, "retry_rounds": 3}
-    chosen = node.Protocol(round_s=round_s, settings=given).settings_for(2, Delivery())
-    assert (chosen.suspect_rounds, chosen.retry_rounds) == (1, 3)
+    for protocol, expected in (
+        (node.Protocol(round_s=round_s), (rounds, rounds)),
+        (node.Protocol(round_s=round_s, preset="resilient"), (0, rounds)),
+        (node.Protocol(settings={"suspect_rounds": 1, "retry_rounds": 3}), (1, 3)),
+    ):
+        made = protocol.settings_for(2, Delivery())
+        assert (made.suspect_rounds, made.retry_rounds) == expected
 
 
 @pytest.mark.parametrize("preset", node.PRESETS)
 def test_a_preset_is_exactly_its_visible_differences(preset: str) -> None:
-    base = {name: value for name, value, _ in file.load_config(environment={}).rows()}
-    loaded = file.load_config(environment={}, flags={"preset": preset})
-    changed = {
-        name: value for name, value, _ in loaded.rows() if value != base[name] and name != "preset"
-    }
+    base = {name: value for name, value, _ in set_by().rows()} | {"preset": preset}
+    loaded = set_by({"preset": preset})
+    changed = {name: value for name, value, _ in loaded.rows() if value != base[name]}
     # What the protocol derives from other fields is no difference of its own.
     follows = {"shift_threshold", "suspect_rounds", "retry_rounds"}
     derived = {f"protocol.{name}" for name in follows} & changed.keys()
     assert bool(derived) == ("protocol.round_s" in changed)
     assert {name: changed[name] for name in changed.keys() - derived} == dict(node.PRESETS[preset])
-
-
-@pytest.mark.parametrize("preset", node.PRESETS)
-def test_the_table_names_every_difference_of_a_preset_and_its_origin(preset: str) -> None:
+    # The table names each of them, and its origin.
     printed = io.StringIO()
-    table = file.config_table(file.load_config(environment={}, flags={"preset": preset}))
-    Console(width=200, file=printed).print(table)
+    Console(width=200, file=printed).print(file.config_table(loaded))
     lines = printed.getvalue().splitlines()
     for name in node.PRESETS[preset]:
         (line,) = [line for line in lines if f" {name} " in line]
@@ -178,17 +177,16 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
 
 
 def test_variables_are_read_as_their_settings_need_them() -> None:
-    environment = {
-        "GOSSAMER_NODE_LISTEN_ADDRESSES": "10.0.0.1, 10.0.0.2:9",
-        "GOSSAMER_NODE_DISCOVERY_PEERS": '["a.example", "b.example"]',
-        "GOSSAMER_NODE_IDENTITY_NAME": "7",
-        "GOSSAMER_NODE_DISCOVERY_MULTICAST": "false",
-        "GOSSAMER_NODE_PROTOCOL_SAMPLER": "newscast",
-        "GOSSAMER_NODE_LIMITS_FRAME_BYTES": "1024",
-        "GOSSAMER_NODE_ATTRIBUTES": '{p = {type = "integer", minimum = 1, maximum = 2}}',
-        "UNRELATED": "x",
-    }
-    config = file.load_config(environment=environment).config
+    config = set_by(
+        LISTEN_ADDRESSES="10.0.0.1, 10.0.0.2:9",
+        DISCOVERY_PEERS='["a.example", "b.example"]',
+        IDENTITY_NAME="7",
+        DISCOVERY_MULTICAST="false",
+        PROTOCOL_SAMPLER="newscast",
+        LIMITS_FRAME_BYTES="1024",
+        ATTRIBUTES='{p = {type = "integer", minimum = 1, maximum = 2}}',
+    ).config
+    assert file.load_config(environment={"UNRELATED": "x"}).config == node.NodeConfig()
     assert config.listen.addresses == ("10.0.0.1", "10.0.0.2:9")
     assert config.discovery.peers == ("a.example", "b.example")
     assert config.identity.name == "7"
@@ -257,26 +255,22 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
 
 def test_faults_of_other_layers_name_the_variable_or_the_command_line() -> None:
     with pytest.raises(ConfigurationError, match=r"^environment: GOSSAMER_NODE_LISTEN_ADDRES is"):
-        file.load_config(environment={"GOSSAMER_NODE_LISTEN_ADDRES": "x"})
+        set_by(LISTEN_ADDRES="x")
     with pytest.raises(ConfigurationError, match=r"^GOSSAMER_NODE_PAGE_ENABLED: page\.enabled is"):
-        file.load_config(environment={"GOSSAMER_NODE_PAGE_ENABLED": "maybe"})
+        set_by(PAGE_ENABLED="maybe")
     with pytest.raises(ConfigurationError, match=r"^the command line: delivery\.succesors is an"):
-        file.load_config(environment={}, flags={"delivery.succesors": "3"})
+        set_by({"delivery.succesors": "3"})
 
 
 def test_limits_are_checked_by_the_class_that_has_them() -> None:
-    unknown = file.load_config(environment={"GOSSAMER_NODE_LIMITS_FRAME_BITES": "3"})
     with pytest.raises(ConfigurationError, match=r"BITES: limits\.frame_bites .* 'frame_bytes'"):
-        unknown.limits_as(SomeLimits)
-    refused = file.load_config(environment={}, flags={"limits.frame_bytes": "0"})
+        set_by(LIMITS_FRAME_BITES="3").limits_as(SomeLimits)
     with pytest.raises(ConfigurationError, match=r"command line: limits\.frame_bytes is 0"):
-        list(refused.rows(SomeLimits))
+        list(set_by({"limits.frame_bytes": "0"}).rows(SomeLimits))
 
 
 def test_plain_text_is_for_loopback() -> None:
-    assert node.Listen(
-        addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True
-    ).plain_text
+    node.Listen(addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True)
     with pytest.raises(ConfigError):
         node.Listen(addresses=("127.0.0.1:1", "10.0.0.1:1"), plain_text=True)
 

@@ -20,12 +20,14 @@ from gossamer.protocol.kernel.errors import CapacityError
 pytestmark = pytest.mark.trio
 
 
-def event(number: int, size: int = 10) -> RetainedEvent:
-    return RetainedEvent(number.to_bytes(8, "big"), 1, b"x" * size, 0.0, 1e12)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
 
 
 def retain(store: Store, number: int, size: int = 10) -> bool:
-    return store.events.retain(event(number, size))
+    event = RetainedEvent(number.to_bytes(8, "big"), 1, b"x" * size, 0.0, 1e12)
+    return store.events.retain(event)
 
 
 def kept(path: Path) -> list[int]:
@@ -35,8 +37,7 @@ def kept(path: Path) -> list[int]:
     return [int.from_bytes(event_id, "big") for (event_id,) in found]
 
 
-async def test_many_writes_share_few_commits_and_keep_their_order(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+async def test_many_writes_share_few_commits_and_keep_their_order(path: Path) -> None:
     async with open_writer(path) as writer:
         for number in range(1000):
             await writer.write(retain, number)
@@ -46,8 +47,7 @@ async def test_many_writes_share_few_commits_and_keep_their_order(tmp_path: Path
         assert writer.counts["writes"] == 1001
 
 
-async def test_a_result_comes_back_when_it_is_on_the_disk(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+async def test_a_result_comes_back_when_it_is_on_the_disk(path: Path) -> None:
     async with open_writer(path) as writer:
         assert await writer.run(retain, 1)
         assert kept(path) == [1]
@@ -55,21 +55,20 @@ async def test_a_result_comes_back_when_it_is_on_the_disk(tmp_path: Path) -> Non
 
 
 async def test_who_waits_does_not_wait_for_others_to_share_the_commit(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
+    path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
     """The clock stands still, so that waiting for it would last forever."""
     assert mock_clock.rate == 0
-    async with open_writer(tmp_path / "state.db") as writer:
+    async with open_writer(path) as writer:
         for number in range(3):
             assert await writer.run(retain, number)
             await writer.flush()
 
 
 async def test_writes_that_nobody_waits_for_are_committed_soon(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert autojump_clock.rate == 0
-    path = tmp_path / "state.db"
     async with open_writer(path) as writer:
         await writer.write(retain, 1)
         await trio.sleep(1)
@@ -78,31 +77,23 @@ async def test_writes_that_nobody_waits_for_are_committed_soon(
         assert kept(path) == [1]
 
 
-async def test_leaving_commits_what_was_taken(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    async with open_writer(path) as writer:
-        for number in range(10):
-            await writer.write(retain, number)
-    assert kept(path) == list(range(10))
-
-
-async def test_cancelling_commits_what_was_taken(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_leaving_and_cancelling_commit_what_was_taken(path: Path, cancelled: bool) -> None:
     with trio.CancelScope() as scope:
         async with open_writer(path) as writer:
             for number in range(10):
                 await writer.write(retain, number)
-            scope.cancel()
-            await trio.sleep_forever()
+            if cancelled:
+                scope.cancel()
+                await trio.sleep_forever()
     assert kept(path) == list(range(10))
 
 
-async def test_a_write_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+async def test_a_write_that_fails_takes_no_other_with_it(path: Path) -> None:
     def use_up(store: Store) -> None:
         retain(store, 99)
         raise TokenUsedError
 
-    path = tmp_path / "state.db"
     async with open_writer(path) as writer:
         await writer.write(retain, 1)
         with pytest.raises(TokenUsedError):
@@ -112,8 +103,8 @@ async def test_a_write_that_fails_takes_no_other_with_it(tmp_path: Path) -> None
     assert kept(path) == [1, 2]
 
 
-async def test_a_refused_write_is_reported_by_the_next_flush_and_once(tmp_path: Path) -> None:
-    async with open_writer(tmp_path / "state.db", StoreLimits(subscriptions=1)) as writer:
+async def test_a_refused_write_is_reported_by_the_next_flush_and_once(path: Path) -> None:
+    async with open_writer(path, StoreLimits(subscriptions=1)) as writer:
         for name in "ab":
             await writer.write(
                 lambda store, name: store.subscriptions.add(StoredSubscription("c", name, "x")),
@@ -125,8 +116,7 @@ async def test_a_refused_write_is_reported_by_the_next_flush_and_once(tmp_path: 
         assert writer.counts["failed"] == 1
 
 
-async def test_a_full_disk_fails_writes_and_spares_those_that_fit(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+async def test_a_full_disk_fails_writes_and_spares_those_that_fit(path: Path) -> None:
     async with open_writer(path, max_pages=60) as writer:
         with pytest.raises(StoreFullError):
             await writer.run(retain, 1, 1_000_000)
@@ -137,11 +127,10 @@ async def test_a_full_disk_fails_writes_and_spares_those_that_fit(tmp_path: Path
         assert kept(path) == [2]
 
 
-async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(tmp_path: Path) -> None:
+async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(path: Path) -> None:
     def defect(_: Store) -> None:
         raise KeyError("defect")
 
-    path = tmp_path / "state.db"
     with pytest.RaisesGroup(pytest.RaisesExc(KeyError, match="defect"), flatten_subgroups=True):
         async with open_writer(path) as writer:
             await writer.write(retain, 1)
@@ -150,9 +139,8 @@ async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(tmp_path:
     assert kept(path) == []
 
 
-async def test_the_queue_is_bounded_and_callers_wait_for_room(tmp_path: Path) -> None:
+async def test_the_queue_is_bounded_and_callers_wait_for_room(path: Path) -> None:
     """Ten writers at once into a queue of two: all get through, in turn."""
-    path = tmp_path / "state.db"
     async with open_writer(path, pending=2) as writer:
         async with trio.open_nursery() as nursery:
             for number in range(10):
@@ -160,8 +148,7 @@ async def test_the_queue_is_bounded_and_callers_wait_for_room(tmp_path: Path) ->
         assert sorted(kept(path)) == list(range(10))
 
 
-async def test_the_loop_turns_while_another_process_holds_the_lock(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
+async def test_the_loop_turns_while_another_process_holds_the_lock(path: Path) -> None:
     async with open_writer(path) as writer, trio.open_nursery() as nursery:
         with closing(sqlite3.connect(path)) as other:
             other.execute("BEGIN IMMEDIATE")
