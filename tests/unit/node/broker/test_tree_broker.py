@@ -36,12 +36,7 @@ from gossamer.protocol.brokers.core.messages import (
 )
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import CODEC
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Advertisement,
-    Frame,
-    Subscription,
-    Synchronise,
-)
+from gossamer.protocol.brokers.tree.memory import messages
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
@@ -57,13 +52,13 @@ SETTINGS = TreeHost(TreeSettings(covering="active", retained_publications=10))
 LONG = filters.parse('symbol == "' + "x" * 3000 + '" and price > 1')
 
 
-def long_frame(session: int = 5) -> Frame:
+def long_frame(session: int = 5) -> messages.Frame:
     """A frame that takes several parts."""
-    told = tuple(Subscription(Id("B", number), LONG) for number in range(200))
-    return Frame(session, 1, Synchronise((), told))
+    told = tuple(messages.Subscription(Id("B", number), LONG) for number in range(200))
+    return messages.Frame(session, 1, messages.Synchronise((), told))
 
 
-def parts_of(frame: Frame) -> list[dict[str, object]]:
+def parts_of(frame: messages.Frame) -> list[dict[str, object]]:
     reader = FrameReader(Limits())
     for part in encode_parts(frame.session, CODEC.plain_between(frame)):
         reader.feed(part)
@@ -221,11 +216,11 @@ async def test_other_settings_apply_from_now_on_and_another_covering_too(
 ) -> None:
     broker, journal = await begun(writer)
     more = TreeHost(TreeSettings(covering="active", retained_publications=20))
-    advertised = Advertisement(Id("B2", 1), filters.parse("present(x)"))
+    advertised = messages.Advertisement(Id("B2", 1), filters.parse("present(x)"))
     assert (await recalled(writer, more)).dump() == broker.dump()
     told = [
         Entry(1, None, NeighbourUp("B2")),
-        Entry(2, neighbour("B2"), Frame(1, 1, Synchronise((advertised,), ()))),
+        Entry(2, neighbour("B2"), messages.Frame(1, 1, messages.Synchronise((advertised,), ()))),
         Entry(3, client("ada"), Attach()),
         *(Entry(4, client("ada"), Subscribe(f"s{n}", wider(n))) for n in range(3)),
     ]

@@ -11,20 +11,14 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from gossamer.node.errors import NoAnswerError
-from gossamer.node.peer.catch_up import (
-    MARGIN_ROUNDS,
-    MOST_TELLS,
-    ROUNDS_TO_MERGE,
-    ROUNDS_TO_START,
-    CatchUp,
-)
+from gossamer.node.peer import catch_up
 from gossamer.node.security.encoding import decode, encode
 
 ROUND_S, SILENCE_S, REPLAY_S, KEPT_S = 0.5, 20.0, 30.0, 3600.0
 QUIET_ROUNDS = 8
 # Since a connection that is found to be broken was alive: a frame may have come just after a look.
 DEAD_S = 24.5
-MERGING_S = ROUNDS_TO_MERGE * ROUND_S
+MERGING_S = catch_up.ROUNDS_TO_MERGE * ROUND_S
 
 
 @attrs.define(eq=False)
@@ -48,7 +42,7 @@ class Asked:
         self.heard_back.set()
 
     def catch_up(self, rounds: int) -> None:
-        self.calls.append((trio.current_time(), (rounds - MARGIN_ROUNDS) * ROUND_S))
+        self.calls.append((trio.current_time(), (rounds - catch_up.MARGIN_ROUNDS) * ROUND_S))
         if self.answers:
             self.on_caught_up()
 
@@ -109,7 +103,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.asked, self.messages = Asked(), Told()
-        self.catch_up = CatchUp(
+        self.catch_up = catch_up.CatchUp(
             self.asked,  # type: ignore[arg-type]
             self.asked.heard.get,
             round_s=ROUND_S,
@@ -135,7 +129,7 @@ async def test_a_peer_that_did_not_run_asks_once_it_has_its_place(desk: Desk) ->
     assert desk.asked.calls == []
     desk.asked.heard_back.set()
     await trio.sleep(100)
-    settled = 100 + ROUNDS_TO_START * ROUND_S
+    settled = 100 + catch_up.ROUNDS_TO_START * ROUND_S
     assert desk.asked.calls == [(settled, 3600 + settled)]
 
 
@@ -388,7 +382,7 @@ async def test_who_is_told_late_is_told_again(desk: Desk) -> None:
     desk.messages.takes_s = [12.0] * 9
     desk.catch_up.was_not_sent(5, trio.current_time() - 20, lasts=True)
     await trio.sleep(100)
-    assert len(desk.messages.told) == 3 + MOST_TELLS
+    assert len(desk.messages.told) == 3 + catch_up.MOST_TELLS
 
 
 async def test_who_is_told_late_is_told_by_its_own_clock_since_when(desk: Desk) -> None:

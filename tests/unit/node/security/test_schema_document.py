@@ -19,18 +19,14 @@ from gossamer.node.security.schema_document import (
     save_document,
     version_in_force,
 )
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.evolution import SchemaVersion
-from gossamer.protocol.content.schema import (
-    BooleanAttribute,
-    DecimalAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    Schema,
-)
 from support.clusters import MadeCluster, made_cluster
 
-FIRST = SchemaVersion.first(Schema([FloatAttribute("price", 0, 100), BooleanAttribute("open")]))
-LATER = FIRST.added(DecimalAttribute("fee", 0, 1, 2)).without("open")
+FIRST = SchemaVersion.first(
+    schema.Schema([schema.FloatAttribute("price", 0, 100), schema.BooleanAttribute("open")])
+)
+LATER = FIRST.added(schema.DecimalAttribute("fee", 0, 1, 2)).without("open")
 
 
 def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> SchemaDocument:
@@ -104,13 +100,13 @@ def test_another_cluster_is_not_believed(cluster: MadeCluster, tmp_path: Path) -
 def test_what_does_not_continue_the_first_version_is_refused(cluster: MadeCluster) -> None:
     path = cluster.first.folder.schema
     save_document(path, signed(cluster))
-    other = SchemaVersion.first(Schema([FloatAttribute("cost", 0, 1)]))
+    other = SchemaVersion.first(schema.Schema([schema.FloatAttribute("cost", 0, 1)]))
     with pytest.raises(ClusterFolderError, match="does not continue the schema"):
         version_in_force(path, cluster.first.authority, other)
 
 
 def test_documents_have_a_limit(cluster: MadeCluster) -> None:
     values = tuple(f"value number {count}" for count in range(20_000))
-    large = FIRST.added(EnumerationAttribute("many", values))
+    large = FIRST.added(schema.EnumerationAttribute("many", values))
     with pytest.raises(SchemaDocumentError, match=f"more than {DOCUMENT_LIMIT} bytes"):
         signed(cluster, large)

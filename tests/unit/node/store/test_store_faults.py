@@ -13,13 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.node.errors import (
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreFullError,
-    StoreVersionError,
-)
+from gossamer.node import errors
 from gossamer.node.store import Store, database
 from gossamer.node.store.events import RetainedEvent
 from gossamer.node.store.schema import MIGRATIONS
@@ -46,7 +40,9 @@ def test_a_file_from_a_newer_version_is_refused_and_untouched(path: Path) -> Non
         connection.execute("INSERT INTO migrations (version) VALUES (?)", (len(MIGRATIONS) + 1,))
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="version 5, expected at most 4; upgrade") as caught:
+    with pytest.raises(
+        errors.StoreVersionError, match="version 5, expected at most 4; upgrade"
+    ) as caught:
         Store(path)
     assert (caught.value.found, caught.value.known) == (5, 4)
     assert path.read_bytes() == before
@@ -96,7 +92,7 @@ def test_a_migration_that_fails_leaves_the_old_file(
     monkeypatch.setattr(
         database, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE"))
     )
-    with pytest.raises(StoreError, match="syntax error"):
+    with pytest.raises(errors.StoreError, match="syntax error"):
         Store(path)
     monkeypatch.undo()
     with Store(path) as store:
@@ -106,7 +102,7 @@ def test_a_migration_that_fails_leaves_the_old_file(
 def test_a_file_that_is_no_database_is_refused_and_untouched_until_it_is_gone(path: Path) -> None:
     path.write_bytes(b"dear diary " * 1000)
     for _ in range(2):
-        with pytest.raises(StoreDamagedError, match=r"state\.db is no usable state file"):
+        with pytest.raises(errors.StoreDamagedError, match=r"state\.db is no usable state file"):
             Store(path)
     assert path.read_bytes() == b"dear diary " * 1000
     path.unlink()
@@ -118,7 +114,7 @@ def test_a_database_of_another_program_is_refused_and_untouched(path: Path) -> N
     connection.execute("CREATE TABLE diary (entry)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreDamagedError, match="of another program"):
+    with pytest.raises(errors.StoreDamagedError, match="of another program"):
         Store(path)
     assert path.read_bytes() == before
 
@@ -126,12 +122,12 @@ def test_a_database_of_another_program_is_refused_and_untouched(path: Path) -> N
 def test_a_file_that_counts_wrongly_is_damaged_and_not_searched_forever(path: Path) -> None:
     with Store(path) as store:
         store.database.execute("UPDATE event_totals SET events = 1000000")
-        with pytest.raises(StoreDamagedError, match="counts events that it does not hold"):
+        with pytest.raises(errors.StoreDamagedError, match="counts events that it does not hold"):
             store.events.retain(event(1))
 
 
 def test_a_folder_that_is_not_there_is_named(path: Path) -> None:
-    with pytest.raises(StoreError, match=r"no/state\.db cannot be opened: No such file"):
+    with pytest.raises(errors.StoreError, match=r"no/state\.db cannot be opened: No such file"):
         Store(path.parent / "no" / "state.db")
 
 
@@ -140,7 +136,7 @@ def test_a_process_opens_a_file_once_by_whatever_name(path: Path) -> None:
     with Store(path) as store:
         other_name.symlink_to(path)
         for again in (path, other_name):
-            with pytest.raises(StoreError, match="is open in this process already"):
+            with pytest.raises(errors.StoreError, match="is open in this process already"):
                 Store(again)
         store.set_meta("a", b"1")
     store.close()
@@ -164,7 +160,7 @@ def test_a_command_beside_a_running_process_leaves_it_its_log(path: Path) -> Non
     """SQLite removes the log with what it takes for the last connection, unless locks forbid it."""
     log = path.with_name("state.db-wal")
     with Store(path) as store:
-        with pytest.raises(StoreError):
+        with pytest.raises(errors.StoreError):
             Store(path)
         store.set_meta("before", b"1")
         number = log.stat().st_ino
@@ -196,7 +192,7 @@ def test_a_file_locked_by_another_process_is_not_waited_for_forever(
     with Store(path) as store:
         with closing(sqlite3.connect(path)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(StoreBusyError, match="locked by another process"):
+            with pytest.raises(errors.StoreBusyError, match="locked by another process"):
                 store.set_meta("a", b"2")
         store.set_meta("a", b"3")
         assert store.get_meta("a") == b"3"
@@ -204,19 +200,19 @@ def test_a_file_locked_by_another_process_is_not_waited_for_forever(
 
 def test_a_full_disk_fails_the_write_whole_and_reading_goes_on(path: Path) -> None:
     with Store(path, max_pages=60) as store:
-        with pytest.raises(StoreFullError, match="disk is full; free some space"):
+        with pytest.raises(errors.StoreFullError, match="disk is full; free some space"):
             retain(store, range(1000))
         written, _ = store.events.totals()
         assert 10 < written < 1000
         assert store.events.totals() == (written, 1000 * written)
         assert len(store.events.after(0, 0.0, 1000)) == written
-        with pytest.raises(StoreFullError), store.transaction():
+        with pytest.raises(errors.StoreFullError), store.transaction():
             retain(store, range(1000, 1100))
         assert store.events.totals() == (written, 1000 * written)
 
 
 def test_a_full_disk_that_has_room_again_is_written_again(path: Path) -> None:
-    with Store(path, max_pages=60) as store, pytest.raises(StoreFullError):
+    with Store(path, max_pages=60) as store, pytest.raises(errors.StoreFullError):
         store.events.retain(event(0, size=1_000_000))
     with Store(path) as store:
         assert store.events.retain(event(0, size=1_000_000))

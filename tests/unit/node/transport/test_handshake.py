@@ -10,24 +10,17 @@ import trio
 from trio.testing import memory_stream_pair
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, NodeError, PeerRefused, RefusedByPeer
-from gossamer.node.transport.base.base import (
-    Address,
-    Admitted,
-    Hello,
-    LocalPeer,
-    PeerIdentity,
-    Verify,
-)
+from gossamer.node.transport.base import base
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from support.transport_peers import identify, local_peer, message
 
 LIMITS = Limits()
-SOMEWHERE = Address("192.0.2.1", 4000)
-HERE = (Address("127.0.0.1", 4000), Address("::1", 4001))
+SOMEWHERE = base.Address("192.0.2.1", 4000)
+HERE = (base.Address("127.0.0.1", 4000), base.Address("::1", 4001))
 
-Outcome = Admitted | NodeError
+Outcome = base.Admitted | NodeError
 
 
 def hello(**changes: Any) -> bytes:
@@ -44,13 +37,13 @@ def hello(**changes: Any) -> bytes:
 
 async def greet(
     stream: trio.abc.Stream,
-    me: LocalPeer | None = None,
+    me: base.LocalPeer | None = None,
     dialled: bool = False,
     *,
-    verify: Verify = identify,
+    verify: base.Verify = identify,
     certificate: bytes | None = None,
     **options: Any,
-) -> Admitted:
+) -> base.Admitted:
     options |= {"certificate": certificate, "dialled": dialled, "remote": SOMEWHERE}
     return await introduce(stream, me or local_peer(2), LIMITS, verify, **options)
 
@@ -63,8 +56,8 @@ async def frames_from(stream: trio.abc.ReceiveStream) -> list[dict[str, Any]]:
 
 
 async def meet(
-    dialler: LocalPeer,
-    listener: LocalPeer,
+    dialler: base.LocalPeer,
+    listener: base.LocalPeer,
     dialler_options: dict[str, Any] | None = None,
     listener_options: dict[str, Any] | None = None,
 ) -> tuple[Outcome, Outcome]:
@@ -73,7 +66,7 @@ async def meet(
     outcomes: dict[bool, Outcome] = {}
 
     async def take_part(
-        stream: trio.abc.Stream, me: LocalPeer, dialled: bool, options: Any
+        stream: trio.abc.Stream, me: base.LocalPeer, dialled: bool, options: Any
     ) -> None:
         try:
             outcomes[dialled] = await greet(stream, me, dialled, **(options or {}))
@@ -90,27 +83,27 @@ async def test_two_peers_learn_who_the_other_is() -> None:
     dialler, listener = await meet(
         local_peer(1, addresses=HERE, software="gossamer 9"), local_peer(2)
     )
-    assert isinstance(dialler, Admitted)
-    assert isinstance(listener, Admitted)
-    assert dialler.identity == PeerIdentity(2, b"", "test-2")
+    assert isinstance(dialler, base.Admitted)
+    assert isinstance(listener, base.Admitted)
+    assert dialler.identity == base.PeerIdentity(2, b"", "test-2")
     assert listener.identity.key == 1
     assert listener.hello.addresses == HERE
     assert listener.hello.software == "gossamer 9"
     assert (dialler.dialled, listener.dialled) == (True, False)
 
 
-def revoked(_: bytes | None, hello: Hello) -> PeerIdentity:
+def revoked(_: bytes | None, hello: base.Hello) -> base.PeerIdentity:
     """Who is let in is for the caller to decide."""
     raise PeerRefused(f"the certificate of peer {hello.key} was revoked")
 
 
-def other_key(_: bytes | None, __: Hello) -> PeerIdentity:
-    return PeerIdentity(9)
+def other_key(_: bytes | None, __: base.Hello) -> base.PeerIdentity:
+    return base.PeerIdentity(9)
 
 
 ONE, TWO = local_peer(1), local_peer(2)
 OF_AA, OF_BB = local_peer(1, schema="aa"), local_peer(2, schema="bb")
-OF_THEIRS = LocalPeer(key=1, cluster="theirs")
+OF_THEIRS = base.LocalPeer(key=1, cluster="theirs")
 CERTIFIED = local_peer(1, fingerprint=sha256(b"own certificate").digest())
 VERSIONS = f"speaks version 7 of the protocol, expected {PROTOCOL_VERSION}"
 
@@ -136,8 +129,8 @@ VERSIONS = f"speaks version 7 of the protocol, expected {PROTOCOL_VERSION}"
     ],
 )
 async def test_a_refused_dialler_is_told_why(
-    dialler: LocalPeer,
-    listener: LocalPeer,
+    dialler: base.LocalPeer,
+    listener: base.LocalPeer,
     dialling: dict[str, Any],
     listening: dict[str, Any],
     cause: str,
@@ -161,8 +154,8 @@ async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields()
 async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> None:
     for schema in ("aa", ""):
         dialler, listener = await meet(local_peer(1, schema=schema), local_peer(2, schema="aa"))
-        assert isinstance(dialler, Admitted)
-        assert isinstance(listener, Admitted)
+        assert isinstance(dialler, base.Admitted)
+        assert isinstance(listener, base.Admitted)
         assert listener.hello.schema == schema
 
 
@@ -183,8 +176,8 @@ async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
 
 async def test_a_hello_belongs_to_one_certificate() -> None:
     dialler, listener = await meet(CERTIFIED, TWO, {}, {"certificate": b"own certificate"})
-    assert isinstance(dialler, Admitted)
-    assert isinstance(listener, Admitted)
+    assert isinstance(dialler, base.Admitted)
+    assert isinstance(listener, base.Admitted)
 
 
 async def test_a_recorded_handshake_is_of_no_use_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +203,7 @@ async def test_a_recorded_handshake_is_of_no_use_later(monkeypatch: pytest.Monke
 
 async def test_what_follows_the_welcome_is_kept_for_the_connection() -> None:
     near, far = memory_stream_pair()
-    results: list[Admitted] = []
+    results: list[base.Admitted] = []
 
     async def listen() -> None:
         results.append(await greet(near))
