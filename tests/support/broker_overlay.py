@@ -20,14 +20,18 @@ from gossamer.protocol.brokers.core.effects import (
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.messages import (
+    Advertise,
     Attach,
     NeighbourDown,
     NeighbourUp,
+    Publish,
     Restarted,
+    Subscribe,
     TimerFired,
 )
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
+from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
 TICK = 1000
@@ -115,6 +119,26 @@ class Overlay:
         """Let a client send a message to its host broker."""
         return self.tell(self.home[name], client(name), message)
 
+    def ask_and_settle(self, name: str, *wanted: Message) -> None:
+        """Let a client send messages to its host broker, and all that follows happen."""
+        for message in wanted:
+            self.ask(name, message)
+        self.settle()
+
+    def subscribe(self, **wanted: str) -> None:
+        """Let clients subscribe, each to a filter labelled s, and all that follows happen."""
+        for name, text in wanted.items():
+            self.ask(name, Subscribe("s", parse(text)))
+        self.settle()
+
+    def publish(self, *values: int) -> None:
+        """Let the client named publisher publish values of x, and all that follows happen."""
+        self.ask_and_settle("publisher", *(Publish({"x": value}) for value in values))
+
+    def published(self) -> list[object]:
+        """The values of x that clients got."""
+        return [publication.values["x"] for _, publication, _ in self.deliveries]
+
     def waiting(self) -> int:
         """Frames under way."""
         return sum(map(len, self._links.values()))
@@ -196,6 +220,25 @@ class Overlay:
                 for effect in effects
             )
             self.arrivals.append((frame.message, one, other, onward))
+
+
+def with_clients(
+    edges: Iterable[tuple[str, str]], clients: Mapping[str, str], **settings: Any
+) -> Overlay:
+    """Brokers with clients attached, of whom the one named publisher may publish any x."""
+    overlay = Overlay(edges, TreeSettings(**settings))
+    for name, broker in clients.items():
+        overlay.attach(name, broker)
+    overlay.ask_and_settle("publisher", Advertise("a", parse("present(x)")))
+    return overlay
+
+
+def row(names: str, wanted: str = "present(x)", **settings: Any) -> Overlay:
+    """Brokers in a row, a publisher at the first, and at the last a subscriber."""
+    ends = {"publisher": names[0], "subscriber": names[-1]}
+    overlay = with_clients(path(*names), ends, **settings)
+    overlay.subscribe(subscriber=wanted)
+    return overlay
 
 
 def path(*names: str) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, SynchroniseRequest
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.filters import parse
-from support.broker_overlay import Overlay, path
+from support.broker_overlay import row
 
 ANY = parse("present(x)")
 
@@ -139,51 +139,35 @@ def test_frames_of_strangers_are_refused() -> None:
     assert effect.hop is None
 
 
-def pair() -> Overlay:
-    overlay = Overlay(path("A", "B", "C"), TreeSettings())
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "C")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", parse("x > 0")))
-    overlay.settle()
-    return overlay
-
-
 def test_a_client_that_leaves_takes_everything_back() -> None:
-    overlay = pair()
+    overlay = row("ABC", "x > 0")
     overlay.ask("subscriber", messages.Detach())
-    overlay.ask("publisher", messages.Detach())
-    overlay.settle()
+    overlay.ask_and_settle("publisher", messages.Detach())
     for broker in overlay.brokers.values():
         sizes = broker.sizes()
         assert (sizes.subscriptions, sizes.advertisements, sizes.clients) == (0, 0, 0)
 
 
 def test_a_client_that_moves_is_told_what_to_attach_with() -> None:
-    overlay = pair()
+    overlay = row("ABC", "x > 0")
     overlay.ask("subscriber", messages.Move())
     left = overlay.moved["subscriber"]
     assert left.subscriptions == (("s", parse("x > 0")),)
     overlay.home["subscriber"] = "B"
-    overlay.ask("subscriber", messages.Attach(left.subscriptions, left.advertisements))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 1}))
-    overlay.settle()
+    overlay.ask_and_settle("subscriber", messages.Attach(left.subscriptions, left.advertisements))
+    overlay.publish(1)
     assert [(name, labels) for name, _, labels in overlay.deliveries] == [("subscriber", ("s",))]
     assert overlay.brokers["C"].sizes().subscriptions == 0
 
 
 def test_a_client_that_attaches_elsewhere_first_misses_nothing() -> None:
     """Both brokers serve it for a while; publications have the same identifier at both."""
-    overlay = pair()
+    overlay = row("ABC", "x > 0")
     overlay.tell("B", client("subscriber"), messages.Attach(subscriptions=(("s", parse("x > 0")),)))
     overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 1}))
-    overlay.settle()
-    overlay.ask("subscriber", messages.Detach())
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 2}))
-    overlay.settle()
+    overlay.publish(1)
+    overlay.ask_and_settle("subscriber", messages.Detach())
+    overlay.publish(2)
     ids = [publication.id for _, publication, _ in overlay.deliveries]
     assert len(ids) == 3
     assert len(set(ids)) == 2

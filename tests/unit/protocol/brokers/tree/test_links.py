@@ -22,7 +22,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Unsubscription,
 )
 from gossamer.protocol.content.filters import parse
-from support.broker_overlay import Overlay, path
+from support.broker_overlay import Overlay, path, row
 
 ANY = parse("present(x)")
 N, M = neighbour("N"), neighbour("M")
@@ -79,8 +79,7 @@ def test_a_cycle_that_shows_when_links_come_up_is_refused_and_the_rest_taken() -
 def test_three_brokers_in_a_ring_stay_finite() -> None:
     overlay = Overlay([*path("A", "B", "C"), ("A", "C")], TreeSettings())
     overlay.attach("publisher", "A")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.settle()
+    overlay.ask_and_settle("publisher", messages.Advertise("a", ANY))
     assert overlay.total("cycles") > 0
     assert all(isinstance(refusal.error, CycleError) for refusal in overlay.refusals)
 
@@ -153,45 +152,29 @@ def test_a_neighbour_that_is_gone_leaves_nothing_behind() -> None:
 
 
 def test_an_overlay_heals_around_a_broker_that_is_gone() -> None:
-    overlay = Overlay(path("A", "B", "C"), TreeSettings())
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "C")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
+    overlay = row("ABC")
     overlay.tell("A", None, messages.NeighbourGone("B"))
     overlay.tell("C", None, messages.NeighbourGone("B"))
     overlay.connect("A", "C")
     overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 1}))
-    overlay.settle()
+    overlay.publish(1)
     assert len(overlay.deliveries) == 1
 
 
 @pytest.mark.parametrize("retained", [0, 10])
 def test_publications_survive_an_interrupted_link_if_they_are_retained(retained: int) -> None:
-    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=retained))
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "B")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
+    overlay = row("AB", retained_publications=retained)
     overlay.ask("publisher", messages.Publish({"x": 0}))
     overlay.interrupt("A", "B")
     overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.restore("A", "B")
     overlay.settle()
-    got = [publication.values["x"] for _, publication, _ in overlay.deliveries]
+    got = overlay.published()
     assert got == ([0, 1] if retained else [])
 
 
 def test_retained_publications_outlive_their_advertisement() -> None:
-    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10))
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "B")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
+    overlay = row("AB", retained_publications=10)
     overlay.interrupt("A", "B")
     overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.ask("publisher", messages.Unadvertise("a"))
@@ -228,47 +211,29 @@ def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
 
 
 def test_acknowledged_publications_are_not_sent_again() -> None:
-    overlay = Overlay(path("A", "B"), TreeSettings(retained_publications=10, acknowledge_every=1))
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "B")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 0}))
-    overlay.settle()
+    overlay = row("AB", retained_publications=10, acknowledge_every=1)
+    overlay.publish(0)
     (effect,) = overlay.tell("A", None, messages.NeighbourUp("B"))
     assert isinstance(effect, Send)
     assert isinstance(effect.message.message, Synchronise)
 
 
 def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
-    overlay = Overlay(path("A", "B", "C"), TreeSettings(retained_publications=10))
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "C")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
+    overlay = row("ABC", retained_publications=10)
     for value in range(3):
         overlay.ask("publisher", messages.Publish({"x": value}))
     overlay.restart("B")
-    overlay.ask("publisher", messages.Publish({"x": 3}))
-    overlay.settle()
-    assert [publication.values["x"] for _, publication, _ in overlay.deliveries] == [0, 1, 2, 3]
+    overlay.publish(3)
+    assert overlay.published() == [0, 1, 2, 3]
 
 
 def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
-    overlay = Overlay(path("A", "B", "C"), TreeSettings())
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "C")
-    overlay.ask("publisher", messages.Advertise("a", ANY))
-    overlay.ask("subscriber", messages.Subscribe("s", ANY))
-    overlay.settle()
+    overlay = row("ABC")
     overlay.brokers["B"] = TreeBroker("B", TreeSettings(), incarnation=1)
     overlay.restore("A", "B")
     overlay.restore("B", "C")
     overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 1}))
-    overlay.settle()
+    overlay.publish(1)
     assert len(overlay.deliveries) == 1
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.identifiers import Id
-from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
-from gossamer.protocol.content.filters import parse
-from support.broker_overlay import Overlay, path
+from support.broker_overlay import Overlay, path, row, with_clients
 
 S1 = Id("I", 1)
 
@@ -31,24 +29,23 @@ def headers(overlay: Overlay) -> dict[str, tuple[int, int]]:
 def figure_4_selective() -> Overlay:
     """Brokers A to I in a row, J and K beside C; subscribers at I, K and G."""
     edges = [*path(*"ABCDEFGHI"), *path("C", "J", "K")]
-    overlay = Overlay(edges, TreeSettings(covering="selective"))
-    for name, broker in (("publisher", "A"), ("one", "I"), ("two", "K"), ("three", "G")):
-        overlay.attach(name, broker)
-    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
-    overlay.settle()
-    return overlay
+    clients = {"publisher": "A", "one": "I", "two": "K", "three": "G"}
+    return with_clients(edges, clients, covering="selective")
+
+
+def figure_4_incremental() -> Overlay:
+    """Brokers B1 to B8 in a row, B11 beside B3; subscribers at B8, B11 and B7."""
+    edges = [*path(*(f"B{i}" for i in range(1, 9))), ("B3", "B11")]
+    clients = {"publisher": "B1", "s": "B8", "s1": "B11", "s2": "B7"}
+    return with_clients(edges, clients, covering="incremental")
 
 
 def test_selective_paper_figure_4_headers() -> None:
     """A starts at zero, B adds a hop, C and G match twice; two hops and one at K, two and two at
     I. A header shows what the broker before has made of it."""
     overlay = figure_4_selective()
-    overlay.ask("one", messages.Subscribe("S1", parse("x >= 0")))
-    overlay.ask("two", messages.Subscribe("S2", parse("x >= 1")))
-    overlay.ask("three", messages.Subscribe("S3", parse("x >= 2")))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 5}))
-    overlay.settle()
+    overlay.subscribe(one="x >= 0", two="x >= 1", three="x >= 2")
+    overlay.publish(5)
     seen = headers(overlay)
     assert [seen[broker] for broker in "BCDJ"] == [(0, 0), (1, 0), (0, 1), (0, 1)]
     assert rows_at(overlay, "K") == [(2, 1)]
@@ -61,76 +58,43 @@ def test_selective_paper_table_1_rows() -> None:
     with G as well, with 2 and 2; shared at B, with 7 and 1."""
     overlay = figure_4_selective()
     overlay.attach("four", "B")
-    overlay.ask("one", messages.Subscribe("S1", parse("present(x)")))
-    overlay.ask("two", messages.Subscribe("S2", parse("x >= 0 and x < 20")))
-    overlay.ask("three", messages.Subscribe("S3", parse("x >= 10 and x < 20")))
-    overlay.ask("four", messages.Subscribe("S4", parse("x >= 30")))
-    overlay.settle()
-    for value in (1, 11, 12, 2, 31):
-        overlay.ask("publisher", messages.Publish({"x": value}))
-    overlay.settle()
+    overlay.subscribe(
+        one="present(x)", two="x >= 0 and x < 20", three="x >= 10 and x < 20", four="x >= 30"
+    )
+    overlay.publish(1, 11, 12, 2, 31)
     assert rows_at(overlay, "I") == [(6, 1), (2, 2), (2, 2), (6, 1), (7, 1)]
 
 
 def test_incremental_paper_figure_4_distance() -> None:
     """B3 matches S and S1, B7 matches S and S2: three hops at B6, one at the host broker B8."""
-    brokers = [f"B{i}" for i in range(1, 9)]
-    edges = [*path(*brokers), ("B3", "B11")]
-    overlay = Overlay(edges, TreeSettings(covering="incremental"))
-    for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
-        overlay.attach(name, broker)
-    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
-    overlay.settle()
-    overlay.ask("s", messages.Subscribe("S", parse("x >= 0")))
-    overlay.ask("s1", messages.Subscribe("S1", parse("x >= 1")))
-    overlay.ask("s2", messages.Subscribe("S2", parse("x >= 2")))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 5}))
-    overlay.settle()
+    overlay = figure_4_incremental()
+    overlay.subscribe(s="x >= 0", s1="x >= 1", s2="x >= 2")
+    overlay.publish(5)
     assert headers(overlay)["B7"][0] == 3
     assert rows_at(overlay, "B8") == [(1, 2)]
 
 
 def test_incremental_paper_table_1_distances() -> None:
     """Shared at B7, at B3, and never: 1, 5 and 7 hops at B8."""
-    brokers = [f"B{i}" for i in range(1, 9)]
-    edges = [*path(*brokers), ("B3", "B11")]
-    overlay = Overlay(edges, TreeSettings(covering="incremental"))
-    for name, broker in (("publisher", "B1"), ("s", "B8"), ("s1", "B11"), ("s2", "B7")):
-        overlay.attach(name, broker)
-    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
-    overlay.settle()
-    overlay.ask("s", messages.Subscribe("S", parse("present(x)")))
-    overlay.ask("s1", messages.Subscribe("S1", parse("x == 5")))
-    overlay.ask("s2", messages.Subscribe("S2", parse("x == 1")))
-    overlay.settle()
-    for value in (1, 5, 1, 1, 7):
-        overlay.ask("publisher", messages.Publish({"x": value}))
-    overlay.settle()
+    overlay = figure_4_incremental()
+    overlay.subscribe(s="present(x)", s1="x == 5", s2="x == 1")
+    overlay.publish(1, 5, 1, 1, 7)
     assert [distance for distance, _ in rows_at(overlay, "B8")] == [1, 5, 1, 1, 7]
 
 
 def test_only_the_host_broker_keeps_statistics_and_purges_them() -> None:
     overlay = figure_4_selective()
-    overlay.ask("one", messages.Subscribe("S1", parse("present(x)")))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 5}))
-    overlay.settle()
+    overlay.subscribe(one="present(x)")
+    overlay.publish(5)
     kept = {name: broker.sizes().statistics for name, broker in overlay.brokers.items()}
     assert {name for name, entries in kept.items() if entries} == {"I"}
-    overlay.ask("one", messages.Unsubscribe("S1"))
+    overlay.ask("one", messages.Unsubscribe("s"))
     assert overlay.brokers["I"].sizes().statistics == 0
 
 
 def test_modes_without_pruning_keep_no_statistics() -> None:
-    overlay = Overlay(path("A", "B"), TreeSettings(covering="active"))
-    overlay.attach("publisher", "A")
-    overlay.attach("subscriber", "B")
-    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
-    overlay.ask("subscriber", messages.Subscribe("s", parse("present(x)")))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 5}))
-    overlay.settle()
+    overlay = row("AB", covering="active")
+    overlay.publish(5)
     assert len(overlay.deliveries) == 1
     assert overlay.brokers["B"].sizes().statistics == 0
 

@@ -10,7 +10,7 @@ from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Packed, Subscription, Unsubscription
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
-from support.broker_overlay import Overlay, path
+from support.broker_overlay import Overlay, path, with_clients
 
 EDGES = [*path(*"ABCDE"), ("B", "I"), ("B", "J"), ("C", "K"), ("C", "L"), ("D", "M")]
 """Figure 2 of the selective paper: subscribers at A and E, publishers at I to M."""
@@ -40,14 +40,12 @@ def holders(overlay: Overlay, client: str) -> set[str]:
     }
 
 
-S_R, S_N = parse("n >= 1"), parse("n >= 1 and n != 2 and n != 4")
+S_R, S_N = "n >= 1", "n >= 1 and n != 2 and n != 4"
 
 
 def test_property_1_without_covering_a_subscription_makes_a_tree() -> None:
     overlay = figure_2("off")
-    overlay.ask("r", messages.Subscribe("S", S_R))
-    overlay.ask("n", messages.Subscribe("S", S_N))
-    overlay.settle()
+    overlay.subscribe(r=S_R, n=S_N)
     assert holders(overlay, "r") == set("ABCDIJKLM")
     assert holders(overlay, "n") == set("EDCBIKM")
 
@@ -56,10 +54,8 @@ def test_property_1_without_covering_a_subscription_makes_a_tree() -> None:
 def test_property_2_a_covered_subscription_makes_a_path(covering: str) -> None:
     """Figure 2: S_n is quenched towards M at D, towards K at C and towards I at B."""
     overlay = figure_2(covering)
-    overlay.ask("r", messages.Subscribe("S", S_R))
-    overlay.settle()
-    overlay.ask("n", messages.Subscribe("S", S_N))
-    overlay.settle()
+    overlay.subscribe(r=S_R)
+    overlay.subscribe(n=S_N)
     assert holders(overlay, "r") == set("ABCDIJKLM")
     assert holders(overlay, "n") == set("EDCB")
 
@@ -67,36 +63,27 @@ def test_property_2_a_covered_subscription_makes_a_path(covering: str) -> None:
 def test_active_covering_takes_back_what_came_before_and_lazy_does_not() -> None:
     for covering, expected in (("active", "EDCB"), ("lazy", "EDCBIKM")):
         overlay = figure_2(covering)
-        overlay.ask("n", messages.Subscribe("S", S_N))
-        overlay.settle()
-        overlay.ask("r", messages.Subscribe("S", S_R))
-        overlay.settle()
+        overlay.subscribe(n=S_N)
+        overlay.subscribe(r=S_R)
         assert holders(overlay, "n") == set(expected), covering
 
 
 def test_removing_the_covering_subscription_makes_the_path_a_tree_again() -> None:
     """Sec. III-B: propagation of NRS(S) formed a path before, and a tree after."""
     overlay = figure_2("active")
-    overlay.ask("r", messages.Subscribe("S", S_R))
-    overlay.ask("n", messages.Subscribe("S", S_N))
-    overlay.settle()
-    overlay.ask("r", messages.Unsubscribe("S"))
-    overlay.settle()
+    overlay.subscribe(r=S_R, n=S_N)
+    overlay.ask_and_settle("r", messages.Unsubscribe("s"))
     assert holders(overlay, "r") == set()
     assert holders(overlay, "n") == set("EDCBIKM")
 
 
 def below_and_above(covering: str, count: int = 5, **settings: object) -> Overlay:
     """A publisher at C; at A, `count` subscriptions and then one that covers them all."""
-    overlay = Overlay(path(*"ABC"), TreeSettings(covering=covering, **settings))  # type: ignore[arg-type]
-    overlay.attach("publisher", "C")
-    overlay.attach("subscriber", "A")
-    overlay.ask("publisher", messages.Advertise("a", parse("present(x)")))
-    overlay.settle()
+    clients = {"publisher": "C", "subscriber": "A"}
+    overlay = with_clients(path(*"ABC"), clients, covering=covering, **settings)
     for number in range(count):
         overlay.ask("subscriber", messages.Subscribe(f"s{number}", parse(f"x == {number}")))
-    overlay.ask("subscriber", messages.Subscribe("all", parse("present(x)")))
-    overlay.settle()
+    overlay.ask_and_settle("subscriber", messages.Subscribe("all", parse("present(x)")))
     return overlay
 
 
@@ -113,8 +100,7 @@ def test_triggered_subscriptions_go_before_the_unsubscription() -> None:
 
 def test_lazy_covering_triggers_only_what_came_after() -> None:
     overlay = below_and_above("lazy")
-    overlay.ask("subscriber", messages.Subscribe("late", parse("x == 9")))
-    overlay.settle()
+    overlay.ask_and_settle("subscriber", messages.Subscribe("late", parse("x == 9")))
     sent = messages_of(list(overlay.ask("subscriber", messages.Unsubscribe("all"))))
     assert [type(message) for message in sent] == [Subscription, Unsubscription]
 
@@ -132,28 +118,22 @@ def test_packing_puts_the_burst_into_one_message() -> None:
 
 def test_equal_subscriptions_are_sent_once_and_the_second_takes_over() -> None:
     overlay = below_and_above("active", count=0)
-    overlay.ask("subscriber", messages.Subscribe("again", parse("present(x)")))
-    overlay.settle()
+    overlay.ask_and_settle("subscriber", messages.Subscribe("again", parse("present(x)")))
     assert overlay.brokers["C"].sizes().subscriptions == 1
-    overlay.ask("subscriber", messages.Unsubscribe("all"))
-    overlay.settle()
+    overlay.ask_and_settle("subscriber", messages.Unsubscribe("all"))
     assert overlay.brokers["C"].sizes().subscriptions == 1
-    overlay.ask("publisher", messages.Publish({"x": 1}))
-    overlay.settle()
+    overlay.publish(1)
     assert [labels for _, _, labels in overlay.deliveries] == [("again",)]
 
 
 @pytest.mark.parametrize("covering", COVERINGS)
 def test_unadvertising_and_advertising_again_loses_no_subscription(covering: str) -> None:
     overlay = below_and_above(covering)
-    overlay.ask("publisher", messages.Unadvertise("a"))
-    overlay.settle()
+    overlay.ask_and_settle("publisher", messages.Unadvertise("a"))
     assert overlay.brokers["C"].sizes().subscriptions == 0
     assert overlay.brokers["A"].sizes().subscriptions == 6
-    overlay.ask("publisher", messages.Advertise("b", parse("present(x)")))
-    overlay.settle()
-    overlay.ask("publisher", messages.Publish({"x": 3}))
-    overlay.settle()
+    overlay.ask_and_settle("publisher", messages.Advertise("b", parse("present(x)")))
+    overlay.publish(3)
     assert [labels for _, _, labels in overlay.deliveries] == [("s3", "all")]
 
 
