@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import runpy
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,14 @@ from gossamer import brokers
 from support.checkout import ROOT
 
 ROW = [("A", "B"), ("B", "C")]
+
+
+def row_of_three(
+    latency: int = 1000,
+) -> tuple[brokers.LocalOverlay, brokers.LocalClient, brokers.LocalClient]:
+    """An overlay, and clients of its first and its last broker."""
+    overlay = brokers.LocalOverlay(ROW, latency=latency)
+    return overlay, overlay.attach("one", "A"), overlay.attach("other", "C")
 
 
 def test_the_module_shows_how_to_begin() -> None:
@@ -36,8 +45,7 @@ def test_the_example_prints_what_arrives(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_time_passes_by_links_and_only_when_it_is_told_to() -> None:
-    overlay = brokers.LocalOverlay(ROW, latency=250)
-    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    overlay, one, other = row_of_three(latency=250)
     one.advertise("x >= 0")
     begun = overlay.now
     overlay.settle()
@@ -58,8 +66,7 @@ def test_time_passes_by_links_and_only_when_it_is_told_to() -> None:
 
 
 def test_nothing_is_lost_or_comes_twice_however_often_a_link_breaks() -> None:
-    overlay = brokers.LocalOverlay(ROW)
-    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    overlay, one, other = row_of_three()
     one.advertise("present(x)")
     overlay.settle()
     other.subscribe("x >= 0")
@@ -76,8 +83,7 @@ def test_nothing_is_lost_or_comes_twice_however_often_a_link_breaks() -> None:
 
 
 def test_whoever_leaves_takes_everything_back() -> None:
-    overlay = brokers.LocalOverlay(ROW)
-    one, other = overlay.attach("one", "A"), overlay.attach("other", "C")
+    overlay, one, other = row_of_three()
     label = one.advertise("present(x)")
     overlay.settle()
     wanted = other.subscribe("x >= 0")
@@ -135,24 +141,19 @@ def test_what_a_broker_refuses_is_raised_and_nothing_has_changed() -> None:
 
 
 def test_an_overlay_that_cannot_be_is_refused_in_a_sentence() -> None:
-    with pytest.raises(
-        brokers.ConfigError, match=r"links is \('C', 'A'\), expected links without a cycle"
-    ):
-        brokers.LocalOverlay([*ROW, ("C", "A")])
-    with pytest.raises(brokers.ConfigError, match="latency is -1, expected 0 microseconds or more"):
-        brokers.LocalOverlay(ROW, latency=-1)
     overlay = brokers.LocalOverlay(ROW)
     overlay.attach("one", "A")
-    with pytest.raises(brokers.ConfigError, match="broker is 'Z', expected one of A, B, C"):
-        overlay.attach("one", "Z")
-    with pytest.raises(
-        brokers.ConfigError, match="name is 'one', expected one that no client of broker A"
+    cyclic = partial(brokers.LocalOverlay, [*ROW, ("C", "A")])
+    for call, words in (
+        (cyclic, r"links is \('C', 'A'\), expected links without a cycle"),
+        (partial(row_of_three, -1), "latency is -1, expected 0 microseconds or more"),
+        (partial(overlay.attach, "one", "Z"), "broker is 'Z', expected one of A, B, C"),
+        (partial(overlay.attach, "one", "A"), "is 'one', expected one that no client of broker A"),
+        (partial(overlay.break_link, "A", "C"), r"is \('A', 'C'\), expected a working link"),
+        (partial(overlay.restore_link, "A", "B"), "expected an interrupted link"),
     ):
-        overlay.attach("one", "A")
-    with pytest.raises(brokers.ConfigError, match=r"link is \('A', 'C'\), expected a working link"):
-        overlay.break_link("A", "C")
-    with pytest.raises(brokers.ConfigError, match="expected an interrupted link"):
-        overlay.restore_link("A", "B")
+        with pytest.raises(brokers.ConfigError, match=words):
+            call()
 
 
 def test_a_broker_says_what_it_calls_what_it_was_asked() -> None:

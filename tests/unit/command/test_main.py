@@ -56,7 +56,7 @@ def fail(how: str):
 HEAVY = ("numba", "numpy", "matplotlib", "pyarrow", "scipy", "typer", "rich", "gossamer.sim")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder on the import path that holds an installed distribution with one subcommand."""
     info = tmp_path / "probe_host-1.0.dist-info"
@@ -70,12 +70,14 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run_apart(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``program`` in a fresh interpreter that sees ``folder`` first."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+COMMAND = "import sys; from gossamer.command.main import main; code = main();"
+
+
+def run_apart(folder: Path, then: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command, and something after it, in a fresh interpreter that sees ``folder`` first."""
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment,
+        [sys.executable, "-c", COMMAND + then, *arguments],
+        env=os.environ | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
@@ -86,16 +88,12 @@ def run_apart(folder: Path, program: str, *arguments: str) -> subprocess.Complet
 def test_frame_alone_imports_no_host_and_no_heavy_library(
     probe: Path, arguments: list[str]
 ) -> None:
-    program = (
-        "import sys; from gossamer.command.main import main; main(sys.argv[1:]);"
-        f"print([name for name in {(*HEAVY, 'probe_host')!r} if name in sys.modules])"
-    )
-    done = run_apart(probe, program, *arguments)
+    heavy = f"print([name for name in {(*HEAVY, 'probe_host')!r} if name in sys.modules])"
+    done = run_apart(probe, heavy, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.usefixtures("probe")
 def test_help_lists_subcommands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr()
@@ -125,13 +123,11 @@ def test_version_is_that_of_the_distribution(
     assert capsys.readouterr().out == "gossamer 9.8.7\n"
 
 
-@pytest.mark.usefixtures("probe")
 def test_subcommand_gets_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "greet", "--name", "Ada"]) == 0
     assert capsys.readouterr().out == "hello Ada\n"
 
 
-@pytest.mark.usefixtures("probe")
 def test_subcommand_help_names_the_whole_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "--help"]) == 0
     assert "gossamer probe" in capsys.readouterr().out
@@ -147,7 +143,6 @@ def test_subcommand_help_names_the_whole_command(capsys: pytest.CaptureFixture[s
         ("exit", "that will not do"),
     ],
 )
-@pytest.mark.usefixtures("probe")
 def test_errors_of_the_user_end_in_one_sentence(
     capsys: pytest.CaptureFixture[str], how: str, sentence: str
 ) -> None:
@@ -155,7 +150,6 @@ def test_errors_of_the_user_end_in_one_sentence(
     assert capsys.readouterr().err == f"gossamer: {sentence}\n"
 
 
-@pytest.mark.usefixtures("probe")
 def test_interrupt_exits_as_shells_expect() -> None:
     assert main(["probe", "fail", "interrupt"]) == 130
 
@@ -176,21 +170,18 @@ def test_numpy_starts_no_threads_unless_asked(
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     if asked is not None:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", asked)
-    program = "import sys; from gossamer.command.main import main; sys.exit(main())"
-    done = run_apart(probe, program, "probe", "threads")
+    done = run_apart(probe, "sys.exit(code)", "probe", "threads")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(told)
 
 
 def test_defects_keep_their_traceback(probe: Path) -> None:
-    program = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
-    done = run_apart(probe, program, "probe", "fail", "defect")
+    done = run_apart(probe, "sys.exit(code)", "probe", "fail", "defect")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "rows do not add up" in done.stderr
 
 
-@pytest.mark.usefixtures("probe")
 def test_bad_option_of_a_subcommand_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "greet", "--colour", "red"]) == 2
     assert "--colour" in capsys.readouterr().err
@@ -204,7 +195,6 @@ def test_bad_option_of_a_subcommand_exits_with_2(capsys: pytest.CaptureFixture[s
         ("--fast", "no option '--fast', expected --help, --version or a command"),
     ],
 )
-@pytest.mark.usefixtures("probe")
 def test_unknown_command_is_answered_with_what_exists(
     capsys: pytest.CaptureFixture[str], given: str, sentence: str
 ) -> None:
@@ -220,8 +210,6 @@ def test_user_errors_are_told_from_defects() -> None:
 
 
 # Shells complete commands, options and folders
-
-COMMAND = f'"{sys.executable}" -m gossamer.command.main'
 
 
 def words(*given: str) -> list[str]:
@@ -276,7 +264,7 @@ def in_bash(folder: Path, *given: str) -> list[str]:
     """What bash offers in place of the last word."""
     quoted = " ".join(f"'{one}'" for one in given)
     script = f"""
-gossamer() {{ {COMMAND} "$@"; }}
+gossamer() {{ "{sys.executable}" -m gossamer.command.main "$@"; }}
 {SCRIPTS["bash"]}
 cd '{folder}'
 COMP_WORDS=(gossamer {quoted}); COMP_CWORD={len(given)}

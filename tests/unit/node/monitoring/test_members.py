@@ -50,9 +50,15 @@ class Cluster:
         return [one["change"] for one in self.table.to_json()["changes"]]
 
 
-async def test_a_member_joins_leaves_and_returns(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.fixture
+async def cluster() -> Cluster:
+    return Cluster()
+
+
+async def test_a_member_joins_leaves_and_returns(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
-    cluster = Cluster()
     cluster.up()
     cluster.down()  # an idle connection that was closed in order
     assert cluster.state() == "alive"
@@ -70,8 +76,7 @@ async def test_a_member_joins_leaves_and_returns(caplog: pytest.LogCaptureFixtur
     assert other["certificate_expires"] == 5000.0
 
 
-async def test_a_broken_connection_makes_suspect_and_then_gone() -> None:
-    cluster = Cluster()
+async def test_a_broken_connection_makes_suspect_and_then_gone(cluster: Cluster) -> None:
     cluster.up()
     cluster.down(broken=True)
     assert cluster.state() == "suspect"
@@ -87,8 +92,7 @@ async def test_a_broken_connection_makes_suspect_and_then_gone() -> None:
     assert cluster.table.counts() == {"alive": 1, "suspect": 0, "gone": 1, "revoked": 0}
 
 
-async def test_several_fail_together() -> None:
-    cluster = Cluster()
+async def test_several_fail_together(cluster: Cluster) -> None:
     for key in (2, 3, 4):
         cluster.up(key)
         cluster.down(key, broken=True)
@@ -97,8 +101,7 @@ async def test_several_fail_together() -> None:
     assert cluster.changes() == ["joined"] * 3 + ["failed"] * 3
 
 
-async def test_who_cannot_be_reached_has_failed_at_once() -> None:
-    cluster = Cluster()
+async def test_who_cannot_be_reached_has_failed_at_once(cluster: Cluster) -> None:
     cluster.up()
     cluster.table.unreachable(2, "nobody answers")
     assert cluster.state() == "alive"  # it is connected
@@ -108,8 +111,7 @@ async def test_who_cannot_be_reached_has_failed_at_once() -> None:
     assert cluster.table.recent()[-1]["cause"] == "nobody answers"
 
 
-async def test_long_silence_without_a_connection_makes_suspect() -> None:
-    cluster = Cluster()
+async def test_long_silence_without_a_connection_makes_suspect(cluster: Cluster) -> None:
     cluster.up()
     cluster.heard[2] = members.QUIET_S + 1
     assert cluster.state() == "alive"
@@ -117,8 +119,7 @@ async def test_long_silence_without_a_connection_makes_suspect() -> None:
     assert cluster.state() == "suspect"
 
 
-async def test_the_revoked_stay_revoked_and_need_not_have_been_met() -> None:
-    cluster = Cluster()
+async def test_the_revoked_stay_revoked_and_need_not_have_been_met(cluster: Cluster) -> None:
     cluster.up()
     cluster.revoked |= {2, 3}
     assert [cluster.state(2), cluster.state(3)] == ["revoked", "revoked"]
@@ -127,8 +128,7 @@ async def test_the_revoked_stay_revoked_and_need_not_have_been_met() -> None:
     assert cluster.changes() == ["joined", "revoked", "revoked"]
 
 
-async def test_the_table_is_bounded() -> None:
-    cluster = Cluster()
+async def test_the_table_is_bounded(cluster: Cluster) -> None:
     for key in range(2, members.MAX_MEMBERS + 12):
         cluster.up(key)
         cluster.down(key, left=True)
