@@ -29,6 +29,7 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import SCHEMA
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
+from support.waiting import comes_true
 
 DRAWS = 2
 PEERS = 6
@@ -36,8 +37,6 @@ EPISODES = 5
 # Most often that which nodes have by default.
 PRESETS = ["resilient", "kindred", "kindred"]
 PATIENCE_S = 180.0
-# Of the jumping clock, between two looks: each takes time, and stops the clock on its way.
-LOOK_S = 0.1
 LATE = Faults(latency_s=(0.0, 0.1))
 ROUGH = attrs.evolve(LATE, breaking=0.001, duplication=0.05, reordering=0.05)
 VERSIONS = [SchemaVersion.first(SCHEMA).added(BooleanAttribute("halted"))]
@@ -94,10 +93,9 @@ class Schedule:
         await self.until(lambda: not ring_errors(self.crowd.peers))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        with trio.move_on_after(PATIENCE_S):
-            while not condition():
-                await trio.sleep(LOOK_S)
-        assert condition(), f"{self}: {self.run.missing(trio.current_time() - PATIENCE_S)}"
+        assert await comes_true(condition, PATIENCE_S), (
+            f"{self}: {self.run.missing(trio.current_time() - PATIENCE_S)}"
+        )
 
     def __str__(self) -> str:
         return f"seed {self.seed}, {'; '.join(self.story)}; {self.run.summary()}"

@@ -16,7 +16,6 @@ import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
-from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.peer import Subscription
@@ -62,26 +61,21 @@ class Tried:
 
     crowd: MemberPeers
     league: ForgersLeague
-    forgers: set[int]
     draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
     wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)
     published: dict[int, Event] = attrs.field(factory=dict)
     acknowledged: set[int] = attrs.field(factory=set)
 
-    @property
-    def honest(self) -> list[int]:
-        return [key for key in self.crowd.peers if key not in self.forgers]
-
     def subscribe(self) -> None:
         """Let each honest peer want a third of all events."""
-        for key in self.honest:
+        for key in self.crowd.honest:
             low = self.draws.uniform(0, 660)
             expression = f"price >= {low} and price < {low + 330}"
             self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
 
     async def publish(self) -> None:
         """Publish from an honest peer."""
-        key = self.draws.choice(self.honest)
+        key = self.draws.choice(self.crowd.honest)
         values: dict[str, Value] = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
         at = self.crowd.now(key)
         try:
@@ -111,7 +105,7 @@ class Tried:
     def forged(self) -> Counter[str]:
         """What honest peers did not believe, by cause."""
         found: Counter[str] = Counter()
-        for key in self.honest:
+        for key in self.crowd.honest:
             found.update(self.crowd.peers[key].counters.events_forged)
         return +found
 
@@ -133,25 +127,17 @@ async def overlay(
         retention_rounds=600,
     )
     league = ForgersLeague(Seal(settings.coordinates), share, random.Random(SEED))
-    forgers: set[int] = set()
-    crowds: list[MemberPeers] = []
-
-    def change(key: int, dependencies: Dependencies) -> Dependencies:
-        dependencies = attrs.evolve(dependencies, settings=settings)
-        members = crowds[0].members
-        if len(members) % (size.peers // size.forgers) or len(forgers) == size.forgers:
-            return dependencies
-        forgers.add(key)
-        own = event_key(100 + len(forgers))
-        return Forger(league, members[key], own).change(dependencies)
-
-    async with member_peers(cluster, 0, change=change) as crowd:
-        crowds.append(crowd)
-        for number in range(size.peers):
-            await crowd.admit(f"member {number}")
-        for peer in crowd.peers.values():
-            await peer.ready()
-        yield Tried(crowd, league, forgers)
+    own_keys = map(event_key, itertools.count(101))
+    async with member_peers(
+        cluster,
+        size.peers,
+        change=lambda _, dependencies: attrs.evolve(dependencies, settings=settings),
+        every=size.peers // size.forgers,
+        betray=lambda member, dependencies: Forger(league, member, next(own_keys)).change(
+            dependencies
+        ),
+    ) as crowd:
+        yield Tried(crowd, league)
 
 
 def fields_of(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
@@ -202,12 +188,12 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
     lines = fields_of(caplog, "an event is not its publisher's")
     for fields in lines:
         if fields["cause"] == "changed":
-            assert keys_in(fields["peer"], tried.forgers), fields
+            assert keys_in(fields["peer"], tried.crowd.bad), fields
         if fields["cause"] == "name":
-            assert keys_in(fields["signed_by"], tried.forgers), fields
+            assert keys_in(fields["signed_by"], tried.crowd.bad), fields
     cut = fields_of(caplog, "a peer was cut")
     assert cut
-    blamed = [fields for fields in cut if not keys_in(fields["peer"], tried.forgers)]
+    blamed = [fields for fields in cut if not keys_in(fields["peer"], tried.crowd.bad)]
     assert blamed == [], told
     assert share > 0.5, told
 

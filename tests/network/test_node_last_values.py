@@ -21,6 +21,7 @@ from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import LOOK_S, running_fleet
 from support.node_processes import PATIENCE_S, Shell
 from support.transport_peers import on_jumping_clock
+from support.waiting import comes_true
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
@@ -52,12 +53,9 @@ async def a_crowd(folder: Path) -> AsyncIterator[MemoryPeers]:
 
 async def agreed(crowd: MemoryPeers, expected: dict[object, object]) -> None:
     """Wait until every peer knows this and nothing else."""
-    with trio.move_on_after(SPREAD_S):
-        while any(known(peer) != expected for peer in crowd.peers.values()):
-            await trio.sleep(0.5)
-    assert {key: known(peer) for key, peer in crowd.peers.items()} == dict.fromkeys(
-        crowd.peers, expected
-    )
+    peers = crowd.peers.values()
+    await comes_true(lambda: all(known(peer) == expected for peer in peers), SPREAD_S)
+    assert [known(peer) for peer in peers] == [expected] * len(peers)
 
 
 @on_jumping_clock

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import attrs
 import pytest
@@ -14,6 +12,7 @@ import trio
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.load.rate_limits import PER_ROUND
 from gossamer.node.peer.peer import Subscription
+from gossamer.node.security.cluster import Membership
 from gossamer.protocol.peer.record_table.records import SAMPLE_REQUEST
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, LOAD, NOTHING, RANGES
@@ -49,17 +48,12 @@ class Overlay:
     """Peers of whom some lie."""
 
     crowd: MemberPeers
-    liars: set[int]
     draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
     wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)
 
-    @property
-    def honest(self) -> list[int]:
-        return [key for key in self.crowd.peers if key not in self.liars]
-
     def subscribe(self) -> None:
         """Let each honest peer want a fifth of all events."""
-        for key in self.honest:
+        for key in self.crowd.honest:
             low = self.draws.uniform(0, 800)
             expression = f"price >= {low} and price < {low + 200}"
             self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
@@ -67,10 +61,10 @@ class Overlay:
     def shares(self) -> dict[str, float]:
         """By sort of link, the part of honest peers' links that leads to honest peers."""
         found: dict[str, Counter[bool]] = {}
-        for key in self.honest:
+        for key in self.crowd.honest:
             for other in self.crowd.peers[key].snapshot().peers:
                 for sort in other.links:
-                    found.setdefault(sort, Counter())[other.key in self.liars] += 1
+                    found.setdefault(sort, Counter())[other.key in self.crowd.bad] += 1
         return {sort: counts[False] / counts.total() for sort, counts in found.items()}
 
     async def deliver(self) -> float:
@@ -78,39 +72,13 @@ class Overlay:
         due: Counter[int] = Counter()
         for _ in range(EVENTS):
             price = self.draws.uniform(0, 1000)
-            await self.crowd.publish(self.draws.choice(self.honest), price)
+            await self.crowd.publish(self.draws.choice(self.crowd.honest), price)
             due.update(key for key, (low, _) in self.wanted.items() if low <= price < low + 200)
             await trio.sleep(0.05)
         await self.crowd.rounds(6)
         got = {key: len(events) for key, (_, events) in self.wanted.items()}
         assert all(got[key] <= due[key] for key in got), "nobody gets an event twice"
         return sum(got.values()) / due.total()
-
-
-@asynccontextmanager
-async def overlay(
-    cluster: MadeCluster, league: League | None, size: tuple[int, int]
-) -> AsyncIterator[Overlay]:
-    """An overlay every fifth of whose peers is one of the league."""
-    count, liar_count = size
-    liars: set[int] = set()
-    crowds: list[MemberPeers] = []
-
-    def change(key: int, dependencies: Dependencies) -> Dependencies:
-        dependencies = attrs.evolve(dependencies, settings=SETTINGS)
-        members = crowds[0].members
-        if len(members) % (count // liar_count) or len(liars) == liar_count:
-            return dependencies
-        liars.add(key)
-        return dependencies if league is None else Liar(league, members[key]).change(dependencies)
-
-    async with member_peers(cluster, 0, change=change) as crowd:
-        crowds.append(crowd)
-        for number in range(count):
-            await crowd.admit(f"member {number}")
-        for peer in crowd.peers.values():
-            await peer.ready()
-        yield Overlay(crowd, liars)
 
 
 @pytest.mark.parametrize(("sort", "size"), TRIED)
@@ -120,17 +88,28 @@ async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
 ) -> None:
     lies, silent, least_share, least_delivery = SORTS[sort]
     league = None if lies is None else League(SETTINGS.shuffle_length, lies, silent)
-    async with overlay(cluster, league, size) as tried:
+
+    def betray(member: Membership, dependencies: Dependencies) -> Dependencies:
+        return dependencies if league is None else Liar(league, member).change(dependencies)
+
+    async with member_peers(
+        cluster,
+        size[0],
+        change=lambda _, dependencies: attrs.evolve(dependencies, settings=SETTINGS),
+        every=size[0] // size[1],
+        betray=betray,
+    ) as crowd:
+        tried = Overlay(crowd)
         tried.subscribe()
         await tried.crowd.rounds(ROUNDS)
         shares, delivery = tried.shares(), await tried.deliver()
         told = ", ".join(f"{name} {share:.3f}" for name, share in sorted(shares.items()))
         print(f"liars tell {sort}: honest share of {told}; delivered {delivery:.4f}")
-        assert len(tried.liars) == size[1]
+        assert len(tried.crowd.bad) == size[1]
         assert shares["random view"] >= least_share
         assert shares["ring"] >= 0.7
         assert delivery >= least_delivery
-        forged = [tried.crowd.peers[key].counters.dropped["forged"] for key in tried.honest]
+        forged = [tried.crowd.peers[key].counters.dropped["forged"] for key in tried.crowd.honest]
         assert (sum(forged) > 0) == (league is not None)
 
 

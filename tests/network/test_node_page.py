@@ -47,8 +47,7 @@ class Served:
 
     async def send(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
         """Send ``request`` as it is; give status, headers and body of the first answer."""
-        stream = await self.connect()
-        async with stream:
+        async with await self.connect() as stream:
             await stream.send_all(request)
             return await read_answer(stream, request[:4] == b"HEAD")
 
@@ -57,6 +56,11 @@ class Served:
     ) -> tuple[int, dict[str, str], bytes]:
         host = "" if "Host:" in headers else f"Host: localhost:{self.port}\r\n"
         return await self.send(f"{method} {path} HTTP/1.1\r\n{host}{headers}\r\n".encode())
+
+
+def get(path: str) -> bytes:
+    """A request."""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 async def read_answer(
@@ -147,13 +151,11 @@ async def test_the_page_needs_nothing_but_its_own_files() -> None:
 
 
 async def test_events_come_again_and_again() -> None:
-    async with served(QUICK) as page:
-        stream = await page.connect()
-        async with stream:
-            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            received = b""
-            while received.count(b"data: ") < 3:
-                received += await stream.receive_some()
+    async with served(QUICK) as page, await page.connect() as stream:
+        await stream.send_all(get("/events"))
+        received = b""
+        while received.count(b"data: ") < 3:
+            received += await stream.receive_some()
     assert b"text/event-stream" in received
     numbers = [json.loads(text)["number"] for text in re.findall(rb"data: (\{.*?\})\n\n", received)]
     assert numbers == sorted(numbers)
@@ -168,14 +170,11 @@ async def test_a_snapshot_is_made_once_for_all_who_ask_within_the_interval() -> 
 
 
 async def test_a_connection_serves_several_requests_until_it_had_enough() -> None:
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    async with served(PageLimits(requests=3)) as page:
-        stream = await page.connect()
-        async with stream:
-            for _ in range(3):
-                await stream.send_all(request)
-                assert (await read_answer(stream))[0] == 200
-            assert await closed(stream)
+    async with served(PageLimits(requests=3)) as page, await page.connect() as stream:
+        for _ in range(3):
+            await stream.send_all(get("/healthz"))
+            assert (await read_answer(stream))[0] == 200
+        assert await closed(stream)
 
 
 async def closed(stream: trio.SocketStream) -> bool:
@@ -234,8 +233,7 @@ async def test_addresses_localhost_and_configured_names_are_ours(host: str) -> N
 
 async def test_a_client_that_drips_is_cut() -> None:
     async with served(PageLimits(header_s=0.05)) as page:
-        stream = await page.connect()
-        async with stream:
+        async with await page.connect() as stream:
             await stream.send_all(b"GET / HT")
             assert await closed(stream)
         assert (await page.ask("/healthz"))[0] == 200
@@ -244,9 +242,8 @@ async def test_a_client_that_drips_is_cut() -> None:
 async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() -> None:
     async with served(PageLimits(write_s=0.05, interval_s=0.0, streams=1)) as page:
         page.filler = "x" * 1_000_000
-        stream = await page.connect()
-        async with stream:
-            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with await page.connect() as stream:
+            await stream.send_all(get("/events"))
             await stream.receive_some(1)
             statuses = [(await page.ask("/events", "HEAD"))[0]]
             while statuses[-1] != 200:
@@ -257,15 +254,13 @@ async def test_a_client_that_takes_nothing_is_cut_and_its_place_is_free_again() 
 async def test_there_is_a_bound_to_connections_and_to_open_pages() -> None:
     """Who waits for nothing makes room; who watches does not, for others of its address."""
     async with served(PageLimits(connections=2, streams=1)) as page:
-        watching = await page.connect()
-        async with watching:
-            await watching.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with await page.connect() as watching:
+            await watching.send_all(get("/events"))
             await watching.receive_some()
             status, headers, _ = await page.ask("/events")
             assert (status, headers["retry-after"]) == (503, "10")
-            idle = await page.connect()
-            async with idle:
-                await idle.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with await page.connect() as idle:
+                await idle.send_all(get("/healthz"))
                 assert (await read_answer(idle))[0] == 200
                 assert (await page.ask("/healthz"))[0] == 200
                 assert await closed(idle)
@@ -288,7 +283,7 @@ async def test_whoever_watches_from_one_address_keeps_no_other_from_watching() -
         streams = []
         for host in ["127.0.0.2"] * QUICK.streams + [HOST]:
             stream = await stack.enter_async_context(await from_host(host, page.port))
-            await stream.send_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await stream.send_all(get("/events"))
             assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
             streams.append(stream)
         assert await closed(streams[0])
@@ -313,9 +308,8 @@ async def test_a_page_that_fails_is_logged_and_stops_nothing(
     async with served() as page, trio.open_nursery() as nursery:
         _, port = await serve_page(nursery, (HOST, 0), broken, lambda: METRICS)
         page.port = port
-        stream = await page.connect()
-        async with stream:
-            await stream.send_all(b"GET /state.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with await page.connect() as stream:
+            await stream.send_all(get("/state.json"))
             assert await closed(stream)
         assert (await page.ask("/healthz"))[0] == 200
         nursery.cancel_scope.cancel()

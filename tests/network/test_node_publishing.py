@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -18,31 +19,25 @@ from gossamer.node.errors import (
     TransportBroken,
     UnacknowledgedError,
 )
-from gossamer.node.local.client import CONNECTED, open_client
+from gossamer.node.local.client import CONNECTED
 from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
-from support.loopback_peer import IBM
+from support.loopback_peer import quote
 from support.memory_peers import memory_peers
 from support.node_peers import take
 from support.transport_peers import on_jumping_clock
 
 
 def lines_of(count: int) -> list[str]:
-    return [json.dumps({**IBM, "price": price}) for price in range(count)]
+    return [json.dumps(quote(price)) for price in range(count)]
 
 
-async def publish(node: LocalNode, path: Path, text: str) -> tuple[Published, list[int]]:
-    """Publish the lines of ``text``; give what was counted, and what was shown meanwhile."""
-    path.write_text(text)
-    done, shown, _, _ = await publish_bytes(node, path, text.encode())
-    return done, shown
-
-
-async def publish_bytes(
-    node: LocalNode, path: Path, content: bytes
+async def publish(
+    node: LocalNode, lines: Sequence[bytes | str]
 ) -> tuple[Published, list[int], dict[int, str], list[str]]:
-    """As `publish`; also ids by line as printed, and the sentences that were printed."""
-    path.write_bytes(content)
+    """Publish lines of a file: what was counted, and shown meanwhile, ids by line, sentences."""
+    path = node.folder / "events"
+    path.write_bytes(b"\n".join(one.encode() if isinstance(one, str) else one for one in lines))
     shown: list[int] = []
     out, err = io.StringIO(), io.StringIO()
     report = Report(out, err, shown.append)
@@ -59,12 +54,11 @@ def ids_of(printed: str) -> dict[int, str]:
     return ids
 
 
-async def test_every_line_is_published_once_and_counted(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_every_line_is_published_once_and_counted(node: LocalNode) -> None:
     lines = lines_of(3000)
     lines.insert(7, "  ")
     async with node.running():
-        done, shown = await publish(node, tmp_path / "events", "\n".join(lines))
+        done, shown, _, _ = await publish(node, lines)
     assert done.events == 3000
     assert shown == sorted(shown)
     assert shown[-1] == 3000
@@ -73,8 +67,7 @@ async def test_every_line_is_published_once_and_counted(tmp_path: Path) -> None:
     assert done.summary().startswith("published 3000 events in ")
 
 
-async def test_bad_lines_are_named_and_all_others_are_published(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_bad_lines_are_named_and_all_others_are_published(node: LocalNode) -> None:
     lines = [line.encode() for line in lines_of(700)]
     bad = {
         1: (b'{"prize": 1}', "there is no attribute 'prize'"),
@@ -91,13 +84,11 @@ async def test_bad_lines_are_named_and_all_others_are_published(tmp_path: Path) 
     for number, (line, _) in bad.items():
         lines[number - 1] = line
     async with node.running():
-        done, _, ids, said = await publish_bytes(node, tmp_path / "events", b"\n".join(lines))
+        done, _, ids, said = await publish(node, lines)
     assert (done.events, done.refused) == (690, 10)
     assert sorted(ids) == [number for number in range(1, 701) if number not in bad]
     prices = {event.id: cast(int, event.values["price"]) for event in node.peer.published}
-    assert {number: prices[int(event, 16)] + 1 for number, event in ids.items()} == {
-        number: number for number in ids
-    }
+    assert all(prices[int(event, 16)] + 1 == number for number, event in ids.items())
     assert len(said) == len(bad)
     for sentence, (number, (_, words)) in zip(sorted(said, key=place), bad.items(), strict=True):
         assert sentence.startswith(f"gossamer: line {number}: ")
@@ -109,8 +100,9 @@ def place(sentence: str) -> int:
     return int(sentence.split("line ")[1].split(":")[0])
 
 
-async def test_of_a_node_that_stops_it_is_told_which_lines_may_be_lost(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_of_a_node_that_stops_it_is_told_which_lines_may_be_lost(
+    tmp_path: Path, node: LocalNode
+) -> None:
     path = tmp_path / "events"
     path.write_text("\n".join(lines_of(2000)))
     failures: list[BaseException] = []
@@ -156,22 +148,19 @@ def numbers_of(sentence: str) -> set[int]:
     return found
 
 
-async def test_one_event_that_the_node_refuses_takes_no_other_with_it(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_one_event_that_the_node_refuses_takes_no_other_with_it(node: LocalNode) -> None:
     node.peer.too_large = frozenset({7})
     async with node.running():
-        text = "\n".join(lines_of(20)).encode()
-        done, _, ids, said = await publish_bytes(node, tmp_path / "events", text)
-        async with open_client(node.address) as client:
+        done, _, ids, said = await publish(node, lines_of(20))
+        async with node.client() as client:
             with pytest.raises(RefusedByNodeError, match=r"7000 bytes.*\(2 of 3 published\)"):
-                await client.publish_many([{**IBM, "price": price} for price in (6, 7, 8)])
+                await client.publish_many([quote(price) for price in (6, 7, 8)])
     assert (done.events, done.refused) == (19, 1)
     assert sorted(ids) == [number for number in range(1, 21) if number != 8]
     assert place(said[0]) == 8
 
 
-async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_what_is_printed_is_acknowledged(node: LocalNode) -> None:
     changes: list[str] = []
     out = io.StringIO()
     async with node.running():
@@ -179,8 +168,7 @@ async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:
             wanted = Wanted(expression="price >= 1", name="ada", count=2)
             nursery.start_soon(print_events, node.address, wanted, out, changes.append)
             await node.peer.changes.until(lambda: bool(node.peer.subscribers))
-            for price in range(4):
-                await node.peer.publish({**IBM, "price": price})
+            await node.publish(*range(4))
         rest = io.StringIO()
         again = Wanted(expression="price >= 1", name="ada", count=1)
         await print_events(node.address, again, rest, changes.append)
@@ -191,12 +179,11 @@ async def test_what_is_printed_is_acknowledged(tmp_path: Path) -> None:
 
 
 async def test_events_that_are_not_acknowledged_are_counted_and_the_others_go_on(
-    tmp_path: Path,
+    node: LocalNode,
 ) -> None:
-    node = LocalNode(tmp_path)
     node.peer.unheld = frozenset({5, 300})
     async with node.running():
-        done, shown = await publish(node, tmp_path / "events", "\n".join(lines_of(600)))
+        done, shown, _, _ = await publish(node, lines_of(600))
     assert (done.events, done.unacknowledged) == (598, 2)
     assert len(node.peer.published) == 600
     assert done.summary().endswith("; 2 more were not acknowledged and may be lost")
@@ -204,16 +191,15 @@ async def test_events_that_are_not_acknowledged_are_counted_and_the_others_go_on
     assert node.counts.unacknowledged == 2
 
 
-async def test_a_client_learns_which_of_its_events_were_not_acknowledged(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path)
+async def test_a_client_learns_which_of_its_events_were_not_acknowledged(node: LocalNode) -> None:
     node.peer.unheld = frozenset({1, 3})
-    async with node.running(), open_client(node.address) as client:
-        await client.publish({**IBM, "price": 2})
+    async with node.running(), node.client() as client:
+        await client.publish(quote(2))
         with pytest.raises(UnacknowledgedError, match="was not acknowledged within 10 s") as one:
-            await client.publish({**IBM, "price": 3})
+            await client.publish(quote(3))
         assert (one.value.events, one.value.published) == (("0" * 15 + "2",), 1)
         with pytest.raises(UnacknowledgedError) as some:
-            await client.publish_many([{**IBM, "price": price} for price in range(4)])
+            await client.publish_many([quote(price) for price in range(4)])
         assert sorted(some.value.events) == ["0" * 15 + "4", "0" * 15 + "6"]
         assert some.value.published == 4
 

@@ -47,10 +47,6 @@ def broken(crowd: MemberPeers) -> int:
     return sum(sum(counts.values()) - counts["unused"] for counts in closed)
 
 
-async def settled(crowd: MemberPeers) -> None:
-    await crowd.whole()
-
-
 async def all_last_beyond(crowd: MemberPeers, when: float) -> None:
     """Wait until the certificate of each peer is valid for longer."""
     await eventually(lambda: min(ends(crowd).values()) > when)
@@ -66,7 +62,7 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
     """That of the authority, which lasts for twenty years, too. Nothing breaks, nothing is lost."""
     async with member_peers(cluster, count) as crowd:
         keys = list(crowd.peers)
-        await settled(crowd)
+        await crowd.whole()
         events = crowd.peers[keys[-1]].subscribe("price >= 0", name="ledger")
         await crowd.rounds(8)
         made = {key: on_disk(crowd, key) for key in keys}
@@ -100,7 +96,7 @@ async def test_who_was_away_while_the_authority_was_renewed_learns_it_with_the_f
     """Certificates from before and after it are good for both sides meanwhile."""
     async with member_peers(cluster, 3) as crowd:
         first, away, _ = crowd.peers
-        await settled(crowd)
+        await crowd.whole()
         late = cluster.certify(crowd.members[away].identity, "late", lifetime_s=16 * YEAR_S)
         save_renewed(accept(crowd.members[away], answered(cluster, late), crowd.now()))
         await crowd.stop(away)
@@ -116,7 +112,7 @@ async def test_who_was_away_while_the_authority_was_renewed_learns_it_with_the_f
         assert crowd.members[away].authority != authority
         crowd.network.certificates[away] = late.der
         await crowd.add(away)
-        await settled(crowd)
+        await crowd.whole()
         await eventually(lambda: on_disk(crowd, away).authority == authority)
         nobody = cluster.registrar.revoked()
         old = cluster.first.authority
@@ -131,7 +127,7 @@ async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCl
     """Brokers know their neighbours only, and peers of large overlays are not all connected."""
     async with member_peers(cluster, 4) as crowd:
         first, far, *_ = crowd.peers
-        await settled(crowd)
+        await crowd.whole()
         crowd.network.cut(first, far)
         await crowd.rounds(4)
         crowd.offset_s = 25 * DAY_S
@@ -144,7 +140,7 @@ async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCl
 async def test_while_the_holder_is_away_peers_ask_on_and_say_so(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         first, other, _ = crowd.peers
-        await settled(crowd)
+        await crowd.whole()
         await crowd.stop(first)
         crowd.offset_s = 29.9 * DAY_S
         peer = crowd.peers[other]
@@ -163,7 +159,7 @@ async def test_what_was_renewed_by_clocks_that_were_ahead_is_taken_back(
 ) -> None:
     """All clocks of a machine are wrong for a while; nobody is shut out when they are right."""
     async with member_peers(cluster, 3) as crowd:
-        await settled(crowd)
+        await crowd.whole()
         before = ends(crowd)
         crowd.offset_s = 25 * DAY_S
         await all_last_beyond(crowd, crowd.now() + YEAR_S)
@@ -178,7 +174,7 @@ async def test_what_was_renewed_by_clocks_that_were_ahead_is_taken_back(
         crowd.members[away] = on_disk(crowd, away)
         await crowd.stop(away)
         await crowd.add(away)
-        await settled(crowd)
+        await crowd.whole()
 
 
 @on_jumping_clock
@@ -186,7 +182,7 @@ async def test_new_files_are_put_in_place_while_a_peer_runs(cluster: MadeCluster
     """`gossamer node renew` writes them."""
     async with member_peers(cluster, 2) as crowd:
         _, other = crowd.peers
-        await settled(crowd)
+        await crowd.whole()
         member = crowd.members[other]
         longer = cluster.certify(member.identity, "peer", lifetime_s=YEAR_S)
         save_renewed(accept(member, answered(cluster, longer), crowd.now()))
@@ -254,7 +250,7 @@ async def test_a_member_that_asks_all_the_time_is_answered_once(cluster: MadeClu
 async def test_who_is_revoked_is_not_renewed(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         first, bad, other = crowd.peers
-        await settled(crowd)
+        await crowd.whole()
         cluster.registrar.revoke(cluster.store, f"{bad:016x}", crowd.now())
         crowd.offset_s = 25 * DAY_S
         await eventually(lambda: on_disk(crowd, other).certificate.not_after > crowd.now() + YEAR_S)

@@ -28,12 +28,6 @@ def connected(crowd: MemberPeers, key: int) -> set[int]:
     return {one.key for one in crowd.peers[key].snapshot().peers if one.connected}
 
 
-async def acquainted(crowd: MemberPeers) -> None:
-    """Wait until everybody is linked to everybody."""
-    others = len(crowd.peers) - 1
-    await eventually(lambda: all(len(linked(peer)) == others for peer in crowd.peers.values()))
-
-
 def revoke(crowd: MemberPeers, key: int) -> None:
     """As `gossamer node revoke` does it, while the peers run."""
     crowd.cluster.registrar.revoke(crowd.cluster.store, f"{key:016x}", crowd.now())
@@ -47,7 +41,7 @@ async def test_who_is_revoked_is_cut_off_by_everybody_and_the_others_go_on(
     async with member_peers(cluster, 6) as crowd:
         keys = list(crowd.peers)
         bad, rest = keys[3], [key for key in keys if key != keys[3]]
-        await acquainted(crowd)
+        await crowd.acquainted()
         revoke(crowd, bad)
         await eventually(lambda: connected(crowd, bad) == set())
         await eventually(lambda: all(sequence_kept(crowd, key) == 1 for key in rest))
@@ -65,7 +59,7 @@ async def test_who_is_revoked_is_cut_off_by_everybody_and_the_others_go_on(
 async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 4) as crowd:
         bad = list(crowd.peers)[2]
-        await acquainted(crowd)
+        await crowd.acquainted()
         revoke(crowd, bad)
         peer = crowd.peers[bad]
         await eventually(lambda: peer.standing.revoked)
@@ -88,7 +82,7 @@ async def test_who_was_revoked_while_away_learns_it_at_the_first_contact_and_kno
 ) -> None:
     async with member_peers(cluster, 3) as crowd:
         first, bad, _ = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         await crowd.stop(bad)
         revoke(crowd, bad)
         await rounds_pass(crowd.peers[first], rounds=8)
@@ -123,7 +117,7 @@ async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None
 async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         left, *gone = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         peer = crowd.peers[left]
 
         def is_alone() -> bool:
@@ -155,7 +149,7 @@ async def test_a_peer_that_never_had_others_is_not_alone(cluster: MadeCluster) -
 async def test_a_peer_all_of_whose_others_are_revoked_is_not_alone(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 2) as crowd:
         first, bad = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         revoke(crowd, bad)
         await eventually(lambda: crowd.peers[bad].standing.revoked)
         await rounds_pass(crowd.peers[first], rounds=8)
@@ -168,7 +162,7 @@ async def test_late_joiners_and_those_who_were_away_learn_who_is_revoked(
 ) -> None:
     async with member_peers(cluster, 4) as crowd:
         first, away, bad, other = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         await crowd.stop(away)
         await crowd.stop(bad)
         revoke(crowd, bad)
@@ -265,7 +259,7 @@ async def test_who_promises_a_list_and_does_not_send_it_keeps_nobody_from_anothe
         async with attacker(crowd, other, cluster.admit("liar")) as attack:
             await attack.send("revocations", number=1 << 60)
             await attack.next_frame("revocations wanted")
-            await acquainted(crowd)
+            await crowd.acquainted()
             revoke(crowd, bad.identity.key)
             await eventually(lambda: sequence_kept(crowd, other) == 1)
             assert sequence_kept(crowd, first) == 1
@@ -290,7 +284,7 @@ async def test_a_list_is_given_once_to_each_connection(cluster: MadeCluster) -> 
 async def test_a_file_that_somebody_has_edited_is_written_anew(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 2) as crowd:
         first, other = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         file = crowd.members[first].folder.revoked
         save_list(file, forged_list(crowd, other))
         await eventually(lambda: b'"revoked": []' in file.read_bytes())
@@ -306,7 +300,7 @@ async def test_a_full_disk_keeps_nobody_in(
     """The list holds although it cannot be written, and is written when it can be."""
     async with member_peers(cluster, 3) as crowd:
         _, bad, other = crowd.peers
-        await acquainted(crowd)
+        await crowd.acquainted()
         with monkeypatch.context() as full:
             revoke(crowd, bad)
             full.setattr("gossamer.node.peer.membership.revocation.save_list", _no_space)

@@ -22,7 +22,7 @@ from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttrib
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster
 from support.memory_members import MemberPeers, member_peers
-from support.node_peers import SCHEMA, linked, rounds_pass
+from support.node_peers import SCHEMA, rounds_pass
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
@@ -38,13 +38,6 @@ def sign(cluster: MadeCluster, version: SchemaVersion) -> None:
     """As `gossamer node schema` does it, while the peers run."""
     document = SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
     save_document(cluster.first.folder.schema, document)
-
-
-async def acquainted(crowd: MemberPeers) -> None:
-    """Wait until everybody is linked to everybody."""
-    others = len(crowd.peers) - 1
-    peers = crowd.peers.values()
-    await eventually(lambda: all(len(linked(peer)) == others for peer in peers))
 
 
 async def all_at(crowd: MemberPeers, version: SchemaVersion) -> None:
@@ -97,7 +90,7 @@ async def test_a_cluster_goes_through_versions_while_events_flow(
 async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None:
     """Before a version has come to everybody, each reads of an event what it knows."""
     async with member_peers(cluster, 4) as crowd:
-        await acquainted(crowd)
+        await crowd.acquainted()
         old, new, *_ = crowd.peers.values()
         dear, cheap = old.subscribe("price > 500"), old.subscribe("not price > 500")
         named = old.subscribe('symbol != "A"')
@@ -127,7 +120,7 @@ async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None
 @on_jumping_clock
 async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 4) as crowd:
-        await acquainted(crowd)
+        await crowd.acquainted()
         first, away, *_ = crowd.peers
         crowd.peers[away].subscribe('price > 5 and symbol == "A"', name="reader").close()
         await crowd.rounds(6)
@@ -151,7 +144,7 @@ async def test_a_document_that_the_authority_did_not_sign_changes_nothing(
     cluster: MadeCluster,
 ) -> None:
     async with member_peers(cluster, 3) as crowd:
-        await acquainted(crowd)
+        await crowd.acquainted()
         member = crowd.members[list(crowd.peers)[1]]
         forged = SchemaDocument.signed(cluster.first.authority, WIDER, member.identity)
         save_document(member.folder.schema, forged)

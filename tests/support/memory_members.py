@@ -31,6 +31,9 @@ class MemberPeers(MemoryPeers):
         offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
         change: what is different about a peer, by its key.
         event_keys: by which members sign their events, once they have published.
+        every: each so many'th member is bad; none, where it is 0.
+        betray: what is different about a bad one beside that.
+        bad: keys of those.
     """
 
     cluster: MadeCluster
@@ -39,6 +42,16 @@ class MemberPeers(MemoryPeers):
     offsets_s: dict[int, float] = attrs.field(factory=dict)
     change: Callable[[int, Dependencies], Dependencies] = lambda _, dependencies: dependencies
     event_keys: dict[int, EventKey] = attrs.field(factory=dict)
+    every: int = 0
+    betray: Callable[[Membership, Dependencies], Dependencies] = lambda _, dependencies: (
+        dependencies
+    )
+    bad: set[int] = attrs.field(factory=set)
+
+    @property
+    def honest(self) -> list[int]:
+        """Keys of the peers that run and are not bad."""
+        return [key for key in self.peers if key not in self.bad]
 
     def now(self, key: int = -1) -> float:
         """Unix seconds, as the peer ``key`` sees them."""
@@ -73,7 +86,10 @@ class MemberPeers(MemoryPeers):
             event_key=self.event_keys.get(key),
             make_event_key=partial(self._make_event_key, key),
         )
-        return self.change(key, dependencies)
+        dependencies = self.change(key, dependencies)
+        if self.every and len(self.members) % self.every == 0:
+            self.bad.add(key)
+        return self.betray(member, dependencies) if key in self.bad else dependencies
 
     async def _make_event_key(self, key: int) -> EventKey:
         """Another key for each member of a cluster; to make them anew each time takes a while."""

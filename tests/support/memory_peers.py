@@ -23,7 +23,7 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.peer.settings import config
 from support.memory_transport import MemoryNetwork
-from support.node_peers import SCHEMA, rounds_pass
+from support.node_peers import SCHEMA, linked, rounds_pass
 from support.waiting import at_once, eventually
 
 ROUND_S = 0.5
@@ -123,6 +123,11 @@ class MemoryPeers:
     async def whole(self, patience_s: float = 120.0) -> None:
         """Wait until every peer knows the next one on the ring."""
         await eventually(lambda: not ring_errors(self.peers), patience_s)
+
+    async def acquainted(self) -> None:
+        """Wait until everybody is linked to everybody."""
+        peers = self.peers.values()
+        await eventually(lambda: all(len(linked(peer)) == len(peers) - 1 for peer in peers))
 
     async def publish(self, key: int, price: float) -> int:
         """Publish an event of this price at a peer; its id, once it is acknowledged."""
