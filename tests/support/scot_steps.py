@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer.protocol.brokers.core.effects import Effect, Send
+from typing import Any
+
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Send, Settled
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, Subscribe
+from gossamer.protocol.brokers.core.messages import Attach, NeighbourDown, Subscribe
 from gossamer.protocol.brokers.scot import (
     BrokerLabel,
     Factor,
@@ -18,20 +20,48 @@ from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
+HOME, BACKUP, THIRD, BESIDE = "B(a,0)", "B(a,1)", "B(a,2)", "B(b,0)"
+ADA = client("ada")
 SCOT = Scot(Factor.path("ab"), Factor.complete(3))
 CHAIN = Scot(Factor.path("abc"), Factor.complete(3))
 SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
-ADA, BACKUP, THIRD, BESIDE = client("ada"), "B(a,1)", "B(a,2)", "B(b,0)"
 WANTED = parse("present(x)")
 
 
 def a_broker(cluster: int = 0) -> ScotBroker:
     """A broker of region a with all its links up."""
-    place = BrokerLabel("a", cluster)
-    broker = ScotBroker(str(place), SCOT.position(place), SETTINGS, new_index=PlainIndex)
-    for label in (*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)):
-        broker.handle(0, None, NeighbourUp(str(label), label, synchronise=True))
+    broker = without_links("a", cluster)
+    others = (BrokerLabel("a", other) for other in range(3) if other != cluster)
+    up(broker, f"B(b,{cluster})", *map(str, others))
     return broker
+
+
+def without_links(region: str, cluster: int, scot: Scot = SCOT, **more: Any) -> ScotBroker:
+    """A broker of which no link works."""
+    place = BrokerLabel(region, cluster)
+    more = {"settings": SETTINGS, "new_index": PlainIndex, **more}
+    return ScotBroker(str(place), scot.position(place), **more)
+
+
+def subscription(number: int = 1, broker: str = HOME, cluster: int = 0) -> m.Subscription:
+    """A subscription to everything."""
+    return m.Subscription(Id(broker, number), WANTED, ClusterBitVector.of(cluster))
+
+
+def down(broker: ScotBroker, *names: str) -> list[Effect]:
+    """Let links to neighbours work no more; returns what follows from the last."""
+    effects: list[Effect] = []
+    for name in names:
+        effects = broker.handle(0, None, NeighbourDown(name))
+    return effects
+
+
+def take(broker: ScotBroker, source: str, *received: m.Message) -> list[Effect]:
+    """Let a broker take messages of a neighbour; returns what follows from the last."""
+    effects: list[Effect] = []
+    for message in received:
+        effects = broker.handle(0, neighbour(source), message)
+    return effects
 
 
 def with_ada(broker: ScotBroker) -> ScotBroker:
@@ -54,7 +84,7 @@ def acknowledge(broker: ScotBroker, effects: list[Effect], *, safe: bool = True)
     """Let neighbours acknowledge all that was sent; returns what follows."""
     found: list[Effect] = []
     for (name, _), number in numbered(effects).items():
-        found += broker.handle(0, neighbour(name), m.Acknowledge(number, safe))
+        found += take(broker, name, m.Acknowledge(number, safe))
     return found
 
 
@@ -63,20 +93,20 @@ def a_notification(number: int = 1) -> m.Notification:
     return m.Notification(Id("far", number), {"x": number})
 
 
-def vector(cluster: int) -> ClusterBitVector:
-    """The bit of a cluster."""
-    return ClusterBitVector.of(cluster)
-
-
 def a_backup() -> ScotBroker:
     """The backup of a broker with ada, who is owed something."""
     backup = a_broker(1)
-    home = neighbour("B(a,0)")
-    backup.handle(0, home, m.Numbered(1, m.Promised("ada", "s", Id("B(a,0)", 1), WANTED)))
-    backup.handle(
-        0, home, m.Numbered(2, m.UnacknowledgedDelivery("ada", a_notification(1), ("s",)))
-    )
+    owed = m.UnacknowledgedDelivery("ada", a_notification(1), ("s",))
+    promised = m.Promised("ada", "s", Id(HOME, 1), WANTED)
+    take(backup, HOME, m.Numbered(1, promised), m.Numbered(2, owed))
     return backup
+
+
+def handed_back(effects: list[Effect]) -> m.Numbered:
+    """What a backup hands to its broker, which is back."""
+    sent = (one.message for one in effects if isinstance(one, Send))
+    (handed,) = (message for message in sent if isinstance(message, m.Numbered))
+    return handed
 
 
 def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
@@ -95,3 +125,13 @@ def up(broker: ScotBroker, *names: str) -> list[Effect]:
         label = BrokerLabel(name[2], int(name[4]))
         effects = broker.handle(0, None, NeighbourUp(name, label, synchronise=True))
     return effects
+
+
+def delivered(effects: list[Effect]) -> list[int]:
+    """The numbers of the publications that clients get."""
+    return [one.publication.id.number for one in effects if isinstance(one, Deliver)]
+
+
+def whether_safe(effects: list[Effect]) -> list[bool]:
+    """Of everything that is settled, whether it is safe."""
+    return [one.safe for one in effects if isinstance(one, Settled)]

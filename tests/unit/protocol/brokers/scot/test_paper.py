@@ -17,11 +17,26 @@ SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}
 """Of Fig. 7, with P at B(b,2). S1 is a hop behind B(b,0), as its dynamic way has 4 brokers; and
 Case II takes 4 messages only if B(c,2) reaches S1 and S3 by one each. Static routing takes 6."""
 
+ALL_OVERLOADED = (
+    *(("B(b,2)", to, load) for to, load in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20))),
+    *(("B(b,2)", "B(c,2)", 20), ("B(b,1)", "B(b,0)", 100), ("B(c,1)", "B(c,0)", 100)),
+)
 
-def figure_7(settings: str | ScotSettings) -> ScotOverlay:
-    """The overlay of Fig. 7, after the subscriptions of all four."""
+
+def figure_7(settings: str | ScotSettings, *loads: tuple[str, str, int]) -> ScotOverlay:
+    """The overlay of Fig. 7, after a publication of P on links with these loads."""
+    overlay = subscribed(settings, **SUBSCRIBERS)
+    for load in loads:
+        overlay.report(*load)
+    overlay.publish("B(b,2)", x=1)
+    overlay.settle()
+    return overlay
+
+
+def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
+    """The overlay of Fig. 2 with subscribers to everything at some brokers."""
     overlay = ScotOverlay(figure_2(), settings)
-    for name, broker in SUBSCRIBERS.items():
+    for name, broker in subscribers.items():
         overlay.subscribe(name, broker, "present(x)")
     overlay.settle()
     return overlay
@@ -80,14 +95,10 @@ def test_figure_4_reads_bits_from_the_right() -> None:
 )
 def test_figure_5_each_subscription_makes_one_tree_of_both_steps(host: str, bits: str) -> None:
     """S1 is at B(a,0); where S2 and S3 are we chose, one in each other cluster."""
-    overlay = ScotOverlay(figure_2(), "static")
-    overlay.subscribe("S", host, "present(x)")
-    overlay.settle()
+    overlay = subscribed("static", S=host)
     cluster = int(host[4])
-    messages = [sent.message for sent in overlay.sent]
-    assert {message.host.text(3) for message in messages if isinstance(message, Subscription)} == {
-        bits
-    }
+    sent = [one.message for one in overlay.sent if isinstance(one.message, Subscription)]
+    assert {message.host.text(3) for message in sent} == {bits}
     links = {frozenset((sent.one, sent.other)) for sent in overlay.sent}
     within = {frozenset(map(str, link)) for link in overlay.scot.intra_cluster_links(cluster)}
     outward = {
@@ -108,11 +119,8 @@ def test_figure_5_first_b_a_0_sends_s1_to_b_b_0_then_to_its_secondary_neighbours
 @pytest.mark.parametrize("routing", ["static", "dynamic"])
 def test_figure_6_p1_makes_one_copy_for_each_target_link(routing: str) -> None:
     """P1 is at B(f,2), S1 and S2 are in cluster 0, S4 is in cluster 2; the regions we chose."""
-    overlay = ScotOverlay(figure_2(), routing)
     places = {"S1": "B(a,0)", "S2": "B(d,0)", "S3": "B(d,1)", "S4": "B(d,2)"}
-    for name, broker in places.items():
-        overlay.subscribe(name, broker, "present(x)")
-    overlay.settle()
+    overlay = subscribed(routing, **places)
     overlay.publish("B(f,2)", x=1)
     at_host = [other for one, other in overlay.notifications() if one == "B(f,2)"]
     assert sorted(at_host) == ["B(e,2)", "B(f,0)", "B(f,1)"]
@@ -139,18 +147,13 @@ def test_figure_6_without_a_primary_target_cluster_or_without_a_secondary_one() 
 
 def test_figure_7_static_routing_takes_6_messages() -> None:
     overlay = figure_7("static")
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
     assert len(overlay.notifications()) == 6
     assert ways(overlay)["S1"] == ("B(b,2)", "B(b,0)", "B(c,0)")
     assert headers(overlay) == {}
 
 
 def test_figure_7b_an_unoverloaded_target_link_between_clusters_takes_6_messages() -> None:
-    overlay = figure_7("dynamic")
-    overlay.report("B(b,2)", "B(b,0)", 100)
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
+    overlay = figure_7("dynamic", ("B(b,2)", "B(b,0)", 100))
     assert len(overlay.notifications()) == 6
     assert ("B(b,2)", "B(b,0)") not in overlay.notifications()
     assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001"}
@@ -160,12 +163,8 @@ def test_figure_7b_an_unoverloaded_target_link_between_clusters_takes_6_messages
 
 
 def test_figure_7c_with_all_those_overloaded_a_link_within_the_cluster_takes_4_messages() -> None:
-    overlay = figure_7("dynamic")
-    overlay.report("B(b,2)", "B(b,0)", 100)
-    overlay.report("B(b,2)", "B(b,1)", 100)
-    overlay.report("B(b,2)", "B(a,2)", 5)
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
+    loads = ("B(b,2)", "B(b,0)", 100), ("B(b,2)", "B(b,1)", 100), ("B(b,2)", "B(a,2)", 5)
+    overlay = figure_7("dynamic", *loads)
     assert sorted(overlay.notifications()) == [
         ("B(b,2)", "B(a,2)"),
         ("B(b,2)", "B(c,2)"),
@@ -179,13 +178,7 @@ def test_figure_7c_with_all_those_overloaded_a_link_within_the_cluster_takes_4_m
 def test_figure_7d_with_all_target_links_overloaded_the_least_loaded_takes_5_messages() -> None:
     """The way to S1 has 4 brokers, one more than the static one; the text says 3 additional ones,
     which are those after B(b,2)."""
-    overlay = figure_7("dynamic")
-    for other, length in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20), ("B(c,2)", 20)):
-        overlay.report("B(b,2)", other, length)
-    overlay.report("B(b,1)", "B(b,0)", 100)
-    overlay.report("B(c,1)", "B(c,0)", 100)
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
+    overlay = figure_7("dynamic", *ALL_OVERLOADED)
     assert sorted(overlay.notifications()) == [
         ("B(b,1)", "B(c,1)"),
         ("B(b,2)", "B(a,2)"),
@@ -200,13 +193,7 @@ def test_figure_7d_with_all_target_links_overloaded_the_least_loaded_takes_5_mes
 
 def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0() -> None:
     """Beyond the paper: two messages more than without, and S1 is reached by B(d,0)."""
-    overlay = figure_7(ScotSettings(spare_links=True))
-    for other, length in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20), ("B(c,2)", 20)):
-        overlay.report("B(b,2)", other, length)
-    overlay.report("B(b,1)", "B(b,0)", 100)
-    overlay.report("B(c,1)", "B(c,0)", 100)
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
+    overlay = figure_7(ScotSettings(spare_links=True), *ALL_OVERLOADED)
     assert len(overlay.notifications()) == 7
     assert ways(overlay).keys() == SUBSCRIBERS.keys()
     assert ("B(c,1)", "B(c,0)") not in overlay.notifications()
@@ -215,9 +202,6 @@ def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0()
 @pytest.mark.parametrize("routing", ["static", "dynamic"])
 def test_routing_by_bid_serves_figure_7_too_but_with_duplicates(routing: str) -> None:
     by_bid, clustered = figure_7("bid"), figure_7(routing)
-    for overlay in (by_bid, clustered):
-        overlay.publish("B(b,2)", x=1)
-        overlay.settle()
     assert ways(by_bid).keys() == ways(clustered).keys() == SUBSCRIBERS.keys()
     assert by_bid.total("duplicates") > 0
     assert clustered.total("duplicates") == 0
