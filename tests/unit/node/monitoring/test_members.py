@@ -14,8 +14,9 @@ from rich.console import Console
 from gossamer.node.commands.cluster.cluster_picture import cluster_picture
 from gossamer.node.commands.cluster.tables import short_text, span_text
 from gossamer.node.monitoring import members
-from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, Report, cluster_view
+from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metrics import Counters
+from support.cluster_views import member, report, view
 
 
 @define
@@ -140,22 +141,6 @@ async def test_the_table_is_bounded(cluster: Cluster) -> None:
 # The view
 
 
-def member(number: int, state: str = "alive", version: str = "0.1.0") -> dict[str, Any]:
-    return {
-        "key": f"{number:016x}",
-        "name": f"peer{number}",
-        "addresses": [],
-        "version": version,
-        "state": state,
-        "since": 0.0,
-        "certificate_expires": None,
-    }
-
-
-def report(wanted: int = 0, **figures: float) -> tuple[Report, float]:
-    return Report(figures=dict.fromkeys(FIGURES, 0.0) | figures, wanted=[wanted] * SECTORS), 1.0
-
-
 def drawn(view: dict[str, Any]) -> str:
     console = Console(width=80, force_terminal=False)
     with console.capture() as said:
@@ -198,18 +183,12 @@ def test_versions_are_a_column_where_there_are_several() -> None:
     members = [member(0), member(1, version="0.2.0")]
     told = {one["key"]: report() for one in members}
     assert "0.2.0" in drawn(cluster_view(members, told, 1)).splitlines()[-1]
-    same = [member(0), member(1)]
-    told = {one["key"]: report() for one in same}
-    assert "0.1.0" not in drawn(cluster_view(same, told, 1)).splitlines()[-1]
+    assert "0.1.0" not in drawn(view(2, answered=2)).splitlines()[-1]
 
 
 def test_nothing_is_cut_off_in_eighty_columns() -> None:
-    figures = dict.fromkeys(FIGURES, 123_456.0) | {
-        "position": 0.99,
-        "late_rounds": 0.0,
-        "overloading": 0.0,
-        "queued_bytes": 123_456.0,
-    }
+    figures = dict.fromkeys(FIGURES, 123_456.0)
+    figures |= {"position": 0.99, "late_rounds": 0.0, "overloading": 0.0}
     members = [member(number) for number in range(40)]
     told = {one["key"]: report(wanted=9, **figures) for one in members}
     said = drawn(cluster_view(members, told, 39))
@@ -218,12 +197,10 @@ def test_nothing_is_cut_off_in_eighty_columns() -> None:
 
 
 def test_a_view_is_bounded() -> None:
-    members = [member(number) for number in range(1000)]
-    told = {one["key"]: report() for one in members}
-    view = cluster_view(members, told, 512)
-    assert len(view["members"]) == LISTED
-    assert view["known"] == view["answered"] == 1000
-    assert "and 216 more" in drawn(view)
+    seen = view(1000, answered=1000)
+    assert len(seen["members"]) == LISTED
+    assert seen["known"] == seen["answered"] == 1000
+    assert "and 216 more" in drawn(seen)
 
 
 def test_numbers_are_short() -> None:

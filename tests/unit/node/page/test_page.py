@@ -15,10 +15,11 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.node.monitoring.cluster import FIGURES, LISTED, SECTORS, Report, cluster_view
+from gossamer.node.monitoring.cluster import LISTED, SECTORS, cluster_view
 from gossamer.node.monitoring.metrics import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 from support.checkout import ROOT
+from support.cluster_views import member, view
 
 BROWSER = ROOT / "tests" / "support" / "page_browser.mjs"
 ALONE = Snapshot(
@@ -293,26 +294,6 @@ def test_a_broker_shows_no_ring_and_no_rounds(scripts: Scripts) -> None:
     assert shown["ring-peers"]["children"] == 0
 
 
-def view(count: int, answered: int) -> dict[str, Any]:
-    """A cluster of so many members, of which so many have answered."""
-    members: list[dict[str, Any]] = [
-        {
-            "key": f"{number:016x}",
-            "name": f"peer{number}",
-            "addresses": ["127.0.0.1:7710"],
-            "version": "0.1.0",
-            "state": "alive",
-            "since": 0.0,
-            "certificate_expires": None,
-        }
-        for number in range(count)
-    ]
-    figures = dict.fromkeys(FIGURES, 1.5) | {"position": 0.25, "overloading": 0, "late_rounds": 0}
-    report = Report(figures=figures, wanted=range(SECTORS))
-    told = {one["key"]: (report, 1.0) for one in members[:answered]}
-    return cluster_view(members, told, count - 1)
-
-
 @pytest.mark.parametrize(("count", "answered"), [(1, 1), (3, 2), (300, 290)])
 def test_the_view_of_a_cluster_says_who_answered(
     scripts: Scripts, count: int, answered: int
@@ -327,8 +308,7 @@ def test_the_view_of_a_cluster_says_who_answered(
 
 
 def test_the_view_of_a_cluster_of_brokers_has_no_ring(scripts: Scripts) -> None:
-    members = [{**one, "addresses": ["hub:1"]} for one in view(2, 0)["members"]]
-    seen = cluster_view(members, {}, 0, "broker")
+    seen = cluster_view([member(0), member(1)], {}, 0, "broker")
     shown = scripts.browse(seen, page="cluster.js")
     assert shown["map"]["hidden"] is True
     assert shown["page"]["class"] == "broker"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -191,24 +192,17 @@ async def test_who_loses_events_is_logged_when_it_begins_and_when_it_is_over(
     ]
 
 
-async def turns_while_taking(events: int) -> int:
-    """How often others have their turn while so many events, all of which wait, are taken."""
-    desk = Desk()
+@pytest.mark.parametrize(("events", "most"), [(8 * TURN, math.inf), (1000, 40)])
+async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn(
+    desk: Desk, events: int, most: float
+) -> None:
+    """Where a turn is long hundreds of events come in each: 16 a turn would never catch up."""
     stream = desk.subscribers.add("price >= 0")
     desk.deliver(*range(events))
     async with turns_of_others() as turns:
         for _ in range(events):
             await stream.__anext__()
-    return turns()
-
-
-async def test_a_stream_that_never_runs_dry_lets_others_have_their_turn() -> None:
-    assert await turns_while_taking(8 * TURN) >= 4
-
-
-async def test_the_more_events_wait_the_more_are_taken_in_a_turn() -> None:
-    """Where a turn is long hundreds of events come in each: 16 a turn would never catch up."""
-    assert 4 <= await turns_while_taking(1000) <= 40
+    assert 4 <= turns() <= most
 
 
 async def test_taking_an_event_heeds_a_cancellation_at_once(desk: Desk) -> None:

@@ -63,18 +63,13 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         make_cluster(tmp_path / "file" / "desk", "desk", "first", NOW)
 
 
-def test_a_key_of_another_peer_does_not_fit(tmp_path: Path) -> None:
-    folder = make_cluster(tmp_path, "desk", "first", NOW).folder
-    folder.peer_key.unlink()
-    save_identity(make_identity(), folder.peer_key)
+def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
+    member = make_cluster(tmp_path, "desk", "first", NOW)
+    for path in (member.folder.peer_key, member.folder.authority_key):
+        path.unlink()
+        save_identity(make_identity(), path)
     with pytest.raises(ClusterFolderError, match=r"another key than peer\.key"):
         open_membership(tmp_path)
-
-
-def test_an_authority_key_of_another_cluster_does_not_fit(tmp_path: Path) -> None:
-    member = make_cluster(tmp_path, "desk", "first", NOW)
-    member.folder.authority_key.unlink()
-    save_identity(make_identity(), member.folder.authority_key)
     with pytest.raises(ClusterFolderError, match=r"does not fit ca\.pem"):
         load_signer(member.folder, member.authority)
 
@@ -86,19 +81,17 @@ def test_an_authority_key_of_another_cluster_does_not_fit(tmp_path: Path) -> Non
         ("ca.pem", b"x" * 10_000, "too large"),
         ("peer.pem", b"nonsense", "holds no certificate"),
         ("revoked.json", b"{}", "malformed"),
+        ("ca.pem", None, "cannot be read"),
     ],
 )
-def test_a_broken_file_is_named(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+def test_a_broken_or_missing_file_is_named(
+    tmp_path: Path, name: str, content: bytes | None, complaint: str
+) -> None:
     make_cluster(tmp_path, "desk", "first", NOW)
-    (tmp_path / name).write_bytes(content)
+    (tmp_path / name).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(ClusterFolderError, match=f"{name} .*{complaint}"):
-        open_membership(tmp_path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    make_cluster(tmp_path, "desk", "first", NOW)
-    (tmp_path / "ca.pem").unlink()
-    with pytest.raises(ClusterFolderError, match=r"ca\.pem cannot be read"):
         open_membership(tmp_path)
 
 

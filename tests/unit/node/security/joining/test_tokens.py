@@ -20,12 +20,9 @@ from support.clusters import made_cluster
 TOKEN = Token("ab" * 16, b"f" * 32, 12345, (("192.168.1.20", 7401), ("fe80::1", 7401)), b"s" * 16)
 
 
-def test_a_token_comes_back_from_its_text() -> None:
-    assert read_token(TOKEN.to_text()) == TOKEN
-
-
-def test_space_around_a_token_does_not_matter() -> None:
-    assert read_token(f"  {TOKEN.to_text()}\n") == TOKEN
+def test_a_token_comes_back_from_its_text_and_space_around_it_does_not_matter() -> None:
+    for text in (TOKEN.to_text(), f"  {TOKEN.to_text()}\n"):
+        assert read_token(text) == TOKEN
 
 
 def test_a_token_is_one_word_that_shells_leave_alone() -> None:
