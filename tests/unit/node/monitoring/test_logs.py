@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -197,9 +198,8 @@ def test_after_the_interval_an_event_is_written_again_and_what_was_left_out_is_t
 @pytest.mark.parametrize("seed", range(5))
 def test_each_line_is_either_written_or_told_of_once(seed: int) -> None:
     """Whatever mixture comes, against counts; no interval has more lines than it may."""
-    draws = random.Random(seed)
+    draws, sent = random.Random(seed), 0
     logs = Logs(repeat_s=60, event_lines=8)
-    sent = 0
     for _ in range(3000):
         logs.now += draws.expovariate(5)
         say = draws.choice([logs.log.info, logs.log.warning])
@@ -216,13 +216,12 @@ def test_each_line_is_either_written_or_told_of_once(seed: int) -> None:
         times = [event["at"] for event in written if event["event"] == name]
         within = [sum(at <= one < at + 60 for one in times) for at in times]
         assert max(within) <= 2 * 8
-    for kind in {(event["event"], event["cause"]) for event in written}:
-        warned = [
-            event["at"]
-            for event in written
-            if event["level"] == "warning" and (event["event"], event["cause"]) == kind
-        ]
-        assert all(later - one >= 60 for one, later in itertools.pairwise(warned))
+    warned: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for event in written:
+        if event["level"] == "warning":
+            warned[event["event"], event["cause"]].append(event["at"])
+    for times in warned.values():
+        assert all(later - one >= 60 for one, later in itertools.pairwise(times))
 
 
 def test_without_an_interval_nothing_is_left_out() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
 
 from gossamer.node.errors import ClusterFolderError, TokenTextError
-from gossamer.node.security.cluster import open_membership
+from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.joining.commands import admit_here, init_cluster, invite, join, revoke
 from gossamer.node.security.joining.tokens import PREFIX, Token, read_token, token_id
@@ -69,30 +70,22 @@ def test_every_last_character_but_the_right_one_is_refused() -> None:
         assert accepted == [text]
 
 
-@pytest.mark.parametrize(
-    "addresses", [(), (("h", 1),) * 9, (("", 1),), (("h", 0),), (("h", 65_536),), (("h" * 256, 1),)]
-)
-def test_a_token_with_impossible_addresses_is_refused(
-    addresses: tuple[tuple[str, int], ...],
-) -> None:
-    text = Token("ab" * 16, b"f" * 32, 1, addresses, b"s" * 16).to_text()
-    with pytest.raises(TokenTextError):
-        read_token(text)
+ADDRESSES = ((), (("h", 1),) * 9, (("", 1),), (("h", 0),), (("h", 65_536),), (("h" * 256, 1),))
 
 
 @pytest.mark.parametrize(
-    "token",
+    ("part", "words"),
     [
-        Token("ab" * 15, b"f" * 32, 1, (("h", 1),), b"s" * 16),
-        Token("ab" * 16, b"f" * 31, 1, (("h", 1),), b"s" * 16),
-        Token("ab" * 16, b"f" * 32, 1 << 62, (("h", 1),), b"s" * 16),
-        Token("ab" * 16, b"f" * 32, 1, (("h", 1),), b"s" * 17),
+        ({"cluster": "ab" * 15}, "does not hold"),
+        ({"fingerprint": b"f" * 31}, "does not hold"),
+        ({"inviter": 1 << 62}, "does not hold"),
+        ({"secret": b"s" * 17}, "does not hold"),
+        *(({"addresses": addresses}, "cannot be right") for addresses in ADDRESSES),
     ],
-    ids=["cluster", "fingerprint", "inviter", "secret"],
 )
-def test_a_token_with_a_part_of_the_wrong_size_is_refused(token: Token) -> None:
-    with pytest.raises(TokenTextError, match="does not hold"):
-        read_token(token.to_text())
+def test_a_token_with_an_impossible_part_is_refused(part: dict[str, Any], words: str) -> None:
+    with pytest.raises(TokenTextError, match=words):
+        read_token(evolve(TOKEN, **part).to_text())
 
 
 # Commands
@@ -127,24 +120,26 @@ def test_a_member_without_the_authority_can_neither_invite_nor_revoke(tmp_path: 
         revoke(folder, "first")
 
 
+def with_kitchen(folder: Path) -> Membership:
+    """A member of a cluster that was made in the folder."""
+    init_cluster(folder / "first", "desk", "first")
+    admit_here(folder / "first", [(folder / "kitchen", "kitchen")])
+    return open_membership(folder / "kitchen")
+
+
 def test_revoke_names_who_is_revoked(tmp_path: Path) -> None:
-    init_cluster(tmp_path / "first", "desk", "first")
-    admit_here(tmp_path / "first", [(tmp_path / "kitchen", "kitchen")])
-    kitchen = open_membership(tmp_path / "kitchen")
+    kitchen = with_kitchen(tmp_path)
     text = revoke(tmp_path / "first", "kitchen")
     assert f"peer {key_text(kitchen.identity.key)} is revoked" in text
-    revoked = open_membership(tmp_path / "first").revoked
-    assert revoked.forbids(kitchen.identity.key, 0)
+    assert open_membership(tmp_path / "first").revoked.forbids(kitchen.identity.key, 0)
 
 
 def test_a_member_that_nothing_is_known_of_any_more_is_revoked_by_its_key(tmp_path: Path) -> None:
     """As after the state file was lost, or moved away as the doctor advises."""
-    init_cluster(tmp_path / "first", "desk", "first")
-    admit_here(tmp_path / "first", [(tmp_path / "kitchen", "kitchen")])
+    kitchen = with_kitchen(tmp_path)
     (tmp_path / "first" / "state.db").unlink()
     with pytest.raises(ClusterFolderError, match="issued nothing to 'kitchen'"):
         revoke(tmp_path / "first", "kitchen")
-    kitchen = open_membership(tmp_path / "kitchen")
     key = kitchen.identity.key
     with pytest.raises(ClusterFolderError, match="if the record was lost, its key"):
         revoke(tmp_path / "first", key_text(key))

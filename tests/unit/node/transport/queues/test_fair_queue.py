@@ -79,22 +79,24 @@ def test_who_sends_little_waits_for_little_however_much_another_sends(made_up: i
     assert [queue.take() for _ in range(4)].count("honest") == 2
 
 
-def test_publishers_of_one_neighbour_take_turns_by_bytes() -> None:
-    queue: FairQueue[int] = FairQueue()
+@pytest.mark.parametrize(
+    ("much", "little", "share"),
+    [
+        # Publishers of one neighbour take turns by bytes.
+        ((1000, Flow("relay", 1)), (100, Flow("relay", 2)), 10),
+        # What costs more gives way.
+        ((100, Flow("again", 1, 8)), (100, Flow("fresh", 1)), 8),
+    ],
+)
+def test_turns_are_by_bytes_and_by_cost(
+    much: tuple[int, Flow], little: tuple[int, Flow], share: int
+) -> None:
+    queue: FairQueue[str] = FairQueue()
     for _ in range(1000):
-        queue.put(1, 1000, Flow("relay", 1))
-        queue.put(2, 100, Flow("relay", 2))
-    given = Counter(queue.take() for _ in range(550))
-    assert given[2] == pytest.approx(10 * given[1], rel=0.05)
-
-
-def test_what_costs_more_gives_way() -> None:
-    queue: FairQueue[int] = FairQueue()
-    for _ in range(1000):
-        queue.put(8, 100, Flow("again", 1, 8))
-        queue.put(1, 100, Flow("fresh", 1))
-    given = Counter(queue.take() for _ in range(450))
-    assert given[1] == pytest.approx(8 * given[8], rel=0.05)
+        queue.put("much", *much)
+        queue.put("little", *little)
+    given = Counter(queue.take() for _ in range(50 * (share + 1)))
+    assert given["little"] == pytest.approx(share * given["much"], rel=0.05)
 
 
 def test_a_full_send_queue_drops_of_the_longest_flow_and_keeps_room_for_others() -> None:
