@@ -21,6 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gossamer.node import errors
 from gossamer.node.errors import KeyFileError
 from gossamer.node.security.certificates import (
+    PeerCertificate,
     check_name,
     read_authority,
     read_certificate,
@@ -154,11 +155,21 @@ SIGNER = make_identity()
 AUTHORITY = make_authority(SIGNER, CLUSTER, "desk", NOW)
 NOBODY = RevocationList(CLUSTER)
 OWNER = make_identity()
-CERTIFICATE = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW, 1000.0)
+
+
+def issued(name: str = "kitchen", lifetime_s: float = 1000.0) -> PeerCertificate:
+    return issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, name, NOW, lifetime_s)
+
+
+CERTIFICATE = issued()
+
+
+def verified(der: bytes = CERTIFICATE.der, now: float = NOW) -> PeerCertificate:
+    return verify_peer(AUTHORITY, der, OWNER.key, NOBODY, now)
 
 
 def test_a_certificate_says_whose_it_is_and_passes() -> None:
-    peer = verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, NOW)
+    peer = verified()
     assert (peer.key, peer.public_key, peer.name) == (OWNER.key, OWNER.public_key, "kitchen")
     assert peer == CERTIFICATE
 
@@ -179,19 +190,14 @@ def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
     assert read_authority(AUTHORITY.der).cluster == CLUSTER
 
 
-def test_no_certificate_outlives_the_authority() -> None:
-    late = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "late", NOW, 1e9)
-    assert late.not_after == AUTHORITY.not_after
+def test_certificates_differ_by_serial_numbers_and_none_outlives_the_authority() -> None:
+    assert issued().serial != CERTIFICATE.serial
+    assert issued(lifetime_s=1e9).not_after == AUTHORITY.not_after
 
 
-def test_two_certificates_for_one_key_have_different_serial_numbers() -> None:
-    again = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW, 1000.0)
-    assert again.serial != CERTIFICATE.serial
-
-
-@pytest.mark.parametrize("when", [NOW - CLOCK_SLACK_S, NOW, NOW + 999.9])
-def test_a_certificate_passes_from_its_first_to_its_last_moment(when: float) -> None:
-    assert verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, when).key == OWNER.key
+def test_a_certificate_passes_from_its_first_to_its_last_moment() -> None:
+    for when in (NOW - CLOCK_SLACK_S, NOW, NOW + 999.9):
+        assert verified(now=when).key == OWNER.key
 
 
 @pytest.mark.parametrize(
@@ -207,7 +213,7 @@ def test_a_certificate_is_refused_outside_its_time_and_the_clock_is_named(
     when: float, error: type[errors.CertificateError]
 ) -> None:
     with pytest.raises(error, match="this machine's clock says"):
-        verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, NOBODY, when)
+        verified(now=when)
 
 
 def test_a_certificate_of_another_cluster_of_the_same_name_is_foreign() -> None:
@@ -215,16 +221,13 @@ def test_a_certificate_of_another_cluster_of_the_same_name_is_foreign() -> None:
     other = make_authority(other_signer, CLUSTER, "desk", NOW)
     foreign = issue_certificate(other, other_signer, OWNER.public_key, "kitchen", NOW)
     with pytest.raises(errors.ForeignCertificateError, match=CLUSTER):
-        verify_peer(AUTHORITY, foreign.der, OWNER.key, NOBODY, NOW)
+        verified(foreign.der)
 
 
-def test_a_peer_cannot_issue_certificates() -> None:
+def test_a_peer_cannot_issue_certificates_and_the_authority_is_no_peer() -> None:
     """Its own certificate names it as issuer, and is refused where an authority is expected."""
     with pytest.raises(errors.MalformedCertificateError, match="not one of"):
         read_authority(CERTIFICATE.der)
-
-
-def test_the_authority_is_no_peer() -> None:
     with pytest.raises(errors.MalformedCertificateError):
         verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
@@ -236,13 +239,11 @@ def test_somebody_elses_certificate_is_refused() -> None:
     assert (caught.value.claimed, caught.value.certified) == (claimed, OWNER.key)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [Revocation(OWNER.key, (), int(NOW)), Revocation(1, (CERTIFICATE.serial,), int(NOW))],
-    ids=["key", "serial"],
-)
-def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -> None:
-    revoked = NOBODY.with_entry(entry, SIGNER, NOW - 1)
+@pytest.mark.parametrize(("key", "serials"), [(OWNER.key, ()), (1, (CERTIFICATE.serial,))])
+def test_a_revoked_certificate_is_refused_even_when_expired(
+    key: int, serials: tuple[int, ...]
+) -> None:
+    revoked = NOBODY.with_entry(Revocation(key, serials, int(NOW)), SIGNER, NOW - 1)
     with pytest.raises(errors.RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
         verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
@@ -252,7 +253,7 @@ def test_a_revoked_certificate_is_refused_even_when_expired(entry: Revocation) -
 )
 def test_what_is_no_certificate_is_malformed(der: bytes) -> None:
     with pytest.raises(errors.MalformedCertificateError):
-        verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
+        verified(der)
 
 
 def test_no_changed_bit_of_a_certificate_passes() -> None:
@@ -260,18 +261,17 @@ def test_no_changed_bit_of_a_certificate_passes() -> None:
         changed = bytearray(CERTIFICATE.der)
         changed[at // 8] ^= 1 << at % 8
         with pytest.raises(errors.CertificateError):
-            verify_peer(AUTHORITY, bytes(changed), OWNER.key, NOBODY, NOW)
+            verified(bytes(changed))
 
 
 def test_a_certificate_has_one_form_only() -> None:
     """Where a signature ends in a 0 bit, saying that this bit does not count changes nothing."""
     der = b"\1"
     while der[-1] & 1:
-        der = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "kitchen", NOW).der
-    other = der[:-65] + b"\1" + der[-64:]
-    assert verify_peer(AUTHORITY, der, OWNER.key, NOBODY, NOW)
+        der = issued().der
+    assert verified(der)
     with pytest.raises(errors.MalformedCertificateError, match="canonical form"):
-        verify_peer(AUTHORITY, other, OWNER.key, NOBODY, NOW)
+        verified(der[:-65] + b"\1" + der[-64:])
 
 
 @pytest.mark.parametrize("name", ["", " x", "x" * 65, "a\nb", "\x1b[31m"])
@@ -279,9 +279,8 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="name is"):
         check_name(name)
     with pytest.raises(ConfigError):
-        issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, name, NOW)
+        issued(name)
 
 
 def test_a_name_may_be_in_any_script() -> None:
-    named = issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, "Küche 厨房", NOW)
-    assert read_certificate(named.der).name == "Küche 厨房"
+    assert read_certificate(issued("Küche 厨房").der).name == "Küche 厨房"

@@ -132,32 +132,22 @@ def test_a_value_of_a_line_is_no_number_because_it_looks_like_one() -> None:
 # Files that appear whole, whoever is killed
 
 
-class Clock:
-    """Nanoseconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 10**18
-
-    def __call__(self) -> int:
-        return self.now
-
-
 def files_of(folder: Path) -> list[str]:
     """The contents of finished files in the order of their names."""
     return [path.read_text() for path in sorted(folder.glob("a/*.jsonl"))]
 
 
 def test_files_appear_when_they_are_full_or_old(tmp_path: Path) -> None:
-    clock = Clock()
-    with EventFiles(tmp_path, "a", every_s=2, most=2, clock=clock) as out:
+    now = 10**18
+    with EventFiles(tmp_path, "a", every_s=2, most=2, clock=lambda: now) as out:
         for text in ("1\n", "2\n", "3\n"):
             out.write(text)
             out.flush()
-            clock.now += 1
+            now += 1
         assert files_of(tmp_path) == ["1\n2\n"]
         out.finish_old()
         assert len(files_of(tmp_path)) == 1
-        clock.now += 2 * 10**9
+        now += 2 * 10**9
         out.finish_old()
         assert files_of(tmp_path) == ["1\n2\n", "3\n"]
         out.write("4\n")
@@ -179,22 +169,21 @@ def test_what_a_killed_process_left_is_finished_but_for_half_a_line(tmp_path: Pa
 
 
 def test_a_subscription_keeps_its_beginning_while_it_stays_the_same(tmp_path: Path) -> None:
-    clock = Clock()
-    out = EventFiles(tmp_path, "a", every_s=1, most=9, clock=clock)
+    now = 10**18
+    out = EventFiles(tmp_path, "a", every_s=1, most=9, clock=lambda: now)
     out.describe("x > 1", None)
-    clock.now += 10**9
-    out.describe("x > 1", None)
-    told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
-    assert told == {"subscriber": "a", "expression": "x > 1", "schema": None, "since": 1e9}
-    out.describe("x > 2", None)
-    told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
-    assert (told["expression"], told["since"]) == ("x > 2", 1e9 + 1)
+    now += 10**9
+    for expression, since in (("x > 1", 1e9), ("x > 2", 1e9 + 1)):
+        out.describe(expression, None)
+        told = json.loads((tmp_path / "a" / SUBSCRIPTION_FILE).read_text())
+        expected = {"subscriber": "a", "expression": expression, "schema": None, "since": since}
+        assert told == expected
 
 
-@pytest.mark.parametrize("name", ["", "../a", ".a", "a/b"])
-def test_a_name_that_is_none_for_files_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EventInputError, match="--as is"):
-        EventFiles(tmp_path, name, every_s=1, most=1)
+def test_a_name_that_is_none_for_files_is_refused(tmp_path: Path) -> None:
+    for name in ("", "../a", ".a", "a/b"):
+        with pytest.raises(EventInputError, match="--as is"):
+            EventFiles(tmp_path, name, every_s=1, most=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -225,15 +214,20 @@ def lines(folder: Path, *columns: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in stream]
 
 
-def test_rows_come_in_order_with_the_columns_asked_for(tmp_path: Path) -> None:
-    found = lines(written(tmp_path, QUOTES), "symbol", "price=close")
+@pytest.fixture
+def quotes(tmp_path: Path) -> Path:
+    return written(tmp_path, QUOTES)
+
+
+def test_rows_come_in_order_with_the_columns_asked_for(quotes: Path) -> None:
+    found = lines(quotes, "symbol", "price=close")
     assert len(found) == 2_500
     assert found[:2] == [{"symbol": "IBM", "price": 80.5}, {"symbol": "T", "price": 81.5}]
     assert [event["price"] for event in found] == QUOTES["close"]
 
 
-def test_all_columns_are_published_but_the_number_of_the_row(tmp_path: Path) -> None:
-    assert lines(written(tmp_path, QUOTES))[3] == {"symbol": "T", "close": 83.5, "volume": 3}
+def test_all_columns_are_published_but_the_number_of_the_row(quotes: Path) -> None:
+    assert lines(quotes)[3] == {"symbol": "T", "close": 83.5, "volume": 3}
 
 
 def test_rows_of_siena_have_names_of_their_own(tmp_path: Path) -> None:
@@ -241,8 +235,8 @@ def test_rows_of_siena_have_names_of_their_own(tmp_path: Path) -> None:
     assert lines(written(tmp_path, rows)) == [{"a": 1, "b": 2}, {"c": 3}]
 
 
-def test_whoever_stops_reading_is_not_waited_for(tmp_path: Path) -> None:
-    with opened_table(written(tmp_path, QUOTES), ()) as file:
+def test_whoever_stops_reading_is_not_waited_for(quotes: Path) -> None:
+    with opened_table(quotes, ()) as file:
         assert os.read(file, 10)
 
 
@@ -254,9 +248,8 @@ def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> N
         lines(folder, "price")
 
 
-def test_damage_in_the_middle_is_told_after_what_came_before(tmp_path: Path) -> None:
-    folder = written(tmp_path, QUOTES)
-    second = folder / "events" / "part-00001.parquet"
+def test_damage_in_the_middle_is_told_after_what_came_before(quotes: Path) -> None:
+    second = quotes / "events" / "part-00001.parquet"
     second.write_bytes(second.read_bytes()[:-20])
     with pytest.raises(EventInputError, match=r"part-00001\.parquet: is damaged"):
-        lines(folder)
+        lines(quotes)

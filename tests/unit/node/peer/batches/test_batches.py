@@ -35,10 +35,7 @@ from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH
 from gossamer.protocol.peer.settings import config
-
-
-class Code:
-    """Stands for linked code."""
+from support.tasks import running
 
 
 @pytest.fixture
@@ -46,9 +43,9 @@ def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked for; there is no code until some is made."""
     asked: list[str] = []
 
-    def load(part: str) -> Code | None:
+    def load(part: str) -> object:
         asked.append(f"load {part}")
-        return Code() if f"make {part}" in asked else None
+        return object() if f"make {part}" in asked else None
 
     def make(part: str) -> Made:
         asked.append(f"make {part}")
@@ -65,13 +62,9 @@ def supply(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) -> list[str]:
-    """The parts that were taken into use by a peer.
+    """The parts that a peer took into use that runs so long, and takes so many frames a second.
 
-    Args:
-        choice: whether it may.
-        seconds: how long it runs.
-        rate: frames that it takes in a second.
-        share: of a processor's time that it takes after a second.
+    After a second it takes that share of a processor's time.
     """
     counters, used = Counters(), list[str]()
 
@@ -81,8 +74,7 @@ async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) 
     use = {part: lambda _, part=part: used.append(part) for part in (EVENTS, STEPS)}
     tiers = Tiers(choice, counters, use, used_s)
     with trio.move_on_after(seconds):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(tiers.run)
+        async with running(tiers.run):
             while True:
                 await trio.sleep(LOOKS_S / 10)
                 counters.frames_received += round(rate * LOOKS_S / 10)
@@ -90,12 +82,9 @@ async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) 
     return used
 
 
-async def test_a_peer_at_rest_loads_nothing(supply: list[str]) -> None:
+async def test_a_peer_has_code_made_once_it_is_busy_and_uses_it(supply: list[str]) -> None:
     assert not await ran_for(AUTO, 30, BUSY_RATE / 2)
     assert not supply
-
-
-async def test_a_busy_peer_has_code_made_once_and_uses_it(supply: list[str]) -> None:
     assert await ran_for(AUTO, 30, 2 * BUSY_RATE) == [EVENTS, STEPS]
     assert supply == [
         f"{what} {part}" for part in (EVENTS, STEPS) for what in ("load", "make", "load")
