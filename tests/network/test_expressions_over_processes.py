@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,8 @@ import pytest
 import trio
 
 from gossamer.client import Client, ReceivedEvent, Subscription, open_client
-from gossamer.protocol.content.expressions.language import parse_expression
-from gossamer.protocol.kernel.errors import ExpressionError
-from gossamer.protocol.peer.space.covering import cover
-from gossamer.protocol.peer.space.hashing import uniform_hashes
 from support.draws import few_or_many
-from support.expression_strategies import SCHEMA, Written, random_event, random_written
+from support.expression_strategies import Written, matchable, random_event
 from support.node_processes import Shell, free_ports
 from support.waiting import PATIENCE_S, POLL_S
 
@@ -68,19 +64,6 @@ minimum = 0
 maximum = 5
 places = 2
 """
-
-
-def expressions(draws: random.Random) -> Iterator[Written]:
-    """Expressions that some event may match."""
-    hashes = uniform_hashes(SCHEMA)
-    while True:
-        written = random_written(draws)
-        try:
-            parsed = parse_expression(SCHEMA, written.text)
-        except ExpressionError:
-            continue
-        if cover(SCHEMA, hashes, parsed):
-            yield written
 
 
 @asynccontextmanager
@@ -158,7 +141,7 @@ async def check_batch(clients: list[Client], batch: list[Written], draws: random
 @few_or_many(30, 1000)
 async def test_expressions_over_three_processes(tmp_path: Path, count: int) -> None:
     draws = random.Random(SEED)
-    source = expressions(draws)
+    source = matchable(draws)
     tried = deliveries = 0
     async with clients_of_three_peers(tmp_path) as clients:
         while tried < count:

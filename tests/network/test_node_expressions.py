@@ -7,7 +7,6 @@ oracle evaluates every comparison by itself.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,7 @@ import pytest
 import trio
 
 from gossamer.node.peer.peer import Event, Peer, Subscription
-from gossamer.protocol.content.expressions.language import parse_expression
-from gossamer.protocol.kernel.errors import ExpressionError
-from gossamer.protocol.peer.space.covering import cover
-from gossamer.protocol.peer.space.hashing import uniform_hashes
-from support.expression_strategies import SCHEMA, Written, random_event, random_written
+from support.expression_strategies import SCHEMA, Written, matchable, random_event
 from support.memory_peers import MemoryPeers, memory_peers
 from support.node_peers import rounds_pass
 from support.transport_peers import on_jumping_clock
@@ -34,20 +29,6 @@ AT_ONCE_EACH = 16
 EVENTS_EACH = 2
 # As of nodes.
 INTERVALS = {"key_intervals": 4}
-
-
-def expressions(seed: int) -> Iterator[Written]:
-    """Seeded expressions that some event may match."""
-    draws = random.Random(seed)
-    hashes = uniform_hashes(SCHEMA)
-    while True:
-        written = random_written(draws)
-        try:
-            parsed = parse_expression(SCHEMA, written.text)
-        except ExpressionError:
-            continue
-        if cover(SCHEMA, hashes, parsed):
-            yield written
 
 
 async def publish_all(peers: list[Peer], draws: random.Random) -> dict[int, dict[str, Any]]:
@@ -73,7 +54,7 @@ def wanted(written: Written, published: dict[int, dict[str, Any]]) -> list[int]:
 @on_jumping_clock
 async def test_expressions_get_what_matches_and_nothing_else(tmp_path: Path, count: int) -> None:
     seed = 1
-    draws, source = random.Random(seed), expressions(seed)
+    draws, source = random.Random(seed), matchable(random.Random(seed))
     tried = deliveries = 0
     async with memory_peers(tmp_path, *KEYS, schema=SCHEMA, settings=INTERVALS) as crowd:
         peers = list(crowd.peers.values())
@@ -101,7 +82,7 @@ async def test_expressions_get_what_matches_and_nothing_else(tmp_path: Path, cou
 @on_jumping_clock
 async def test_named_expressions_get_what_came_while_their_peer_was_away(tmp_path: Path) -> None:
     seed = 2
-    draws, source = random.Random(seed), expressions(seed)
+    draws, source = random.Random(seed), matchable(random.Random(seed))
     batch = [next(source) for _ in range(8)]
     async with memory_peers(tmp_path, *KEYS, schema=SCHEMA, settings=INTERVALS) as crowd:
         away = KEYS[2]

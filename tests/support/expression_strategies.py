@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 from attrs import frozen
 
+from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.filters.domains import exact_literal, exact_value
 from gossamer.protocol.content.filters.names import name_text
 from gossamer.protocol.content.operators import Comparison, Operator
@@ -22,6 +23,9 @@ from gossamer.protocol.content.schema import (
     Schema,
     StringAttribute,
 )
+from gossamer.protocol.kernel.errors import ExpressionError
+from gossamer.protocol.peer.space.covering import cover
+from gossamer.protocol.peer.space.hashing import uniform_hashes
 from support.filter_strategies import DAY, EQUALITY, ORDERED, TEXTS, TEXTS_AROUND, TEXTUAL, holds
 
 SIZES = ("S", "M", "L", "XL")
@@ -140,3 +144,16 @@ def random_event(rng: Random, *, absent: float = 0.0) -> dict[str, Any]:
     """An event of `SCHEMA` with values around the constants, some absent with a probability."""
     kept = [name for name in SCHEMA.names if rng.random() >= absent] or [rng.choice(SCHEMA.names)]
     return {name: rng.choice(_AROUND[name]) for name in kept}
+
+
+def matchable(draws: Random) -> Iterator[Written]:
+    """Random expressions that some event may match."""
+    hashes = uniform_hashes(SCHEMA)
+    while True:
+        written = random_written(draws)
+        try:
+            parsed = parse_expression(SCHEMA, written.text)
+        except ExpressionError:
+            continue
+        if cover(SCHEMA, hashes, parsed):
+            yield written
