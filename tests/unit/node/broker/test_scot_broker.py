@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import trio
-from attrs import define, field
 
 from gossamer.command.main import main
-from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.engine.engine import Engine, Input
+from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers import scot
-from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
@@ -34,6 +28,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 )
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
+from support.engine_recorder import Recorder
 from support.installed_command import install
 from support.plain_index import PlainIndex
 from support.waiting import soon
@@ -133,30 +128,11 @@ def test_the_command_ends_with_that_sentence(
 # The engine
 
 
-@define(eq=False)
-class Recorder:
-    """A journal and hands that note what they are given."""
-
-    kept: list[str] = field(factory=list)
-    backlog: int = 0
-
-    async def keep(self, entries: Sequence[Entry], _: Sequence[QueuedDelivery]) -> None:
-        self.kept += [type(entry.message).__name__ for entry in entries]
-
-    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
-        """Keep nothing more."""
-
-    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
-        return QueuedDelivery(effect.client, b"")
-
-    def carry_out(self, told: Input, effects: list[object]) -> None:
-        """Do nothing."""
-
-
 @pytest.mark.parametrize("safe", [True, False])
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
     broker = scot.ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
     recorder = Recorder()
+    recorder.gate.set()
     engine = Engine(
         *(broker, recorder, recorder),
         now=0,

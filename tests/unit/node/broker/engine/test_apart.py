@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from contextlib import aclosing
+from functools import partial
 
 import pytest
 import trio
@@ -15,8 +16,19 @@ from gossamer.node.broker.engine import apart
 from gossamer.node.broker.engine.apart import Begun, in_a_process, in_this_process
 from gossamer.node.errors import WorkApartError
 from gossamer.protocol.brokers.core.effects import Compute
+from support.tasks import running
 
 pytestmark = pytest.mark.trio
+
+
+def ends() -> bytes:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def endless() -> bytes:
+    time.sleep(3600)
+    return b""
 
 
 async def worked_out(begun: Begun) -> list[bytes]:
@@ -35,28 +47,22 @@ async def test_it_is_of_the_memory_as_it_was_when_it_was_begun(begin: apart.Apar
     assert await worked_out(begin(bytes)) == []
 
 
-async def test_work_that_fails_says_why() -> None:
-    def fails() -> bytes:
-        raise ValueError("no such table")
-
-    with pytest.raises(WorkApartError, match="ValueError: no such table"):
-        await worked_out(in_a_process(fails))
+def fails() -> bytes:
+    raise ValueError("no such table")
 
 
-async def test_work_that_is_ended_from_outside_is_not_taken_for_done() -> None:
-    def ends() -> bytes:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return b""
-
-    with pytest.raises(WorkApartError, match="ended with -9, expected 0"):
-        await worked_out(in_a_process(ends))
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")],
+)
+async def test_work_that_fails_or_is_ended_from_outside_says_why(
+    work: apart.Work, words: str
+) -> None:
+    with pytest.raises(WorkApartError, match=words):
+        await worked_out(in_a_process(work))
 
 
 async def test_its_process_ends_with_those_who_want_it() -> None:
-    def endless() -> bytes:
-        time.sleep(3600)
-        return b""
-
     begun = in_a_process(endless)
     with trio.move_on_after(0.05):
         await worked_out(begun)
@@ -66,19 +72,10 @@ async def test_its_process_ends_with_those_who_want_it() -> None:
 
 async def test_connections_end_though_its_process_goes_on() -> None:
     here, there = socket.socketpair()
-
-    def endless() -> bytes:
-        time.sleep(3600)
-        return b""
-
-    begun = in_a_process(endless)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(worked_out, begun)
+    async with running(partial(worked_out, in_a_process(endless))):
         here.close()
-        end = trio.SocketStream(trio.socket.from_stdlib_socket(there))
-        assert await end.receive_some(1) == b""
-        await end.aclose()
-        nursery.cancel_scope.cancel()
+        async with trio.SocketStream(trio.socket.from_stdlib_socket(there)) as end:
+            assert await end.receive_some(1) == b""
 
 
 async def test_where_no_process_can_be_made_the_work_is_done_here(
@@ -110,11 +107,6 @@ async def test_what_a_broker_wants_to_know_is_worked_out_elsewhere(
     there, squares = await apart.worked_out(Squares(3), in_a_process)
     assert there != os.getpid()
     assert squares == {0: 0, 1: 1, 2: 4}
-
-    def ends() -> bytes:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return b""
-
     begun: list[int] = []
 
     def ended_once(work: apart.Work) -> Begun:

@@ -2,67 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 import trio.testing
-from attrs import define, field
 
 from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.contract.matches import Match
-from gossamer.node.broker.engine.engine import TURN, Engine, Input
-from gossamer.node.broker.engine.journal import Entry
+from gossamer.node.broker.engine.engine import TURN, Engine
 from gossamer.node.broker.families.tree.host import TreeHost
-from gossamer.node.errors import StoreError
-from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers.arrivals import no_message
-from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
+from support.engine_recorder import Recorder
 from support.plain_index import PlainIndex
 from support.waiting import soon
 
 ADA = client("ada")
 PATIENCE_S = 30.0
 WANTED = filters.parse("x > 1")
-
-
-@define(eq=False)
-class Recorder:
-    """A journal and hands that note what they are given, in one order.
-
-    The disk refuses so often as ``failures`` says, and waits until the gate is set.
-    """
-
-    happened: list[str] = field(factory=list)
-    failures: int = 0
-    gate: trio.Event = field(factory=trio.Event)
-    backlog: int = 0
-
-    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
-        await self.gate.wait()
-        if self.failures:
-            self.failures -= 1
-            raise StoreError("state.db", "is full")
-        self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
-
-    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
-        assert broker.name == "B"
-        assert now >= 0
-        assert nursery.child_tasks is not None
-
-    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
-        return QueuedDelivery(effect.client, b"")
-
-    def carry_out(self, told: Input, effects: list[Effect]) -> None:
-        kinds = [type(effect).__name__ for effect in effects]
-        self.happened.append(" ".join([type(told.message).__name__, *kinds]))
 
 
 @pytest.fixture
