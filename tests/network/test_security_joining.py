@@ -25,7 +25,7 @@ from gossamer.node.errors import (
     TokenUnknownError,
     TokenUsedError,
 )
-from gossamer.node.security.cluster import join_client_context, open_membership
+from gossamer.node.security.cluster import Membership, join_client_context, open_membership
 from gossamer.node.security.joining import join_protocol
 from gossamer.node.security.joining.client import join
 from gossamer.node.security.joining.join_protocol import Answer, Challenge, Request
@@ -44,7 +44,7 @@ from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 from support.other_hosts import from_host
-from support.waiting import at_once
+from support.waiting import at_once, eventually, soon
 
 LOOPBACK = "127.0.0.1"
 
@@ -71,11 +71,14 @@ async def serving(desk: JoinServer, host: str = LOOPBACK) -> AsyncIterator[int]:
         nursery.cancel_scope.cancel()
 
 
-def invitation(
-    cluster: MadeCluster, *ports: int, host: str = LOOPBACK, lifetime_s: float = 60.0
-) -> Token:
+def invitation(cluster: MadeCluster, *ports: int, host: str = LOOPBACK) -> Token:
     addresses = tuple((host, port) for port in ports)
-    return cluster.registrar.invite(cluster.store, addresses, time.time(), lifetime_s)
+    return cluster.registrar.invite(cluster.store, addresses, time.time(), 60.0)
+
+
+async def enter(cluster: MadeCluster, port: int, folder: Path, name: str = "new") -> Membership:
+    """Join in a folder of that name, by a new token of the desk at this port."""
+    return await join(invitation(cluster, port).to_text(), folder / name, "kitchen")
 
 
 def closed_port() -> int:
@@ -97,7 +100,7 @@ async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
 
 async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path) -> None:
     async with open_desk(cluster) as (desk, port):
-        member = await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+        member = await enter(cluster, port, tmp_path)
     assert desk.counts == {"admitted": 1}
     assert member == open_membership(tmp_path / "new")
     assert member.authority == cluster.first.authority
@@ -176,7 +179,7 @@ async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_
     desk = JoinServer(cluster.admit("other"), None)
     async with serving(desk) as port:
         with pytest.raises(JoinRefusedError, match=r"holds no ca\.key") as caught:
-            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+            await enter(cluster, port, tmp_path)
     assert caught.value.cause == join_protocol.NO_AUTHORITY
 
 
@@ -194,7 +197,7 @@ async def test_the_secret_goes_to_nobody_but_the_inviter(
         for impostor in (cluster.admit("nosy"), other.first):
             async with serving(JoinServer(impostor, listen)) as port:
                 with pytest.raises(JoinFailedError, match=r"expected one for|not of cluster"):
-                    await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+                    await enter(cluster, port, tmp_path)
     assert heard == []
 
 
@@ -209,10 +212,8 @@ async def test_every_address_that_failed_is_explained(cluster: MadeCluster, tmp_
     text = invitation(cluster, one, two).to_text()
     with pytest.raises(JoinFailedError) as caught:
         await join(text, tmp_path / "new", "kitchen")
-    assert [attempt.split(": ")[0] for attempt in caught.value.attempts] == [
-        f"{LOOPBACK}:{one}",
-        f"{LOOPBACK}:{two}",
-    ]
+    tried = [attempt.split(": ")[0] for attempt in caught.value.attempts]
+    assert tried == [f"{LOOPBACK}:{one}", f"{LOOPBACK}:{two}"]
 
 
 async def test_an_inviter_that_says_nothing_is_not_waited_for(
@@ -253,11 +254,11 @@ async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
             with pytest.raises(TokenUnknownError):
                 await join(bad, tmp_path / "bad", "kitchen")
         begun = trio.current_time()
-        assert await join(invitation(cluster, port).to_text(), tmp_path / "good", "kitchen")
+        assert await enter(cluster, port, tmp_path, "good")
         assert 4.0 <= trio.current_time() - begun < 5.0
         await trio.sleep(120.0)
         begun = trio.current_time()
-        assert await join(invitation(cluster, port).to_text(), tmp_path / "late", "bath")
+        assert await enter(cluster, port, tmp_path, "late")
         assert trio.current_time() - begun < 0.5
     assert desk.counts == {"unknown": 25, "admitted": 2}
 
@@ -277,9 +278,8 @@ async def test_who_guesses_all_the_time_keeps_nobody_else_out(
 
         for number in range(6):
             nursery.start_soon(guess, tmp_path / f"bad {number}")
-        while desk.counts["unknown"] < 20:
-            await trio.sleep(0.01)
-        assert await join(invitation(cluster, port).to_text(), tmp_path / "good", "kitchen")
+        await eventually(lambda: desk.counts["unknown"] >= 20)
+        assert await enter(cluster, port, tmp_path, "good")
         nursery.cancel_scope.cancel()
 
 
@@ -306,8 +306,7 @@ async def test_silent_connections_keep_nobody_from_joining(
             for _ in range(40 if host in (LOOPBACK, "127.0.0.2") else 1):
                 await stack.enter_async_context(await from_host(host, port))
         for name in ("kitchen", "bath"):
-            token = invitation(cluster, port).to_text()
-            assert await join(token, tmp_path / name, name)
+            assert await enter(cluster, port, tmp_path, name)
         assert desk.connections <= JoinLimits().connections
         assert desk.counts["admitted"] == 2
         assert desk.counts["busy"] >= 40
@@ -348,7 +347,7 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
     async with writing_to(cluster.store) as writer:
         desk = JoinServer(cluster.first, recording(admit_with(cluster.registrar, writer)))
         async with serving(desk) as port:
-            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+            await enter(cluster, port, tmp_path)
             async with call(port) as tls:
                 await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
                 await send_message(tls, join_protocol.pack(recorded[0]))
@@ -362,19 +361,17 @@ async def test_whoever_dawdles_is_cut_off_and_others_are_served(
 ) -> None:
     async with open_desk(cluster, limits=JoinLimits(exchange_s=10)) as (desk, port):
         async with await trio.open_tcp_stream(LOOPBACK, port) as silent:
-            while desk.connections == 0:
-                await trio.lowlevel.checkpoint()
+            await soon(lambda: desk.connections > 0)
             mock_clock.jump(11)
             assert await silent.receive_some(1) == b""
         assert (desk.counts, desk.connections) == ({"slow": 1}, 0)
-        assert await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+        assert await enter(cluster, port, tmp_path)
 
 
 async def test_connections_are_bounded_and_the_oldest_makes_room(cluster: MadeCluster) -> None:
     async with open_desk(cluster, limits=JoinLimits(connections=1)) as (desk, port):
         async with await trio.open_tcp_stream(LOOPBACK, port) as first:
-            while desk.connections == 0:
-                await trio.lowlevel.checkpoint()
+            await soon(lambda: desk.connections > 0)
             async with call(port) as tls:
                 challenge = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
                 assert join_protocol.unpack(Challenge, challenge)
@@ -391,8 +388,7 @@ async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster
                 pass
         async with call(port):
             pass
-        while desk.counts["broken"] < 2:
-            await trio.lowlevel.checkpoint()
+        await soon(lambda: desk.counts["broken"] >= 2)
     assert desk.counts == {"broken": 2}
 
 
@@ -417,7 +413,7 @@ async def test_an_inviter_that_breaks_the_rules_is_not_believed(
 
     async with serving(JoinServer(cluster.first, send_junk)) as port:
         with pytest.raises(JoinFailedError, match="no certificate"):
-            await join(invitation(cluster, port).to_text(), tmp_path / "new", "kitchen")
+            await enter(cluster, port, tmp_path)
     assert not (tmp_path / "new" / "peer.pem").exists()
 
 
