@@ -290,7 +290,7 @@ def test_a_status_is_shown_in_words() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
-def test_pub_ends_with_code_1_where_events_may_be_lost(
+def test_pub_ends_with_code_1_where_events_may_be_lost_and_3_where_this_peer_alone_holds_them(
     monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
 ) -> None:
     def one(*_: object) -> tuple[str, bool]:
@@ -300,12 +300,6 @@ def test_pub_ends_with_code_1_where_events_may_be_lost(
     monkeypatch.setattr(publishing, "publish_one", one)
     assert main(["pub", *arguments]) == 1
     assert shell.capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
-def test_pub_ends_with_code_3_where_this_peer_alone_holds_events(
-    monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
-) -> None:
     monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_OK, 1))
     monkeypatch.setattr(publishing, "publish_one", lambda *_: ("7", True))
     assert main(["pub", *arguments]) == 3

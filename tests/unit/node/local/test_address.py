@@ -130,13 +130,10 @@ def test_a_folder_has_one_node_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1:1", "example.org:1", "127.0.0.1", "::", ":1", 7])
-def test_the_local_socket_is_for_this_machine(address: object) -> None:
-    with pytest.raises(ConfigError, match=r"local\.address"):
-        Local(address=address)  # type: ignore[arg-type]
-
-
-def test_loopback_addresses_of_both_versions_will_do() -> None:
+def test_the_local_socket_is_for_this_machine() -> None:
+    for other in ("10.0.0.1:1", "example.org:1", "127.0.0.1", "::", ":1", 7):
+        with pytest.raises(ConfigError, match=r"local\.address"):
+            Local(address=other)  # type: ignore[arg-type]
     for address in ("127.0.0.1:0", "[::1]:7", "localhost:7", ""):
         assert Local(address=address).address == address
 

@@ -56,21 +56,23 @@ def config_of(folder: Path, schema: Schema | None = None, plain: bool = False) -
     return NodeConfig(identity=Identity(folder=folder), schema=schema, listen=listen)
 
 
-def test_the_default_schema_is_one() -> None:
+@pytest.fixture
+def kept(tmp_path: Path) -> ClusterInfo:
+    """What is kept in the folder."""
+    cluster_info = ClusterInfo(DEFAULT_SCHEMA, ("10.0.0.1:7710",))
+    write_cluster_info(ClusterFolder(tmp_path), cluster_info)
+    return cluster_info
+
+
+def test_notes_come_back_as_they_were_kept(tmp_path: Path, kept: ClusterInfo) -> None:
+    assert read_cluster_info(ClusterFolder(tmp_path)) == kept
+    assert cluster_schema(config_of(tmp_path)) == QUOTES
+    assert (tmp_path / "schema.toml").read_text() == DEFAULT_SCHEMA
     assert QUOTES.names == ("symbol", "price", "volume")
 
 
-def test_notes_come_back_as_they_were_kept(tmp_path: Path) -> None:
-    folder = ClusterFolder(tmp_path)
-    cluster_info = ClusterInfo(DEFAULT_SCHEMA, ("10.0.0.1:7710",))
-    write_cluster_info(folder, cluster_info)
-    assert read_cluster_info(folder) == cluster_info
-    assert cluster_schema(config_of(tmp_path)) == QUOTES
-    assert (tmp_path / "schema.toml").read_text() == DEFAULT_SCHEMA
-
-
+@pytest.mark.usefixtures("kept")
 def test_a_changed_schema_file_is_refused(tmp_path: Path) -> None:
-    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     changed = DEFAULT_SCHEMA.replace("maximum = 100000\n", "maximum = 99\n")
     (tmp_path / "schema.toml").write_text(changed)
     with pytest.raises(SchemaMismatchError, match=r"schema\.toml describes schema") as caught:
@@ -79,16 +81,16 @@ def test_a_changed_schema_file_is_refused(tmp_path: Path) -> None:
     assert caught.value.found == schema_fingerprint(parse_schema(changed, "changed"))
 
 
+@pytest.mark.usefixtures("kept")
 def test_comments_in_the_schema_file_make_no_difference(tmp_path: Path) -> None:
-    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     (tmp_path / "schema.toml").write_text(DEFAULT_SCHEMA + "# mine\n")
     assert cluster_schema(config_of(tmp_path)) == QUOTES
     (tmp_path / "schema.toml").unlink()
     assert cluster_schema(config_of(tmp_path)) == QUOTES
 
 
+@pytest.mark.usefixtures("kept")
 def test_another_schema_in_the_configuration_is_refused(tmp_path: Path) -> None:
-    write_cluster_info(ClusterFolder(tmp_path), ClusterInfo(DEFAULT_SCHEMA))
     assert cluster_schema(config_of(tmp_path, QUOTES)) == QUOTES
     with pytest.raises(SchemaMismatchError, match="the configuration"):
         cluster_schema(config_of(tmp_path, Schema(QUOTES.attributes[:2])))

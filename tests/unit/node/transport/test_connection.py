@@ -1,7 +1,4 @@
-"""One connection: queue, back-pressure, floods and the ways it ends.
-
-The streams are trio's in-memory ones, the clock jumps, so that minutes take no time.
-"""
+"""One connection: queue, back-pressure, floods and the ways it ends."""
 
 from __future__ import annotations
 

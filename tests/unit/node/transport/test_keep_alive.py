@@ -1,7 +1,4 @@
-"""Pings of one connection, and peers that are silent.
-
-The streams are trio's in-memory ones, the clock jumps, so that minutes take no time.
-"""
+"""Pings of one connection, and peers that are silent."""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from functools import partial
+from itertools import count
 
 import attrs
 import pytest
@@ -66,23 +69,13 @@ def test_events_are_remembered_for_whole_rounds_of_which_none_is_forgotten(
 # The address book
 
 
-class Clock:
-    """Seconds that pass when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1
-        return self.now
-
-
-def book_of(capacity: int, held: set[int]) -> AddressBook:
-    return AddressBook(500, capacity, lambda: held, Clock())
+def book_of(capacity: int, held: Collection[int] = ()) -> AddressBook:
+    """That of peer 500, to which each look at the clock shows a later second."""
+    return AddressBook(500, capacity, lambda: held, partial(next, count(1.0)))
 
 
 def test_the_owner_is_handle_zero_and_others_follow() -> None:
-    address_book = book_of(4, set())
+    address_book = book_of(4)
     assert address_book.handle_of(500) == SELF
     assert [address_book.handle_of(key) for key in (7, 8, 7)] == [1, 2, 1]
     assert address_book.key_of(2) == 8
@@ -90,21 +83,18 @@ def test_the_owner_is_handle_zero_and_others_follow() -> None:
 
 
 def test_nothing_is_no_news_about_addresses() -> None:
-    address_book = book_of(4, set())
+    address_book = book_of(4)
     assert address_book.addresses_of(7) == ()
     address_book.learn(7, [Address("10.0.0.1", 1)], "seven")
     address_book.learn(7, [])
     assert address_book.addresses_of(7) == (Address("10.0.0.1", 1),)
     address_book.learn(7, [Address("10.0.0.1", port) for port in range(1, 100)])
     assert len(address_book.addresses_of(7)) == MAX_ADDRESSES
-    entry = address_book.find(7)
-    assert entry is not None
-    assert entry.name == "seven"
+    assert [entry.name for entry in address_book] == ["seven"]
 
 
 def test_a_full_book_forgets_whom_nobody_remembers_and_gives_no_old_number_away() -> None:
-    held = {2}
-    address_book = book_of(4, held)
+    address_book = book_of(4, {2})
     for key in (7, 8, 9):
         address_book.learn(key, [])
     assert address_book.handle_of(10) == 4
@@ -115,8 +105,8 @@ def test_a_full_book_forgets_whom_nobody_remembers_and_gives_no_old_number_away(
 
 def test_a_book_full_of_those_who_are_needed_takes_nobody_in() -> None:
     address_book = book_of(3, {1, 2})
-    address_book.learn(7, [])
-    address_book.learn(8, [])
+    for key in (7, 8):
+        address_book.learn(key, [])
     with pytest.raises(CapacityError, match="address book is full at 3"):
         address_book.handle_of(9)
     assert 9 not in address_book
@@ -125,7 +115,7 @@ def test_a_book_full_of_those_who_are_needed_takes_nobody_in() -> None:
 
 def test_a_handle_just_given_out_is_good_until_it_is_settled() -> None:
     """A record names many peers before the protocol remembers any of them."""
-    address_book = book_of(3, set())
+    address_book = book_of(3)
     first, second = address_book.handle_of(7), address_book.handle_of(8)
     with pytest.raises(CapacityError):
         address_book.handle_of(9)
@@ -137,7 +127,7 @@ def test_a_handle_just_given_out_is_good_until_it_is_settled() -> None:
 @given(keys=st.lists(st.integers(0, 30), max_size=120), kept=st.integers(0, 4))
 def test_held_handles_never_change_their_meaning(keys: list[int], kept: int) -> None:
     held: dict[int, int] = {}
-    address_book = AddressBook(500, 8, lambda: held.keys(), Clock())
+    address_book = book_of(8, held)
     for key in keys:
         handle = address_book.handle_of(key)
         if len(held) < kept:
