@@ -15,15 +15,19 @@ from gossamer.client import Payload
 from gossamer.node.config.node import Local
 from gossamer.node.errors import NodeNotRunningError, RefusedByNodeError, TransportBroken
 from gossamer.node.local.frames import VERSION, id_text
+from gossamer.node.local.groups import wire
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute
-from support.local_nodes import LocalNode, prices, take
+from gossamer.protocol.patterns.groups import Round
+from support.local_nodes import ALL, LocalNode, prices, take
 from support.loopback_peer import LoopbackPeer, quote
 from support.waiting import PATIENCE_S, eventually
 
 DEAR = "price > 80"
+LEADER, EVENT = 0x77, 0x99
+QUESTIONS = 200
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:0"])
@@ -235,3 +239,30 @@ async def test_peers_without_a_network_deliver_what_matches() -> None:
         prices = [(await anext(events)).values["price"] for _ in range(3)]
     assert prices == [90, 91, 90]
     assert peer.subscribers == []
+
+
+def ask(peer: LoopbackPeer, serial: int) -> bytes:
+    """The answer to a leader that has this peer's workers take an event."""
+    told = Round((1000, LEADER), serial, (LEADER, peer.key), assigned=(EVENT + serial,))
+    question = wire.round_question(wire.digest_of("work", ALL), told, {})
+    answer: bytes = peer.messages.services[wire.SERVICE](LEADER, question)
+    return answer
+
+
+async def test_a_leader_that_asks_while_a_node_stops_ends_nothing(node: LocalNode) -> None:
+    answers: list[bytes] = []
+
+    async def lead() -> None:
+        for _ in range(QUESTIONS):
+            await trio.lowlevel.checkpoint()
+            answers.append(ask(node.peer, len(answers) + 1))
+
+    async with trio.open_nursery() as leading:
+        async with node.restartable() as running, node.client() as client:
+            await client.join("one", ALL, "work")
+            assert ask(node.peer, 0) != wire.NOTHING
+            leading.start_soon(lead)
+            await running.stop()
+            assert ask(node.peer, len(answers) + 1) == wire.NOTHING
+        leading.cancel_scope.cancel()
+    assert answers

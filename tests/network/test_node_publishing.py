@@ -1,13 +1,16 @@
-"""Publishing many events through a node, and printing them."""
+"""Publishing many events through a node, printing them, and keeping them in files."""
 
 from __future__ import annotations
 
 import io
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import trio
 
@@ -25,7 +28,11 @@ from support.local_nodes import LocalNode
 from support.loopback_peer import quote
 from support.memory_peers import memory_peers
 from support.node_peers import take
+from support.node_processes import Shell, end, wait_for_line
+from support.spark_processes import wait_for
 from support.transport_peers import on_jumping_clock
+
+KEPT, OF_WORKLOAD = 30, 700
 
 
 def lines_of(count: int) -> list[str]:
@@ -235,3 +242,60 @@ async def test_nothing_of_many_events_is_published_by_a_peer_that_has_stopped(
     with pytest.raises(PeerStopped):
         await peer.publish_many([{"symbol": "IBM", "price": 1}])
     assert peer.counters.events_published == 0
+
+
+def written_in(folder: Path) -> list[dict[str, Any]]:
+    """All lines of finished files."""
+    return [
+        json.loads(line)
+        for path in sorted(folder.glob("*/*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+
+
+def test_a_killed_subscriber_loses_nothing(desk: Shell) -> None:
+    got = desk.folder / "got"
+    text = "".join(
+        json.dumps({"symbol": "IBM", "price": 60 + n, "volume": n}) + "\n" for n in range(KEPT)
+    )
+    sub = ("sub", "--folder", "desk", "price > 50", "--into", "got", "--name", "keep")
+    pub = ("pub", "--folder", "desk", "--jsonl", "-")
+    with desk.node("desk"):
+        first = desk.start(*sub, "--rotate-s", "3600")
+        wait_for_line(first, "subscribed")
+        published = desk.ok(*pub, text=text)
+        first.send_signal(signal.SIGKILL)
+        end(first)
+        published += desk.ok(*pub, text=text)
+        ids = {line.split()[1] for line in published.splitlines()}
+        assert len(ids) == 2 * KEPT
+        rest = desk.start(*sub, "--rotate-events", "7", "--rotate-s", "0.2")
+        wait_for(lambda: {line["id"] for line in written_in(got)} == ids)
+        rest.send_signal(signal.SIGINT)
+        end(rest)
+    told = json.loads((got / "desk" / "subscription.json").read_text())
+    assert (told["subscriber"], told["expression"]) == ("desk", "price > 50")
+    assert set(told["schema"]) == {"symbol", "price", "volume"}
+    for line in written_in(got):
+        assert line["subscriber"] == "desk"
+        assert 0 <= line["received_at"] - line["published_at"] < 60
+    assert all(path.stat().st_size for path in got.glob("desk/*.jsonl"))
+
+
+def test_the_events_of_a_workload_are_published(tmp_path: Path, desk: Shell) -> None:
+    rows = {
+        "event": list(range(OF_WORKLOAD)),
+        "symbol": ["IBM"] * OF_WORKLOAD,
+        "close": [80.0 + row for row in range(OF_WORKLOAD)],
+        "volume": [1] * OF_WORKLOAD,
+    }
+    (tmp_path / "w" / "events").mkdir(parents=True)
+    pq.write_table(pa.table(rows), tmp_path / "w" / "events" / "part-00000.parquet")
+    chosen = ("--column", "symbol", "--column", "price=close", "--column", "volume")
+    command = ("pub", "--folder", "desk", "--from", "w")
+    with desk.node("desk"):
+        done = desk.run(*command, *chosen)
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, OF_WORKLOAD), done.stderr
+        assert f"published {OF_WORKLOAD} events" in done.stderr
+        assert "has no column price" in desk.refused(*command, "--column", "price")
+        desk.refused(*command, "symbol=IBM")

@@ -1,4 +1,4 @@
-"""What every transport keeps: the same tests in memory, over TCP, and over TCP with TLS."""
+"""What every transport keeps, in memory and over TCP, and sockets written to without waiting."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from gossamer.node.errors import ListenFailed, PeerUnreachable, TransportBroken
 from gossamer.node.transport.base.base import Admitted, Cause
 from gossamer.node.transport.base.limits import Limits
+from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (
@@ -24,6 +26,8 @@ from support.transport_peers import (
     tls_transport,
 )
 from support.waiting import PATIENCE_S, soon
+
+MEGABYTE = bytes(range(256)) * 4096
 
 
 @pytest.fixture(params=["memory", "plain", "tls"])
@@ -283,3 +287,64 @@ async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -
             assert len({(key, frame["number"]) for key, frame in peer.heard.frames}) == 160
             assert len(peer.heard.frames) == 160
             assert len(peer.pool) == 4
+
+
+async def joined() -> tuple[TcpStream, TcpStream]:
+    """Both ends of a TCP connection."""
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    near = await trio.testing.open_stream_to_socket_listener(listener)
+    far = await listener.accept()
+    await listener.aclose()
+    return TcpStream(near), TcpStream(far)
+
+
+async def test_what_there_is_no_room_for_is_kept_in_order() -> None:
+    near, far = await joined()
+    taken = 0
+    while near.send_now(MEGABYTE):
+        taken += 1
+    assert not near.send_now(b"the end"), "nothing goes before what is left"
+    total = (taken + 1) * len(MEGABYTE)
+    received = bytearray()
+    async with near, far, trio.open_nursery() as nursery:
+        nursery.start_soon(near.flush)
+        while len(received) < total + len(b"the end"):
+            received += await far.receive_some()
+    assert received == MEGABYTE * (taken + 1) + b"the end"
+
+
+async def test_the_other_end_is_gone() -> None:
+    near, far = await joined()
+    async with near:
+        assert near.send_now(b"unread")
+        await far.aclose()
+        with pytest.raises(trio.BrokenResourceError):
+            assert await near.receive_some() == b""
+        with pytest.raises(trio.BrokenResourceError):
+            near.send_now(b"too late")
+
+
+async def test_who_waits_hears_that_this_end_was_closed() -> None:
+    near, far = await joined()
+
+    async def receive() -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await near.receive_some()
+
+    async def send_forever() -> None:
+        while True:
+            await near.send_all(MEGABYTE)
+
+    async def send() -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await send_forever()
+
+    async with far, trio.open_nursery() as nursery:
+        nursery.start_soon(receive)
+        nursery.start_soon(send)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        await near.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        near.send_now(b"too late")
+    with pytest.raises(trio.ClosedResourceError):
+        await near.receive_some()

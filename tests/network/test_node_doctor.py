@@ -1,0 +1,361 @@
+"""The doctor examines machines and nodes, and tells why a peer cannot be reached."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from gossamer.node.doctor.findings import Finding, all_well
+from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, check_greeting, diagnose
+from gossamer.node.errors import DiscoveryError
+from gossamer.node.transport.handshake import PROTOCOL_VERSION
+from support.node_processes import Shell, free_ports
+from support.waiting import PATIENCE_S
+
+HOST = "127.0.0.1"
+GREETING = Greeting(cluster="ab" * 16, key=7, version=PROTOCOL_VERSION)
+OURS = trustme.CA()
+FOREIGN = trustme.CA()
+DAY = timedelta(days=1)
+NOW = datetime.now(UTC)
+
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+def examined(shell: Shell, *arguments: str, code: int | None = 0) -> dict[str, list[Any]]:
+    """What was found, by check."""
+    done = shell.run("node", "doctor", *arguments, "--json")
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    found: dict[str, list[Any]] = {}
+    for one in json.loads(done.stdout)["findings"]:
+        found.setdefault(one["check"], []).append(one)
+    return found
+
+
+def test_where_there_is_no_node_the_machine_is_examined(tmp_path: Path) -> None:
+    found = examined(Shell(tmp_path), code=None)  # the ports may be taken on this machine
+    assert found["python"][0]["ok"]
+    assert found["disk"][0]["ok"]
+    assert found["folder"][0]["ok"]
+    assert len(found["port"]) == 3
+    assert "gossamer node init" in found["nodes"][0]["advice"]
+
+
+def test_nodes_in_the_folders_here_are_examined_running_or_not(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
+    (tmp_path / "demo/peer2/peer.key").chmod(0o644)
+    with shell.node("demo/peer1"), shell.node("demo/peer3"):
+        found = examined(shell, code=1)
+        assert [one["ok"] for one in found["node"]] == [True, False, True], found
+        assert "it has run for" in found["node"][0]["what"]
+        assert "peer2/peer.key can be used by others (mode 644)" in found["node"][1]["what"]
+        text = shell.run("node", "doctor").stdout
+    assert "demo/peer1" in text
+    assert "demo/peer2" in text
+
+
+def test_peers_of_the_configuration_are_tried_while_the_node_does_not_run(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
+    with shell.node("demo/peer1"):
+        examined(shell, "--folder", "demo/peer2")
+    found = examined(shell, "--folder", "demo/peer2", code=1)
+    assert not all(one["ok"] for checks in found.values() for one in checks)
+
+
+def test_a_folder_that_is_named_has_to_hold_a_node(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    refused = Shell(tmp_path).run("node", "doctor", "--folder", "empty")
+    assert refused.returncode == 2
+    assert "empty holds no membership" in refused.stderr
+
+
+def context(purpose: ssl.Purpose, trusted: trustme.CA, issued: trustme.LeafCert) -> ssl.SSLContext:
+    made = ssl.create_default_context(purpose)
+    made.verify_mode = ssl.CERT_REQUIRED
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    trusted.configure_trust(made)
+    issued.configure_cert(made)
+    return made
+
+
+def server_context(trusted: trustme.CA = OURS, issued: trustme.LeafCert | None = None) -> Any:
+    return context(ssl.Purpose.CLIENT_AUTH, trusted, issued or OURS.issue_cert("peer"))
+
+
+async def do_tls(stream: trio.SocketStream, issued: trustme.LeafCert) -> trio.abc.Stream:
+    ours = context(ssl.Purpose.SERVER_AUTH, OURS, issued)
+    secured = trio.SSLStream(stream, ours, server_hostname="peer")
+    await secured.do_handshake()
+    return secured
+
+
+async def read_greeting(stream: trio.abc.Stream) -> Greeting:
+    received = await stream.receive_some(4096)
+    if not received:
+        raise EOFError
+    return Greeting(**json.loads(received))
+
+
+def probes(issued: trustme.LeafCert | None = None, **changes: Any) -> Probes:
+    mine = issued or OURS.issue_cert("me")
+    made = Probes(
+        tls=partial(do_tls, issued=mine),
+        hello=read_greeting,
+        cluster=GREETING.cluster,
+        version=GREETING.version,
+        listen_s=0.05,
+    )
+    return attrs.evolve(made, **changes)
+
+
+async def greet(stream: trio.SocketStream, ours: ssl.SSLContext, greeting: Greeting) -> None:
+    secured = trio.SSLStream(stream, ours, server_side=True)
+    try:
+        await secured.do_handshake()
+        await secured.send_all(json.dumps(attrs.asdict(greeting)).encode())
+    except trio.BrokenResourceError:
+        await trio.aclose_forcefully(stream)
+
+
+async def refuse(stream: trio.SocketStream, ours: ssl.SSLContext) -> None:
+    """Refuse the client's certificate as OpenSSL does on a plain socket: with an alert."""
+
+    def handshake() -> None:
+        with socket.socket(fileno=os.dup(stream.socket.fileno())) as blocking:
+            blocking.setblocking(True)
+            with pytest.raises(ssl.SSLError):
+                ours.wrap_socket(blocking, server_side=True)
+
+    await trio.to_thread.run_sync(handshake)
+
+
+@asynccontextmanager
+async def serving(serve: Serve) -> AsyncIterator[int]:
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host=HOST)
+        nursery.start_soon(trio.serve_listeners, serve, [listener])
+        yield listener.socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+async def findings_about(serve: Serve, with_probes: Probes) -> list[Finding]:
+    with trio.fail_after(PATIENCE_S):
+        async with serving(serve) as port:
+            return await diagnose(HOST, port, with_probes)
+
+
+def last(findings: list[Finding]) -> tuple[str, bool, str]:
+    assert all_well(findings[:-1])
+    return findings[-1].check, findings[-1].ok, findings[-1].what
+
+
+async def test_a_healthy_peer_passes_every_check_in_order() -> None:
+    greeting = attrs.evolve(GREETING, clock_s=time.time())
+    findings = await findings_about(
+        partial(greet, ours=server_context(), greeting=greeting), probes()
+    )
+    assert [one.check for one in findings] == [
+        *["name", "network", "connection"],
+        *["TLS", "cluster", "version", "clock"],
+    ]
+    assert all_well(findings)
+
+
+class NoNames(trio.abc.HostnameResolver):
+    """A resolver that knows nobody, or never answers."""
+
+    def __init__(self, answers: bool) -> None:
+        self.answers = answers
+
+    async def getaddrinfo(self, *_: Any, **__: Any) -> Any:
+        if not self.answers:
+            await trio.sleep_forever()
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def getnameinfo(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"), [(True, "Name or service not known"), (False, "no answer within 10 s")]
+)
+async def test_a_name_without_address_is_the_first_fault(
+    answers: bool,
+    words: str,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    trio.socket.set_custom_hostname_resolver(NoNames(answers))
+    (finding,) = await diagnose("peer.example", 7710, probes())
+    assert (finding.check, finding.ok) == ("name", False)
+    assert words in finding.what
+
+
+async def test_nobody_listening_is_told_from_nobody_there(
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    async def never(_: SocketAddress) -> trio.SocketStream:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    with socket.socket() as bound:  # and not listening
+        bound.bind((HOST, 0))
+        refused = await diagnose(HOST, bound.getsockname()[1], probes())
+        silent = await diagnose(HOST, bound.getsockname()[1], probes(connect=never))
+    assert "nothing listens on that port" in last(refused)[2]
+    assert "a firewall drops it" in last(silent)[2]
+
+
+async def test_a_server_that_speaks_first_is_no_peer() -> None:
+    async def ssh(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await stream.receive_some()
+
+    assert last(await findings_about(ssh, probes(listen_s=5))) == (
+        "protocol",
+        False,
+        "something else speaks on that port: an SSH server",
+    )
+
+
+async def test_a_web_server_is_no_peer() -> None:
+    async def web(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await stream.send_eof()
+
+    check, ok, what = last(await findings_about(web, probes()))
+    assert (check, ok) == ("TLS", False)
+    assert "something else speaks on that port" in what
+
+
+async def test_a_peer_that_hangs_up_is_said_to() -> None:
+    async def hang_up(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    assert "hung up" in last(await findings_about(hang_up, probes()))[2]
+
+
+@pytest.mark.parametrize(
+    ("issued", "words"),
+    [
+        (FOREIGN.issue_cert("peer"), "another cluster's authority"),
+        (OURS.issue_cert("peer", not_before=NOW - 3 * DAY, not_after=NOW - DAY), "expired"),
+        (OURS.issue_cert("peer", not_before=NOW + DAY, not_after=NOW + 2 * DAY), "not valid yet"),
+    ],
+)
+async def test_a_certificate_we_refuse_is_explained(issued: trustme.LeafCert, words: str) -> None:
+    serve = partial(greet, ours=server_context(issued=issued), greeting=GREETING)
+    check, ok, what = last(await findings_about(serve, probes()))
+    assert (check, ok) == ("TLS", False)
+    assert words in what
+
+
+@pytest.mark.parametrize(
+    ("trusted", "issued", "words"),
+    [
+        (FOREIGN, OURS.issue_cert("me"), "does not know the authority of our"),
+        (
+            OURS,
+            OURS.issue_cert("me", not_before=NOW - 3 * DAY, not_after=NOW - DAY),
+            "finds our certificate expired",
+        ),
+    ],
+)
+async def test_a_certificate_the_peer_refuses_is_explained_at_the_hello(
+    trusted: trustme.CA, issued: trustme.LeafCert, words: str
+) -> None:
+    serve = partial(refuse, ours=server_context(trusted=trusted))
+    findings = await findings_about(serve, probes(issued))
+    assert words in last(findings)[2]
+    assert findings[-1].check == "hello"
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"cluster": "cd" * 16}, "cluster"),
+        ({"version": PROTOCOL_VERSION + 1}, "version"),
+        ({"clock_s": 1e9}, "clock"),
+    ],
+)
+async def test_a_peer_that_does_not_belong_is_told_by_its_hello(
+    changes: dict[str, Any], check: str
+) -> None:
+    greeting = attrs.evolve(GREETING, **changes)
+    findings = await findings_about(
+        partial(greet, ours=server_context(), greeting=greeting), probes()
+    )
+    assert [one.check for one in findings if not one.ok] == [check]
+
+
+async def test_a_peer_that_never_answers_is_given_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def tls(_: trio.SocketStream) -> trio.abc.Stream:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def mute(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    autojump_clock.autojump_threshold = 0.05
+    findings = await findings_about(mute, probes(tls=tls))
+    assert "no answer to the TLS within 10 s" in last(findings)[2]
+
+
+async def test_the_other_layers_own_sentence_is_passed_on() -> None:
+    async def hello(_: trio.abc.Stream) -> Greeting:
+        raise DiscoveryError("as the layer says")
+
+    serve = partial(greet, ours=server_context(), greeting=GREETING)
+    assert "as the layer says" in last(await findings_about(serve, probes(hello=hello)))[2]
+
+
+async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
+    async def only_second(address: SocketAddress) -> trio.SocketStream:
+        if address[1][0] == "127.0.0.2":
+            raise ConnectionRefusedError(111, "refused")
+        return await trio.open_tcp_stream(*address[1])
+
+    class TwoAddresses(NoNames):
+        async def getaddrinfo(self, *given: Any, **_: Any) -> Any:
+            kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+            return [(*kind, (host, given[1])) for host in ("127.0.0.2", HOST)]
+
+    trio.socket.set_custom_hostname_resolver(TwoAddresses(answers=True))
+    serve = partial(greet, ours=server_context(), greeting=GREETING)
+    with trio.fail_after(PATIENCE_S):
+        async with serving(serve) as port:
+            findings = await diagnose("peer.example", port, probes(connect=only_second))
+    assert [one.ok for one in findings if one.check == "connection"] == [False, True]
+    assert findings[-1] == Finding(
+        "version", True, f"peer 0000000000000007 speaks version {PROTOCOL_VERSION} as well"
+    )
+
+
+def test_who_accepts_a_certificate_that_has_expired_by_this_clock_proves_it_wrong() -> None:
+    def faults(**timely: bool) -> dict[str, str]:
+        greeting = attrs.evolve(GREETING, **timely)  # type: ignore[arg-type]
+        found = check_greeting(greeting, probes())
+        return {one.check: one.what for one in found if not one.ok}
+
+    assert faults() == {}
+    assert "this machine's clock is wrong" in faults(ours_timely=False)["clock"]
+    assert "its certificate is not valid" in faults(theirs_timely=False)["certificate"]
