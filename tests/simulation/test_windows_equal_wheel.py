@@ -11,8 +11,19 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
+from gossamer.protocol.kernel.records import (
+    FROM,
+    KIND,
+    USER,
+    Outbox,
+    Words,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.kernel.rules import rule, use_compiled
+from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
-from gossamer.sim.engine.cycle_engine import make_network
+from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
 from gossamer.sim.engine.latency import (
     constant_latency,
@@ -254,3 +265,58 @@ def test_the_scenarios_have_everything_in_them() -> None:
             total[name] = total.get(name, 0) + count
     assert min(total.values()) > 20, total
     assert total["passed"] > 10_000
+
+
+TURN, ASK, ANSWER = USER, USER + 1, USER + 2
+PEERS = 8
+TURNS_OF = 0
+
+
+class Asked(Struct):
+    """How many others peer 0 asks in its turn; nobody else asks.
+
+    Attributes:
+        others: int64[1].
+        approached: int64[100, 2], the rows and kinds that were told of, in order.
+        told: int64[1], how many.
+    """
+
+    others: Words
+    approached: Words
+    told: Words
+
+
+@rule
+def step(state: Asked, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Ask the others, who answer."""
+    if words[at + KIND] == TURN and p == TURNS_OF:
+        for other in range(1, 1 + state.others[0]):
+            close_record(out, open_record(out, ASK, other, p, 0), 0)
+    elif words[at + KIND] == ASK:
+        close_record(out, open_record(out, ANSWER, words[at + FROM], p, 0), 0)
+
+
+@rule
+def approach(state: Asked, row: int, kind: int) -> None:
+    """Note who is told of."""
+    state.approached[state.told[0], 0] = row
+    state.approached[state.told[0], 1] = kind
+    state.told[0] += 1
+
+
+def told_of(others: int) -> list[tuple[int, int]]:
+    """The rows and kinds of which a protocol is told in a cycle."""
+    state = Asked(
+        others=np.array([others]),
+        approached=np.zeros((100, 2), np.int64),
+        told=np.zeros(1, np.int64),
+    )
+    engine = CycleEngine(state, step, (TURN,), make_network(PEERS), 1, approach=approach)
+    with use_compiled(False):
+        engine.run_cycle()
+    return [(row, kind) for row, kind in state.approached[: state.told[0]].tolist()]
+
+
+def test_each_other_row_that_takes_a_record_is_told_of_once() -> None:
+    for others in range(PEERS):
+        assert told_of(others) == [(row, ASK) for row in range(1, 1 + others)]

@@ -1,14 +1,16 @@
-"""One meaning: a protocol written as plain nodes and as rules does the same, record by record."""
+"""A protocol written as plain nodes and as rules does the same; also over layers and samplers."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gossamer.command.main import main
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
-from support.own_protocols import COOKBOOK, PROTOCOLS
+from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
 BOTH = ("errands.py:Errands", "errands_nodes.py:Errands")
 WORLDS: dict[str, dict[str, Any]] = {
@@ -69,3 +71,70 @@ def test_the_first_record_that_differs_is_named() -> None:
     assert found.number > 300
     assert found.first != found.second
     assert str(found).startswith(f"record {found.number:,} differs: in 1-Rumor node ")
+
+
+STACKS = ("OverCyclon", "OverNewscast", "OverHyParView", "OverTMan")
+
+
+@pytest.mark.parametrize("engine", ["event", "cycle"])
+@pytest.mark.parametrize("stack", STACKS)
+def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine: str) -> None:
+    """With crashes and returns, in which layers learn of nodes that are gone."""
+    scenario = scenario_of(
+        f"stacked.py:{stack}",
+        f"stacked_nodes.py:{stack}",
+        folder=PROTOCOLS,
+        nodes=18,
+        rounds=10,
+        engine=engine,
+    )
+    assert first_difference(scenario, interpreted=True) is None
+
+
+@pytest.mark.parametrize(
+    "stack", ["OverTMan", *(pytest.param(one, marks=pytest.mark.campaign) for one in STACKS[:-1])]
+)
+def test_messages_pass_between_the_protocols_of_a_node(stack: str) -> None:
+    """Every token is counted below and reported above, compiled as with plain nodes."""
+    scenario = scenario_of(
+        f"stacked.py:{stack}",
+        f"stacked_nodes.py:{stack}",
+        folder=PROTOCOLS,
+        nodes=150,
+        rounds=30,
+        network={"latency": "uniform", "latency_s": 0.1, "loss": 0.02},
+    )
+    assert first_difference(scenario) is None
+    rules, nodes = simulate_custom(scenario).systems.values()
+    taken = dict(zip(rules.messages["message"].tolist(), rules.messages["count"], strict=True))
+    assert rules.rounds["tokens"][-1] == pytest.approx(taken["token"] / 150)
+    assert rules.rounds["tokens"].tolist() == pytest.approx(nodes.rounds["tokens"].tolist())
+    assert rules.rounds["tokens"][-1] > 10
+    assert taken["ask"] == taken["tell"] == 0  # nothing of them goes over a link
+    if stack == "OverTMan":
+        assert rules.rounds["in_line"][-1] == 1
+
+
+WRONG = {
+    "no_rule": ("tman(min)", "the ranking of tman is <built-in function min>, expected a function"),
+    "no_size": ("tman(rank, nearest=0)", "tman nearest is 0, expected a whole number, 1 to 256"),
+    "no_sampler": ("tman(rank, sampler='cylon')", "Sampler is 'cylon', expected one of cyclon"),
+    "two_of_them": ("tman(rank)\n    low = layer(tman(rank))", "a stack of samplers"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_topology_is_one_sentence(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, said = WRONG[what]
+    text = text if "layer" not in text else text.replace("tman(rank)", "layer(tman(rank))", 1)
+    body = (
+        "from gossamer.sim.custom import rule\n"
+        "from gossamer.sim.custom.topologies.tman import tman\n\n"
+        "@rule\ndef rank(state, base, node):\n    return abs(base - node)\n\n"
+        f"class Own(Protocol):\n    ring = {text}\n"
+    )
+    file = scenario_file(tmp_path, protocol_file(tmp_path, f"topology_{what}", body))
+    assert main(["sim", "check", str(file)]) == 2
+    assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Workloads of peers: topics, widths over decades, interests that drift, and who publishes."""
+"""Workloads of peers: topics, widths over decades, drifting interests, who publishes, and when."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gossamer.sim.studies.peers.inputs.drifting import (
     changed_boxes,
     changes_before,
     drifted_values,
+    late_changes,
 )
 from gossamer.sim.studies.peers.inputs.publications import Publishers
 from gossamer.sim.studies.peers.inputs.scenario import Events, Subscriptions
@@ -161,3 +162,20 @@ def test_a_subset_publishes_and_some_of_it_more() -> None:
     assert first is not None
     online[first] = False
     assert first not in [few.choose(draw, online) for draw in draws[:200]]
+
+
+NODES = 4000
+WORKLOAD = Workload(Subscriptions(), 7)
+
+
+def test_a_share_of_the_nodes_subscribes_late_spread_over_the_changes() -> None:
+    found = late_changes(WORKLOAD, Drift(late=0.5, late_changes=10), NODES)
+    counts = np.bincount(found, minlength=11)
+    assert len(counts) == 11
+    assert 0.45 < counts[0] / NODES < 0.55
+    assert (counts[1:] > NODES * 0.5 / 10 * 0.7).all()
+    assert np.array_equal(found, late_changes(WORKLOAD, Drift(late=0.5, late_changes=10), NODES))
+
+
+def test_nobody_is_late_unless_it_is_asked_for() -> None:
+    assert not late_changes(WORKLOAD, Drift(), NODES).any()
