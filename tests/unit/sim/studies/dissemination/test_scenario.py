@@ -18,6 +18,7 @@ from gossamer.sim.studies.dissemination.topologies.generators import barabasi_al
 from gossamer.sim.studies.dissemination.workload.workload_file import read_workload
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.scenario_files import assert_listed, fault_of, read_as
 
 EXAMPLE = ROOT / "examples" / "trees" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "trees_scenario.md"
@@ -64,11 +65,7 @@ DOCUMENTS = [{"host": "Oslo", "keywords": ["sport"], "size": 2.5}, {"host": "Rom
 
 
 def read(folder: Path, text: str, **overrides: object) -> TreesScenario:
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    scenario, _ = read_scenario(path, overrides)
-    assert isinstance(scenario, TreesScenario)
-    return scenario
+    return read_as(TreesScenario, folder, text, overrides)
 
 
 def write_workload(folder: Path, **changes: object) -> Path:
@@ -166,12 +163,7 @@ def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
     ],
 )
 def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        read(tmp_path, f'kind = "trees"\n{text}')
-    told = str(caught.value)
-    assert told.startswith(f"{tmp_path / 'scenario.toml'}: ")
-    assert sentence in told
-    assert "\n" not in told
+    assert sentence in str(fault_of(tmp_path, f'kind = "trees"\n{text}'))
 
 
 def bad_input(folder: Path, scenario: TreesScenario) -> str:
@@ -276,10 +268,4 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
-    text = REFERENCE.read_text()
-    for section, kind in SECTIONS.items():
-        for field in attrs.fields(kind):
-            row = f"| `{field.name}` | `{json.dumps(field.default)}` |"
-            assert row in text, f"[{section}] {row}"
-    for name in (*STRATEGIES, "strategies"):
-        assert f"`{name}`" in text, name
+    assert_listed(REFERENCE, SECTIONS, *STRATEGIES, "strategies")

@@ -16,6 +16,7 @@ from gossamer.sim.studies.scot.scenario_file import scenario_to_toml
 from gossamer.sim.studies.scot.workloads import Quotes
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.scenario_files import fault_of, read_as
 
 EXAMPLE = ROOT / "examples" / "scot" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "scot_scenario.md"
@@ -64,20 +65,7 @@ covering = true
 
 
 def read(folder: Path, text: str, **overrides: object) -> ScotScenario:
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    scenario, _ = read_scenario(path, overrides)
-    assert isinstance(scenario, ScotScenario)
-    return scenario
-
-
-def fault(folder: Path, text: str) -> str:
-    with pytest.raises(ScenarioError) as caught:
-        read(folder, text)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{folder / 'scenario.toml'}: ")
-    assert "\n" not in sentence
-    return sentence.removeprefix(f"{folder / 'scenario.toml'}: ")
+    return read_as(ScotScenario, folder, text, overrides)
 
 
 def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
@@ -200,7 +188,7 @@ def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
     ],
 )
 def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
-    assert sentence in fault(tmp_path, 'kind = "scot"\n' + text)
+    assert sentence in str(fault_of(tmp_path, 'kind = "scot"\n' + text))
 
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

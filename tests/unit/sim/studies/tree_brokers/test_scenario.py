@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import attrs
@@ -26,6 +25,7 @@ from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.scenario_files import assert_listed, fault_of, read_as, write
 
 EXAMPLE = ROOT / "examples" / "brokers" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "broker_scenario.md"
@@ -66,20 +66,7 @@ drop_unpaid = false
 
 
 def read(folder: Path, text: str, **overrides: object) -> BrokerScenario:
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    scenario, _ = read_scenario(path, overrides)
-    assert isinstance(scenario, BrokerScenario)
-    return scenario
-
-
-def fault(folder: Path, text: str) -> str:
-    with pytest.raises(ScenarioError) as caught:
-        read(folder, text)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"{folder / 'scenario.toml'}: ")
-    assert "\n" not in sentence
-    return sentence.removeprefix(f"{folder / 'scenario.toml'}: ")
+    return read_as(BrokerScenario, folder, text, overrides)
 
 
 def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
@@ -113,9 +100,7 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
 
 
 def test_a_file_without_a_kind_is_one_of_peers(tmp_path: Path) -> None:
-    path = tmp_path / "scenario.toml"
-    path.write_text("nodes = 50")
-    assert isinstance(read_scenario(path, {})[0], Scenario)
+    assert isinstance(read_scenario(write(tmp_path, "nodes = 50"))[0], Scenario)
 
 
 def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
@@ -126,12 +111,9 @@ def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> None:
-    path = tmp_path / "scenario.toml"
-    path.write_text(FULL)
-    changed, text = read_scenario(path, {"workload.degree": 9})
+    changed, text = read_scenario(write(tmp_path, FULL), {"workload.degree": 9})
     assert text.startswith("# As run, from 'scenario.toml'.\n")
-    path.write_text(text)
-    assert read_scenario(path, {})[0] == changed
+    assert read_scenario(write(tmp_path, text))[0] == changed
 
 
 @pytest.mark.parametrize(
@@ -197,12 +179,11 @@ def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> Non
 )
 def test_every_fault_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     head = "" if text.startswith("kind") else 'kind = "brokers"\n'
-    assert sentence in fault(tmp_path, head + text)
+    assert sentence in str(fault_of(tmp_path, head + text))
 
 
 def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "scenario.toml"
-    path.write_text(FULL)
+    path = write(tmp_path, FULL)
     with pytest.raises(ScenarioError, match=r"^workload\.degree is -1, expected a whole number"):
         read_scenario(path, {"workload.degree": -1})
     with pytest.raises(ScenarioError, match=r"^workloads\.degree is an unknown key"):
@@ -248,13 +229,7 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
-    text = REFERENCE.read_text()
-    for section, kind in SECTIONS.items():
-        for field in attrs.fields(kind):
-            row = f"| `{field.name}` | `{json.dumps(field.default)}` |"
-            assert row in text, f"[{section}] {row}"
-    for name in (*BROKER_SETTINGS, *COVERINGS, "coverings"):
-        assert f"`{name}`" in text, name
+    assert_listed(REFERENCE, SECTIONS, *BROKER_SETTINGS, *COVERINGS, "coverings")
 
 
 def test_times_are_whole_microseconds() -> None:

@@ -36,6 +36,7 @@ from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
+from support.scenario_files import fault_of, write
 
 EXAMPLE = ROOT / "examples" / "vinifera" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "scenario.md"
@@ -69,24 +70,6 @@ load_shifting = false
 shift_threshold = 2
 sampler = "newscast"
 """
-
-
-def write(folder: Path, text: str | bytes) -> Path:
-    path = folder / "scenario.toml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def fault_of(folder: Path, text: str | bytes) -> ScenarioError:
-    """The error of reading ``text``, after checking that it is one sentence naming the file."""
-    path = write(folder, text)
-    with pytest.raises(ScenarioError) as caught:
-        read_scenario(path)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert message.startswith(f"{path}: ")
-    assert ", expected " in message
-    return caught.value
 
 
 def test_every_key_reaches_its_field(tmp_path: Path) -> None:
