@@ -1,4 +1,4 @@
-"""Runs of broker overlays: results, one hash a seed, coverings kept when a run is interrupted."""
+"""Runs of broker overlays: measures, tables and the page, shared subscriptions, full disks."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import pytest
 
 import gossamer.sim.results.results
 import gossamer.sim.studies.tree_brokers.simulation
-from gossamer.protocol.brokers.core.index import NewIndex, compiled_index
+from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.results import write_results
-from gossamer.sim.results.summary import result_hash
 from gossamer.sim.studies.tree_brokers.measures import summarise_covering
 from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
 from gossamer.sim.studies.tree_brokers.report import aggregate_rows
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
-    BurstResult,
     BurstRun,
-    UnsubscriptionBurst,
     run_burst,
 )
+from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.tasks import run_tasks
-from support.sim_commands import printed_by, sim
+from support.draws import larger
+from support.sim_commands import sim
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
 
+KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "brokers"
 name = "small"
@@ -112,7 +112,8 @@ def test_measures_follow_from_the_tables(finished: BrokerRunRecord) -> None:
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     finished: BrokerRunRecord, tmp_path: Path
 ) -> None:
-    summary = write_results(finished, tmp_path / "out")
+    with plots_as(PlotOptions(KINDS)):
+        summary = write_results(finished, tmp_path / "out")
     names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
     tables = {
         f"{covering}/{table}.parquet"
@@ -122,10 +123,10 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     plots = {
         f"plots/{plot}.{kind}"
         for plot in ("delay", "queues", "triggered", "tables", "false_positives")
-        for kind in ("pdf", "svg", "png")
+        for kind in KINDS
     }
     others = {"summary.json", "scenario.toml", "report.html"}
-    perhaps = {f"plots/false_positives.{kind}" for kind in ("pdf", "svg", "png")}
+    perhaps = {f"plots/false_positives.{kind}" for kind in KINDS}
     assert names - perhaps == (tables | plots | others) - perhaps
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
     read = pq.read_table(tmp_path / "out" / "active" / "brokers.parquet").to_pydict()
@@ -150,61 +151,6 @@ def test_the_report_names_what_is_kept_for_nobody_costliest_first(
         assert 0 <= int(str(unwanted)) <= int(str(arrivals))
 
 
-def test_processes_change_nothing_and_another_seed_does(finished: BrokerRunRecord) -> None:
-    apart = simulate_brokers(scenario(coverings=("active", "selective")), processes=2)
-    together = attrs.evolve(
-        finished, systems={name: finished.systems[name] for name in apart.systems}
-    )
-    assert result_hash(apart) == result_hash(together)
-    other = simulate_brokers(scenario(4, ("active",)), processes=1)
-    assert not np.array_equal(
-        other.systems["active"].deliveries["delay_s"],
-        finished.systems["active"].deliveries["delay_s"],
-    )
-
-
-@pytest.mark.parametrize("hash_seed", ["1", pytest.param("0", marks=pytest.mark.campaign)])
-def test_the_hash_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
-    program = (
-        "from simulation.test_broker_runs import scenario;"
-        "from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers;"
-        "from gossamer.sim.results.summary import result_hash;"
-        "print(result_hash(simulate_brokers(scenario(5, ('incremental',)), processes=1)))"
-    )
-    here = simulate_brokers(scenario(5, ("incremental",)), processes=1)
-    assert printed_by(program, hash_seed) == result_hash(here)
-
-
-def test_finished_coverings_are_kept_and_not_run_again(
-    finished: BrokerRunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = scenario(coverings=("off", "lazy", "selective"))
-    ran: list[str] = []
-
-    def stumbles_once(burst: UnsubscriptionBurst, *, new_index: NewIndex) -> BurstResult:
-        ran.append(burst.settings.covering)
-        if ran == ["off", "lazy"]:
-            raise SimulationError("somebody stumbled over the cable")
-        return run_burst(burst, new_index=new_index)
-
-    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_burst", stumbles_once)
-    with pytest.raises(SimulationError, match=r"^lazy: somebody stumbled"):
-        simulate_brokers(few, checkpoint=tmp_path, processes=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["off.checkpoint"]
-    told: list[tuple[str, int, int]] = []
-    record = simulate_brokers(
-        few,
-        checkpoint=tmp_path,
-        resume=True,
-        processes=1,
-        progress=lambda *news: told.append(news),
-    )
-    assert ran == ["off", "lazy", "lazy", "selective"]
-    assert told == [("coverings", done, 3) for done in (1, 2, 3)]
-    whole = attrs.evolve(finished, systems={name: finished.systems[name] for name in few.coverings})
-    assert result_hash(record) == result_hash(whole)
-
-
 @attrs.frozen
 class Dying:
     """A task whose process ends as if it had been killed."""
@@ -218,12 +164,6 @@ class Dying:
 def test_a_process_that_dies_is_said_in_one_sentence() -> None:
     with pytest.raises(SimulationError, match=r"^a process of the run ended before its time"):
         run_tasks([Dying()], 2)
-
-
-def test_what_is_kept_of_another_scenario_is_refused(tmp_path: Path) -> None:
-    simulate_brokers(scenario(coverings=("off",)), checkpoint=tmp_path, processes=1)
-    with pytest.raises(ScenarioError, match=r"off\.checkpoint: checkpoint is 'small', expected"):
-        simulate_brokers(scenario(4, ("off",)), checkpoint=tmp_path, resume=True, processes=1)
 
 
 def test_bursts_that_share_their_subscriptions_are_as_if_they_did_not() -> None:
@@ -257,25 +197,6 @@ def test_a_broker_keeps_its_statistics_when_it_is_configured_anew() -> None:
     before = broker.dump()
     broker.configure(TreeSettings(covering="incremental"))
     assert broker.dump() == before
-
-
-def test_a_run_prints_a_table_and_leaves_results(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert sim("run s.toml --no-plots --threads 1 --set workload.degree=4") == 0
-    shown = capsys.readouterr()
-    assert "longest core queue" in shown.out
-    assert shown.out.endswith(f"Results: {Path('results/small-1/summary.json')}\n")
-    assert shown.err.startswith("gossamer: coverings 0 of 2 done")
-    assert all(line.startswith("gossamer: coverings ") for line in shown.err.splitlines())
-    summary = json.loads((work / "results/small-1/summary.json").read_text())
-    assert summary["scenario"]["workload"]["degree"] == 4
-    assert list(summary["systems"]) == ["active", "selective"]
-    assert os.listdir("results") == ["small-1"]
-    assert sim("run s.toml --no-plots --threads 1 --seed 2 --json --out other") == 0
-    assert capsys.readouterr().out == (work / "other/summary.json").read_text()
-    assert sim("compare results/small-1 other") == 0
-    assert "triggered messages" in capsys.readouterr().out
 
 
 def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(

@@ -1,0 +1,205 @@
+"""Runs of brokers, SCOTs and trees: one hash a seed, finished systems kept, results printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+
+import gossamer.sim.studies.dissemination.simulation as trees
+import gossamer.sim.studies.scot.simulation as scot
+import gossamer.sim.studies.tree_brokers.simulation as brokers
+from gossamer.sim.errors import SimulationError
+from gossamer.sim.results.summary import result_hash, summarise
+from gossamer.sim.studies.dissemination.scenario import DEFAULT_STRATEGIES
+from simulation import test_broker_runs, test_scot_runs, test_trees_runs
+from support.sim_commands import printed_by, sim
+
+# They share what `whole` gives.
+pytestmark = pytest.mark.xdist_group("study runs")
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """A study.
+
+    Attributes:
+        scenario: a small one, of a seed and of some systems.
+        simulate: runs it.
+        names: of three systems.
+        module, run: where the function is that runs a system, and its name there.
+        name_of: the system that this function is called for, by its first argument.
+        unit: what progress calls systems.
+        text: of a scenario file.
+        options: with which it is run; it sets a section's key.
+        leaves: the file that is named in the end.
+        systems: in that file.
+        shows: words of the table of a run and of a comparison.
+    """
+
+    scenario: Callable[..., Any]
+    simulate: Callable[..., Any]
+    names: tuple[str, ...]
+    module: Any
+    run: str
+    name_of: Callable[[Any], str]
+    unit: str
+    text: str
+    options: str
+    set: tuple[str, str, int]
+    leaves: str
+    systems: tuple[str, ...]
+    shows: tuple[str, str]
+
+
+KINDS: Final = {
+    "brokers": Kind(
+        scenario=test_broker_runs.scenario,
+        simulate=brokers.simulate_brokers,
+        names=("lazy", "selective", "incremental"),
+        module=brokers,
+        run="run_burst",
+        name_of=lambda burst: str(burst.settings.covering),
+        unit="coverings",
+        text=test_broker_runs.SCENARIO,
+        options="--no-plots",
+        set=("workload", "degree", 4),
+        leaves="summary.json",
+        systems=("active", "selective"),
+        shows=("longest core queue", "triggered messages"),
+    ),
+    "scot": Kind(
+        scenario=test_scot_runs.scenario,
+        simulate=scot.simulate_scot,
+        names=("bid", "static", "dynamic"),
+        module=scot,
+        run="run_burst",
+        name_of=lambda burst: str(burst.settings.routing),
+        unit="routings",
+        text=test_scot_runs.SCENARIO,
+        options="--plots svg",
+        set=("burst", "notifications", 300),
+        leaves="report.html",
+        systems=("static", "dynamic"),
+        shows=("longest output queue", "longest output queue"),
+    ),
+    "trees": Kind(
+        scenario=test_trees_runs.scenario,
+        simulate=trees.simulate_trees,
+        names=("SPT", "MULT", "OPT"),
+        module=trees,
+        run="run_strategy",
+        name_of=str,
+        unit="strategies",
+        text=test_trees_runs.SCENARIO.replace('strategies = ["SINGLE", "MULT", "OPT"]\n', ""),
+        options="--no-plots",
+        set=("workload", "documents", 150),
+        leaves="summary.json",
+        systems=DEFAULT_STRATEGIES,
+        shows=("SemCast-filtered", "cost of all documents"),
+    ),
+}
+EVERY_KIND: Final = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+@cache
+def whole(kind: Kind) -> Any:
+    """The run that others have to equal."""
+    return kind.simulate(kind.scenario(3, kind.names), processes=1)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        KINDS["brokers"],
+        KINDS["scot"],
+        pytest.param(KINDS["trees"], marks=pytest.mark.campaign),
+    ],
+    ids=KINDS,
+)
+def test_processes_change_nothing_and_another_seed_does(kind: Kind) -> None:
+    names = kind.names[1:]
+    apart = kind.simulate(kind.scenario(3, names), processes=2)
+    same = attrs.evolve(whole(kind), systems={name: whole(kind).systems[name] for name in names})
+    assert result_hash(apart) == result_hash(same)
+    other = kind.simulate(kind.scenario(4, names[:1]), processes=1)
+    assert summarise(other)["systems"][names[0]] != summarise(same)["systems"][names[0]]
+
+
+def hashes(*, all_systems: bool) -> list[str]:
+    """Of a run of each study, with three or all of its systems."""
+    if all_systems:
+        runs = [kind.simulate(kind.scenario(3), processes=1) for kind in KINDS.values()]
+    else:
+        runs = [whole(kind) for kind in KINDS.values()]
+    return [result_hash(run) for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("hash_seed", "all_systems"),
+    [("1", False), pytest.param("0", True, marks=pytest.mark.campaign)],
+)
+def test_the_hash_does_not_depend_on_the_hash_seed(hash_seed: str, all_systems: bool) -> None:
+    program = (
+        f"from simulation.test_study_runs import hashes;print(*hashes(all_systems={all_systems}))"
+    )
+    assert printed_by(program, hash_seed).split() == hashes(all_systems=all_systems)
+
+
+@EVERY_KIND
+def test_finished_systems_are_kept_and_not_run_again(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = kind.names
+    run, ran = getattr(kind.module, kind.run), []
+
+    def stumbles_once(asked: Any, *others: Any, **named: Any) -> Any:
+        ran.append(kind.name_of(asked))
+        if ran == [first, second]:
+            raise SimulationError("somebody stumbled over the cable")
+        return run(asked, *others, **named)
+
+    def simulate(seed: int, **how: Any) -> Any:
+        made = kind.scenario(seed, kind.names)
+        return kind.simulate(made, checkpoint=tmp_path, processes=1, **how)
+
+    monkeypatch.setattr(kind.module, kind.run, stumbles_once)
+    with pytest.raises(SimulationError, match=rf"^{second}: somebody stumbled"):
+        simulate(3)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{first}.checkpoint"]
+    told: list[tuple[str, int, int]] = []
+    record = simulate(3, resume=True, progress=lambda *news: told.append(news))
+    assert ran == [first, second, second, third]
+    assert told == [(kind.unit, done, 3) for done in (1, 2, 3)]
+    assert result_hash(record) == result_hash(whole(kind))
+    expected = r"\.checkpoint: checkpoint is 'small', expected one of the same scenario and seed"
+    with pytest.raises(SimulationError, match=expected):
+        simulate(4, resume=True)
+
+
+@EVERY_KIND
+def test_a_run_prints_a_table_and_leaves_results(
+    kind: Kind, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "s.toml").write_text(kind.text)
+    section, key, value = kind.set
+    assert sim(f"run s.toml {kind.options} --threads 1 --set {section}.{key}={value}") == 0
+    shown = capsys.readouterr()
+    assert kind.shows[0] in shown.out
+    assert shown.out.endswith(f"Results: {Path('results/small-1') / kind.leaves}\n")
+    assert shown.err.startswith(f"gossamer: {kind.unit} 0 of {len(kind.systems)} done")
+    assert all(line.startswith(f"gossamer: {kind.unit} ") for line in shown.err.splitlines())
+    summary = json.loads((work / "results/small-1/summary.json").read_text())
+    assert summary["scenario"][section][key] == value
+    assert tuple(summary["systems"]) == kind.systems
+    assert os.listdir("results") == ["small-1"]
+    assert sim("run s.toml --no-plots --threads 1 --seed 2 --json --out other") == 0
+    assert capsys.readouterr().out == (work / "other/summary.json").read_text()
+    assert sim("compare results/small-1 other") == 0
+    assert kind.shows[1] in capsys.readouterr().out
