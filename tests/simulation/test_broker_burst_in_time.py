@@ -19,6 +19,7 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     UnsubscriptionBurst,
     run_burst,
 )
+from support.draws import larger
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
 CORE = ("A", "B", "C", "D", "E")
@@ -44,7 +45,7 @@ def burst(covering: str, seed: int = 1, *, first: bool = False) -> BurstResult:
             unsubscriptions=UNSUBSCRIPTIONS,
             unsubscribe_every=SECOND // 20,
             sample_every=SECOND // 10,
-            calm=60 * SECOND,
+            calm=larger(30, 60) * SECOND,
             aftermath=30 * SECOND,
             reach=2.0,
             seed=seed,

@@ -15,6 +15,7 @@ from gossamer.sim.studies.tree_brokers.workloads.performance import Performance,
 from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
+from support.draws import larger
 from support.scenes import play
 
 GAME = Game(
@@ -35,8 +36,8 @@ CITY = Commuters(
     publish_every=SECOND,
 )
 WORK = Processes(
-    small=3,
-    medium=2,
+    small=larger(2, 3),
+    medium=larger(1, 2),
     large=1,
     work=5 * SECOND,
     lead=4 * SECOND,

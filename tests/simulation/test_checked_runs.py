@@ -26,11 +26,12 @@ from gossamer.sim.engine.latency import uniform_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.running.collector import make_collector, observe
 from support.checkout import ROOT
+from support.draws import larger
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
 from support.sampling_runs import ring_sampler
 from support.window_engines import make_window_engine
 
-NODES, CYCLES, SEED = 12, 5, 5
+NODES, CYCLES, SEED = larger(8, 12), larger(4, 5), 5
 PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])

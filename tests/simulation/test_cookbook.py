@@ -18,6 +18,7 @@ from gossamer.sim.studies.custom.simulation import (
     simulate_custom,
 )
 from gossamer.sim.study.scenarios import read_scenario
+from support.draws import larger
 from support.own_protocols import COOKBOOK
 
 # Demers et al., PODC 1987, Table 1: residue and rumors sent a node, push with feedback and counter.
@@ -25,14 +26,14 @@ TABLE_1 = {1: (0.18, 1.7), 2: (0.037, 3.3), 3: (0.011, 4.5)}
 SEEDS = range(1, 9)
 # By file: the class, the engine of its scenario, nodes and rounds of interpreted runs.
 PROTOCOLS = {
-    "rumor": ("Rumor", "event", 40, 12),
-    "push_sum": ("PushSum", "event", 40, 12),
-    "averaging": ("Averaging", "cycle", 40, 12),
-    "hyparview": ("HyParView", "cycle", 40, 8),
+    "rumor": ("Rumor", "event", larger(24, 40), 12),
+    "push_sum": ("PushSum", "event", larger(24, 40), 12),
+    "averaging": ("Averaging", "cycle", larger(24, 40), 12),
+    "hyparview": ("HyParView", "cycle", larger(24, 40), 8),
     "broadcast": ("Broadcast", "cycle", 24, 54),
-    "tman": ("Torus", "cycle", 25, 5),
-    "tchord": ("TChord", "cycle", 20, 4),
-    "lookup": ("Lookups", "cycle", 16, 5),
+    "tman": ("Torus", "cycle", larger(16, 25), larger(4, 5)),
+    "tchord": ("TChord", "cycle", larger(10, 20), larger(3, 4)),
+    "lookup": ("Lookups", "cycle", larger(10, 16), larger(4, 5)),
 }
 SETTINGS: dict[str, dict[str, object]] = {"broadcast": {"fails": 0.5}, "lookup": {"begin": 2}}
 
@@ -95,7 +96,7 @@ def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -
     """For pages, snapshots and exports; the same links in both ways of writing."""
     written, engine, nodes, rounds = PROTOCOLS[name]
     files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
-    keys: dict[str, Any] = {"nodes": nodes, "rounds": min(rounds, 6), "engine": engine}
+    keys: dict[str, Any] = {"nodes": nodes, "rounds": min(rounds, larger(3, 6)), "engine": engine}
     scenario = scenario_of(*files, folder=COOKBOOK, **keys)
     found = []
     for system in scenario.systems:
