@@ -128,10 +128,11 @@ def test_peers_are_patient_for_a_second_whatever_the_length_of_a_round(
     round_s: float, rounds: int
 ) -> None:
     """An answer takes as long on a busy machine; what is given has precedence."""
+    given = {"suspect_rounds": 1, "retry_rounds": 3}
     for protocol, expected in (
         (node.Protocol(round_s=round_s), (rounds, rounds)),
         (node.Protocol(round_s=round_s, preset="resilient"), (0, rounds)),
-        (node.Protocol(settings={"suspect_rounds": 1, "retry_rounds": 3}), (1, 3)),
+        (node.Protocol(round_s=round_s, settings=given), (1, 3)),
     ):
         made = protocol.settings_for(2, Delivery())
         assert (made.suspect_rounds, made.retry_rounds) == expected
@@ -270,7 +271,8 @@ def test_limits_are_checked_by_the_class_that_has_them() -> None:
 
 
 def test_plain_text_is_for_loopback() -> None:
-    node.Listen(addresses=("127.0.0.1:1", "[::1]:1", "localhost"), plain_text=True)
+    local = ("127.0.0.1:1", "[::1]:1", "localhost")
+    assert node.Listen(addresses=local, plain_text=True).plain_text
     with pytest.raises(ConfigError):
         node.Listen(addresses=("127.0.0.1:1", "10.0.0.1:1"), plain_text=True)
 
