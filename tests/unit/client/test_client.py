@@ -104,11 +104,8 @@ class NewLink:
         self.settled.append(event_id)
 
 
-def make_session(folder: Path) -> Session[PlainValues]:
-    def find() -> LocalAddress:
-        raise AssertionError("nothing is to be connected to")
-
-    return Session(folder, find, PlainValues(), Introduction("ada"), None, 1.0, None)
+def nowhere() -> LocalAddress:
+    raise AssertionError("nothing is to be connected to")
 
 
 def frame_of(event_id: str, position: int) -> Frame:
@@ -116,21 +113,19 @@ def frame_of(event_id: str, position: int) -> Frame:
     return {"type": "event", "id": event_id, "position": position, "subscriptions": [], **fields}
 
 
-def event_of(event_id: str, position: int) -> ReceivedEvent:
-    return ReceivedEvent(event_id, {}, "1", 0.0, (), position)
-
-
 @pytest.mark.parametrize("is_broken", [False, True])
 def test_what_is_settled_and_comes_again_is_settled_over_the_connection_it_came_by(
     tmp_path: Path, is_broken: bool
 ) -> None:
     async def main() -> None:
-        session, link = make_session(tmp_path), NewLink(is_broken)
+        session = Session(tmp_path, nowhere, PlainValues(), Introduction("ada"), None, 1.0, None)
+        link = NewLink(is_broken)
         taken = cast(Link, link)
         with session.events, session._send, session._take, session._taken:
             await session.take_event(taken, frame_of("a", 1))
             await session.take_event(taken, frame_of("b", 2))
-            await session.settle(event_of("a", 1))  # while there is no connection
+            # While there is no connection.
+            await session.settle(ReceivedEvent("a", {}, "1", 0.0, (), 1))
             assert link.settled == []
             await session.take_event(taken, frame_of("a", 1))
             await session.take_event(taken, frame_of("b", 2))
