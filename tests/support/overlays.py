@@ -45,15 +45,18 @@ ENDLESS = 200_000
 Box = tuple[tuple[int, int], ...]
 
 
-def arrays_of(value: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
-    """Every array of a struct by its path, scratch space apart."""
+def arrays_of(
+    value: Any, name: str = "state", *, scratch: bool = False
+) -> dict[str, npt.NDArray[Any]]:
+    """Every array of a struct by its path, perhaps with those of scratch space."""
     if isinstance(value, np.ndarray):
         return {name: value}
     found: dict[str, npt.NDArray[Any]] = {}
     if isinstance(value, Struct):
         for field in type(value).__annotations__:
-            if field not in ("work", "spare", "seen", "merges"):
-                found |= arrays_of(getattr(value, field), f"{name}.{field}")
+            if scratch or field not in ("work", "spare", "seen", "merges"):
+                part = f"{name}.{field}"
+                found |= arrays_of(getattr(value, field), part, scratch=scratch)
     return found
 
 
@@ -342,6 +345,11 @@ class Hosts:
     def of_kind(self, kind: int) -> list[Words]:
         """The records of a kind that peers took."""
         return [words for words in self.passed if words[KIND] == kind]
+
+    def rendezvous(self, value: int) -> int:
+        """The rendezvous node of a value among peers that are up."""
+        up: list[int] = np.flatnonzero(self.alive).tolist()
+        return up[true_rendezvous(self.identifiers()[up].tolist(), value)]
 
     def publish(self, p: int, event: int, *values: int) -> list[int]:
         """Publish at ``p``; return who was served, in order, once for every time."""

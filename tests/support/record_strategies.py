@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY
@@ -18,6 +20,7 @@ HANDLES = st.integers(0, HANDLE_MASK)
 ENTRIES = 5  # of a list, or as many as there may be
 
 
+@cache
 def sane_records(settings: Settings, kind: int, sender: int, to: int = 0) -> Words:
     """Records of a kind between peers, of sane words only."""
     body = _parts(layouts_of(settings)[kind], settings, sender)

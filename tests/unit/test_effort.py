@@ -32,14 +32,14 @@ def shared():
     exec(SPIN.format(time.process_time() + 0.5))
 
 def test_is_quick(): pass
-def test_spins(): exec(SPIN.format(time.process_time() + 0.5))
-def test_starts_what_spins(): subprocess.run([sys.executable, "-c", SPIN.format(0.5)])
+def test_spins(): exec(SPIN.format(time.process_time() + 0.4))
+def test_starts_what_spins(): subprocess.run([sys.executable, "-c", SPIN.format(0.4)])
 def test_sleeps(): time.sleep(1.0)
 @pytest.mark.campaign
-def test_may_spin(): exec(SPIN.format(time.process_time() + 0.5))
+def test_may_spin(): exec(SPIN.format(time.process_time() + 0.4))
 def test_adds_to_the_cache(cache):
     (cache / "code").mkdir()
-    exec(SPIN.format(time.process_time() + 0.5))
+    exec(SPIN.format(time.process_time() + 0.4))
 def test_makes_what_is_shared(shared): pass
 def test_removes_what_is_shared(shared): pass
 """

@@ -18,32 +18,16 @@ from support.folder_graph import (
     drawing,
     folder_graph,
     marked,
+    modules,
     parsed,
     parts_of,
     rooms,
 )
 
-TOPS: Final = ("node", "shared", "sim", "spark")
 OUTSIDE: Final = "asyncio io os.path pathlib pyspark random socket ssl tempfile threading time trio"
 
 
-def module_name(path: Path) -> str:
-    """The dotted name of a source file."""
-    parts = path.relative_to(ROOT).with_suffix("").parts[1:]
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-SOURCES: Final = [path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
-
-
-def is_package(path: Path) -> bool:
-    """Whether a source file is the note of a folder."""
-    return path.name == "__init__.py"
-
-
-def for_type_checkers_only(node: ast.AST) -> bool:
-    """Whether a statement is ``if TYPE_CHECKING``."""
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+NAMES: Final = {path: name for name, path in modules().items()}
 
 
 def import_statements(
@@ -54,7 +38,8 @@ def import_statements(
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (inside_functions or not deferred) and not for_type_checkers_only(node):
+        typing = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        if (inside_functions or not deferred) and not typing:
             yield from import_statements(node, inside_functions)
 
 
@@ -72,22 +57,17 @@ def imports(path: Path, inside_functions: bool = True) -> set[str]:
     return found
 
 
-def is_or_is_in(module: str, packages: set[str]) -> bool:
-    """Whether a module is one of these or lies in one."""
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
-
-
 def found_imports(paths: Iterable[Path], packages: set[str]) -> list[str]:
     """What these files import of some packages, as words."""
     return [
-        f"{module_name(path)} imports {name}"
+        f"{NAMES[path]} imports {name}"
         for path in paths
         for name in sorted(imports(path))
-        if is_or_is_in(name, packages)
+        if any(f"{name}.".startswith(f"{package}.") for package in packages)
     ]
 
 
-HOSTS: Final = {path.name for top in TOPS for path in (ROOT / top / "gossamer").iterdir()}
+HOSTS: Final = {name.split(".")[1] for name in modules()}
 
 
 @pytest.mark.parametrize("package", sorted(HOSTS))
@@ -95,16 +75,16 @@ def test_arrows_between_hosts_run_downward(package: str) -> None:
     above = {"gossamer.node", "gossamer.replay"} if package == "spark" else {"gossamer.spark"}
     if package not in ("replay", "spark"):  # the replay stands above the hosts, Spark above sim
         above |= {f"gossamer.{host}" for host in ("node", "sim", "replay") if host != package}
-    inside = [path for path in SOURCES if module_name(path).split(".")[1] == package]
+    inside = [path for path, name in NAMES.items() if name.split(".")[1] == package]
     assert inside
     assert found_imports(inside, above) == []
 
 
 def test_the_protocol_knows_no_clock_socket_file_or_framework() -> None:
-    inside = [path for path in SOURCES if "protocol" in path.parts]
+    inside = [path for path in NAMES if "protocol" in path.parts]
     assert found_imports(inside, set(OUTSIDE.split())) == []
     calls = [
-        f"{module_name(path)} calls {node.func.id}"
+        f"{NAMES[path]} calls {node.func.id}"
         for path in inside
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
@@ -115,10 +95,9 @@ def test_the_protocol_knows_no_clock_socket_file_or_framework() -> None:
 
 def test_no_module_imports_itself_through_others() -> None:
     """Imports at the top of modules make no circle."""
-    modules = {module_name(path): path for path in SOURCES}
     graph = nx.DiGraph()
-    for name, path in modules.items():
-        found = imports(path, False) & modules.keys()
+    for name, path in modules().items():
+        found = imports(path, False) & modules().keys()
         # A module taken from a package is what is imported, not all that the package offers.
         parents = {other.rpartition(".")[0] for other in found}
         graph.add_edges_from((name, other) for other in found - parents)
@@ -151,23 +130,25 @@ def test_a_package_has_few_rooms(package: str, most: int) -> None:
 
 
 def test_no_folder_has_more_than_fifteen_files() -> None:
-    folders = {path.parent for path in SOURCES}
+    folders = {path.parent for path in NAMES}
     sizes = {folder: len([one for one in folder.iterdir() if one.is_file()]) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > 15} == {}
 
 
 def test_every_folder_opens_with_a_note() -> None:
     """At least a line of what lives there and, where it is no leaf, where to begin."""
-    for folder in {path.parent for path in SOURCES}:
-        note = ast.get_docstring(parsed(folder / "__init__.py"))
-        assert note, folder
+    folders = {path.parent for path in NAMES}
+    silent = [one for one in folders if not ast.get_docstring(parsed(one / "__init__.py"))]
+    assert silent == []
 
 
 def test_unit_tests_are_laid_out_as_the_sources() -> None:
     """A test's folder is that of what it tests; what is about the whole checkout is beside this."""
     units = ROOT / "tests" / "unit"
     tested = {path.parent.relative_to(units) for path in units.rglob("test_*.py")} - {Path(".")}
-    folders = {Path(*module_name(path).split(".")[1:]) for path in SOURCES if is_package(path)}
+    folders = {
+        Path(*name.split(".")[1:]) for path, name in NAMES.items() if path.name == "__init__.py"
+    }
     assert tested - folders == set()
 
 
@@ -188,7 +169,7 @@ def test_folders_are_drawn_as_they_are(package: str) -> None:
 def test_what_all_studies_share_imports_none(folder: str) -> None:
     root = ROOT / "sim/gossamer/sim"
     found = {
-        f"{module_name(path)} imports {name}"
+        f"{NAMES[path]} imports {name}"
         for path in (root / folder).rglob("*.py")
         for name in imports(path)
         if name.startswith("gossamer.sim.studies.")
@@ -202,9 +183,5 @@ def test_the_namespace_package_has_no_initialiser() -> None:
 
 
 def test_the_sources_were_found() -> None:
-    names = {module_name(path) for path in SOURCES}
-    assert {
-        "gossamer.protocol.peer.step",
-        "gossamer.sim.engine.cycle_engine",
-        "gossamer.node.peer.peer",
-    } <= names
+    known = {"protocol.peer.step", "sim.engine.cycle_engine", "node.peer.peer"}
+    assert {f"gossamer.{name}" for name in known} <= modules().keys()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.checkout import ROOT
+from support.folder_graph import modules, parsed
 
 # What no name has in it, and what is said in its place.
 NOWHERE = {
@@ -78,11 +79,6 @@ EXCEPTIONS = {
     "Part": "of a pattern, of a composite filter, of a layout: what the whole is made of",
     "_Part": "the same, of a line of a batch file",
 }
-SOURCES = [
-    path
-    for top in ("shared", "node", "sim", "spark")
-    for path in sorted((ROOT / top).rglob("*.py"))
-]
 
 
 def words_of(name: str) -> list[str]:
@@ -93,7 +89,7 @@ def words_of(name: str) -> list[str]:
 def names_in(path: Path) -> Iterator[tuple[str, bool]]:
     """Names of a module, its classes, functions and attributes; whether of a class or module."""
     yield path.stem, True
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ClassDef):
             yield node.name, True
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -128,7 +124,7 @@ def test_other_words_are_left_alone(name: str) -> None:
 def test_no_name_is_a_word_that_readers_stumble_over() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {name}, better about {wanted!r}"
-        for path in SOURCES
+        for path in modules().values()
         for name, is_type in names_in(path)
         if name not in EXCEPTIONS and (wanted := better(name, is_type=is_type)) is not None
     ]

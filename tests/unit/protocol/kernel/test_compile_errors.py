@@ -196,8 +196,15 @@ engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
 """
 
 
-@pytest.mark.parametrize("engine", ["cycle", "event"])
-@pytest.mark.parametrize("statement", ["print(p)", "print('row', state.count[p], now)"])
+@pytest.mark.parametrize(
+    ("engine", "statement"),
+    [
+        ("cycle", "print('row', state.count[p], now)"),
+        ("event", "print(p)"),
+        pytest.param("cycle", "print(p)", marks=pytest.mark.campaign),
+        pytest.param("event", "print('row', state.count[p], now)", marks=pytest.mark.campaign),
+    ],
+)
 def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(
     tmp_path: Path, engine: str, statement: str
 ) -> None:

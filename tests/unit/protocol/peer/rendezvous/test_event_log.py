@@ -21,9 +21,9 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state
 from gossamer.protocol.peer.step import join_record, restart
 from support.draws import larger
-from support.overlays import Hosts, nothing, record, true_rendezvous
+from support.overlays import Hosts, nothing, record
 
-NODES = 16
+NODES = larger(12, 16)
 AWAY = 5
 EVERYTHING = (0, RING_MASK)
 
@@ -55,6 +55,14 @@ def leave(hosts: Hosts, p: int) -> None:
     hosts.rounds(6)
 
 
+def left(**changes: Any) -> Hosts:
+    """An overlay that `AWAY`, who wants everything, has left."""
+    hosts = overlay(**changes)
+    hosts.subscribe(AWAY, EVERYTHING)
+    leave(hosts, AWAY)
+    return hosts
+
+
 def come_back(hosts: Hosts, p: int) -> None:
     """Let peer ``p`` start again and find its place."""
     restart(hosts.state, p)
@@ -76,10 +84,6 @@ def is_done(hosts: Hosts, p: int) -> bool:
     """Whether ``p`` was told, once, that it has everything."""
     told = [w for w in hosts.of_kind(records.CAUGHT_UP) if w[TO] == p]
     return len(told) == 1 and hosts.state.recall[p, state.SUBSCRIPTION] < 0
-
-
-def count(hosts: Hosts, kind: int) -> int:
-    return sum(int(words[KIND] == kind) for words in hosts.passed)
 
 
 @settings(max_examples=larger(2, 57))
@@ -107,8 +111,7 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
             hosts.cycle()
     hosts.rounds(3)
     for _ in range(crash):
-        others = [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())]
-        hosts.alive[true_rendezvous_among(others, low)] = False
+        hosts.alive[hosts.rendezvous(low)] = False
     hosts.rounds(4)
     come_back(hosts, AWAY)
     catch_up(hosts, AWAY, 60)
@@ -118,19 +121,11 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
     assert sorted(events_of(hosts, AWAY)) == expected, f"seed {seed}"
 
 
-def true_rendezvous_among(identifiers: list[int], value: int) -> int:
-    """The rendezvous node of ``value`` among peers that are up; -1 stands for one that is not."""
-    up = [p for p, identifier in enumerate(identifiers) if identifier >= 0]
-    return up[true_rendezvous([identifiers[p] for p in up], value)]
-
-
 def test_many_events_come_page_by_page() -> None:
     hosts = overlay()
     hosts.subscribe(AWAY, (7, 7))
     leave(hosts, AWAY)
-    publisher = true_rendezvous_among(
-        [int(i) if hosts.alive[p] else -1 for p, i in enumerate(hosts.identifiers())], 7
-    )
+    publisher = hosts.rendezvous(7)
     missed = list(range(3 * event_log.PAGE_EVENTS + 1))
     for event in missed:
         hosts.publish(publisher, event, 7)
@@ -146,9 +141,7 @@ def test_many_events_come_page_by_page() -> None:
 @pytest.mark.parametrize("says_so", [True, False])
 def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: bool) -> None:
     """It counts no rounds meanwhile, and those who hold what it missed do."""
-    hosts = overlay(retention_rounds=60)
-    hosts.subscribe(AWAY, EVERYTHING)
-    leave(hosts, AWAY)
+    hosts = left(retention_rounds=60)
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(4)
     come_back(hosts, AWAY)
@@ -170,9 +163,7 @@ def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: 
 
 
 def test_what_is_older_than_the_retention_time_is_not_given() -> None:
-    hosts = overlay(retention_rounds=10)
-    hosts.subscribe(AWAY, EVERYTHING)
-    leave(hosts, AWAY)
+    hosts = left(retention_rounds=10)
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(10)
     hosts.publish(0, 2, 1 << 60)
@@ -199,7 +190,7 @@ def test_the_oldest_makes_room() -> None:
     hosts = overlay(held_events=4)
     for event in range(6):
         hosts.publish(0, event, 7)
-    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    holder = hosts.rendezvous(7)
     assert sorted(hosts.state.held_copies[holder].tolist()) == [2, 3, 4, 5]
     told = [int(w[BODY]) for w in hosts.of_kind(records.HELD) if w[TO] == holder]
     assert told == list(range(6))
@@ -208,7 +199,7 @@ def test_the_oldest_makes_room() -> None:
 
 def test_what_makes_room_after_the_retention_time_is_not_counted() -> None:
     hosts = overlay(held_events=1, retention_rounds=2)
-    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    holder = hosts.rendezvous(7)
     hosts.publish(0, 1, 7)
     hosts.rounds(3)
     hosts.publish(0, 2, 7)
@@ -222,7 +213,7 @@ def test_copies_that_a_predecessor_is_not_given_at_once_are_counted() -> None:
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, there - 5)
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     held = int(hosts.state.held_next[successor])
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == held - GIVEN_BACK
     assert len(events_of(hosts, AWAY)) == GIVEN_BACK
@@ -236,7 +227,7 @@ def test_what_is_handed_on_by_and_by_is_not_counted_as_not_given_back() -> None:
     events = range(2, GIVEN_BACK + 40)
     for event in events:
         hosts.publish(successor, event, there - 5)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     hosts.rounds(2 * len(events) // 32)
     assert sorted(events_of(hosts, AWAY)) == [1, *events]
     assert hosts.state.counters[successor, state.NOT_GIVEN_BACK] == 0
@@ -249,7 +240,7 @@ def test_copies_that_a_predecessor_does_not_answer_for_are_not_counted() -> None
     for event in range(2, GIVEN_BACK + 4):
         hosts.publish(successor, event, here)
     hosts.publish(successor, GIVEN_BACK + 4, there - 5)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     assert int(hosts.state.held_next[successor]) > GIVEN_BACK
     assert events_of(hosts, AWAY) == [GIVEN_BACK + 4]
     # The one of before is the only one that should have been given and was not.
@@ -263,7 +254,7 @@ def test_a_copy_that_comes_again_is_held_once(held_events: int) -> None:
     for _ in range(3):
         hosts.publish(0, 1, 7)
         hosts.cycle()
-    assert count(hosts, records.HELD) == 3  # the rendezvous node and its two successors
+    assert len(hosts.of_kind(records.HELD)) == 3  # the rendezvous node and its two successors
 
 
 def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
@@ -291,18 +282,16 @@ def test_nothing_is_held_without_the_setting() -> None:
     hosts = overlay(held_events=0)
     hosts.subscribe(AWAY, EVERYTHING)
     hosts.publish(0, 1, 7)
-    assert count(hosts, records.HELD) == 0
+    assert hosts.of_kind(records.HELD) == []
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
-    assert count(hosts, records.RECALLED) == 0
+    assert hosts.of_kind(records.RECALLED) == []
 
 
 @pytest.mark.parametrize("kind", [records.RECALL, records.RECALL_ANSWER, records.RECALLED])
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     """Events that get lost on their way come again only if the question does."""
-    hosts = overlay()
-    hosts.subscribe(AWAY, EVERYTHING)
-    leave(hosts, AWAY)
+    hosts = left()
     for event in range(3):
         hosts.publish(0, event, event << 60)
     come_back(hosts, AWAY)
@@ -329,7 +318,7 @@ def test_a_peer_with_no_subscription_asks_for_nothing() -> None:
     hosts = overlay()
     catch_up(hosts, AWAY, 50)
     assert is_done(hosts, AWAY)
-    assert count(hosts, records.RECALL) == 0
+    assert hosts.of_kind(records.RECALL) == []
 
 
 def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
@@ -355,17 +344,16 @@ def test_halves_that_were_apart_get_each_others_events() -> None:
     hosts = overlay(seed=11)
     order = np.argsort(hosts.identifiers()).tolist()
     halves = order[::2], order[1::2]
-    for half in halves:
-        for p in half:
-            hosts.subscribe(p, EVERYTHING)
+    for p in range(NODES):
+        hosts.subscribe(p, EVERYTHING)
     published: dict[int, int] = {}
     for number, half in enumerate(halves):
         hosts.alive[:] = False
         hosts.alive[half] = True
         hosts.rounds(12)
         for event in range(10 * number, 10 * number + 5):
-            published[event] = len(hosts.publish(half[event % 8], event, event << 57))
-    assert set(published.values()) == {8}
+            published[event] = len(hosts.publish(half[event % len(half)], event, event << 57))
+    assert set(published.values()) == {NODES // 2}
     hosts.alive[:] = True
     contact = halves[0][0]
     for p in halves[1]:
@@ -384,7 +372,7 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
     hosts.subscribe(AWAY, (7, 7))
     hosts.rounds(4)
     hosts.loses = lambda words: words[KIND] == records.EVENT and words[TO] == AWAY
-    publisher = true_rendezvous(hosts.identifiers().tolist(), 7)
+    publisher = hosts.rendezvous(7)
     if publisher == AWAY:
         pytest.skip("it is the rendezvous node itself")
     hosts.publish(publisher, 1, 7)
@@ -402,7 +390,7 @@ def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
     hosts = overlay(replicas=0, replay_rounds=5)
     hosts.subscribe(AWAY, (7, 7))
     hosts.rounds(3)
-    holder = true_rendezvous(hosts.identifiers().tolist(), 7)
+    holder = hosts.rendezvous(7)
     entries_there = int(hosts.state.table_count[holder])
     source = int(hosts.state.owner[holder, 0]) & ((1 << 32) - 1)
     body = [1, source, int(hosts.identifiers()[source]), 0, 7, 7]
@@ -428,7 +416,7 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     hosts = overlay(replay_rounds=5, replicas=0)
     hosts.subscribe(AWAY, (7, 7))
     hosts.rounds(3)
-    suspect = true_rendezvous(hosts.identifiers().tolist(), 7)
+    suspect = hosts.rendezvous(7)
     unsuspecting = hosts.lookup(AWAY, 7)
     hosts.state.table_count[successor_of(hosts, suspect)] = 0
     for p in range(NODES):
@@ -462,10 +450,15 @@ def published_while_misplaced(hosts: Hosts) -> int:
     return successor
 
 
+def hear_of_it(hosts: Hosts, successor: int) -> None:
+    """Let the successor of `AWAY` hear where that is."""
+    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+
+
 def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
     hosts = overlay()
     successor = published_while_misplaced(hosts)
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     assert events_of(hosts, AWAY) == [1]
 
 
@@ -473,7 +466,7 @@ def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() 
     hosts = overlay()
     successor = published_while_misplaced(hosts)
     hosts.loses = lambda words: words[KIND] == records.EVENT
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     hosts.loses = nothing
     assert events_of(hosts, AWAY) == []
     hosts.handle(record(records.LINK_BROKE, successor, successor, [AWAY]))
@@ -486,6 +479,6 @@ def test_only_what_the_own_arc_has_lost_is_given_back() -> None:
     hosts.publish(0, 7, there - 20)
     successor = published_while_misplaced(hosts)
     hosts.passed.clear()
-    hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
+    hear_of_it(hosts, successor)
     given = [int(w[BODY]) for w in hosts.of_kind(records.EVENT) if w[TO] == AWAY]
     assert given == [1]
