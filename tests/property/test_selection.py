@@ -104,6 +104,23 @@ def learn(state: State, known: Known) -> None:
         state.failed[0, f] = (ROUND - age) << AGE_SHIFT | q
 
 
+def received_words(state: State, known: Known) -> np.ndarray:
+    """The descriptors that came, after three other words."""
+    received = (descriptor(state, q, age) for age, q in known.received)
+    return np.concatenate([np.zeros(3, np.int64), *received])
+
+
+def select(state: State, words: np.ndarray, received: int, *, view_first: bool = False) -> None:
+    """Let peer 0 choose its links among those it knows and some descriptors that came."""
+    selection.offer_links(state, 0)
+    if view_first:
+        selection.offer_sample(state, 0, ROUND)
+    selection.offer_received(state, 0, words, 3, received)
+    if not view_first:
+        selection.offer_sample(state, 0, ROUND)
+    selection.write_selection(state, 0, words, 3)
+
+
 def youngest(known: Known) -> dict[int, int]:
     """The age of every peer that may be linked to: the oracle's view of what is known."""
     failed = {q: age for age, q in known.failed}
@@ -180,21 +197,13 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
     slots = state.links.shape[1]
     known = data.draw(knowledge(slots))
     learn(state, known)
-    words = np.concatenate(
-        [np.zeros(3, np.int64), *(descriptor(state, q, age) for age, q in known.received)]
-    )
+    words = received_words(state, known)
     ages = youngest(known)
     with use_compiled(compiled):
         set_bars_by_links(state, 0)
         selection.begin_selection(state, 0)
         expected = best_slots(state, list(ages))
-        selection.offer_links(state, 0)
-        if view_first:
-            selection.offer_sample(state, 0, ROUND)
-        selection.offer_received(state, 0, words, 3, len(known.received))
-        if not view_first:
-            selection.offer_sample(state, 0, ROUND)
-        selection.write_selection(state, 0, words, 3)
+        select(state, words, len(known.received), view_first=view_first)
     held = state.links[0].tolist()
     assert [word & HANDLE if word >= 0 else -1 for word in held] == expected
     assert [word >> AGE_SHIFT for word in held if word >= 0] == [
@@ -219,9 +228,7 @@ def test_friends_alone_are_the_most_alike_in_order(
     assert state.sampler.profile.shape[1] == ranges
     known = data.draw(knowledge(friends))
     learn(state, known)
-    words = np.concatenate(
-        [np.zeros(3, np.int64), *(descriptor(state, q, age) for age, q in known.received)]
-    )
+    words = received_words(state, known)
     ages = youngest(known)
     first = state.sampler.profile[:, 0].tolist()
     worth = {q: (-alike(state, q), first[q] ^ first[0]) for q in ages}
@@ -229,10 +236,7 @@ def test_friends_alone_are_the_most_alike_in_order(
         for received in (0, len(known.received)):
             set_bars_by_links(state, 0)
             selection.begin_selection(state, 0)
-            selection.offer_links(state, 0)
-            selection.offer_received(state, 0, words, 3, received)
-            selection.offer_sample(state, 0, ROUND)
-            selection.write_selection(state, 0, words, 3)
+            select(state, words, received)
     held = [word for word in state.links[0].tolist() if word >= 0]
     chosen = [word & HANDLE for word in held]
     assert len(set(chosen)) == len(chosen)
@@ -255,9 +259,7 @@ def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_doubl
     slots = state.links.shape[1]
     known = data.draw(knowledge(slots))
     learn(state, known)
-    words = np.concatenate(
-        [np.zeros(3, np.int64), *(descriptor(state, q, age) for age, q in known.received)]
-    )
+    words = received_words(state, known)
     size = 1 + state.link_profile.shape[2]
     for d in range(len(known.received)):
         words[3 + d * size + 1 + IDENTIFIER] = data.draw(st.integers(0, RING_MASK))
@@ -267,10 +269,7 @@ def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_doubl
     } | {(q, *state.sampler.profile[q].tolist()) for q in range(NODES)}
     set_bars_by_links(state, 0)
     selection.begin_selection(state, 0)
-    selection.offer_links(state, 0)
-    selection.offer_received(state, 0, words, 3, len(known.received))
-    selection.offer_sample(state, 0, ROUND)
-    selection.write_selection(state, 0, words, 3)
+    select(state, words, len(known.received))
     filled = [k for k in range(slots) if state.links[0, k] >= 0]
     handles = [int(state.links[0, k]) & HANDLE for k in filled]
     assert len(set(handles)) == len(handles)

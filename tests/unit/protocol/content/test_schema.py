@@ -6,12 +6,14 @@ import tomllib
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
+from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, UNKNOWN_TYPE, Payload
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -254,3 +256,30 @@ def test_the_successor_of_a_prefix_skips_what_is_no_character() -> None:
     assert prefix_successor("a\U0010ffff\U0010ffff") == "b"
     assert prefix_successor("\U0010ffff") is None
     assert prefix_successor("") is None
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [UNKNOWN_TYPE, "image/png", "text/plain; charset=utf-8", "application/vnd.a+json;v=1"],
+)
+def test_bytes_of_any_type_are_taken(content_type: str) -> None:
+    assert Payload(bytes(range(256)), content_type).content_type == content_type
+    assert Payload(b"").content_type == UNKNOWN_TYPE
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type", "words"),
+    [
+        (b"x" * (MAX_PAYLOAD_BYTES + 1), UNKNOWN_TYPE, "takes 49152 bytes, not 49153"),
+        ("text", UNKNOWN_TYPE, "is bytes, not str"),
+        (b"", "", "is no content type, such as 'image/png'"),
+        (b"", "text", "is no content type"),
+        (b"", "text/", "is no content type"),
+        (b"", "text/plain\n", "is no content type"),
+        (b"", "a/" + "b" * 126, "is no content type"),
+        (b"", 5, "is no content type"),
+    ],
+)
+def test_anything_else_is_refused(data: Any, content_type: Any, words: str) -> None:
+    with pytest.raises(ContentError, match=words):
+        Payload(data, content_type)

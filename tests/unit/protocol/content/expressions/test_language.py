@@ -6,7 +6,7 @@ import pytest
 
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.expressions.language import MAX_DEPTH, parse_expression
-from gossamer.protocol.kernel.errors import ExpressionError
+from support.refusals import check_refused
 
 SCHEMA = schema.Schema(
     [
@@ -91,10 +91,7 @@ def test_what_is_missing_does_not_matter_where_the_rest_decides() -> None:
     ],
 )
 def test_a_fault_is_told_with_its_column(text: str, column: int, reason: str) -> None:
-    with pytest.raises(ExpressionError) as caught:
-        parse_expression(SCHEMA, text)
-    assert reason in caught.value.reason
-    assert caught.value.column == column
+    check_refused(lambda refused: parse_expression(SCHEMA, refused), text, column, reason)
 
 
 def test_parentheses_as_deep_as_allowed_are_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from gossamer.protocol.content.filters.composite import (
     composite_text,
     parse_composite,
 )
-from gossamer.protocol.kernel.errors import ExpressionError
 from support import padres_grammar as padres
+from support.refusals import check_refused
 
 STOCK = "[class,eq,'stock']"
 
@@ -146,61 +147,44 @@ def test_gossamer_binds_conjunctions_tighter() -> None:
     assert composite_text(parse_composite(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "column", "reason"),
-    [
-        ("[class,eq,stock exchange]", 11, "a number, a word or a string in quotes, found"),
-        ("[class,eq,stock];;", 18, "expected the end, found ';'"),
-        ("[class,eq,stock]; x", 19, "expected the end, found 'x'"),
-        ("[class,eq,stock,];", 16, "expected ']', found ','"),
-        ("[class,eq,'sto];", 11, "this string has no closing quote"),
-        ('[class,eq,"sto];', 11, "this string has no closing quote"),
-        ("[x,>,+]", 6, "a number, a word or a string in quotes, found '+'"),
-        ("[x,>,+.5.5]", 9, "unexpected character after number 0.5"),
-        ("[x,>,10a]", 8, "unexpected character after number 10"),
-        ("[x,>,IBM]", 6, "attribute 'x': > takes a number, not IBM"),
-        ("[s,eq,+10]", 7, "attribute 's': eq takes a string, not +10"),
-        ("[s,eq,$S$]", 9, "unexpected character '$'"),
-        ("[s,str-prefix,$S$X]", 15, "a variable means something in composite subscriptions only"),
-    ],
-)
-def test_bad_filters_are_refused_with_their_place(text: str, column: int, reason: str) -> None:
-    with pytest.raises(ExpressionError) as caught:
-        api.parse(text)
-    assert reason in caught.value.reason
-    assert caught.value.column == column
-    assert "\n" not in caught.value.reason
+BAD_FILTERS = [
+    ("[class,eq,stock exchange]", 11, "a number, a word or a string in quotes, found"),
+    ("[class,eq,stock];;", 18, "expected the end, found ';'"),
+    ("[class,eq,stock]; x", 19, "expected the end, found 'x'"),
+    ("[class,eq,stock,];", 16, "expected ']', found ','"),
+    ("[class,eq,'sto];", 11, "this string has no closing quote"),
+    ('[class,eq,"sto];', 11, "this string has no closing quote"),
+    ("[x,>,+]", 6, "a number, a word or a string in quotes, found '+'"),
+    ("[x,>,+.5.5]", 9, "unexpected character after number 0.5"),
+    ("[x,>,10a]", 8, "unexpected character after number 10"),
+    ("[x,>,IBM]", 6, "attribute 'x': > takes a number, not IBM"),
+    ("[s,eq,+10]", 7, "attribute 's': eq takes a string, not +10"),
+    ("[s,eq,$S$]", 9, "unexpected character '$'"),
+    ("[s,str-prefix,$S$X]", 15, "a variable means something in composite subscriptions only"),
+]
+BAD_PUBLICATIONS = [
+    ("[class,stock];yesterday;", 15, "expected a time such as 'Fri Nov 20 17:07:43 EST 2009;'"),
+    ("[class,stock],[x,$I$X]", 18, "a word or a string in quotes, found '$I$X'"),
+    ("[class,stock],[x,1.]", 19, "unexpected character after number 1"),
+]
+BAD_COMPOSITES = [
+    ("{[class,eq,a]}|{[class,eq,b]}", 15, "expected '&', '->', '||' or the end, found '|'"),
+    ("{[class,eq,a]}&", 16, "expected '{'"),
+    ("{{[class,eq,a]}&{[class,eq,'b]}}", 28, "this string has no closing quote"),
+    ("{[class,eq,a],[x,<,$I$X]}", 20, "a variable is bound by equality"),
+]
+BAD = [
+    *((api.parse, *row) for row in BAD_FILTERS),
+    *((api.parse_publication, *row) for row in BAD_PUBLICATIONS),
+    *((parse_composite, *row) for row in BAD_COMPOSITES),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "column", "reason"),
-    [
-        ("[class,stock];yesterday;", 15, "expected a time such as 'Fri Nov 20 17:07:43 EST 2009;'"),
-        ("[class,stock],[x,$I$X]", 18, "a word or a string in quotes, found '$I$X'"),
-        ("[class,stock],[x,1.]", 19, "unexpected character after number 1"),
-    ],
-)
-def test_bad_publications_are_refused_with_their_place(text: str, column: int, reason: str) -> None:
-    with pytest.raises(ExpressionError) as caught:
-        api.parse_publication(text)
-    assert reason in caught.value.reason
-    assert caught.value.column == column
-
-
-@pytest.mark.parametrize(
-    ("text", "column", "reason"),
-    [
-        ("{[class,eq,a]}|{[class,eq,b]}", 15, "expected '&', '->', '||' or the end, found '|'"),
-        ("{[class,eq,a]}&", 16, "expected '{'"),
-        ("{{[class,eq,a]}&{[class,eq,'b]}}", 28, "this string has no closing quote"),
-        ("{[class,eq,a],[x,<,$I$X]}", 20, "a variable is bound by equality"),
-    ],
-)
-def test_bad_composites_are_refused_with_their_place(text: str, column: int, reason: str) -> None:
-    with pytest.raises(ExpressionError) as caught:
-        parse_composite(text)
-    assert reason in caught.value.reason
-    assert caught.value.column == column
+@pytest.mark.parametrize(("parse", "text", "column", "reason"), BAD)
+def test_what_is_bad_is_refused_with_its_place(
+    parse: Callable[[str], object], text: str, column: int, reason: str
+) -> None:
+    check_refused(parse, text, column, reason)
 
 
 def test_ranges_are_read_and_never_written_in_two_predicates() -> None:

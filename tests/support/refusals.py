@@ -1,0 +1,19 @@
+"""Texts that are refused, with the place of the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gossamer.protocol.kernel.errors import ExpressionError
+
+
+def check_refused(parse: Callable[[str], object], text: str, column: int, reason: str) -> None:
+    """The text is refused, for the reason, at the column."""
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    assert reason in caught.value.reason
+    assert "\n" not in caught.value.reason
+    assert caught.value.column == column
+    assert caught.value.text == text
