@@ -1,16 +1,22 @@
-"""What the core does for a family that says as little as it can (`support.flooding`)."""
+"""What all brokers share: clients and their labels, the index, and plain forms."""
 
 from __future__ import annotations
 
+import gc
 import json
+import random
 
 import cbor2
 import pytest
 
-from gossamer.protocol.brokers.core import errors, messages
+from gossamer.protocol.brokers.core import errors, messages, plain
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.content.filters import parse
+from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
+from gossamer.protocol.content import filters
+from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.matching.search import search
+from gossamer.protocol.content.matching.tree import insert, remove, set_marks
 from support.flooding import Flooded, Flooding, FloodingBroker
 
 ADA = client("ada")
@@ -93,3 +99,65 @@ def test_messages_travel_as_plain_data() -> None:
     data = Flooding.codec.plain_between(message)
     assert json.loads(json.dumps(data)) == ["flooded", ["B", 1], {"number": 3}, 2]
     assert Flooding.codec.read_between(data) == message
+
+
+RULES = (search, insert, remove, set_marks)
+SEED = 1
+
+
+def variants() -> list[int]:
+    """For how many kinds of arguments each rule has been compiled."""
+    return [len(rule.compiled.signatures) for rule in RULES]
+
+
+def test_no_message_waits_for_the_compiler() -> None:
+    load_compiled_rules()
+    before = variants()
+    assert min(before) > 0
+    draws = random.Random(SEED)
+    index = compiled_index()
+    places = []
+    for number in range(300):
+        low = draws.randrange(100)
+        text = draws.choice([f"x > {low} and x < {low + 9}", f'y == "a{number}"', f"z <= {low}.5"])
+        wanted = parse(text)
+        if index.place_of(wanted) is None:
+            places.append(index.add(wanted, draws.choice([1, 2, 3])))
+        index.covering(wanted, 3)
+        index.covered_by(wanted, 3)
+        index.meeting(wanted, 3)
+        index.met_by(wanted, 3)
+        index.directions(wanted, 3, 1)
+        index.reach({"x": draws.randrange(110), "z": 3, "y": "a7"}, 3, 1)
+    for place in places:
+        index.mark(place, 7, 2, 7)
+        index.remove(place)
+    assert variants() == before, f"seed {SEED}"
+
+
+MANY = 5_000  # more than texts were remembered of once, however many filters a broker had
+
+
+def test_a_filter_is_written_once_while_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Filter] = []
+
+    def to_text(wanted: Filter) -> str:
+        written.append(wanted)
+        return "x"
+
+    monkeypatch.setattr(filters, "to_text", to_text)
+    wanted = [parse(f"written_once >= {number}") for number in range(MANY)]
+    for _ in range(2):
+        assert [plain.plain_filter(one) for one in wanted] == ["x"] * MANY
+    assert written == wanted
+
+
+def test_the_text_of_a_filter_goes_with_it() -> None:
+    wanted = parse("goes == 1")
+    gc.collect()
+    before = len(plain._texts)
+    assert plain.plain_filter(wanted) == "goes == 1"
+    assert len(plain._texts) == before + 1
+    del wanted
+    gc.collect()
+    assert len(plain._texts) == before

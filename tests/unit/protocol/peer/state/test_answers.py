@@ -1,4 +1,4 @@
-"""Heartbeats are answered where their sender asks for it (Vinifera, Sec. IV-C)."""
+"""Who answers heartbeats, who is suspected, and what a restart leaves (Vinifera, Sec. IV-C)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import pytest
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.record_table.records import INSTALL_TIMER, OVERLAY_TIMER
+from gossamer.protocol.peer.settings.config import Settings, resilient
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import put_link, settle_ring
+from gossamer.protocol.peer.state.state import make_state
+from gossamer.protocol.peer.step import restart, subscribe
 from support import overlays
+from support.overlays import HANDLE, Hosts
 
 NODES, RING, SMALL_WORLD, FRIENDS = 14, 2, 2, 3
 HALF_RING: overlays.Box = ((0, RING_MASK >> 1),)
@@ -177,3 +181,116 @@ def test_what_an_answer_says_is_taken_in() -> None:
     state.sampler.profile[other, IDENTIFIER] -= 1
     hosts.handle(overlays.install_record(state, records.INSTALL, other, 0, []))
     np.testing.assert_array_equal(state.link_profile[0, 0], state.sampler.profile[other])
+
+
+SILENT_NODES = 12
+
+
+def silent_overlay(**changes: Any) -> Hosts:
+    """A true ring of two links a side, whose neighbours ask each other in every round.
+
+    Nobody learns that a peer is gone: records for it are lost, as in `reports_unreachable`.
+    """
+    settings = Settings(ring_links=2, friend_links=0, view_size=4, shuffle_length=2)
+    hosts = Hosts.ring(settings, SILENT_NODES, 5, **changes)
+    hosts.timers = (OVERLAY_TIMER, INSTALL_TIMER)  # no sampler brings new candidates
+    hosts.loses = lambda words: not hosts.alive[words[TO]]
+    return hosts
+
+
+def linked_to(hosts: Hosts, gone: int) -> list[int]:
+    """Who has a link to a peer."""
+    return [p for p in range(SILENT_NODES) if hosts.alive[p] and gone in hosts.neighbours(p)]
+
+
+def test_a_neighbour_that_does_not_answer_is_dropped_after_the_rounds_set() -> None:
+    for rounds in (1, 3):
+        hosts = silent_overlay(suspect_rounds=rounds)
+        hosts.rounds(3)
+        hosts.alive[4] = False
+        # Asked in the first round, it has not answered when as many more have begun.
+        hosts.rounds(rounds)
+        assert linked_to(hosts, 4)
+        hosts.rounds(1)
+        assert linked_to(hosts, 4) == []
+
+
+def test_without_the_setting_a_silent_neighbour_stays_until_it_is_too_old() -> None:
+    hosts = silent_overlay(suspect_rounds=0, failure_age=6)
+    assert hosts.state.asked.shape == (SILENT_NODES, 0)
+    hosts.rounds(3)
+    hosts.alive[4] = False
+    hosts.rounds(5)
+    assert linked_to(hosts, 4)
+    hosts.rounds(12)
+    assert linked_to(hosts, 4) == []
+
+
+def test_those_that_answer_are_never_suspected() -> None:
+    hosts = silent_overlay(suspect_rounds=1)
+    before = [sorted(hosts.neighbours(p)) for p in range(SILENT_NODES)]
+    hosts.rounds(12)
+    assert [sorted(hosts.neighbours(p)) for p in range(SILENT_NODES)] == before
+    assert (hosts.state.asked == -1).all()
+    assert (hosts.state.failed == -1).all()
+
+
+def test_who_hears_from_nobody_suspects_nobody() -> None:
+    """It is cut off itself, and would have no link left when it is back."""
+    hosts = silent_overlay(suspect_rounds=1, failure_age=20)
+    hosts.rounds(3)
+    held = hosts.neighbours(0)
+    hosts.alive[:] = False
+    hosts.alive[0] = True
+    hosts.rounds(8)
+    assert hosts.neighbours(0) == held
+
+
+def test_a_question_to_one_is_not_held_against_another_in_its_slot() -> None:
+    hosts = silent_overlay(suspect_rounds=2)
+    hosts.rounds(3)
+    state = hosts.state
+    state.asked[0, :] = (int(state.round[0]) - 9) << 32 | 999
+    held = hosts.neighbours(0)
+    hosts.rounds(1)
+    assert hosts.neighbours(0) == held
+    assert 999 not in {int(word) & HANDLE for word in state.failed[0][state.failed[0] >= 0]}
+    assert np.array_equal(np.sort(held), np.sort(hosts.neighbours(0)))
+
+
+def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:
+    """Links, routing table and remembered copies go; identity and interest stay."""
+    state = make_state(resilient(3), 3)
+    subscribe(state, 1, np.array([[10, 20]]), np.array([1]))
+    identifier = int(state.sampler.profile[1, IDENTIFIER])
+    state.links[1] = 2
+    state.table_count[1] = 4
+    state.event_copies[1, 0] = 7
+    state.successor[1] = 0
+    state.load[1] = 9
+    restart(state, 1)
+    assert (state.links[1] == -1).all()
+    assert state.table_count[1] == 0
+    assert (state.event_copies[1] == -1).all()
+    assert state.successor[1] == -1
+    assert state.sampler.profile[1, LOAD] == state.load[1] == 0
+    assert int(state.sampler.profile[1, IDENTIFIER]) == identifier
+    assert state.constrained[1, 0] == 1
+
+
+def test_an_application_is_not_served_again_after_a_restart() -> None:
+    """What was delivered stays known: replayed events meet it when the peer is back."""
+    state = make_state(resilient(3), 3)
+    state.delivered[1, 0] = 42
+    restart(state, 1)
+    assert state.delivered[1, 0] == 42
+
+
+def test_restarting_touches_no_other_row() -> None:
+    """Rows 0 and 2 are as they were."""
+    state = make_state(resilient(3), 3)
+    for array in (state.links, state.delivered, state.event_copies, state.table_count):
+        array[[0, 2]] = 5
+    restart(state, 1)
+    for array in (state.links, state.delivered, state.event_copies, state.table_count):
+        assert (array[[0, 2]] == 5).all()
