@@ -80,11 +80,9 @@ def _fail_at_once(draw: random.Random) -> None:
             play.kill(draw.choice(play.alive))
         if draw.random() < 0.3:
             play.settle()
-    play.publish_some(draw.randrange(4))
-    play.settle()
+    play.publish_and_settle(draw.randrange(4))
     play.move_clients_of_the_dead()
-    play.publish_some(4)
-    play.settle()
+    play.publish_and_settle(4)
     play.check_arrived()
     if not play.broken:
         play.check_empty()

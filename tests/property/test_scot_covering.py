@@ -63,8 +63,7 @@ def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
             step(overlay, between)
         overlay.settle()
         for value in range(HIGHEST):
-            overlay.publish(draw.choice(sorted(overlay.brokers)), x=value)
-            overlay.settle()
+            overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=value)
     assert overlay.refusals == []
     assert overlay.total("lost") == overlay.total("stale") == overlay.total("duplicates") == 0
     return overlay
@@ -138,8 +137,7 @@ def test_brokers_restarted_one_after_another_may_cover_or_not(
         overlay.restart(name, ScotSettings(covering=covering))
         change(overlay, draw, held)
         overlay.settle()
-        overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
-        overlay.settle()
+        overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
         published += 1
     got = Counter((one.client, one.id) for one in overlay.deliveries)
     assert max(got.values()) == 1
@@ -167,11 +165,9 @@ def test_when_all_is_taken_back_no_table_holds_anything(draw: random.Random) -> 
 
 def test_a_narrower_subscription_stays_where_a_wider_one_from_there_is_known() -> None:
     overlay = ScotOverlay(Scot(Factor.path("abc"), Factor.complete(2)), ScotSettings(covering=True))
-    overlay.subscribe("wide", "B(a,0)", "x < 5")
-    overlay.settle()
+    overlay.subscribe_and_settle("wide", "B(a,0)", "x < 5")
     overlay.sent.clear()
-    overlay.subscribe("narrow", "B(a,0)", "x < 3")
-    overlay.settle()
+    overlay.subscribe_and_settle("narrow", "B(a,0)", "x < 3")
     assert overlay.sent == []
     overlay.unsubscribe("wide", "x < 5")
     overlay.settle()
@@ -182,8 +178,6 @@ def test_a_narrower_subscription_stays_where_a_wider_one_from_there_is_known() -
 
 def test_from_another_direction_a_wider_subscription_covers_nothing() -> None:
     overlay = ScotOverlay(Scot(Factor.path("abc"), Factor.complete(1)), ScotSettings(covering=True))
-    overlay.subscribe("wide", "B(c,0)", "x < 5")
-    overlay.settle()
-    overlay.subscribe("narrow", "B(a,0)", "x < 3")
-    overlay.settle()
+    overlay.subscribe_and_settle("wide", "B(c,0)", "x < 5")
+    overlay.subscribe_and_settle("narrow", "B(a,0)", "x < 3")
     assert [len(table) for table in overlay.tables().values()] == [2, 2, 2]

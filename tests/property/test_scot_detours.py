@@ -75,22 +75,18 @@ def test_an_overloaded_link_is_gone_around_by_the_least_loaded_link_to_another_c
     overlay = ScotOverlay(
         Scot(Factor.path("ab"), Factor.complete(3)), ScotSettings(cluster_detours=True)
     )
-    overlay.subscribe("S", "B(b,0)", "present(x)")
-    overlay.settle()
+    overlay.subscribe_and_settle("S", "B(b,0)")
     overlay.report("B(a,0)", "B(b,0)", 100)
     overlay.report("B(a,0)", "B(a,1)", 5)
-    overlay.publish("B(a,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(a,0)", x=1)
     (delivery,) = overlay.deliveries
     assert delivery.way == ("B(a,0)", "B(a,2)", "B(b,2)", "B(b,0)")
     overlay.report("B(a,0)", "B(a,2)", 5)
-    overlay.publish("B(a,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(a,0)", x=1)
     assert overlay.deliveries[-1].way[1] == "B(a,1)", "of equal ones the next cluster's"
     overlay.report("B(a,0)", "B(a,1)", 50)
     overlay.report("B(a,0)", "B(a,2)", 50)
-    overlay.publish("B(a,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(a,0)", x=1)
     assert overlay.deliveries[-1].way == ("B(a,0)", "B(b,0)"), "no other link is better"
 
 

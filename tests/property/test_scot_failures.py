@@ -60,8 +60,7 @@ def test_around_one_failure_everybody_who_lives_is_served_exactly_once(
     dead = fail(overlay, draw)
     congest(overlay, draw)
     publisher = draw.choice(sorted(overlay.brokers.keys() - dead))
-    overlay.publish(publisher, x=1)
-    overlay.settle()
+    overlay.publish_and_settle(publisher, x=1)
     wanted = {name: 1 for name, host in overlay.home.items() if name[0] == "S" and host not in dead}
     assert Counter(found.client for found in overlay.deliveries) == wanted
     assert overlay.tables() == before
@@ -74,8 +73,7 @@ def test_without_the_switch_nobody_is_served_twice_and_nothing_goes_around(seed:
     draw = random.Random(seed)
     overlay = overlay_with_subscribers(draw, "dynamic", around=False)
     fail(overlay, draw)
-    overlay.publish(draw.choice(sorted(overlay.brokers)), x=1)
-    overlay.settle()
+    overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=1)
     assert all(number == 1 for number in Counter(d.client for d in overlay.deliveries).values())
     assert not any(isinstance(sent.message, Detour | Bypass) for sent in overlay.sent)
 
@@ -84,8 +82,7 @@ def small(around: bool) -> ScotOverlay:
     """Fig. 2 with a subscriber at each end of cluster 0."""
     overlay = ScotOverlay(figure_2(), ScotSettings(routing="static", around_failures=around))
     overlay.subscribe("A", "B(a,0)", "present(x)")
-    overlay.subscribe("F", "B(f,0)", "present(x)")
-    overlay.settle()
+    overlay.subscribe_and_settle("F", "B(f,0)")
     return overlay
 
 
@@ -97,8 +94,7 @@ def ways(overlay: ScotOverlay) -> dict[str, str]:
 def test_a_broken_link_within_a_cluster_is_bypassed_in_three_hops() -> None:
     overlay = small(around=True)
     overlay.break_link("B(c,0)", "B(d,0)")
-    overlay.publish("B(c,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(c,0)", x=1)
     assert ways(overlay)["F"] == "B(c,0) B(c,1) B(d,1) B(d,0) B(e,0) B(f,0)"
 
 
@@ -106,24 +102,21 @@ def test_a_dead_broker_within_a_cluster_is_passed_in_another() -> None:
     overlay = small(around=True)
     for other in ("B(c,0)", "B(e,0)", "B(d,1)", "B(d,2)"):
         overlay.break_link("B(d,0)", other)
-    overlay.publish("B(c,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(c,0)", x=1)
     assert ways(overlay)["F"] == "B(c,0) B(c,1) B(d,1) B(e,1) B(e,0) B(f,0)"
 
 
 def test_a_broken_link_between_clusters_is_passed_in_the_next_region() -> None:
     overlay = small(around=True)
     overlay.break_link("B(c,1)", "B(c,0)")
-    overlay.publish("B(c,1)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(c,1)", x=1)
     assert ways(overlay)["F"] == "B(c,1) B(b,1) B(b,0) B(c,0) B(d,0) B(e,0) B(f,0)"
 
 
 def test_without_the_switch_what_lies_behind_a_broken_link_is_missed() -> None:
     overlay = small(around=False)
     overlay.break_link("B(c,0)", "B(d,0)")
-    overlay.publish("B(c,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(c,0)", x=1)
     assert ways(overlay).keys() == {"A"}
 
 
@@ -132,16 +125,14 @@ def test_a_link_that_works_again_is_used_again() -> None:
     overlay.break_link("B(c,0)", "B(d,0)")
     overlay.mend_link("B(c,0)", "B(d,0)")
     overlay.settle()
-    overlay.publish("B(c,0)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(c,0)", x=1)
     assert ways(overlay)["F"] == "B(c,0) B(d,0) B(e,0) B(f,0)"
 
 
 def test_what_was_subscribed_behind_a_broken_link_is_told_when_it_works_again() -> None:
     overlay = small(around=True)
     overlay.break_link("B(c,0)", "B(d,0)")
-    overlay.subscribe("late", "B(c,0)", "x == 5")
-    overlay.settle()
+    overlay.subscribe_and_settle("late", "B(c,0)", "x == 5")
     assert len(overlay.brokers["B(f,0)"].table()) == 2
     overlay.mend_link("B(c,0)", "B(d,0)")
     overlay.settle()

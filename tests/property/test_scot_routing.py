@@ -159,8 +159,7 @@ def test_of_a_brokers_congested_queues_between_clusters_one_gets_a_copy_at_most(
     overlay.settle()
     overlay.sent.clear()
     congest(overlay, draw)
-    overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice(VALUES))
-    overlay.settle()
+    overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=draw.choice(VALUES))
     copies = Counter(overlay.notifications())
     assert not copies or max(copies.values()) == 1, "no queue gets two copies"
     clusters = {name: broker.position.label.cluster for name, broker in overlay.brokers.items()}
@@ -182,8 +181,7 @@ def test_without_congestion_dynamic_routing_is_static_routing(draw: random.Rando
         overlay = random_overlay(again, routing)
         add_subscribers(overlay, again)
         overlay.settle()
-        overlay.publish(again.choice(sorted(overlay.brokers)), x=again.choice(VALUES))
-        overlay.settle()
+        overlay.publish_and_settle(again.choice(sorted(overlay.brokers)), x=again.choice(VALUES))
         sent.append(overlay.sent)
     assert sent[0] == sent[1]
     assert not any(isinstance(m.message, Notification) and m.message.targets for m in sent[1])
@@ -194,8 +192,7 @@ def test_without_congestion_dynamic_routing_is_static_routing(draw: random.Rando
 def test_a_broadcast_reaches_each_broker_once_on_a_shortest_way(draw: random.Random) -> None:
     overlay = random_overlay(draw, "static")
     host = draw.choice(sorted(overlay.brokers))
-    overlay.subscribe("S", host, "present(x)")
-    overlay.settle()
+    overlay.subscribe_and_settle("S", host)
     assert len(overlay.sent) == overlay.scot.broker_count - 1
     assert overlay.total("duplicates") == 0
     hops = {host: 0}

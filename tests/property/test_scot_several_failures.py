@@ -33,11 +33,9 @@ def of_fifteen(draw: random.Random, covering: bool = False) -> TakeOverPlay:
 
 def go_on(play: TakeOverPlay, draw: random.Random) -> None:
     """Publish before anybody knows of the failures, and after; then look what was lost."""
-    play.publish_some(draw.randrange(4))
-    play.settle()
+    play.publish_and_settle(draw.randrange(4))
     play.move_clients_of_the_dead()
-    play.publish_some(4)
-    play.settle()
+    play.publish_and_settle(4)
     play.check_arrived()
     for made in play.published:
         assert made.safe is not None or made.broker in play.dead, f"nobody knows of {made}"

@@ -38,11 +38,9 @@ def test_nothing_acknowledged_is_lost_with_any_broker(seed: int, covering: bool)
     play.publish_some(draw.randrange(4))
     if draw.random() < 0.5:
         play.move_clients_of_the_dead()
-    play.publish_some(draw.randrange(4))
-    play.settle()
+    play.publish_and_settle(draw.randrange(4))
     play.move_clients_of_the_dead()
-    play.publish_some(2)
-    play.settle()
+    play.publish_and_settle(2)
     play.check()
     assert {**before, **play.tables()} == before
 
@@ -57,13 +55,11 @@ def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
     play.publish_some(draw.randrange(6))
     one, other = map(str, draw.choice(sorted(play.scot.links())))
     play.cut(one, other)
-    play.publish_some(draw.randrange(6))
-    play.settle()
+    play.publish_and_settle(draw.randrange(6))
     play.check()
     assert play.tables() == before
     play.mend(one, other)
-    play.publish_some(3)
-    play.settle()
+    play.publish_and_settle(3)
     play.check()
     assert play.tables() == before
 
@@ -80,17 +76,14 @@ def test_a_broker_that_comes_back_gets_its_clients_back(
     play.publish_some(draw.randrange(6))
     dead = play.victim()
     play.kill(dead)
-    play.publish_some(draw.randrange(4))
-    play.settle()
+    play.publish_and_settle(draw.randrange(4))
     moved = draw.random() < 0.5
     if moved:
         play.move_clients_of_the_dead()
-    play.publish_some(draw.randrange(3))
-    play.settle()
+    play.publish_and_settle(draw.randrange(3))
     play.revive(dead, memory=memory)
     play.settle()
-    play.publish_some(3)
-    play.settle()
+    play.publish_and_settle(3)
     assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
     for made in play.published:
         if made.broker == dead:  # those that it published before it died were perhaps not safe
@@ -119,8 +112,7 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
     play.settle()
     first = len(play.published)
     play.move_clients_of_the_dead()
-    play.publish_some(4)
-    play.settle()
+    play.publish_and_settle(4)
     for one in late:
         if one.safe or one.at[0] != dead:
             assert one.safe

@@ -114,6 +114,16 @@ class ScotOverlay:
             self.tell(broker, publisher, Attach())
         self.tell(broker, publisher, Publish(values))
 
+    def subscribe_and_settle(self, name: str, broker: str, text: str = "present(x)") -> None:
+        """Let a client subscribe, and all that follows happen."""
+        self.subscribe(name, broker, text)
+        self.settle()
+
+    def publish_and_settle(self, broker: str, **values: object) -> None:
+        """Let a publisher at a broker publish, and all that follows happen."""
+        self.publish(broker, **values)
+        self.settle()
+
     def report(self, one: str, other: str, length: int) -> None:
         """Let the host report an output queue where as much left as entered."""
         self.loads[one, other] = length

@@ -156,6 +156,11 @@ class TakeOverPlay:
             self.step_some()
             self.take_some()
 
+    def publish_and_settle(self, count: int) -> None:
+        """Publish at living brokers, and let all that follows happen."""
+        self.publish_some(count)
+        self.settle()
+
     def take_some(self) -> None:
         """Let a client take something, or none."""
         if self.draw.random() < 0.3:

@@ -253,8 +253,7 @@ def test_a_client_that_moves_is_handed_what_it_leaves() -> None:
 
 def test_a_link_that_comes_up_late_is_told_what_stands() -> None:
     overlay = ScotOverlay(figure_2(), "static")
-    overlay.subscribe("S1", "B(c,0)", "present(x)")
-    overlay.settle()
+    overlay.subscribe_and_settle("S1", "B(c,0)")
     late = overlay.brokers["B(b,0)"]
     told = late.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0)))
     assert [effect.neighbour for effect in told if isinstance(effect, Send)] == ["B(a,0)"]
@@ -265,8 +264,7 @@ def test_a_link_that_comes_up_late_is_told_what_stands() -> None:
 def test_unsubscribing_empties_all_tables() -> None:
     for routing in ("bid", "static"):
         overlay = ScotOverlay(figure_2(), routing)
-        overlay.subscribe("S1", "B(c,0)", "present(x)")
-        overlay.settle()
+        overlay.subscribe_and_settle("S1", "B(c,0)")
         assert all(broker.table() for broker in overlay.brokers.values())
         overlay.unsubscribe("S1", "present(x)")
         overlay.settle()

@@ -28,8 +28,7 @@ def figure_7(settings: str | ScotSettings, *loads: tuple[str, str, int]) -> Scot
     overlay = subscribed(settings, **SUBSCRIBERS)
     for load in loads:
         overlay.report(*load)
-    overlay.publish("B(b,2)", x=1)
-    overlay.settle()
+    overlay.publish_and_settle("B(b,2)", x=1)
     return overlay
 
 
@@ -134,14 +133,11 @@ def test_figure_6_without_a_primary_target_cluster_or_without_a_secondary_one() 
     """P2 finds subscribers in other clusters only, P3 in its own only."""
     overlay = ScotOverlay(figure_2(), "static")
     overlay.subscribe("S1", "B(a,0)", "x == 2")
-    overlay.subscribe("S4", "B(c,2)", "x == 3")
-    overlay.settle()
-    overlay.publish("B(b,1)", x=2)
-    overlay.settle()
+    overlay.subscribe_and_settle("S4", "B(c,2)", "x == 3")
+    overlay.publish_and_settle("B(b,1)", x=2)
     assert overlay.notifications() == [("B(b,1)", "B(b,0)"), ("B(b,0)", "B(a,0)")]
     overlay.sent.clear()
-    overlay.publish("B(b,2)", x=3)
-    overlay.settle()
+    overlay.publish_and_settle("B(b,2)", x=3)
     assert overlay.notifications() == [("B(b,2)", "B(c,2)")]
 
 
