@@ -7,18 +7,17 @@ import functools
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.core.effects import Deliver
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe, Unsubscribe
 from gossamer.protocol.brokers.scot import ClusterBitVector, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
-from gossamer.protocol.brokers.scot.memory.messages import QueueReport
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.burst import Burst, BurstResult, run_burst
 from gossamer.sim.studies.scot.overlays import figure_8, graph_of
 from gossamer.sim.studies.scot.replay.catalogue import RememberingCatalogue
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
+from support.scot_watcher import Watcher
 
 SUBSCRIBERS, IN_EACH_CLUSTER = 30, 2
 ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER
@@ -120,26 +119,6 @@ def _tiny(routing: str) -> Burst:
     )
 
 
-class Watcher:
-    """Writes down when what was delivered, and queue reports."""
-
-    def __init__(self) -> None:
-        self.deliveries: list[tuple[int, str]] = []
-        self.lengths: list[tuple[int, int]] = []
-
-    def handled(self, *_: object, **__: object) -> None:
-        pass
-
-    def delivered(self, now: int, effect: Deliver) -> None:
-        self.deliveries.append((now, effect.client))
-
-    def refused(self, now: int, broker: str, effect: object) -> None:
-        raise SimulationError(f"{broker} at {now}: {effect}")
-
-    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        self.lengths.append((now, len(queues)))
-
-
 def pair(watcher: Watcher, **links: int) -> ScotNetwork:
     """Two brokers of a cluster; S subscribes at the second."""
     network = ScotNetwork(
@@ -172,11 +151,11 @@ def test_messages_wait_for_the_broker_the_link_and_the_uplink(uplink_gap: int, s
 def test_a_network_with_nothing_to_do_stops_and_starts_again() -> None:
     watcher = Watcher()
     network = pair(watcher)
-    before = len(watcher.lengths)
+    before = len(watcher.windows)
     network.send(network.now + 10**9, "P", "B(a,0)", Publish({"x": 1}))
     network.run_until_idle()
     assert len(watcher.deliveries) == 1
-    assert before < len(watcher.lengths) < before + 4
+    assert before < len(watcher.windows) < before + 4
 
 
 def test_a_scenario_with_something_refused_is_no_result() -> None:

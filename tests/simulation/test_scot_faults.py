@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from gossamer.protocol.brokers.core.effects import Deliver, Effect
-from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import Message
 from gossamer.protocol.content.filters import parse
-from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.overlays import figure_2
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes
+from support.scot_watcher import Watcher
 
 PUBLISHER = "B(c,1)"
 NUMBER, EVERY = 60, 300
@@ -36,35 +32,8 @@ def some_of(failures: Sequence[Any], step: int) -> list[Any]:
     ]
 
 
-class Watcher:
-    """Counts what each client gets."""
-
-    def __init__(self) -> None:
-        self.got: Counter[tuple[str, Id]] = Counter()
-
-    def handled(
-        self, now: int, arrived: int, broker: str, source: Hop, message: Message, sent: list[Effect]
-    ) -> None:
-        """Nothing to write down."""
-
-    def delivered(self, now: int, effect: Deliver) -> None:  # noqa: ARG002
-        """Count a delivery."""
-        self.got[effect.client, effect.publication.id] += 1
-
-    def refused(self, now: int, broker: str, effect: object) -> None:
-        """Nothing is refused here."""
-        raise SimulationError(f"{broker} at {now}: {effect}")
-
-    def window_ended(self, now: int, queues: object) -> None:
-        """Nothing to write down."""
-
-
 def run(
-    around: bool,
-    *,
-    link: tuple[str, str] | None = None,
-    broker: str = "",
-    take_over: bool = False,
+    around: bool, *, link: tuple[str, str] | None = None, broker: str = "", take_over: bool = False
 ) -> tuple[int, int]:
     """Publish to a subscriber at every broker; a link or broker fails half way.
 

@@ -1,4 +1,4 @@
-"""What brokers decided, replayed in the compiled loop, is what asking them each time gives."""
+"""What is replayed, in the compiled loop or as a broadcast, is what asking each time gives."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import random
 import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.identifiers import Hop
 from gossamer.protocol.brokers.core.messages import Attach, Publish
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import Message, QueueReport
-from gossamer.protocol.content.filters import parse
+from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.studies.scot.replay import replay_loop
+from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL, SPREADS, spread_of
+from support.scot_watcher import Watcher
 
 SETTINGS = {
     "bid": ScotSettings(routing="bid"),
@@ -32,31 +32,6 @@ SETTINGS = {
     "own threshold": ScotSettings(input_queues=True, own_threshold=True),
 }
 TOPICS = 4
-
-
-class Watcher(Unobserved):
-    """Writes down deliveries, broker by broker, and windows."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int]] = []
-        self.windows: list[tuple[int, int, int]] = []
-
-    def handled(
-        self,
-        now: int,
-        arrived: int,  # noqa: ARG002
-        broker: str,  # noqa: ARG002
-        source: Hop,  # noqa: ARG002
-        message: Message,  # noqa: ARG002
-        sent: list[Effect],
-    ) -> None:
-        clients = sum(isinstance(effect, Deliver) for effect in sent)
-        if clients:
-            self.rows.append((now, clients))
-
-    def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        lengths = [report.length for report in queues.values()]
-        self.windows.append((now, max(lengths), sum(lengths)))
 
 
 def random_network(settings: ScotSettings, draw: random.Random, watcher: Watcher) -> ScotNetwork:
@@ -144,14 +119,7 @@ def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: i
     assert list(zip(found.received.tolist(), found.clients.tolist(), strict=True)) == watcher.rows
     assert [tuple(row[:3]) for row in found.windows.tolist()] == watcher.windows
     sent = found.inter + found.intra
-    assert (
-        sent,
-        found.matchings,
-        found.lost,
-        found.detours,
-        found.ended,
-        found.cases,
-    ) == counted
+    assert (sent, found.matchings, found.lost, found.detours, found.ended, found.cases) == counted
     assert found.decisions < len(found.received)
 
 
@@ -231,3 +199,80 @@ def test_exponential_times_have_the_mean_of_constant_ones_and_spread_as_far() ->
     assert 950 < draws.std() < 1_000  # the farthest 1 in 4,096 is left out
     assert abs(np.mean(draws > 1_000) - np.exp(-1)) < 0.01
     assert abs(np.corrcoef(draws[:-1], draws[1:])[0, 1]) < 0.05
+
+
+Row = tuple[Filter, Hop, int]
+
+
+def new_network(settings: ScotSettings) -> tuple[ScotNetwork, Watcher]:
+    watcher = Watcher()
+    scot = Scot(Factor.path("abcde"), Factor.complete(3))
+    return ScotNetwork(scot, settings, Links(), ServiceTimes(), watcher), watcher
+
+
+def random_subscribers(network: ScotNetwork, seed: int) -> Subscribers:
+    draw = random.Random(seed)
+    number = 60
+    return Subscribers(
+        at=np.arange(number, dtype=np.int64) * 150,
+        broker=np.array([draw.randrange(len(network.brokers)) for _ in range(number)], np.int64),
+        names=[f"S{i}" for i in range(number)],
+        wanted=[parse(f"x < {draw.randrange(1, 9)}") for _ in range(number)],
+    )
+
+
+def one_by_one(network: ScotNetwork, subscribers: Subscribers) -> None:
+    """The same in the network itself."""
+    names = list(network.brokers)
+    for place, name in enumerate(subscribers.names):
+        home = names[subscribers.broker[place]]
+        attach = Attach((("one", subscribers.wanted[place]),))
+        network.send(int(subscribers.at[place]), name, home, attach)
+    network.run_until_idle()
+
+
+def rows(network: ScotNetwork) -> dict[str, list[Row]]:
+    """All tables; identifiers differ, as probes took some."""
+    return {
+        name: sorted(
+            ((entry.filter, entry.hop, entry.host.bits) for entry in broker.table()), key=repr
+        )
+        for name, broker in network.brokers.items()
+    }
+
+
+@pytest.mark.parametrize("routing", ["static", "dynamic"])
+def test_a_replayed_broadcast_is_what_one_by_one_gives(routing: str) -> None:
+    settings = ScotSettings(routing=routing)
+    plain, watcher = new_network(settings)
+    one_by_one(plain, random_subscribers(plain, 1))
+    fast, _ = new_network(settings)
+    found = broadcast(fast, random_subscribers(fast, 1))
+    assert rows(fast) == rows(plain)
+    assert fast.catalogue.held == plain.catalogue.held == 60, "one for all brokers"
+    assert sorted(found.last.tolist()) == sorted(watcher.reached.values())
+    sent = sum(sum(broker.counters.sent.values()) for broker in plain.brokers.values())
+    assert found.inter + found.intra == sent == 60 * 14
+
+
+def test_brokers_route_by_what_was_replayed() -> None:
+    networks = [new_network(ScotSettings(routing="dynamic")) for _ in range(2)]
+    one_by_one(networks[0][0], random_subscribers(networks[0][0], 2))
+    broadcast(networks[1][0], random_subscribers(networks[1][0], 2))
+    for network, _ in networks:
+        network.send(network.now, "P", "B(c,1)", Attach())
+        for value in range(9):
+            network.send(network.now, "P", "B(c,1)", Publish({"x": value}))
+        network.run_until_idle()
+    (_, plain), (_, fast) = networks
+    assert sorted(name for _, name in plain.deliveries) == sorted(
+        name for _, name in fast.deliveries
+    )
+    assert len(plain.deliveries) > 60
+
+
+@pytest.mark.parametrize("settings", [ScotSettings(routing="bid"), ScotSettings(covering=True)])
+def test_what_does_not_repeat_itself_is_refused(settings: ScotSettings) -> None:
+    network, _ = new_network(settings)
+    with pytest.raises(SimulationError, match="only a broadcast in two steps, without covering"):
+        broadcast(network, random_subscribers(network, 1))
