@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gossamer.protocol.kernel.rules import use_compiled
 from support.installed_command import install
 
 
@@ -17,3 +19,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """Runs are interpreted, so that nothing is compiled for a single test."""
+    with use_compiled(False):
+        yield

@@ -128,13 +128,7 @@ def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> No
         sampler = ring_sampler(NODES, name, 6, 3, 2, SEED)
         network = make_network(NODES)
         made = engine(
-            sampler,
-            sample_step,
-            (SAMPLE_TIMER,),
-            network,
-            SEED,
-            debug=debug,
-            **conditions(engine),
+            sampler, sample_step, (SAMPLE_TIMER,), network, SEED, debug=debug, **conditions(engine)
         )
         for cycle in range(CYCLES):
             network.alive[4] = cycle % 2 == 0
@@ -144,7 +138,17 @@ def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> No
     assert_same(*found)
 
 
-@ENGINES
+# Of the same rules as those of peers, under every engine above.
+@pytest.mark.parametrize(
+    "engine",
+    [
+        CycleEngine,
+        *(
+            pytest.param(one, marks=pytest.mark.campaign)
+            for one in (EventEngine, make_window_engine)
+        ),
+    ],
+)
 def test_topology_management_does_the_same_checked_and_compiled(engine: Any) -> None:
     settings = config.paper(
         NODES, friend_links=4, ring_links=0, view_size=6, shuffle_length=3, seed=SEED

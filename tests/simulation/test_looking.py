@@ -17,11 +17,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.results.overlays.snapshots import (
-    SnapshotWriter,
-    read_snapshot,
-    snapshot_rounds,
-)
+from gossamer.sim.results.overlays.snapshots import SnapshotWriter, read_snapshot, snapshot_rounds
 from gossamer.sim.results.page.live import LivePage, served
 from gossamer.sim.results.results import Results, read_results
 from gossamer.sim.results.summary import result_hash
@@ -92,6 +88,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", ["own", "nodes"])
 def test_a_protocol_that_is_looked_at_comes_out_the_same(name: str, work: Path) -> None:
     assert sim("run", f"{name}.toml", "--no-plots", "--out", "plain") == 0
@@ -202,6 +199,7 @@ def test_drifting_subscriptions_are_kept_from_when_on_nodes_have_them(work: Path
     assert wrong <= 0.05 * len(deliveries["event"])
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_snapshots_of_an_interrupted_run_are_those_of_a_whole_one(work: Path) -> None:
     scenario, text = read_scenario(work / "own.toml")
     study = study_of(scenario)
@@ -225,6 +223,7 @@ def test_snapshots_of_an_interrupted_run_are_those_of_a_whole_one(work: Path) ->
     assert one == other
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_resumed_run_is_looked_at_as_it_was_begun(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +371,7 @@ def test_a_browser_replays_a_run(seen: Path, work: Path, browser: Callable[[str]
         assert page.count(f"After round {at}: {cycles['population'][at - 1]} nodes") == 2
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_browser_shows_a_live_run(work: Path, browser: Callable[[str], str]) -> None:
     scenario, text = read_scenario(work / "own.toml")
     study = study_of(scenario)

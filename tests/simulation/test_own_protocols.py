@@ -197,6 +197,7 @@ def test_the_tutorial_can_be_typed_in(
     assert "line 25), row 8, tick 169 of cycle 0, taking news of node 0" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_the_stack_of_the_page_about_stacking_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

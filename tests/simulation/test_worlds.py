@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
@@ -165,6 +164,7 @@ def test_a_world_of_files_is_run_and_run_again_from_its_results(
     capsys.readouterr()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_the_end_that_an_observer_makes_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,12 +180,9 @@ def test_the_end_that_an_observer_makes_is_told(
     )
     (tmp_path / "ending.py").write_text(text)
     scenario_file(
-        tmp_path,
-        "ending.py:Travellers",
-        "nodes = 20\nrounds = 9\n[attributes]\nweight = 1.0\n",
+        tmp_path, "ending.py:Travellers", "nodes = 20\nrounds = 9\n[attributes]\nweight = 1.0\n"
     )
-    with use_compiled(False):
-        assert sim("run", "own.toml", "--out", "a", "--no-plots") == 0
+    assert sim("run", "own.toml", "--out", "a", "--no-plots") == 0
     told = "travellers was ended by an observer after 3 rounds: enough is known."
     assert told in capsys.readouterr().out
     assert read_results(Path("a")).summary["systems"]["travellers"]["stopped"] == "enough is known"
@@ -240,6 +237,7 @@ def test_an_attribute_that_nobody_says_is_asked_for(
     )
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("module", "count"),
     [("growing_below", "-1"), ("growing_vastly", "10**9"), ("growing_by_parts", "1.5")],
@@ -250,11 +248,8 @@ def test_growth_beyond_reason_is_refused(
     text = (PROTOCOLS / "travellers.py").read_text().replace("run.grow(5)", f"run.grow({count})")
     (tmp_path / f"{module}.py").write_text(text)
     file = scenario_file(
-        tmp_path,
-        f"{module}.py:Travellers",
-        "nodes = 20\nrounds = 6\n[attributes]\nweight = 1.0\n",
+        tmp_path, f"{module}.py:Travellers", "nodes = 20\nrounds = 6\n[attributes]\nweight = 1.0\n"
     )
-    with use_compiled(False):
-        assert sim("run", file, "--out", tmp_path / "a") != 0
+    assert sim("run", file, "--out", tmp_path / "a") != 0
     assert "run.grow is asked for" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
