@@ -9,37 +9,21 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.rules import Rule
-from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import (
-    make_sampler,
-    sample_hint,
-    sample_step,
-)
+from gossamer.protocol.peer.sampling.sampler import make_sampler, sample_hint, sample_step
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.engine.cycle_engine import CycleEngine, give_no_hint, make_network
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.initialisers import fill_random_views
+from support.overlays import arrays_of
 from support.ping_protocol import chain_records
 
 NODES = 200
 CYCLES = 15
 SEED = 20
-
-
-def arrays_of(value: Any, name: str) -> dict[str, np.ndarray[Any, Any]]:
-    """Every array in a struct, by its path."""
-    if isinstance(value, np.ndarray):
-        return {name: value}
-    if not isinstance(value, Struct):
-        return {}
-    found: dict[str, np.ndarray[Any, Any]] = {}
-    for field in type(value).__annotations__:
-        found |= arrays_of(getattr(value, field), f"{name}.{field}")
-    return found
 
 
 class Pair:
@@ -105,7 +89,7 @@ class Pair:
 
     def assert_equal(self) -> None:
         assert self.event_engine.cycle == self.cycle_engine.cycle
-        one, other = (arrays_of(engine.state, "state") for engine in self.engines)
+        one, other = (arrays_of(engine.state, scratch=True) for engine in self.engines)
         assert len(one) > 5
         for name, array in one.items():
             np.testing.assert_array_equal(array, other[name], err_msg=f"{name}, seed {SEED}")

@@ -35,16 +35,7 @@ from gossamer.sim.studies.tree_brokers.placement import (
     linked_clusters,
     placed,
 )
-from support.checkout import ROOT
-
-
-def shared_file(folder: Path, name: str) -> Path:
-    """An empty file among the shared data beside a checkout in ``folder``."""
-    data = folder / "shared" / "data"
-    data.mkdir(parents=True)
-    (data / name).touch()
-    return data / name
-
+from support.checkout import ROOT, shared_file
 
 # Filter aggregation
 

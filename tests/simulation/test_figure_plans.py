@@ -53,17 +53,8 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 )
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.checkpoints import source_fingerprint
-from support.checkout import ROOT
+from support.checkout import ROOT, shared_file
 from support.made_up_runs import made_up_system
-
-
-def shared_file(folder: Path, name: str) -> Path:
-    """An empty file among the shared data beside a checkout in ``folder``."""
-    data = folder / "shared" / "data"
-    data.mkdir(parents=True)
-    (data / name).touch()
-    return data / name
-
 
 # Claims and checks
 

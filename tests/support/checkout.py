@@ -8,3 +8,11 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 # The real data beside the checkout, which is not everywhere.
 SHARED_DATA: Final = ROOT.parent / "shared" / "data"
+
+
+def shared_file(folder: Path, name: str) -> Path:
+    """An empty file among the shared data beside a checkout in ``folder``."""
+    data = folder / "shared" / "data"
+    data.mkdir(parents=True)
+    (data / name).touch()
+    return data / name

@@ -26,7 +26,7 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
-from gossamer.protocol.peer.record_table.records import DELIVER, EVENT
+from gossamer.protocol.peer.record_table.records import DELIVER, EVENT, INSTALL_TIMER
 from gossamer.protocol.peer.rendezvous.routing import next_hop
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
@@ -224,6 +224,33 @@ def contains(box: Box, point: Iterable[int]) -> bool:
     return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
 
 
+def ten_in_a_row(**changes: Any) -> Hosts:
+    """Ten peers on a ring of nothing but ring links, unless asked for more.
+
+    Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
+    """
+    settings = Settings(
+        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
+    )
+    return Hosts.ring(settings, range(100, 1001, 100), **changes)
+
+
+def mended(nodes: int, seed: int = 3, **changes: Any) -> Hosts:
+    """A converged overlay with all that mends it, replicas of events and their replay."""
+    settings = Settings(
+        ring_links=3,
+        friend_links=4,
+        view_size=8,
+        shuffle_length=4,
+        replicas=2,
+        stabilise=True,
+        reroute=True,
+        join_lookup=True,
+        load_shifting=False,
+    )
+    return Hosts.ring(settings, nodes, seed, **changes)
+
+
 def nothing(_: Words) -> bool:
     """No record is lost."""
     return False
@@ -329,6 +356,12 @@ class Hosts:
     def subscribe(self, p: int, *box: tuple[int, int]) -> None:
         """Let ``p`` want one range of every attribute, as `subscribe_to_box` does."""
         subscribe_to_box(self.state, p, *box)
+
+    def install(self, p: int, *box: tuple[int, int]) -> None:
+        """Let ``p`` install what it wants: one range of every attribute, if some are given."""
+        if box:
+            self.subscribe(p, *box)
+        self.tick(p, INSTALL_TIMER)
 
     def entries(self, p: int) -> list[tuple[int, int, Box]]:
         """(source, attribute, ranges) of the content routing table of ``p``."""

@@ -32,7 +32,9 @@ from gossamer.sim.studies.peers.measuring.plots import (
     timeline,
     write_plots,
 )
+from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
+from support.draws import larger
 from support.made_up_runs import made_up_run, made_up_system
 
 PLOTS = {"hit_ratio", "overhead", "load_cdf", "path_length", "convergence", "overlay"}
@@ -41,6 +43,13 @@ PLOTS = {"hit_ratio", "overhead", "load_cdf", "path_length", "convergence", "ove
 @pytest.fixture
 def style() -> Iterator[None]:
     with plot_style():
+        yield
+
+
+@pytest.fixture
+def fewer_formats() -> Iterator[None]:
+    """Plots as SVG, and in all formats with `--all`."""
+    with plots_as(PlotOptions(larger(("svg",), FORMATS))):
         yield
 
 
@@ -212,6 +221,7 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
     np.testing.assert_allclose(offsets, [[0, 1], [1, 0], [0, -1], [-1, 0]], atol=1e-9)
 
 
+@pytest.mark.usefixtures("fewer_formats")
 def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     silent = replace(
@@ -224,6 +234,7 @@ def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
 
 
+@pytest.mark.usefixtures("fewer_formats")
 def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     nothing = replace(
@@ -262,6 +273,7 @@ class Outline(HTMLParser):
         self.text += data
 
 
+@pytest.mark.usefixtures("fewer_formats")
 def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     plots = write_plots(record, tmp_path / "plots")
