@@ -30,6 +30,7 @@ KEYS = [1 + (i << 58) for i in range(larger(5, 6))]
 LATE = Faults(latency_s=(0.0, 0.5))
 EXPRESSION = "price < 700"
 REPAIR_S = 60.0
+EVENTS = larger(24, 40)
 
 
 @attrs.define(eq=False)
@@ -77,7 +78,7 @@ class Run:
     acknowledged: set[int] = attrs.field(factory=set)
     due: set[int] = attrs.field(factory=set)
 
-    async def publish(self, key: int, events: int = 40) -> None:
+    async def publish(self, key: int, events: int = EVENTS) -> None:
         """Publish events of one peer, several under way at a time."""
         peer = self.crowd.peers[key]
 
@@ -101,7 +102,7 @@ class Run:
         await eventually(
             lambda: all(self.due <= {event.id for event, _ in one.got} for one in chosen), REPAIR_S
         )
-        assert len(self.due) > 20
+        assert len(self.due) > EVENTS // 2
         for one in chosen:
             one.check_order(self.acknowledged)
             assert len({event.id for event, _ in one.got}) == len(one.got)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from gossamer.client import connect
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership
 from gossamer.node.security.files import write_file
 from gossamer.node.security.identity import key_text
@@ -14,7 +17,7 @@ from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate
 from gossamer.node.security.joining.admission import open_registrar, record_certificate
 from gossamer.node.store import Store
 from support.clusters import DAY_S
-from support.node_processes import Shell, end, free_ports, wait_for_line, wait_for_log
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
 
 EVENT = ("symbol=IBM", "price=79", "volume=1")
 QUIET = ("--set", "page.enabled=false")
@@ -76,16 +79,11 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
             key = shell.status("kitchen")["peer"]
         certify(shell, -3600)
         with shell.node("kitchen", *peers) as node:
-            status = shell.status("kitchen")
-            assert "certificate expired" in status["troubles"][0]
+            assert "certificate expired" in shell.status("kitchen")["troubles"][0]
             said = shell.ok("node", "renew", "kitchen")
             assert said.startswith("the certificate of peer 'kitchen' is valid until")
             wait_for_log(node, "certificate is renewed", since_start=True)
-            for _ in range(200):
-                status = shell.status("kitchen")
-                if status["connections"]:
-                    break
-            assert status["connections"] == 1
+            status = wait_for_connections(shell, "kitchen", 1)
             assert status["troubles"] == []
             assert status["peer"] == key
             shell.ok("pub", "--folder", "desk", *EVENT)
@@ -109,20 +107,23 @@ def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: s
         with shell.node("desk", *options, *listen) as holder:
             assert wait_for_log(holder, "a certificate is renewed")["peer"] == key_text(old.key)
             wait_for_log(node, "certificate is renewed", since_start=True)
-            assert connections(shell, "kitchen") == 1
+            assert shell.status("kitchen")["connections"] == 1
         with shell.node("desk", *options, *listen):
-            for _ in range(200):
-                if connections(shell, "kitchen") == 1:
-                    break
-            assert connections(shell, "kitchen") == 1
+            wait_for_connections(shell, "kitchen", 1)
     new = open_membership(shell.folder / "kitchen").certificate
     assert new.key == old.key
     assert new.serial != old.serial
     assert days_left(shell, "kitchen") > 700
 
 
-def connections(shell: Shell, folder: str) -> int:
-    return int(shell.status(folder)["connections"])
+def wait_for_connections(shell: Shell, folder: str, count: int) -> Mapping[str, Any]:
+    """What a node says of itself once it has so many connections."""
+    deadline = time.monotonic() + PATIENCE_S
+    with connect(shell.folder / folder) as node:
+        while (status := node.status())["connections"] != count:
+            assert time.monotonic() < deadline, status
+            time.sleep(0.05)
+    return status
 
 
 def test_a_renewal_is_carried_by_hand_where_there_is_no_network(shell: Shell) -> None:

@@ -21,8 +21,10 @@ from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Notification
 from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from support.draws import larger
 from support.memory_brokers import (
     PATIENCE_S,
+    SCOT,
     MemoryClient,
     MemoryScot,
     all_got,
@@ -33,6 +35,7 @@ from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 WANTED = "present(x)"
+FEWER = larger(Scot(Factor.path("ab"), Factor.complete(2)), SCOT)
 
 
 def lines_of(tree: Tree) -> list[str]:
@@ -191,7 +194,7 @@ async def test_input_queues_of_neighbours_count_where_brokers_tell_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     settings = ScotSettings(input_queues=told, own_threshold=told)
-    async with memory_scot(tmp_path, settings=settings) as scot:
+    async with memory_scot(tmp_path, scot=FEWER, settings=settings) as scot:
         clients = await scot.subscribers(all=WANTED)
         host, far = scot.at("a", 0), scot.at("a", 1)
         journal: Any = far.engine._journal
