@@ -15,15 +15,7 @@ from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_tran
 from gossamer.sim.engine.latency import constant_latency, uniform_latency
 from gossamer.sim.engine.link_conditions import Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
-from support.ping_protocol import (
-    PING,
-    SEND,
-    TICK,
-    log_records,
-    make_pings,
-    ping_step,
-    send_command,
-)
+from support.ping_protocol import PING, SEND, TICK, log_records, make_pings, ping_step, send_command
 
 NODES = 8
 
@@ -110,9 +102,7 @@ def test_timers_fire_at_the_ticks_of_their_round() -> None:
 def test_nodes_that_are_down_do_nothing() -> None:
     transitions = make_transitions([250, 150, 350], [2, 2, 5], [True, False, False])
     engine = engine_of(
-        (TICK,),
-        transitions=transitions,
-        firing_ticks=lambda _cycle: np.full((NODES, 1), 50),
+        (TICK,), transitions=transitions, firing_ticks=lambda _cycle: np.full((NODES, 1), 50)
     )
     engine.run_until(400)
     assert engine.state.fired.tolist() == [4, 4, 3, 4, 4, 3, 4, 4]

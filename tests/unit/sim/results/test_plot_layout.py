@@ -68,10 +68,7 @@ def covering(name: str, seed: int) -> CoveringRecord:
             "published_s": np.sort(draw.uniform(0, 900, 400)),
             "delay_s": draw.lognormal(0, 2, 400),
         },
-        queues={
-            "time_s": np.arange(900.0),
-            **{one: draw.integers(0, 900, 900) for one in core},
-        },
+        queues={"time_s": np.arange(900.0), **{one: draw.integers(0, 900, 900) for one in core}},
         brokers={
             "broker": hosts,
             "role": np.array(["core"] * 5 + ["inner"] * 2 + ["edge"] * 2),

@@ -170,10 +170,7 @@ def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
             '[burst]\nbroker = "B(7,vi)"',
             "burst.broker is 'B(7,vi)', expected the region first, as in B(vi,7) (label)",
         ),
-        (
-            '[burst]\nbroker = "B(z,0)"',
-            "burst.broker is 'B(z,0)', expected one of i, ii, iii",
-        ),
+        ('[burst]\nbroker = "B(z,0)"', "burst.broker is 'B(z,0)', expected one of i, ii, iii"),
         ("[links]\ngap_ms = -1", "links.gap_ms is -1.0, expected a time from 0"),
         ("[service]\nmatching_ms = inf", "service.matching_ms is inf, expected a time from 0"),
         ("[scot]\nrouting = 'bid'", "scot.routing is an unknown key, expected one of threshold"),

@@ -375,8 +375,7 @@ def test_a_path_that_toml_cannot_express_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"events": {"per_round": 1.0}}, {"systems": ("vinifera",)}, {"churn": "trace.avt"}],
+    "fields", [{"events": {"per_round": 1.0}}, {"systems": ("vinifera",)}, {"churn": "trace.avt"}]
 )
 def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, object]) -> None:
     with pytest.raises(ScenarioError, match=r"expected an? .* object"):

@@ -48,11 +48,7 @@ def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any
     told = {
         "kind": kind,
         "seed": wish.seed,
-        "settings": {
-            "subscriptions": wish.subscriptions,
-            "events": wish.events,
-            **wish.settings,
-        },
+        "settings": {"subscriptions": wish.subscriptions, "events": wish.events, **wish.settings},
         "tables": {table.name: {"rows": table.units} for table in tables},
     }
     (folder / WORKLOAD_FILE).write_text(json.dumps(told))

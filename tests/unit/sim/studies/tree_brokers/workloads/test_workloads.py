@@ -93,12 +93,7 @@ def test_a_row_of_siena_is_the_same_in_any_batch_and_another_with_any_seed() -> 
 
 
 def test_settings_of_siena_that_cannot_be_are_refused() -> None:
-    for wrong in (
-        {"names": 5},
-        {"values": 0},
-        {"most_attributes": 0},
-        {"shares": (0.5, 0.2, 0.2)},
-    ):
+    for wrong in ({"names": 5}, {"values": 0}, {"most_attributes": 0}, {"shares": (0.5, 0.2, 0.2)}):
         with pytest.raises(ScenarioError, match=r"workload\."):
             Siena(**wrong)
 
