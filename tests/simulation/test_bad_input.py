@@ -16,12 +16,7 @@ import pytest
 import gossamer.sim.results.results
 from gossamer.command.main import main
 from support.checkout import ROOT
-from support.installed_command import (
-    MadeUpSimulation,
-    content_of,
-    replace_simulation,
-    unchanged,
-)
+from support.installed_command import MadeUpSimulation, content_of, replace_simulation, unchanged
 
 BUNDLED = ROOT / "traces" / "flash_crowd.avt.gz"
 WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
@@ -103,11 +98,7 @@ def test_truncated_gzip_trace(
     ],
 )
 def test_files_that_are_no_traces(
-    work: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    content: bytes | None,
-    words: str,
+    work: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, words: str
 ) -> None:
     if content is not None:
         (work / name).write_bytes(content)

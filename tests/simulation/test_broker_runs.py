@@ -26,10 +26,7 @@ from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
 from gossamer.sim.studies.tree_brokers.report import aggregate_rows
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
-from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
-    BurstRun,
-    run_burst,
-)
+from gossamer.sim.studies.tree_brokers.unsubscription_burst import BurstRun, run_burst
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.tasks import run_tasks
 from support.draws import larger

@@ -14,13 +14,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import points_of
 from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
-from support.overlays import (
-    Hosts,
-    arrays_of,
-    converged,
-    random_identifiers,
-    subscribe_to_box,
-)
+from support.overlays import Hosts, arrays_of, converged, random_identifiers, subscribe_to_box
 
 NODES, CYCLES, SEED = 24, 6, 12
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,8 +10,9 @@ import pytest
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.study.registry import NAMED
+from gossamer.spark.session import spark_session
 from support.sim_commands import sim
-from support.spark_processes import run_spark_command
+from support.spark_processes import needs_spark, run_spark_here
 
 STUDY = "support.flooding_study:FLOODS"
 SCENARIO = 'kind = "flooding"\nname = "flood"\nseed = 3\nbrokers = 6\n'
@@ -60,13 +60,13 @@ def test_it_is_swept(work: Path) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
+@needs_spark
 def test_a_sweep_runs_and_is_crunched(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", TESTS)
-    done = run_spark_command("sweep", "sweep.toml", "--out", "swept")
-    assert done.returncode == 0, done.stderr
+    with spark_session():
+        for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
+            done = run_spark_here(*words.split())
+            assert done.returncode == 0, done.stderr
     rows = pq.read_table(work / "swept" / "points.parquet").to_pylist()
     assert [row["messages"] for row in rows if row["system"] == "star"] == [40, 40, 100, 100]
-    done = run_spark_command("crunch", "swept", "--out", "crunched")
-    assert done.returncode == 0, done.stderr
     assert "deliveries" in (work / "crunched" / "report.html").read_text()

@@ -53,11 +53,7 @@ def count_deliveries(
 def engine() -> CycleEngine:
     """The overlay after its run; tests after it change no links."""
     settings = config.paper(
-        NODES,
-        attributes=2,
-        small_world_links=SMALL_WORLD_LINKS,
-        load_shifting=False,
-        seed=SEED,
+        NODES, attributes=2, small_world_links=SMALL_WORLD_LINKS, load_shifting=False, seed=SEED
     )
     state = make_state(settings, NODES)
     draws = np.random.default_rng(SEED)

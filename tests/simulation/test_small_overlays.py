@@ -19,6 +19,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.studies.worlds.network import Link
+from support.draws import larger
 
 PRESETS = ("paper", "baseline", "resilient", "kindred")
 SEED = 3
@@ -51,7 +52,7 @@ def test_every_event_reaches_everybody_in_a_small_overlay(
 ) -> None:
     scenario = Scenario(
         nodes=nodes,
-        rounds=60,
+        rounds=larger(40, 60),
         seed=SEED,
         engine=engine,
         subscriptions=Subscriptions(kind="random", width=0.5),

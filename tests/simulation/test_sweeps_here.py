@@ -106,10 +106,7 @@ def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        PlotOptions(("svg",), COLUMN),
-        pytest.param(PlotOptions(), marks=pytest.mark.campaign),
-    ],
+    [PlotOptions(("svg",), COLUMN), pytest.param(PlotOptions(), marks=pytest.mark.campaign)],
 )
 def test_a_sweep_draws_its_measures_with_intervals_and_bands(
     file: Path, swept: Path, tmp_path: Path, options: PlotOptions

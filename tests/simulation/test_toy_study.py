@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -21,10 +20,11 @@ from gossamer.sim.study.registry import (
     name_studies,
     study_of_kind,
 )
+from gossamer.spark.session import spark_session
 from support import toy_study
 from support.installed_command import content_of
 from support.sim_commands import sim
-from support.spark_processes import run_spark_command
+from support.spark_processes import needs_spark, run_spark_here
 
 STUDY = "support.toy_study:TOY"
 SCENARIO = 'kind = "toy"\nname = "gamblers"\nseed = 3\nrounds = 40\n'
@@ -171,13 +171,13 @@ def test_results_of_a_study_that_is_not_here_are_refused_in_a_sentence(
 
 
 @pytest.mark.campaign
-@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs Spark")
+@needs_spark
 def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", TESTS)
-    done = run_spark_command("sweep", "sweep.toml", "--out", "swept")
-    assert done.returncode == 0, done.stderr
+    with spark_session():
+        for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
+            done = run_spark_here(*words.split())
+            assert done.returncode == 0, done.stderr
     rows = pq.read_table(named / "swept" / "points.parquet").to_pylist()
     assert [row["rounds"] for row in rows if row["system"] == "fair"] == [10, 10, 20, 20]
-    done = run_spark_command("crunch", "swept", "--out", "crunched")
-    assert done.returncode == 0, done.stderr
     assert "coins at the end" in (named / "crunched" / "report.html").read_text()

@@ -44,11 +44,7 @@ def scenario(preset: str = "resilient", latency_s: float = 5.0) -> Scenario:
         events=Events(per_round=2, warm_up_rounds=3),
         churn=Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
         network=Link(
-            latency="uniform",
-            latency_s=latency_s,
-            loss=0.01,
-            duplication=0.01,
-            event_capacity=40,
+            latency="uniform", latency_s=latency_s, loss=0.01, duplication=0.01, event_capacity=40
         ),
     )
 
@@ -134,11 +130,7 @@ def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -
 
 
 @pytest.mark.parametrize(
-    ("latency_s", "engine"),
-    [
-        (ROUND_S / 25, WindowEngine),
-        (ROUND_S / 26, EventEngine),
-    ],
+    ("latency_s", "engine"), [(ROUND_S / 25, WindowEngine), (ROUND_S / 26, EventEngine)]
 )
 def test_the_engine_follows_from_the_least_latency(latency_s: float, engine: type) -> None:
     """Uniform latency is half of its mean at least, and a fiftieth of a round is enough."""

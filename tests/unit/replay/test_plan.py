@@ -34,9 +34,7 @@ def simulated(folder: Path) -> SystemRun:
     return run
 
 
-def test_peers_publish_what_simulated_ones_publish_at_the_same_time(
-    tmp_path: Path,
-) -> None:
+def test_peers_publish_what_simulated_ones_publish_at_the_same_time(tmp_path: Path) -> None:
     events = simulated(tmp_path).record().events
     steps = [step for step in short_plan(tmp_path).steps if step.do == PUBLISH]
     assert [step.event for step in steps] == events["event"].tolist()
