@@ -72,10 +72,14 @@ def test_json_is_all_there_is_on_standard_output(
 
 
 @pytest.mark.usefixtures("simulation")
-def test_plots_and_report_are_written_unless_declined(work: Path) -> None:
+def test_plots_and_report_are_written_unless_declined(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.sim.study.plot.FORMATS", ("svg",))
     assert sim("run s.toml --out with") == 0
     assert sim("run s.toml --out without --no-plots") == 0
     assert (work / "with/report.html").is_file()
+    assert (work / "with/plots/hit_ratio.svg").is_file()
     assert not (work / "without/report.html").exists()
 
 

@@ -19,6 +19,8 @@ from gossamer.command.signals import Stopped, ending_first, exit_code_of, stoppe
 from gossamer.sim.results import results as results_results
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
+from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
+from support.draws import larger
 from support.made_up_runs import made_up_run
 from support.other_processes import another_at_work
 
@@ -61,7 +63,8 @@ def test_summary_on_disk_is_the_one_returned(tmp_path: Path) -> None:
 
 
 def test_folder_holds_everything(tmp_path: Path) -> None:
-    results_results.write_results(made_up_run(), tmp_path / "deep" / "run")
+    with plots_as(PlotOptions(larger(("svg", "png"), FORMATS))):
+        results_results.write_results(made_up_run(), tmp_path / "deep" / "run")
     written = set(contents(tmp_path / "deep" / "run"))
     assert {"summary.json", "scenario.toml", "report.html"} <= written
     assert {"vinifera/deliveries.parquet", "baseline/overlay_links.parquet"} <= written
