@@ -261,8 +261,7 @@ def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataOb
     made = make()
     play(made, attached + steps)
     dumped = made.dump()
-    again = cbor2.loads(cbor2.dumps(dumped))
-    assert load(again).dump() == dumped
+    assert load(cbor2.loads(cbor2.dumps(dumped))).dump() == dumped
 
 
 @pytest.mark.parametrize("family", FAMILIES)

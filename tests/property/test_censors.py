@@ -16,12 +16,11 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, Words
 from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
-from gossamer.protocol.peer.settings.config import Settings, kindred
+from gossamer.protocol.peer.settings.config import kindred
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
-from gossamer.protocol.peer.state.state import State
 from gossamer.protocol.peer.step import subscribe
-from support.overlays import Hosts, converged, record
+from support.overlays import Hosts, record
 
 NODES, CENSOR, EVENTS = 25, 24, 16
 STEP: Final = RING_MASK // (NODES - 1)
@@ -35,14 +34,10 @@ class CensoredHosts(Hosts):
     """Hosts of which one passes no event on, and offers none.
 
     Attributes:
-        settings: of all.
         manner: what it does with an event.
     """
 
-    def __init__(self, state: State, settings: Settings) -> None:
-        super().__init__(state, settings)
-        self.settings = settings
-        self.manner = ""
+    manner = ""
 
     def copy(self) -> CensoredHosts:
         """The same peers where they are now, of which nobody was served yet."""
@@ -55,16 +50,11 @@ class CensoredHosts(Hosts):
         if p != CENSOR or not self.manner:
             return super().step(p, words)
         if words[KIND] != records.EVENT:
-            return [
-                one
-                for one in super().step(p, words)
-                if one[KIND] not in (records.EVENT, records.REPLAY_OFFER, records.RING_OFFER)
-            ]
+            kept = (records.EVENT, records.REPLAY_OFFER, records.RING_OFFER)
+            return [one for one in super().step(p, words) if one[KIND] not in kept]
         body = words[BODY:]
-        copy, origin = (
-            int(body[records.EVENT_ID] + body[records.EVENT_ATTRIBUTE]),
-            int(body[records.EVENT_ORIGIN]),
-        )
+        copy = int(body[records.EVENT_ID] + body[records.EVENT_ATTRIBUTE])
+        origin = int(body[records.EVENT_ORIGIN])
         said = []
         if self.manner != DROPS and body[records.EVENT_MODE] < records.TREE:
             said.append(record(records.EVENT_TAKEN, int(words[FROM]), CENSOR, [copy]))
@@ -98,7 +88,7 @@ def overlay(wanting: int, **changes: Any) -> CensoredHosts:
     )
     places = np.arange(NODES, dtype=np.int64) * STEP
     places[CENSOR] = PLACE * STEP + STEP // 2
-    hosts = CensoredHosts(converged(settings, places, 1), settings)
+    hosts = CensoredHosts.ring(settings, places)
     hosts.state.links[:, settings.chosen_links :] = -1
     for p in range(NODES):
         reach = wanting * STEP if abs(p - PLACE) < wanting else STEP // 2

@@ -123,8 +123,7 @@ def test_scaling_back_undoes_scaling(trace: ChurnTrace, exponent: int) -> None:
 
 @given(trace=traces(), data=st.data())
 def test_a_cut_of_a_cut_is_one_cut(trace: ChurnTrace, data: st.DataObject) -> None:
-    ticks = int(trace.duration_s * 4)
-    instants = st.integers(0, ticks).map(lambda tick: tick / 4)
+    instants = st.integers(0, int(trace.duration_s * 4)).map(lambda tick: tick / 4)
     a, b, c, d = sorted(data.draw(st.lists(instants, min_size=4, max_size=4)))
     assert trace.cut(0, trace.duration_s) == trace
     if b < c:

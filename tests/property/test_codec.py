@@ -195,8 +195,7 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
     """What passes the check makes no interpreted rule fail, words being Python's integers."""
     words = list(data.draw(st.sampled_from(REAL["cyclon"][kind])))
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(LENGTH, len(words) - 1))
-        words[place] = data.draw(WORD)
+        words[data.draw(st.integers(LENGTH, len(words) - 1))] = data.draw(WORD)
     if data.draw(st.booleans()):
         words = words[: data.draw(st.integers(0, len(words)))] + data.draw(st.lists(WORD))
     if not passes(words):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.peer.record_table.records import INSTALL_TIMER
 from gossamer.protocol.peer.rendezvous.routing import next_hop
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -42,8 +41,7 @@ def test_every_lookup_ends_at_the_rendezvous_node_and_comes_closer_at_every_hop(
 ) -> None:
     hosts = overlay(places, shape, seed)
     value = data.draw(st.one_of(ANYWHERE, CROWDED, st.sampled_from(places)))
-    start = data.draw(st.integers(0, len(places) - 1))
-    path = hosts.lookup(start, value)
+    path = hosts.lookup(data.draw(st.integers(0, len(places) - 1)), value)
     rendezvous = true_rendezvous(places, value)
     assert path[-1] == rendezvous
     assert len(path) <= len(places)
@@ -66,8 +64,7 @@ def test_lookups_are_right_at_every_border_of_arcs(shape: tuple[int, int]) -> No
 
 def test_the_last_hop_is_known_for_what_it_is() -> None:
     """Of a neighbour it is known which values are its own; others it only lies before."""
-    hosts = overlay([*range(5, 100, 5)], (1, 3), seed=2)
-    state = hosts.state
+    state = overlay([*range(5, 100, 5)], (1, 3), seed=2).state
     for slot, word in enumerate(state.links[0]):
         q = int(word) & HANDLE
         before, end = arc_of(state, q)
@@ -116,8 +113,7 @@ def showered(
     """An overlay in which peer 0 has installed a range, and its ends."""
     hosts = overlay(places, shape, seed)
     low, high = draw(ranges_on(places))
-    hosts.subscribe(0, (low, high))
-    hosts.tick(0, INSTALL_TIMER)
+    hosts.install(0, (low, high))
     return hosts, low, high
 
 
@@ -169,8 +165,7 @@ def test_no_value_of_a_range_is_lost_where_arcs_meet(
     """Every identifier, the value before it and the one after, inside and outside the range."""
     places = [*range(5, 100, 5)]
     hosts = overlay(places, shape, seed=2)
-    hosts.subscribe(4, ends)
-    hosts.tick(4, INSTALL_TIMER)
+    hosts.install(4, ends)
     for value in range(3, 98):
         expected = [4] if ends[0] <= value <= ends[1] else []
         assert hosts.publish(value % len(places), value, value) == expected
@@ -199,6 +194,6 @@ def test_showering_ends_whatever_peers_believe(
     for p in range(len(places)):
         hosts.subscribe(p, data.draw(ranges_on(places)))
     for p in range(len(places)):
-        hosts.tick(p, INSTALL_TIMER)
+        hosts.install(p)
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]

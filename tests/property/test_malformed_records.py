@@ -276,8 +276,7 @@ def test_no_well_formed_record_of_hostile_words_breaks_a_peer(
 @example(kind=records.HANDOVER, body=[])
 def test_no_record_of_random_words_breaks_a_peer(kind: int, body: list[int]) -> None:
     state = copy.deepcopy(LIVELY)
-    hosts = overlays.Hosts(state, SETTINGS)
-    hosts.step(0, overlays.record(kind, 0, 1, body))
+    overlays.Hosts(state, SETTINGS).step(0, overlays.record(kind, 0, 1, body))
     assert_sound(state)
 
 

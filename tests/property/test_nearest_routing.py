@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO
-from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ID, INSTALL_TIMER
+from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ID
 from gossamer.protocol.peer.rendezvous.routing import next_hop, plan_arcs
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
@@ -83,8 +83,7 @@ def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_be
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
 ) -> None:
     """What entering the tree on the way rests on: arcs are exactly where next hops change."""
-    hosts = overlay(places, shape, seed)
-    state = hosts.state
+    state = overlay(places, shape, seed).state
     if data.draw(st.booleans()):
         overlays.misinform(state, seed)
         for q in range(len(places)):
@@ -119,7 +118,7 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
     for p, interest in enumerate(wanted):
         hosts.subscribe(p, interest)
     for p in range(len(places)):
-        hosts.tick(p, INSTALL_TIMER)
+        hosts.install(p)
     bounds = [bound for interest in wanted for bound in interest]
     values = data.draw(st.lists(st.one_of(ANYWHERE, CROWDED, st.sampled_from(bounds)), max_size=9))
     for event, value in enumerate(values):
@@ -142,7 +141,7 @@ def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
         hosts.subscribe(p, data.draw(ranges(places)))
     overlays.misinform(hosts.state, seed)
     for p in range(len(places)):
-        hosts.tick(p, INSTALL_TIMER)
+        hosts.install(p)
     installs = len(hosts.passed) - len(places)
     assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
     before = len(hosts.passed)
@@ -157,9 +156,7 @@ def test_a_copy_enters_the_tree_where_it_passes() -> None:
     """Peer 1 subscribes by way of 2, which the event passes: nobody else hands it down."""
     places = [10, 20, 30, 40, 50, 60]
     hosts = overlay(places, (1, 0), 1)
-    hosts.subscribe(1, (36, 38))
-    hosts.tick(1, INSTALL_TIMER)
+    hosts.install(1, (36, 38))
     assert hosts.publish(0, 7, 37) == [1]
-    copies = [(int(one[TO])) for one in hosts.of_kind(EVENT)]
-    assert copies == [1, 2, 3]
+    assert [(int(one[TO])) for one in hosts.of_kind(EVENT)] == [1, 2, 3]
     assert set(hosts.neighbours(1)) == {0, 2}

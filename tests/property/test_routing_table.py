@@ -23,6 +23,7 @@ from gossamer.protocol.peer.rendezvous.routing_table import (
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
+from support.draws import larger
 from support.overlays import HANDLE, Box, Hosts, contains, entries, install_record, record
 
 GRID = range(7)
@@ -132,8 +133,7 @@ def test_a_full_table_finds_room_as_long_as_any_two_entries_can_be_merged(
     sources = room // attributes
     boxes = data.draw(st.lists(routed_boxes(attributes), min_size=1, max_size=12))
     for source in range(sources):
-        rows = as_rows(boxes)
-        replace_source(state, 0, source, 99, rows, 0, len(boxes))
+        replace_source(state, 0, source, 99, as_rows(boxes), 0, len(boxes))
     held = by_source(state)
     assert state.counters[0, REFUSED_ENTRIES] == 0
     assert all(points_of(boxes) <= held[source] for source in range(sources))
@@ -242,7 +242,7 @@ def test_every_match_is_served_once_and_nobody_else(
 @pytest.mark.parametrize("dies", [False, True])
 @pytest.mark.parametrize("attributes", [1, 2])
 @given(seed=st.integers(0, 999), data=st.data())
-@hypothesis_settings(max_examples=hypothesis_settings().max_examples // 5)
+@hypothesis_settings(max_examples=larger(3, 80))
 def test_nothing_stale_is_left_after_a_subscriber_goes(
     attributes: int, dies: bool, seed: int, data: st.DataObject
 ) -> None:

@@ -59,8 +59,7 @@ def test_around_one_failure_everybody_who_lives_is_served_exactly_once(
     before = overlay.tables()
     dead = fail(overlay, draw)
     congest(overlay, draw)
-    publisher = draw.choice(sorted(overlay.brokers.keys() - dead))
-    overlay.publish_and_settle(publisher, x=1)
+    overlay.publish_and_settle(draw.choice(sorted(overlay.brokers.keys() - dead)), x=1)
     wanted = {name: 1 for name, host in overlay.home.items() if name[0] == "S" and host not in dead}
     assert Counter(found.client for found in overlay.deliveries) == wanted
     assert overlay.tables() == before

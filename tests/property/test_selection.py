@@ -194,8 +194,7 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
 ) -> None:
     """Each at its youngest and with its profile, in whatever order and however often offered."""
     state = small_state(shape, ranges, seed)
-    slots = state.links.shape[1]
-    known = data.draw(knowledge(slots))
+    known = data.draw(knowledge(state.links.shape[1]))
     learn(state, known)
     words = received_words(state, known)
     ages = youngest(known)

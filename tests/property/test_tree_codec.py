@@ -104,8 +104,7 @@ def test_anything_is_a_message_or_malformed(data: Any) -> None:
 def test_a_message_with_something_else_in_it_is_read_or_malformed(
     which: Any, place: int, put: Any
 ) -> None:
-    data = CODEC.plain_message(which)
-    changed = _put(data, [place], put)
+    changed = _put(CODEC.plain_message(which), [place], put)
     try:
         again = CODEC.plain_message(CODEC.read_between(changed))
     except MalformedMessageError:

@@ -261,6 +261,7 @@ class Hosts:
 
     Attributes:
         state: all rows.
+        settings: of all peers.
         alive: bool[n]; records for others come back to their senders.
         now: the present round.
         served: (peer, event, hops, tree hops) in order of delivery.
@@ -272,6 +273,7 @@ class Hosts:
 
     def __init__(self, state: State, settings: Settings) -> None:
         self.state = state
+        self.settings = settings
         self.alive = np.ones(len(state.round), np.bool_)
         self.now = 0
         self.served: list[tuple[int, int, int, int]] = []

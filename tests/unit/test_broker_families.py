@@ -100,8 +100,7 @@ def test_families_of_nodes_are_no_names_to_the_host_of_brokers() -> None:
     ]
     assert len(shared) > 10
     for path in shared:
-        said = set(names_of(path).split())
-        assert said.isdisjoint(FOLDERS), path
+        assert set(names_of(path).split()).isdisjoint(FOLDERS), path
 
 
 def test_the_core_knows_no_family() -> None:

@@ -6,7 +6,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from support.soak_measures import (
     LEAST_SAMPLES,
     SLOPE_BYTES,
     Sample,
+    Trend,
     more_descriptors,
     runs_of,
     sample_of,
@@ -90,18 +91,21 @@ def made_up(minutes: float, slope: float, noise: int, seed: int, every_s: float 
     ]
 
 
+def a_trend(samples: list[Sample], warm_up_s: float, steps: Sequence[float] = ()) -> Trend:
+    """The trend of samples, of which there are enough."""
+    found = trend(samples, warm_up_s, steps)
+    assert found is not None
+    return found
+
+
 def test_a_process_that_keeps_nothing_is_flat() -> None:
     samples = watched(0, 0)
-    found = trend(samples, WARM_UP_S)
-    assert found is not None
-    assert found.is_flat
+    assert a_trend(samples, WARM_UP_S).is_flat
     assert more_descriptors(samples[0].descriptors, samples[-1].descriptors, room=0) == []
 
 
 def test_a_process_that_leaks_is_not() -> None:
-    samples = watched(1 << 20, 0)
-    found = trend(samples, WARM_UP_S)
-    assert found is not None
+    found = a_trend(watched(1 << 20, 0), WARM_UP_S)
     assert not found.is_flat
     assert found.slope == pytest.approx((1 << 20) * 60 / TICK_S, rel=0.1)
 
@@ -138,26 +142,19 @@ def test_a_process_that_is_ending_is_none() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_and_the_filling_of_tables_are_no_leak(seed: int) -> None:
-    found = trend(made_up(30, 0, GROWTH_BYTES // 4, seed), WARM_UP_S)
-    assert found is not None
-    assert found.is_flat
+    assert a_trend(made_up(30, 0, GROWTH_BYTES // 4, seed), WARM_UP_S).is_flat
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_slow_leak_is_found_in_half_an_hour(seed: int) -> None:
-    found = trend(made_up(30, 1.2 * SLOPE_BYTES, GROWTH_BYTES // 8, seed), WARM_UP_S)
-    assert found is not None
+    found = a_trend(made_up(30, 1.2 * SLOPE_BYTES, GROWTH_BYTES // 8, seed), WARM_UP_S)
     assert not found.is_flat
     assert found.slope == pytest.approx(1.2 * SLOPE_BYTES, rel=0.1)
 
 
 def test_a_leak_is_told_by_growth_where_it_was_watched_for_too_short_for_a_slope() -> None:
-    quick = trend(made_up(1, 8 * GROWTH_BYTES, 0, 1, every_s=1.0), WARM_UP_S)
-    slow = trend(made_up(1, 2 * SLOPE_BYTES, 0, 1, every_s=1.0), WARM_UP_S)
-    assert quick is not None
-    assert slow is not None
-    assert not quick.is_flat
-    assert slow.is_flat
+    for growth, is_flat in ((8 * GROWTH_BYTES, False), (2 * SLOPE_BYTES, True)):
+        assert a_trend(made_up(1, growth, 0, 1, every_s=1.0), WARM_UP_S).is_flat is is_flat
 
 
 def test_too_few_samples_say_nothing() -> None:
@@ -170,9 +167,7 @@ def test_too_few_samples_say_nothing() -> None:
 def test_a_step_that_was_expected_begins_the_warm_up_anew() -> None:
     samples = [Sample(at, (100 << 20) if at >= 100 else (50 << 20)) for at in range(0, 200, 2)]
     for steps, is_flat in (((), False), ((100.0,), True), ((99.0, 500.0), True), ((20.0,), False)):
-        found = trend(samples, WARM_UP_S, steps)
-        assert found is not None
-        assert found.is_flat == is_flat
+        assert a_trend(samples, WARM_UP_S, steps).is_flat == is_flat
     assert trend(samples, WARM_UP_S, [190.0]) is None
 
 

@@ -75,8 +75,7 @@ def test_a_publication_stays_behind_its_own_sender_and_behind_the_host(source: H
 
 
 def test_a_timer_holds_nothing_up() -> None:
-    inputs = filled((None, TIMER), (SOUTH, published(1)))
-    assert popped(inputs) == [published(1), TIMER]
+    assert popped(filled((None, TIMER), (SOUTH, published(1)))) == [published(1), TIMER]
 
 
 def test_congestion_goes_before_all() -> None:

@@ -84,8 +84,7 @@ def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mult_keeps_the_state_that_costs_least(seed: int) -> None:
-    case = random_case(12, 14, 9, seed)
-    plan = plan_of(case)
+    plan = plan_of(random_case(12, 14, 9, seed))
     routes = strategies.route_mult(plan)
     assert routes.mergers is not None
     assert routes.trees.count == routes.mergers.groups[routes.mergers.best]
@@ -214,8 +213,7 @@ def test_keywords_match_when_one_is_in_common() -> None:
 
 
 def test_groups_are_named_by_their_lowest_subscription() -> None:
-    case = random_case(10, 12, 6, seed=1)
-    plan = plan_of(case)
+    plan = plan_of(random_case(10, 12, 6, seed=1))
     regroup(plan, np.array([9, 4, 9, 4, 4, 7]))
     assert plan.groups.tolist() == [0, 1, 0, 1, 1, 5]
 

@@ -81,8 +81,7 @@ def test_where_they_do_not_one_tree_is_and_the_planner_says_so() -> None:
 
 @pytest.mark.parametrize("documents", [0, 1])
 def test_nothing_can_be_tried_with_a_document(documents: int) -> None:
-    plan = make_plan(RING, neighbours(documents))
-    trial = try_trees(plan)
+    trial = try_trees(make_plan(RING, neighbours(documents)))
     assert (trial.trees.tolist(), trial.chosen) == ([1], 1)
     assert trial.verdict == "one tree, as no document of the sample tells groups apart"
 

@@ -15,8 +15,7 @@ MOST = 4 * BLOCK
 @pytest.mark.parametrize("known", [0, 1, BLOCK, BLOCK + 1, MOST - 1, MOST, 3 * MOST + 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_last_are_remembered_and_those_before_forgotten(seed: int, known: int) -> None:
-    draws = random.Random(seed)
-    numbers = draws.sample(range(1 << 62), known + 3 * MOST)
+    numbers = random.Random(seed).sample(range(1 << 62), known + 3 * MOST)
     recent = RecentNumbers(MOST, numbers[:known])
     for count in range(known, len(numbers)):
         assert numbers[count] not in recent

@@ -57,27 +57,18 @@ def refusal(effects: list[Effect]) -> Exception:
     return effect.error
 
 
+NO_NEIGHBOUR = (
+    "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
+    "another cluster from 0 to 2"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "label", "reason"),
     [
-        (
-            "far",
-            "B(d,0)",
-            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
-            "another cluster from 0 to 2",
-        ),
-        (
-            "other",
-            "B(a,1)",
-            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
-            "another cluster from 0 to 2",
-        ),
-        (
-            "beyond",
-            "B(b,3)",
-            "is no neighbour of B(b,0), expected cluster 0 and a region of a, c, or region b and "
-            "another cluster from 0 to 2",
-        ),
+        ("far", "B(d,0)", NO_NEIGHBOUR),
+        ("other", "B(a,1)", NO_NEIGHBOUR),
+        ("beyond", "B(b,3)", NO_NEIGHBOUR),
         ("second", "B(a,0)", "finds broker 'B(a,0)' at its place"),
         ("B(a,0)", "B(c,0)", "was at B(a,0) before"),
     ],

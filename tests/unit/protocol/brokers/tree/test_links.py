@@ -49,8 +49,7 @@ def between(**settings: object) -> TreeBroker:
 
 
 def test_an_advertisement_floods_but_does_not_go_back() -> None:
-    broker = between()
-    effects = broker.handle(0, N, Frame(1, 2, Advertisement(Id("N", 2), ANY)))
+    effects = between().handle(0, N, Frame(1, 2, Advertisement(Id("N", 2), ANY)))
     assert sent(effects, "M") == [Advertisement(Id("N", 2), ANY)]
     assert sent(effects, "N") == []
 
@@ -169,8 +168,7 @@ def test_publications_survive_an_interrupted_link_if_they_are_retained(retained:
     overlay.ask("publisher", messages.Publish({"x": 1}))
     overlay.restore("A", "B")
     overlay.settle()
-    got = overlay.published()
-    assert got == ([0, 1] if retained else [])
+    assert overlay.published() == ([0, 1] if retained else [])
 
 
 def test_retained_publications_outlive_their_advertisement() -> None:

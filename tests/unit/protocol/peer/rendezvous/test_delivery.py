@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,77 +11,60 @@ from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
 from gossamer.protocol.peer.rendezvous.routing import anchor
 from gossamer.protocol.peer.settings import config
-from gossamer.protocol.peer.settings.config import LOAD_UNIT, Settings
+from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state as state_state
 from gossamer.protocol.peer.state.links import put_link
 from support import overlays
 
-# Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
 NODES = 10
-PLACES = np.arange(100, 1001, 100)
 
 
-def overlay(**changes: Any) -> overlays.Hosts:
-    """Ten peers on a ring of nothing but ring links, unless asked for more."""
-    settings = Settings(
-        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
-    )
-    return overlays.Hosts.ring(settings, PLACES, 1, **changes)
+@pytest.fixture
+def hosts() -> overlays.Hosts:
+    """Ten peers in a row."""
+    return overlays.ten_in_a_row()
 
 
-def install(hosts: overlays.Hosts, *peers: int) -> None:
-    """Let peers install what they want, in turn."""
-    for p in peers:
-        hosts.tick(p, records.INSTALL_TIMER)
-
-
-def test_the_example_of_figure_2() -> None:
+def test_the_example_of_figure_2(hosts: overlays.Hosts) -> None:
     """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T."""
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+    hosts.install(2, (475, 585))
     assert hosts.entries(3) == [(2, 0, ((475, 585),))]
     assert hosts.entries(4) == [(3, 0, ((475, 585),))]
     assert hosts.entries(5) == [(4, 0, ((501, 585),))]
     assert all(hosts.entries(p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
 
 
-def test_requests_of_one_neighbour_are_aggregated() -> None:
+def test_requests_of_one_neighbour_are_aggregated(hosts: overlays.Hosts) -> None:
     """Figure 2(b): the entry for Q grows from [75, 85] to [75, 100] when P asks through Q."""
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    hosts.subscribe(1, (580, 700))
-    install(hosts, 2, 1)
+    hosts.install(2, (475, 585))
+    hosts.install(1, (580, 700))
     assert hosts.entries(2) == [(1, 0, ((580, 700),))]
     assert hosts.entries(3) == [(2, 0, ((475, 700),))]
     assert hosts.entries(6) == [(5, 0, ((601, 700),))]
 
 
-def test_de_aggregation_leaves_the_other_request() -> None:
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    hosts.subscribe(1, (580, 700))
-    install(hosts, 2, 1)
+def test_de_aggregation_leaves_the_other_request(hosts: overlays.Hosts) -> None:
+    hosts.install(2, (475, 585))
+    hosts.install(1, (580, 700))
     hosts.state.constrained[1] = -1
-    install(hosts, *range(NODES))
+    for p in range(NODES):
+        hosts.install(p)
     assert hosts.entries(2) == []
     assert hosts.entries(3) == [(2, 0, ((475, 585),))]
     assert all(hosts.entries(p) == [] for p in (6, 7, 8, 9))
 
 
-def test_what_is_covered_by_another_request_is_not_forwarded_as_news() -> None:
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+def test_what_is_covered_by_another_request_is_not_forwarded_as_news(hosts: overlays.Hosts) -> None:
+    hosts.install(2, (475, 585))
     hosts.subscribe(1, (480, 490))
     sent = len(hosts.passed)
-    install(hosts, 1)
+    hosts.install(1)
     assert not any(words[KIND] == records.INSTALL_NEWS for words in hosts.passed[sent:])
 
 
 def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> None:
-    hosts = overlay(subscriptions=50, boxes_per_neighbour=4)
+    hosts = overlays.ten_in_a_row(subscriptions=50, boxes_per_neighbour=4)
     bounds = np.array([[10 * i + 300, 10 * i + 303] for i in range(50)])
     peer.subscribe(hosts.state, 0, bounds, np.ones(50, np.int64))
     sent = hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))
@@ -91,17 +72,14 @@ def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> Non
     assert all(words[KIND] == records.INSTALL for words in sent)
 
 
-def test_a_former_neighbour_is_told_to_drop_what_was_installed() -> None:
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+def test_a_former_neighbour_is_told_to_drop_what_was_installed(hosts: overlays.Hosts) -> None:
+    hosts.install(2, (475, 585))
     put_link(hosts.state, 2, int(hosts.state.successor[2]), hosts.descriptor(7), 0)
-    install(hosts, 2)
+    hosts.install(2)
     assert (2, 0, ((475, 585),)) not in hosts.entries(3)
 
 
-def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
-    hosts = overlay()
+def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: overlays.Hosts) -> None:
     (reply,) = hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 2, []))
     assert (reply[KIND], reply[TO]) == (records.ACKNOWLEDGE, 2)
     size = 1 + hosts.state.link_profile.shape[2]
@@ -111,27 +89,22 @@ def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between() -> None:
 
 
 @pytest.mark.parametrize("publisher", range(NODES))
-def test_a_subscriber_is_served_from_everywhere_once(publisher: int) -> None:
-    hosts = overlay()
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+def test_a_subscriber_is_served_from_everywhere_once(hosts: overlays.Hosts, publisher: int) -> None:
+    hosts.install(2, (475, 585))
     for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
         assert hosts.publish(publisher, event, value) == expected
 
 
-def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree() -> None:
-    hosts = overlay()
-    hosts.subscribe(2, (550, 550))
-    install(hosts, 2)
+def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree(hosts: overlays.Hosts) -> None:
+    hosts.install(2, (550, 550))
     hosts.publish(4, 1, 550)
     assert hosts.served == [(2, 1, 4, 3)]
 
 
 def test_matching_is_on_the_whole_subscription() -> None:
     """Branches prune by attributes they are not routed by."""
-    hosts = overlay(attributes=2)
-    hosts.subscribe(2, (475, 585), (10, 20))
-    install(hosts, 2)
+    hosts = overlays.ten_in_a_row(attributes=2)
+    hosts.install(2, (475, 585), (10, 20))
     assert hosts.publish(7, 1, 500, 15) == [2]
     taken = len(hosts.passed)
     assert hosts.publish(7, 2, 500, 21) == []
@@ -139,31 +112,28 @@ def test_matching_is_on_the_whole_subscription() -> None:
 
 
 def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains() -> None:
-    hosts = overlay(attributes=2, subscriptions=2)
+    hosts = overlays.ten_in_a_row(attributes=2, subscriptions=2)
     state = hosts.state
     bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
     peer.subscribe(state, 2, bounds, np.array([1, 2]))
     state.primary[2] = 1
-    install(hosts, 2)
-    routed = {(a, box) for _, a, box in hosts.entries(3)}
-    assert {a for a, _ in routed} == {0, 1}
+    hosts.install(2)
+    assert {a for a, _ in {(a, box) for _, a, box in hosts.entries(3)}} == {0, 1}
     assert hosts.publish(9, 1, 480, 5) == [2]
     assert hosts.publish(9, 2, 5, 680) == [2]
     assert hosts.publish(9, 3, 480, 680) == [2]
 
 
 def test_nobody_is_served_twice_though_two_trees_reach_it() -> None:
-    hosts = overlay(attributes=2, subscriptions=2)
+    hosts = overlays.ten_in_a_row(attributes=2, subscriptions=2)
     bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
     peer.subscribe(hosts.state, 2, bounds, np.array([1, 2]))
-    install(hosts, 2)
+    hosts.install(2)
     assert hosts.publish(0, 7, 480, 680) == [2]
-    copies = hosts.state.event_copies[2].tolist()
-    assert {7 * 2, 7 * 2 + 1} <= set(copies)
+    assert {7 * 2, 7 * 2 + 1} <= set(hosts.state.event_copies[2].tolist())
 
 
-def test_a_copy_that_comes_again_is_dropped_and_counted() -> None:
-    hosts = overlay()
+def test_a_copy_that_comes_again_is_dropped_and_counted(hosts: overlays.Hosts) -> None:
     hosts.subscribe(2, (0, 900))
     words = overlays.event_record(2, 3, 5, [475], mode=records.TREE)
     assert [int(w[KIND]) for w in hosts.step(2, words)] == [records.DELIVER]
@@ -171,14 +141,13 @@ def test_a_copy_that_comes_again_is_dropped_and_counted() -> None:
     assert hosts.state.counters[2, state_state.REPEATED] == 1
 
 
-def test_a_false_positive_is_counted_where_it_ends() -> None:
-    hosts = overlay()
+def test_a_false_positive_is_counted_where_it_ends(hosts: overlays.Hosts) -> None:
     assert hosts.step(2, overlays.event_record(2, 3, 5, [475], mode=records.TREE)) == []
     assert hosts.state.counters[2, state_state.FALSE_POSITIVES] == 1
 
 
 def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
-    hosts = overlay(hop_limit=9)
+    hosts = overlays.ten_in_a_row(hop_limit=9)
     hosts.subscribe(3, (400, 500))
     hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
 
@@ -203,7 +172,7 @@ def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
 
 @pytest.mark.parametrize(("replay_rounds", "soon"), [(0, 1), (3, 3)])
 def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) -> None:
-    hosts = overlay(event_memory=2, replay_rounds=replay_rounds)
+    hosts = overlays.ten_in_a_row(event_memory=2, replay_rounds=replay_rounds)
     state = hosts.state
     for event in (1, 2):
         hosts.step(2, overlays.event_record(2, 3, event, [475], mode=records.TREE))
@@ -216,8 +185,7 @@ def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) ->
     assert state.counters[2, state_state.FORGOTTEN] == 1
 
 
-def test_an_event_does_not_go_back_where_it_came_from() -> None:
-    hosts = overlay()
+def test_an_event_does_not_go_back_where_it_came_from(hosts: overlays.Hosts) -> None:
     hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
     assert hosts.step(5, overlays.event_record(5, 4, 1, [550], mode=records.TREE)) == []
     (down,) = hosts.step(5, overlays.event_record(5, 6, 2, [550], mode=records.TREE))
@@ -225,21 +193,19 @@ def test_an_event_does_not_go_back_where_it_came_from() -> None:
 
 
 def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
-    hosts = overlay(hop_limit=3)
+    hosts = overlays.ten_in_a_row(hop_limit=3)
     assert hosts.publish(0, 1, 850) == []
     assert hosts.state.counters[:, state_state.HOPS_EXCEEDED].sum() == 1
 
 
-def test_load_is_what_a_rendezvous_node_takes_without_wanting_it() -> None:
-    hosts = overlay()
+def test_load_is_what_a_rendezvous_node_takes_without_wanting_it(hosts: overlays.Hosts) -> None:
     hosts.subscribe(4, (460, 470))
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 465)
     assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
 
 
-def test_a_copy_sent_too_far_goes_back_along_predecessors() -> None:
-    hosts = overlay()
+def test_a_copy_sent_too_far_goes_back_along_predecessors(hosts: overlays.Hosts) -> None:
     hosts.handle(overlays.event_record(7, 3, 1, [450], mode=records.FINAL))
     assert hosts.state.event_copies[:, 0].tolist() == [-1] * 4 + [1] + [-1] * 5
 
@@ -255,7 +221,8 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
     assert ends[0] != ends[1]
     hosts.subscribe(1, (5, 1 << 60), (0, RING_MASK))
     hosts.subscribe(2, (1 << 50, 1 << 61), (9, 1 << 61))
-    install(hosts, 1, 2)
+    hosts.install(1)
+    hosts.install(2)
     draws = np.random.default_rng(3)
     for event in range(20):
         values = draws.integers(0, RING_MASK, 2).tolist()
@@ -276,7 +243,7 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
 
 
 def test_replicas_disseminate_at_the_successors() -> None:
-    hosts = overlay(replicas=2)
+    hosts = overlays.ten_in_a_row(replicas=2)
     hosts.publish(0, 1, 450)
     assert np.flatnonzero((hosts.state.event_copies == 1).any(axis=1)).tolist() == [4, 5, 6]
     modes = [int(words[BODY + 2]) for words in hosts.of_kind(records.EVENT)]
@@ -284,25 +251,22 @@ def test_replicas_disseminate_at_the_successors() -> None:
 
 
 def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
-    hosts = overlay(replay_rounds=2)
+    hosts = overlays.ten_in_a_row(replay_rounds=2)
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 480)
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+    hosts.install(2, (475, 585))
     assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)]
     assert hosts.state.counters[:, state_state.REPLAYED].sum() > 0
-    install(hosts, 2)
+    hosts.install(2)
     assert len(hosts.served) == 1
 
 
 def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
-    hosts = overlay(replay_rounds=2)
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+    hosts = overlays.ten_in_a_row(replay_rounds=2)
+    hosts.install(2, (475, 585))
     hosts.publish(0, 2, 480)
     hosts.passed.clear()
-    hosts.subscribe(2, (470, 585))
-    install(hosts, 2)
+    hosts.install(2, (470, 585))
     kinds = {int(words[KIND]) for words in hosts.passed}
     assert records.REPLAY_OFFER in kinds
     assert not kinds & {records.REPLAY_WANTED, records.EVENT}
@@ -311,29 +275,27 @@ def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
 
 def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
     events = records.OFFERED_AT_ONCE + 10
-    hosts = overlay(replay_rounds=2, event_memory=events + 50)
+    hosts = overlays.ten_in_a_row(replay_rounds=2, event_memory=events + 50)
     for event in range(events):
         hosts.publish(0, event, 480)
     hosts.passed.clear()
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+    hosts.install(2, (475, 585))
     assert [event for p, event, _, _ in hosts.served if p == 2] == list(range(events))
     offers = hosts.of_kind(records.REPLAY_OFFER)
     assert [int(words[BODY]) for words in offers[:2]] == [records.OFFERED_AT_ONCE, 10]
 
 
 def test_events_are_forgotten_after_the_replay_rounds() -> None:
-    hosts = overlay(replay_rounds=2)
+    hosts = overlays.ten_in_a_row(replay_rounds=2)
     hosts.publish(0, 2, 480)
     hosts.state.round[:] += 3
-    hosts.subscribe(2, (475, 585))
-    install(hosts, 2)
+    hosts.install(2, (475, 585))
     assert hosts.served == []
 
 
 @pytest.mark.parametrize(("reroute", "expected"), [(True, [2]), (False, [])])
 def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int]) -> None:
-    hosts = overlay(reroute=reroute, ring_links=2)
+    hosts = overlays.ten_in_a_row(reroute=reroute, ring_links=2)
     hosts.subscribe(2, (700, 700))
     hosts.step(6, overlays.install_record(hosts.state, records.INSTALL, 6, 2, [(0, ((700, 700),))]))
     hosts.alive[5] = False
@@ -342,15 +304,14 @@ def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int
 
 
 def test_requests_go_around_a_peer_that_failed() -> None:
-    hosts = overlay(reroute=True, ring_links=2)
+    hosts = overlays.ten_in_a_row(reroute=True, ring_links=2)
     hosts.subscribe(2, (650, 690))
     hosts.alive[4] = False
-    install(hosts, 2)
+    hosts.install(2)
     assert hosts.publish(9, 1, 680) == [2]
 
 
-def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped() -> None:
-    hosts = overlay()
+def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped(hosts: overlays.Hosts) -> None:
     hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
     hosts.step(
         5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, [1, 0, records.TREE, 1, 1, 480])

@@ -21,7 +21,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state
 from gossamer.protocol.peer.step import join_record, restart
 from support.draws import larger
-from support.overlays import Hosts, nothing, record
+from support.overlays import Hosts, mended, nothing, record
 
 NODES = larger(12, 16)
 AWAY = 5
@@ -30,23 +30,9 @@ EVERYTHING = (0, RING_MASK)
 
 def overlay(seed: int = 3, **changes: Any) -> Hosts:
     """A converged overlay that holds events for those who are away."""
-    settings = Settings(
-        ring_links=3,
-        friend_links=4,
-        view_size=8,
-        shuffle_length=4,
-        replicas=2,
-        replay_rounds=2,
-        stabilise=True,
-        reroute=True,
-        join_lookup=True,
-        load_shifting=False,
-        pending_publications=64,
-        event_memory=512,
-        held_events=256,
-        retention_rounds=100,
-    )
-    return Hosts.ring(settings, NODES, seed, **changes)
+    memory = {"event_memory": 512, "held_events": 256, "retention_rounds": 100}
+    chosen = {"replay_rounds": 2, "pending_publications": 64, **memory, **changes}
+    return mended(NODES, seed, **chosen)
 
 
 def leave(hosts: Hosts, p: int) -> None:
@@ -457,8 +443,7 @@ def hear_of_it(hosts: Hosts, successor: int) -> None:
 
 def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
     hosts = overlay()
-    successor = published_while_misplaced(hosts)
-    hear_of_it(hosts, successor)
+    hear_of_it(hosts, published_while_misplaced(hosts))
     assert events_of(hosts, AWAY) == [1]
 
 
@@ -475,10 +460,8 @@ def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() 
 
 def test_only_what_the_own_arc_has_lost_is_given_back() -> None:
     hosts = overlay()
-    there = int(hosts.identifiers()[AWAY])
-    hosts.publish(0, 7, there - 20)
+    hosts.publish(0, 7, int(hosts.identifiers()[AWAY]) - 20)
     successor = published_while_misplaced(hosts)
     hosts.passed.clear()
     hear_of_it(hosts, successor)
-    given = [int(w[BODY]) for w in hosts.of_kind(records.EVENT) if w[TO] == AWAY]
-    assert given == [1]
+    assert [int(w[BODY]) for w in hosts.of_kind(records.EVENT) if w[TO] == AWAY] == [1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,17 +16,6 @@ from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import SHIFTED, State
 from support import overlays
 
-# Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
-PLACES = np.arange(100, 1001, 100)
-
-
-def overlay(**changes: Any) -> overlays.Hosts:
-    """Ten peers on a ring of nothing but ring links, unless asked for more."""
-    settings = Settings(
-        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
-    )
-    return overlays.Hosts.ring(settings, PLACES, 1, **changes)
-
 
 def handed_over(state: State, identifier: int) -> list[tuple[int, overlays.Box]]:
     """What peer 5 hands a newcomer at a place."""
@@ -36,14 +23,13 @@ def handed_over(state: State, identifier: int) -> list[tuple[int, overlays.Box]]
     hand_over(state, 5, 99, identifier, out)
     (words,) = overlays.written(out)
     assert words[KIND] == records.HANDOVER
-    count = int(words[BODY])
-    rows = words[BODY + 1 :].reshape(count, 5).tolist()
+    rows = words[BODY + 1 :].reshape(int(words[BODY]), 5).tolist()
     return [(row[0], ((row[3], row[4]),)) for row in rows]
 
 
 def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
     """Peer 5 answers for 501 to 600; a newcomer at 550 takes over up to there."""
-    hosts = overlay()
+    hosts = overlays.ten_in_a_row()
     state = hosts.state
     boxes = [(0, ((501, 505),)), (0, ((540, 560),)), (0, ((570, 580),)), (0, ((700, 800),))]
     hosts.step(5, overlays.install_record(state, records.INSTALL, 5, 4, boxes))
@@ -52,7 +38,7 @@ def test_a_newcomer_is_handed_the_entries_of_its_arc() -> None:
 
 def test_a_handover_is_taken_by_a_peer_without_entries_or_from_its_successor() -> None:
     """The successor of peer 5 is peer 6."""
-    hosts = overlay()
+    hosts = overlays.ten_in_a_row()
     first, second, third = ((3, 0, ((510, 520),)), (2, 0, ((530, 540),)), (2, 0, ((550, 560),)))
     hosts.step(5, overlays.record(records.HANDOVER, 5, 8, [1, 3, 400, 0, 510, 520]))
     assert hosts.entries(5) == [first]
@@ -68,7 +54,7 @@ def test_a_handover_is_taken_by_a_peer_without_entries_or_from_its_successor() -
 
 def test_entries_handed_over_live_as_long_as_others() -> None:
     """Until whoever asked for them should have installed them anew, and no longer."""
-    hosts = overlay()
+    hosts = overlays.ten_in_a_row()
     state = hosts.state
     state.round[5] = 7
     hosts.step(5, overlays.record(records.HANDOVER, 5, 6, [1, 3, 400, 0, 510, 520]))
@@ -82,7 +68,7 @@ def test_entries_handed_over_live_as_long_as_others() -> None:
 
 def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
     """Nobody has installed anything anew when the event comes."""
-    hosts = overlay(join_lookup=True, ring_links=2)
+    hosts = overlays.ten_in_a_row(join_lookup=True, ring_links=2)
     state = hosts.state
     peer.restart(state, 5)
     hosts.alive[5] = False
@@ -98,7 +84,7 @@ def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
     lost_entries: bool, handed: int
 ) -> None:
     """Peers call those they have heard of now and then; the ring knows this one's place."""
-    hosts = overlay(join_lookup=True, ring_links=2)
+    hosts = overlays.ten_in_a_row(join_lookup=True, ring_links=2)
     state = hosts.state
     hosts.subscribe(2, (550, 560))
     hosts.rounds(6)

@@ -159,7 +159,7 @@ def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
 
     def handed_on() -> int:
         hosts.passed.clear()
-        hosts.tick(0, records.INSTALL_TIMER)
+        hosts.install(0)
         return sum(words[KIND] == records.EVENT and words[FROM] == 0 for words in hosts.passed)
 
     assert handed_on() == 1

@@ -25,7 +25,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import NOT_TAKEN
 from gossamer.protocol.peer.step import join_record, publish_record, restart
 from support.draws import few_examples, larger
-from support.overlays import Hosts, nothing, record
+from support.overlays import Hosts, mended, nothing, record
 
 NODES = larger(12, 16)
 VALUE = RING_MASK // 3
@@ -38,21 +38,8 @@ def all_of(kind: int) -> Callable[[Words], bool]:
 
 def overlay(seed: int = 3, **changes: Any) -> Hosts:
     """A converged overlay whose peers may have two publications unanswered."""
-    settings = Settings(
-        ring_links=3,
-        friend_links=4,
-        view_size=8,
-        shuffle_length=4,
-        replicas=2,
-        replay_rounds=10,
-        stabilise=True,
-        reroute=True,
-        join_lookup=True,
-        load_shifting=False,
-        pending_publications=2,
-        event_memory=64,
-    )
-    return Hosts.ring(settings, NODES, seed, **changes)
+    chosen = {"replay_rounds": 10, "pending_publications": 2, "event_memory": 64, **changes}
+    return mended(NODES, seed, **chosen)
 
 
 def told(hosts: Hosts, kind: int) -> list[tuple[int, int]]:

@@ -31,16 +31,9 @@ WHOLE: overlays.Box = ((0, RING_MASK),)
 
 def settings_of(refresh_rounds: int = EVERY, **changes: Any) -> Settings:
     """Installations are known to be due; nobody moves."""
-    standard = {
-        "ring_links": RING,
-        "friend_links": 3,
-        "view_size": 6,
-        "shuffle_length": 3,
-        "heartbeat_rounds": HEARTBEAT,
-        "refresh_rounds": refresh_rounds,
-        "entry_lifetime": 3 * refresh_rounds,
-        "load_shifting": False,
-    }
+    rounds = {"refresh_rounds": refresh_rounds, "entry_lifetime": 3 * refresh_rounds}
+    links = {"ring_links": RING, "friend_links": 3, "view_size": 6, "shuffle_length": 3}
+    standard = {"heartbeat_rounds": HEARTBEAT, "load_shifting": False, **rounds, **links}
     return Settings(**(standard | changes))
 
 
@@ -50,6 +43,12 @@ def overlay(refresh_rounds: int = EVERY, **changes: Any) -> overlays.Hosts:
     hosts = overlays.Hosts.ring(settings, NODES, 4)
     hosts.subscribe(0, *WHOLE)
     return hosts
+
+
+@pytest.fixture
+def hosts() -> overlays.Hosts:
+    """Fourteen peers that install what has not changed now and then only."""
+    return overlay()
 
 
 def round_of(hosts: overlays.Hosts, p: int) -> list[Words]:
@@ -79,16 +78,16 @@ def test_every_round_installs_everything_in_the_paper() -> None:
     assert all(installed(round_of(hosts, 0)) == first for _ in range(5))
 
 
-def test_what_has_not_changed_is_installed_again_once_in_so_many_rounds() -> None:
-    hosts = overlay()
+def test_what_has_not_changed_is_installed_again_once_in_so_many_rounds(
+    hosts: overlays.Hosts,
+) -> None:
     everybody = installed(round_of(hosts, 0))
     sent = [round_of(hosts, 0) for _ in range(3 * EVERY)]
     assert [installed(words) for words in sent if words] == [everybody] * 3
     assert [bool(words) for words in sent[EVERY:]] == [bool(words) for words in sent[:-EVERY]]
 
 
-def test_peers_take_turns() -> None:
-    hosts = overlay()
+def test_peers_take_turns(hosts: overlays.Hosts) -> None:
     for p in range(NODES):
         hosts.subscribe(p, *WHOLE)
         round_of(hosts, p)
@@ -133,8 +132,7 @@ def connection_broke(hosts: overlays.Hosts) -> None:
 @pytest.mark.parametrize(
     "change", [new_subscription, no_subscription, own_place_changed, connection_broke]
 )
-def test_a_change_is_installed_in_the_next_round(change: Any) -> None:
-    hosts = overlay()
+def test_a_change_is_installed_in_the_next_round(hosts: overlays.Hosts, change: Any) -> None:
     until_quiet(hosts, 0)
     change(hosts)
     assert installed(round_of(hosts, 0)) >= set(hosts.neighbours(0)[: 2 * RING])
@@ -143,25 +141,23 @@ def test_a_change_is_installed_in_the_next_round(change: Any) -> None:
 
 @pytest.mark.parametrize("change", [neighbour_gone, neighbour_moved, neighbours_arc_changed])
 def test_a_change_of_one_neighbour_is_installed_at_those_alone_whom_it_matters_to(
-    change: Any,
+    hosts: overlays.Hosts, change: Any
 ) -> None:
-    hosts = overlay()
     until_quiet(hosts, 0)
     change(hosts)
-    told = installed(round_of(hosts, 0))
-    assert 0 < len(told) < len(hosts.neighbours(0))
+    assert 0 < len(installed(round_of(hosts, 0))) < len(hosts.neighbours(0))
     assert not round_of(hosts, 0)
 
 
-def test_what_others_ask_for_and_is_asked_for_anyway_is_not_installed_again() -> None:
-    hosts = overlay()
+def test_what_others_ask_for_and_is_asked_for_anyway_is_not_installed_again(
+    hosts: overlays.Hosts,
+) -> None:
     until_quiet(hosts, 0)
     others_ask_for_something(hosts)
     assert not round_of(hosts, 0)
 
 
-def test_an_entry_that_expires_is_a_change() -> None:
-    hosts = overlay()
+def test_an_entry_that_expires_is_a_change(hosts: overlays.Hosts) -> None:
     hosts.subscribe(0, (0, RING_MASK >> 3))
     until_quiet(hosts, 0)
     others_ask_for_something(hosts)
@@ -232,17 +228,15 @@ def any_request(hosts: overlays.Hosts, draws: np.random.Generator) -> None:
 CHANGES_BY_CHANCE = (any_subscription, any_neighbour_gone, any_place, any_request)
 
 
-def test_what_is_asked_for_again_is_no_change() -> None:
-    hosts = overlay()
+def test_what_is_asked_for_again_is_no_change(hosts: overlays.Hosts) -> None:
     others_ask_for_something(hosts)
     until_quiet(hosts, 0)
     others_ask_for_something(hosts)
     assert not round_of(hosts, 0)
 
 
-def test_the_silent_are_asked_in_other_rounds_too() -> None:
+def test_the_silent_are_asked_in_other_rounds_too(hosts: overlays.Hosts) -> None:
     """Ring neighbours after as many rounds as installation takes, others after those of theirs."""
-    hosts = overlay()
     until_quiet(hosts, 0)
     slots = hosts.state.links.shape[1]
     for age in range(EVERY + 2):
@@ -257,8 +251,7 @@ def test_the_silent_are_asked_in_other_rounds_too() -> None:
         assert all(w[KIND] == INSTALL_NEWS for w in sent)
 
 
-def test_a_question_is_answered_and_changes_nothing_else() -> None:
-    hosts = overlay()
+def test_a_question_is_answered_and_changes_nothing_else(hosts: overlays.Hosts) -> None:
     source = hosts.neighbours(0)[-1]
     others_ask_for_something(hosts)
     before = hosts.entries(0)
@@ -271,8 +264,7 @@ def test_a_question_is_answered_and_changes_nothing_else() -> None:
     assert hosts.entries(0) == before
 
 
-def test_entries_live_from_one_installation_to_the_next() -> None:
-    hosts = overlay()
+def test_entries_live_from_one_installation_to_the_next(hosts: overlays.Hosts) -> None:
     hosts.cycle(timers=(INSTALL_TIMER,))
     held = {p for p in range(NODES) if hosts.entries(p)}
     assert held

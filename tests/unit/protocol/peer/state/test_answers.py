@@ -38,6 +38,12 @@ def overlay(heartbeat_rounds: int = 2, **changes: Any) -> overlays.Hosts:
     return overlays.Hosts.ring(settings, NODES, 4, **changes)
 
 
+@pytest.fixture
+def hosts() -> overlays.Hosts:
+    """Fourteen peers, those beside the ring asked in every second round."""
+    return overlay()
+
+
 def wants_answer(hosts: overlays.Hosts, words: Words) -> int:
     """What an INSTALL says of an answer."""
     return int(words[BODY + 1 + hosts.state.link_profile.shape[2]])
@@ -54,10 +60,9 @@ def asked(hosts: overlays.Hosts, p: int) -> dict[int, int]:
 @pytest.mark.parametrize("boxes", [[], [(0, HALF_RING)]])
 @pytest.mark.parametrize("answer", [False, True])
 def test_an_installation_is_answered_if_that_is_wanted(
-    kind: int, boxes: list[tuple[int, overlays.Box]], answer: bool
+    hosts: overlays.Hosts, kind: int, boxes: list[tuple[int, overlays.Box]], answer: bool
 ) -> None:
     """The first time, and again when nothing has changed."""
-    hosts = overlay()
     source = hosts.neighbours(0)[-1]
     words = overlays.install_record(hosts.state, kind, 0, source, boxes, answer=answer)
     for _ in range(2):
@@ -79,44 +84,40 @@ def test_ring_neighbours_always_answer_and_others_when_not_heard_of_for_some_rou
         assert asked(hosts, 0) == expected
 
 
-def test_ages_are_judged_one_by_one() -> None:
-    hosts = overlay()
+def test_ages_are_judged_one_by_one(hosts: overlays.Hosts) -> None:
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
     answering = {k for k, answer in asked(hosts, 0).items() if answer}
     assert answering == {*range(2 * RING), last}
 
 
-def test_a_neighbour_that_answers_is_not_asked_again_at_once() -> None:
+def test_a_neighbour_that_answers_is_not_asked_again_at_once(hosts: overlays.Hosts) -> None:
     """An answer makes the link young; then it is asked for only in as many rounds as before."""
-    hosts = overlay()
     last = hosts.state.links.shape[1] - 1
     hosts.state.links[0, last] += 2 << 32
-    hosts.tick(0, records.INSTALL_TIMER)
+    hosts.install(0)
     assert hosts.state.links[0, last] >> 32 == 0
     assert last not in asked(hosts, 0)
 
 
-def test_a_neighbour_that_holds_something_is_written_to_and_not_asked() -> None:
-    hosts = overlay()
+def test_a_neighbour_that_holds_something_is_written_to_and_not_asked(
+    hosts: overlays.Hosts,
+) -> None:
     hosts.subscribe(0, (0, RING_MASK))
     slots = hosts.state.links.shape[1]
     assert asked(hosts, 0) == {k: int(k < 2 * RING) for k in range(slots)}
 
 
-def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once() -> None:
-    hosts = overlay()
-    hosts.subscribe(0, (0, RING_MASK))
-    hosts.tick(0, records.INSTALL_TIMER)
+def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once(hosts: overlays.Hosts) -> None:
+    hosts.install(0, (0, RING_MASK))
     hosts.state.constrained[0] = -1
     others = set(range(2 * RING, hosts.state.links.shape[1]))
     assert others <= set(asked(hosts, 0))
     assert not others & set(asked(hosts, 0))
 
 
-def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up() -> None:
+def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up(hosts: overlays.Hosts) -> None:
     """Nobody gossips: answers alone keep all links, each within the failure age."""
-    hosts = overlay()
     before = [sorted(hosts.neighbours(p)) for p in range(NODES)]
     for _ in range(12):
         words = hosts.state.links
@@ -126,10 +127,8 @@ def test_a_peer_that_is_only_asked_now_and_then_is_not_given_up() -> None:
     assert [sorted(hosts.neighbours(p)) for p in range(NODES)] == before
 
 
-def test_news_passed_on_ask_for_no_answer() -> None:
-    hosts = overlay()
-    hosts.subscribe(0, *HALF_RING)
-    hosts.tick(0, records.INSTALL_TIMER)
+def test_news_passed_on_ask_for_no_answer(hosts: overlays.Hosts) -> None:
+    hosts.install(0, *HALF_RING)
     news = hosts.of_kind(records.INSTALL_NEWS)
     assert news
     assert not any(wants_answer(hosts, words) for words in news)
@@ -159,11 +158,9 @@ def test_a_greeting_asks_the_new_successor_for_an_answer() -> None:
     assert (answer[KIND], answer[TO]) == (records.ACKNOWLEDGE, 0)
 
 
-def test_a_former_neighbour_is_not_asked_for_an_answer() -> None:
-    hosts = overlay()
+def test_a_former_neighbour_is_not_asked_for_an_answer(hosts: overlays.Hosts) -> None:
     state = hosts.state
-    hosts.subscribe(0, (0, RING_MASK))
-    hosts.tick(0, records.INSTALL_TIMER)
+    hosts.install(0, (0, RING_MASK))
     last = state.links.shape[1] - 1
     former = int(state.links[0, last]) & overlays.HANDLE
     other = next(q for q in range(1, NODES) if q not in hosts.neighbours(0))
@@ -173,9 +170,8 @@ def test_a_former_neighbour_is_not_asked_for_an_answer() -> None:
     assert wants_answer(hosts, sent[former]) == 0
 
 
-def test_what_an_answer_says_is_taken_in() -> None:
+def test_what_an_answer_says_is_taken_in(hosts: overlays.Hosts) -> None:
     """The neighbour has moved since."""
-    hosts = overlay()
     state = hosts.state
     other = int(state.links[0, 0]) & overlays.HANDLE
     state.sampler.profile[other, IDENTIFIER] -= 1

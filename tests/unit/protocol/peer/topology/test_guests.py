@@ -135,15 +135,13 @@ def test_a_search_ends_where_everybody_is_full() -> None:
     s.constrained[:] = -1
     s.guest_targets[:, 0] = hosts.identifiers()[np.argsort(hosts.identifiers())[20]]
     hosts.rounds(4)
-    first = s.params.chosen_links
-    assert (s.links[:, first + 1 :] >= 0).sum() <= 2 * NODES
+    assert (s.links[:, s.params.chosen_links + 1 :] >= 0).sum() <= 2 * NODES
     assert not s.counters[:, MALFORMED].any()
 
 
 def test_a_guest_that_wants_nothing_there_any_more_is_forgotten() -> None:
     hosts = overlay()
-    place = far_place(hosts, 0)
-    hosts.state.guest_targets[0, 0] = place
+    hosts.state.guest_targets[0, 0] = far_place(hosts, 0)
     hosts.rounds(3)
     host = hosts_of(hosts, 0)[0]
     hosts.state.guest_targets[0, 0] = -1

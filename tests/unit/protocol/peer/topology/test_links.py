@@ -182,8 +182,13 @@ def overlay(nodes: int = 10, **changes: Any) -> overlays.Hosts:
     return overlays.Hosts.ring(settings, nodes, 5, **changes)
 
 
-def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
-    hosts = overlay()
+@pytest.fixture
+def hosts() -> overlays.Hosts:
+    """A converged overlay of ten peers."""
+    return overlay()
+
+
+def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back(hosts: overlays.Hosts) -> None:
     state = hosts.state
     (request,) = hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     partner = int(request[TO])
@@ -198,8 +203,7 @@ def test_an_exchange_of_links_goes_to_a_neighbour_and_comes_back() -> None:
         assert len(handles) == words[4] == 1 + len(set(handles[1:]))
 
 
-def test_links_without_news_are_dropped_at_the_failure_age() -> None:
-    hosts = overlay()
+def test_links_without_news_are_dropped_at_the_failure_age(hosts: overlays.Hosts) -> None:
     state = hosts.state
     state.sampler.views[0] = -1
     silent = hosts.neighbours(0)[-1]
@@ -210,8 +214,7 @@ def test_links_without_news_are_dropped_at_the_failure_age() -> None:
     assert offer(state, [(4, silent)]) == []
 
 
-def test_a_heartbeat_makes_a_link_young_again() -> None:
-    hosts = overlay()
+def test_a_heartbeat_makes_a_link_young_again(hosts: overlays.Hosts) -> None:
     state = hosts.state
     for _ in range(3):
         hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
@@ -222,8 +225,7 @@ def test_a_heartbeat_makes_a_link_young_again() -> None:
     assert link(state, 0, slot) == hosts.descriptor(other).tolist()
 
 
-def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
-    hosts = overlay()
+def test_an_older_descriptor_of_a_neighbour_changes_nothing(hosts: overlays.Hosts) -> None:
     before = overlays.copies_of(hosts.state)
     other = hosts.neighbours(0)[0]
     words = hosts.descriptor(other, age=2)
@@ -233,8 +235,9 @@ def test_an_older_descriptor_of_a_neighbour_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side: int) -> None:
-    hosts = overlay()
+def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(
+    hosts: overlays.Hosts, side: int
+) -> None:
     state = hosts.state
     stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
     me = int(state.sampler.profile[0, IDENTIFIER])
@@ -244,8 +247,7 @@ def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(side:
     assert int(state.links[0, slot]) & overlays.HANDLE == stranger
 
 
-def test_a_stranger_farther_away_is_not_seated() -> None:
-    hosts = overlay()
+def test_a_stranger_farther_away_is_not_seated(hosts: overlays.Hosts) -> None:
     state = hosts.state
     before = overlays.copies_of(state)
     stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
@@ -254,8 +256,7 @@ def test_a_stranger_farther_away_is_not_seated() -> None:
 
 
 @pytest.mark.parametrize("word", [-1, -(1 << 63), -(5 << 32)])
-def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
-    hosts = overlay()
+def test_a_negative_age_neither_seats_nor_evicts(hosts: overlays.Hosts, word: int) -> None:
     state = hosts.state
     for handle in (hosts.neighbours(0)[0], 9):
         before = overlays.copies_of(state)
@@ -265,9 +266,10 @@ def test_a_negative_age_neither_seats_nor_evicts(word: int) -> None:
         assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
-def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew() -> None:
+def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew(
+    hosts: overlays.Hosts,
+) -> None:
     """What others still say about it is older than its failure (Sec. IV-C)."""
-    hosts = overlay()
     state = hosts.state
     hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
     gone = hosts.neighbours(0)[0]
@@ -350,8 +352,7 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
     assert any(words[KIND] == records.PLACE_FOUND for words in hosts.passed)
 
 
-def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is() -> None:
-    hosts = overlay()
+def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is(hosts: overlays.Hosts) -> None:
     hosts.rounds(2)
     state = hosts.state
     kept = {

@@ -78,8 +78,7 @@ def test_what_was_under_way_when_a_broker_died_covers_nothing() -> None:
     broker = covering_broker()
     broker.handle(0, ADA, Subscribe("wide", parse("present(x)")))
     again = covering_broker(loaded(broker.dump()))
-    effects = again.handle(0, ADA, Subscribe("narrow", NARROW))
-    assert told(effects) == EVERYWHERE
+    assert told(again.handle(0, ADA, Subscribe("narrow", NARROW))) == EVERYWHERE
 
 
 def test_an_end_is_sent_once_what_was_covered_is_acknowledged() -> None:

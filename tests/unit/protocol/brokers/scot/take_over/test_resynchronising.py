@@ -75,8 +75,7 @@ def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_g
     ]
     assert home.take_over_memory is not None
     assert list(home.take_over_memory.unacknowledged["ada"]) == [Id("far", 2)]
-    late = take(home, BESIDE, m.Numbered(3, a_notification(1)))
-    assert delivered(late) == []
+    assert delivered(take(home, BESIDE, m.Numbered(3, a_notification(1)))) == []
 
 
 def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
@@ -169,8 +168,7 @@ def test_a_broker_that_nobody_remembers_waits_for_nobody_else() -> None:
     broker.handle(0, client("exchange"), messages.Attach())
     assert whether_safe(broker.handle(0, client("exchange"), messages.Publish({"x": 1}))) == []
     up(broker, HOME)
-    effects = take(broker, HOME, m.Synchronise((), anew=True))
-    assert whether_safe(effects) == [True]
+    assert whether_safe(take(broker, HOME, m.Synchronise((), anew=True))) == [True]
 
 
 @pytest.mark.parametrize("comes", [True, False])
@@ -181,8 +179,7 @@ def test_a_broker_that_joins_others_who_have_subscribed_waits_until_all_have_tol
     broker.handle(0, client("exchange"), messages.Attach())
     broker.handle(0, client("exchange"), messages.Publish({"x": 1}))
     up(broker, *AROUND)
-    told = m.Synchronise((subscription(),), anew=True)
-    effects = take(broker, HOME, told)
+    effects = take(broker, HOME, m.Synchronise((subscription(),), anew=True))
     assert whether_safe(effects) == []
     for name in ("B(c,0)", "B(b,1)"):
         effects = take(broker, name, m.Synchronise((), anew=True))

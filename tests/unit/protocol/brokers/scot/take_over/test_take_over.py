@@ -44,8 +44,7 @@ from support.scot_steps import (
 def test_a_subscription_is_safe_when_every_neighbour_and_the_backup_have_it() -> None:
     broker = a_broker()
     broker.handle(0, ADA, messages.Attach())
-    effects = broker.handle(0, ADA, messages.Subscribe("s", WANTED))
-    sent = numbered(effects)
+    sent = numbered(broker.handle(0, ADA, messages.Subscribe("s", WANTED)))
     assert sorted(sent) == [
         (BACKUP, "Promised"),
         (BACKUP, "Subscription"),
@@ -303,8 +302,7 @@ def test_a_subscription_from_beside_a_link_that_never_worked_is_not_safe() -> No
     wanted = subscription(1, BESIDE)
     for message, safe in ((wanted, False), (m.Unsubscription(wanted.id), True)):
         relayed = m.Numbered(1, m.Relay(message, BrokerLabel("b", 0), ()))
-        effects = take(broker, BACKUP, relayed)
-        assert effects == [Send(BACKUP, m.Acknowledge(1, safe))]
+        assert take(broker, BACKUP, relayed) == [Send(BACKUP, m.Acknowledge(1, safe))]
     assert broker.table() == ()
 
 
