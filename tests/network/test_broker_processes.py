@@ -27,7 +27,7 @@ from support.broker_overlay import Overlay, path
 from support.broker_processes import POLL_S, BrokerProcesses, broker_processes
 from support.checkout import ROOT
 from support.installed_command import install, refused
-from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports, wait_for_line
+from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -80,8 +80,7 @@ def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: P
         found = {number: tables_of(trio.run(brokers.tables, number)) for number in (1, 2, 3)}
         assert found == without_faults()
         for process in subscribers:
-            process.send_signal(signal.SIGINT)
-            end(process)
+            end(process, signal.SIGINT)
 
 
 @define
@@ -119,9 +118,7 @@ def subscribe(brokers: BrokerProcesses, name: str) -> subprocess.Popen[str]:
     """A subscriber whose events go to a file."""
     number, text = WANTED[name]
     with (brokers.shell.folder / f"{name}.jsonl").open("w") as out:
-        process = brokers.shell.start("sub", text, "--name", name, *brokers.at(number), stdout=out)
-    wait_for_line(process, "subscribed")
-    return process
+        return brokers.shell.subscriber(text, "--name", name, *brokers.at(number), stdout=out)
 
 
 def wait_for_events(shell: Shell, name: str, due: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -222,11 +219,9 @@ def test_a_publication_outside_its_advertisement(capsys: CaptureFixture) -> None
 @pytest.mark.usefixtures("here")
 def test_a_second_client_of_a_name(capsys: CaptureFixture, brokers: BrokerProcesses) -> None:
     watcher = ("--name", "watcher", *brokers.at(3))
-    first = brokers.shell.start("sub", WIDE, *watcher)
-    wait_for_line(first, "subscribed")
+    first = brokers.shell.subscriber(WIDE, *watcher)
     assert "client 'watcher' is connected already" in refused(capsys, "sub", WIDE, *watcher)
-    first.send_signal(signal.SIGINT)
-    end(first)
+    end(first, signal.SIGINT)
     assert main(["sub", "--forget", *watcher]) == 0
 
 

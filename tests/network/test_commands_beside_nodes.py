@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
-from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, free_ports
 
 ROLES = {
     "peer": (),
@@ -131,8 +131,7 @@ def test_commands_leave_a_running_node_all_that_it_has_stored(
         if role != "peer":
             filter_text = "present(symbol) and present(price) and present(volume)"
             shell.ok("advertise", filter_text, "--name", "writer", "--folder", "desk")
-        subscriber = shell.start("sub", WANTED, "--folder", "desk", "--name", "ledger")
-        wait_for_line(subscriber, "subscribed")
+        subscriber = shell.subscriber(WANTED, "--folder", "desk", "--name", "ledger")
         subscriber.kill()
         subscriber.communicate()
         publish(shell, role, 1, EVENTS)

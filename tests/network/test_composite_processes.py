@@ -19,7 +19,7 @@ from gossamer.node.local.client import open_client as open_local_client
 from support.broker_processes import BrokerProcesses, broker_processes
 from support.installed_command import install, refused
 from support.local_nodes import LocalNode
-from support.node_processes import PATIENCE_S, Shell, end, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, end
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -50,9 +50,7 @@ def publish(brokers: BrokerProcesses, symbol: str, price: float) -> str:
 
 def subscribe(brokers: BrokerProcesses, *more: str) -> subprocess.Popen[str]:
     """`gossamer sub` at the third broker, once its subscription is in force."""
-    process = brokers.shell.start("sub", *more, *brokers.at(3))
-    wait_for_line(process, "subscribed")
-    return process
+    return brokers.shell.subscriber(*more, *brokers.at(3))
 
 
 def matches_of(process: subprocess.Popen[str]) -> list[list[str]]:
@@ -242,6 +240,5 @@ async def test_peers_take_none(node: LocalNode) -> None:
 def test_an_interrupted_subscriber_leaves_nothing(brokers: BrokerProcesses) -> None:
     process = subscribe(brokers, PAIR, *WITHIN)
     brokers.wait_for(1, subscriptions=2)
-    process.send_signal(signal.SIGINT)
-    end(process)
+    end(process, signal.SIGINT)
     brokers.wait_for(1, subscriptions=0)

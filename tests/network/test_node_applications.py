@@ -203,11 +203,9 @@ def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -
         does = ("--attempts", "2", "--", "sh", "-c", command)
         second = start(shell, "work_queue.py", "work", "demo/peer2", "upper", *does)
         wait_for(second, "waiting for jobs")
-        first.send_signal(signal.SIGTERM)
-        assert end(first)[0] == 130
+        assert end(first, signal.SIGTERM)[0] == 130
         code, out, err = end(submitter)
-        second.send_signal(signal.SIGTERM)
-        end(second)
+        end(second, signal.SIGTERM)
     assert code == 1, err
     assert sorted(out.splitlines()) == ["one done", "three failed", "two done"]
     assert "three: exit code 1" in err
@@ -244,8 +242,7 @@ def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not kept.exists() and time.monotonic() < deadline:
             assert manager.recv(1000) == b"WATCHDOG=1"
-        service.send_signal(signal.SIGTERM)
-        code, _, err = end(service)
+        code, _, err = end(service, signal.SIGTERM)
     assert code == 0, err
     assert json.loads(kept.read_text())["id"] == event.strip()
     assert "attempt 1 ended with 3" in err
@@ -309,8 +306,7 @@ def test_the_dashboard_shows_and_publishes_quotes(shell: Shell) -> None:
             with refused.value:
                 assert refused.value.code == 422
         finally:
-            dashboard.send_signal(signal.SIGTERM)
-            end(dashboard)
+            end(dashboard, signal.SIGTERM)
 
 
 MQTT_BROKER = """
@@ -359,8 +355,7 @@ def test_the_bridge_carries_messages_both_ways(shell: Shell) -> None:
             assert come.get(timeout=PATIENCE_S) == ("gossamer/out/HPQ", other_quote)
             other.disconnect()
             other.loop_stop()
-            bridge.send_signal(signal.SIGINT)
-            code, _, err = end(bridge)
+            code, _, err = end(bridge, signal.SIGINT)
             assert "dropped b'no event'" in err
             assert code == 130
     finally:

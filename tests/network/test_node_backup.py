@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.node.commands.backup.archive import MANIFEST
-from support.node_processes import Shell, end, wait_for_line
+from support.node_processes import Shell, end
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -32,8 +32,7 @@ def names(folder: Path) -> set[str]:
 
 def test_a_running_peer_goes_on_from_its_backup(desk: Shell) -> None:
     with desk.node("desk"):
-        subscriber = desk.start("sub", "--folder", "desk", "--name", "watcher", "price > 80")
-        wait_for_line(subscriber, "subscribed")
+        subscriber = desk.subscriber("--folder", "desk", "--name", "watcher", "price > 80")
         subscriber.terminate()
         end(subscriber)
         event = desk.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()

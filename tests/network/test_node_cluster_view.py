@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gossamer.node.monitoring.cluster import SECTORS
-from support.node_processes import PATIENCE_S, Shell, free_ports, wait_for_line
+from support.node_processes import PATIENCE_S, Shell, free_ports
 
 
 @pytest.fixture
@@ -37,8 +37,7 @@ def test_all_who_answer_are_shown_and_the_others_are_counted(
     shell: Shell, one_stands_still: bool
 ) -> None:
     with shell.node("demo/peer3") as third:
-        subscriber = shell.start("sub", "--folder", "demo/peer2", "price > 80", "volume < 5")
-        wait_for_line(subscriber, "subscribed")
+        subscriber = shell.subscriber("--folder", "demo/peer2", "price > 80", "volume < 5")
         view = cluster(shell)
         while view["known"] < 3 or max(view["wanted"]) == 0:
             view = cluster(shell)

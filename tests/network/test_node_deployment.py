@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.checkout import ROOT
-from support.node_processes import COMMAND, Shell, end, free_ports, wait_for_line
+from support.node_processes import COMMAND, Shell, end, free_ports
 
 DEPLOY = ROOT / "deploy"
 BUILD_S = 900
@@ -82,8 +82,7 @@ def test_the_commands_of_the_compose_file_make_a_cluster_of_three(tmp_path: Path
             assert service["volumes"] == [f"{name}:/node"]
             changes = settings(service["environment"], first, number)
             stack.enter_context(shell.node(f"peers/{name}", *changes))
-        subscriber = shell.start("sub", "--folder", "peers/peer2", "price > 80", "--count", "1")
-        wait_for_line(subscriber, "subscribed")
+        subscriber = shell.subscriber("--folder", "peers/peer2", "price > 80", "--count", "1")
         event = shell.ok("pub", "--folder", "peers/peer3", "symbol=IBM", "price=81.5").strip()
         code, out, _ = end(subscriber)
     assert code == 0

@@ -41,8 +41,7 @@ def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: She
     try:
         for _ in range(3):
             wait_for_log(nodes, "ready")
-        subscriber = shell.start("sub", "--folder", "demo/peer2", "--count", "1", DEAR)
-        wait_for_line(subscriber, "subscribed")
+        subscriber = shell.subscriber("--folder", "demo/peer2", "--count", "1", DEAR)
         shell.ok("pub", "--folder", "demo/peer3", "symbol=IBM", "price=79", "volume=1")
         line = '{"symbol": "IBM", "price": 81.5, "volume": 100}'
         publish_until(shell, "demo/peer3", subscriber, line)
@@ -53,8 +52,7 @@ def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: She
         assert status["ready"]
         assert status["name"] == "peer1"
     finally:
-        nodes.send_signal(signal.SIGTERM)
-        assert end(nodes)[0] == 0
+        assert end(nodes, signal.SIGTERM)[0] == 0
 
 
 def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
@@ -69,8 +67,7 @@ def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
         assert (used.returncode, used.stderr.count("\n")) == (2, 1)
         assert "the token was used by another peer" in used.stderr
         with shell.node("kitchen"):
-            subscriber = shell.start("sub", "--folder", "kitchen", "--count", "1", DEAR)
-            wait_for_line(subscriber, "subscribed")
+            subscriber = shell.subscriber("--folder", "kitchen", "--count", "1", DEAR)
             line = '{"symbol": "IBM", "price": 90, "volume": 1}'
             publish_until(shell, "desk", subscriber, line)
             assert json.loads(end(subscriber)[1])["values"]["price"] == 90
@@ -79,10 +76,9 @@ def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
 def test_a_named_subscriber_survives_a_node_that_is_killed(desk: Shell) -> None:
     with ExitStack() as stack:
         node = stack.enter_context(desk.node("desk"))
-        subscriber = desk.start(
-            *("sub", "--folder", "desk", "--name", "ada", "--count", "3", "price >= 0")
+        subscriber = desk.subscriber(
+            "--folder", "desk", "--name", "ada", "--count", "3", "price >= 0"
         )
-        wait_for_line(subscriber, "subscribed")
         publish_prices(desk, 1)
         assert price_of_next(subscriber) == 1
         node.kill()

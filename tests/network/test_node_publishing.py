@@ -264,15 +264,13 @@ def test_a_killed_subscriber_loses_nothing(desk: Shell) -> None:
         first = desk.start(*sub, "--rotate-s", "3600")
         wait_for_line(first, "subscribed")
         published = desk.ok(*pub, text=text)
-        first.send_signal(signal.SIGKILL)
-        end(first)
+        end(first, signal.SIGKILL)
         published += desk.ok(*pub, text=text)
         ids = {line.split()[1] for line in published.splitlines()}
         assert len(ids) == 2 * KEPT
         rest = desk.start(*sub, "--rotate-events", "7", "--rotate-s", "0.2")
         wait_for(lambda: {line["id"] for line in written_in(got)} == ids)
-        rest.send_signal(signal.SIGINT)
-        end(rest)
+        end(rest, signal.SIGINT)
     told = json.loads((got / "desk" / "subscription.json").read_text())
     assert (told["subscriber"], told["expression"]) == ("desk", "price > 50")
     assert set(told["schema"]) == {"symbol", "price", "volume"}

@@ -17,7 +17,7 @@ from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate
 from gossamer.node.security.joining.admission import open_registrar, record_certificate
 from gossamer.node.store import Store
 from support.clusters import DAY_S
-from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_line, wait_for_log
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
 EVENT = ("symbol=IBM", "price=79", "volume=1")
 QUIET = ("--set", "page.enabled=false")
@@ -67,10 +67,9 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
     peers = ("--set", f'discovery.peers=["127.0.0.1:{port + 1}"]', *QUIET)
     with shell.node("desk", *desk):
         with shell.node("kitchen", *peers):
-            subscriber = shell.start(
-                *("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
+            subscriber = shell.subscriber(
+                "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0"
             )
-            wait_for_line(subscriber, "subscribed")
             for _ in range(100):
                 shell.ok("pub", "--folder", "kitchen", *EVENT)
                 if subscriber.poll() is not None:

@@ -65,8 +65,7 @@ def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
         yield nodes
     finally:
         if nodes.poll() is None:
-            nodes.send_signal(signal.SIGTERM)
-            end(nodes)
+            end(nodes, signal.SIGTERM)
 
 
 def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
@@ -97,8 +96,7 @@ def test_a_peer_that_is_killed_is_told_of_and_the_others_go_on(shell: Shell) -> 
         assert told["cause"] == "it was killed by SIGKILL"
         assert told["left"] == "demo/peer1"
         assert shell.status("demo/peer1")["ready"]
-        nodes.send_signal(signal.SIGTERM)
-        assert end(nodes)[0] == 128 + signal.SIGKILL
+        assert end(nodes, signal.SIGTERM)[0] == 128 + signal.SIGKILL
 
 
 def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell: Shell) -> None:
@@ -122,8 +120,7 @@ def test_a_peer_that_cannot_start_is_told_of(desk: Shell) -> None:
     told = wait_for_log(nodes, "a peer is lost")
     assert told["folder"] == "missing"
     assert told["cause"] == "it ended with exit code 2"
-    nodes.send_signal(signal.SIGTERM)
-    assert end(nodes)[0] == 2
+    assert end(nodes, signal.SIGTERM)[0] == 2
 
 
 def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None:
@@ -167,8 +164,7 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(desk: Shell, role: str) 
         if role == "peer":
             wait_for_line(subscriber, "subscribed")
             assert "more than 1 clients (local.clients)" in desk.refused("node", "status", "desk")
-        subscriber.send_signal(signal.SIGTERM)
-        end(subscriber)
+        end(subscriber, signal.SIGTERM)
         add_setting(desk, "desk", "logging", "level = 'loud'")
         refused = desk.refused("node", "reload", "desk")
         assert "logging.level" in refused
@@ -181,8 +177,7 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(desk: Shell, role: str) 
         said = json.loads(desk.ok("node", "reload", "desk", "--json"))
         assert said == {"changed": ["logging.level"], "restart": ["delivery.held_events"]}
     finally:
-        node.send_signal(signal.SIGTERM)
-        code, _, err = end(node)
+        code, _, err = end(node, signal.SIGTERM)
     assert code == 0
     assert '"stopped"' not in err, "errors only are logged by now"
 
@@ -195,17 +190,15 @@ def test_a_node_that_is_to_outlive_its_terminal_does(desk: Shell) -> None:
         assert desk.status("desk")["ready"]
         assert node.poll() is None
     finally:
-        node.send_signal(signal.SIGTERM)
-    assert end(node)[0] == 0
+        code, _, _ = end(node, signal.SIGTERM)
+    assert code == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_subscriber_that_is_told_to_end_says_goodbye(desk: Shell, number: signal.Signals) -> None:
     with desk.node("desk"):
-        subscriber = desk.start("sub", "--folder", "desk", "price > 0")
-        wait_for_line(subscriber, "subscribed")
-        subscriber.send_signal(number)
-        code, _, err = end(subscriber)
+        subscriber = desk.subscriber("--folder", "desk", "price > 0")
+        code, _, err = end(subscriber, number)
         assert (code, err) == (128 + number, "")
         status = desk.status("desk")
         assert status["local"]["ended"] == {"shutdown": 1}

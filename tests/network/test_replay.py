@@ -148,8 +148,7 @@ def test_ctrl_c_at_the_terminal_leaves_no_process_behind(shell: Shell) -> None:
     wait_for_line(process, "real peers start")
     with contextlib.suppress(psutil.NoSuchProcess):
         running = workers(process.pid)
-    process.send_signal(signal.SIGINT)
-    code, out, err = end(process)
+    code, out, err = end(process, signal.SIGINT)
     assert code == 130
     wait_for_end(running)
     if "interrupted" not in err:

@@ -50,9 +50,7 @@ def node(host: Host, shell: Shell, folder: str, *more: str) -> Iterator[subproce
         wait_for_log(process, "ready")
         yield process
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        end(process)
+        end(process, signal.SIGTERM)
 
 
 def join(hosts: Sequence[Host], shell: Shell) -> None:

@@ -86,6 +86,12 @@ class Shell:
         assert "Traceback" not in done.stderr
         return done.stderr
 
+    def subscriber(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """`gossamer sub` once it has subscribed."""
+        process = self.start("sub", *arguments, **options)
+        wait_for_line(process, "subscribed")
+        return process
+
     def status(self, folder: str) -> dict[str, Any]:
         """What a running node says of itself."""
         told: dict[str, Any] = json.loads(self.ok("node", "status", folder, "--json"))
@@ -99,9 +105,7 @@ class Shell:
             wait_for_log(process, READY)
             yield process
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            end(process)
+            end(process, signal.SIGTERM)
 
 
 def _heed_signals() -> None:
@@ -158,8 +162,17 @@ def _killed_when_silent(process: subprocess.Popen[str]) -> Iterator[None]:
         late.cancel()
 
 
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit code and what was still to be read of a process that is about to end."""
+def end(
+    process: subprocess.Popen[str], number: signal.Signals | None = None
+) -> tuple[int, str, str]:
+    """Exit code and what was still to be read of a process that is about to end.
+
+    Args:
+        process: which is killed if it does not.
+        number: a signal that it is sent.
+    """
+    if number is not None:
+        process.send_signal(number)
     try:
         out, err = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
