@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -27,14 +28,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[Any]:
-    """A small session of this machine, whose Java serves Spark Connect as well."""
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A small session of this machine, whose Java serves Spark Connect as well.
+
+    The Python of its tasks is a script, which leaves a file `used` beside it.
+    """
     pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    python = tmp_path_factory.mktemp("python") / "python"
+    python.write_text(f'#!/bin/sh\ntouch "{python.parent}/used"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     settings = SessionSettings(
         master="local[2,2]",
         memory_bytes=2**30,
         options={
             "spark.sql.shuffle.partitions": "2",
+            "spark.pyspark.python": str(python),
+            "spark.python.daemon.module": "support.spark_daemon",
+            # Else some jobs have a daemon of their own.
+            "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
             "spark.driver.extraJavaOptions": BRIEF,
             # Where workers find `support`, which the tests that they get functions from import.
             "spark.executorEnv.PYTHONPATH": str(HERE.parent),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import ResultsError, write_results
+from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.commands.cli import app
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
@@ -26,13 +24,16 @@ from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
 from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.storage.replacing import grown_folder
-from support.made_up_runs import made_up_run
-from support.spark_processes import run_spark_command, sentences, start_spark_command, wait_for
-
-needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None,
-    reason="needs Spark: pip install 'gossamer[spark]'",
+from support.made_up_results import contents, write_run
+from support.spark_processes import (
+    kill_group,
+    needs_spark,
+    run_spark_command,
+    sentences,
+    start_spark_command,
+    wait_for,
 )
+
 CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
 
 
@@ -43,9 +44,7 @@ def write_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     made = []
     for seed, nodes, one in (*first, *later):
         run = folder / f"{nodes}-{seed}"
-        record = made_up_run(seed, nodes=nodes, cycles=25, names=(one, "baseline"))
-        write_results(record, run, pictures=False)
-        made.append(run)
+        made.append(write_run(run, seed, nodes=nodes, names=(one, "baseline")))
     return made[: len(first)], made[len(first) :]
 
 
@@ -64,12 +63,6 @@ def all_rows(folder: Path, name: str) -> pa.Table:
         found = found.set_column(found.column_names.index(one), one, column)
     chosen = found.select([*columns, "value", "condition"])
     return chosen.sort_by([(one, "ascending") for one in columns]).combine_chunks()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files of a folder."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @attrs.frozen
@@ -158,8 +151,7 @@ def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
     with start_spark_command(*command(later), TMPDIR=str(scratch)) as process:
         wait_for(lambda: process.poll() is not None or any(tmp_path.glob(".out.*.tmp")))
         assert process.poll() is None, process.communicate()
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        kill_group(process)
     assert contents(out) == before
     done = run_spark_command(*command(later))
     assert (done.returncode, sentences(done.stderr)) == (0, [])
@@ -238,7 +230,7 @@ def test_another_run_of_the_same_name_is_refused(
     before = contents(out)
     changed = runs / partitioned.first[0].name
     shutil.rmtree(changed)
-    write_results(made_up_run(9, nodes=40, cycles=25), changed, pictures=False)
+    write_run(changed, 9)
     with pytest.raises(
         PlaceError, match=r"40-1 has changed since .* took it in, expected the same"
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +26,14 @@ from gossamer.sim.studies.peers.measuring.records import (
     RunRecord,
     SystemRecord,
 )
+from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
 from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
-from support.made_up_runs import made_up_run
+from support.made_up_results import change, damage, write_run, write_runs
 
 ALL = 10**9
-
-
-def write_runs(folder: Path, seeds: tuple[int, ...]) -> None:
-    """Runs of two systems, one a seed."""
-    for seed in seeds:
-        write_results(made_up_run(seed, nodes=40, cycles=25), folder / f"{seed}", pictures=False)
-
-
-def change(file: Path, changes: Mapping[str, Any]) -> None:
-    """Replace columns of a table; None removes one."""
-    table = pq.read_table(file)
-    for name, column in changes.items():
-        place = table.column_names.index(name)
-        if column is None:
-            table = table.remove_column(place)
-        else:
-            table = table.set_column(place, name, column(table[name]))
-    pq.write_table(table, file)
 
 
 def figures(found: Crunched) -> dict[tuple[str, str, str], float]:
@@ -88,8 +71,7 @@ class Corpus:
 def corpus(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The runs, and their figures."""
     folder = tmp_path_factory.mktemp("corpus")
-    runs = folder / "runs"
-    write_runs(runs, (1, 2, 3, 4, 5))
+    runs = write_runs(folder / "runs", 1, 2, 3, 4, 5)
     shutil.copytree(runs / "1", runs / "again")
     large = runs / "3" / "baseline" / "deliveries.parquet"
     few = pq.read_table(large)
@@ -138,14 +120,15 @@ def test_figures_are_those_of_the_summaries(corpus: Corpus) -> None:
 def drawn(session: Any, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run crunched with plots."""
     out = tmp_path_factory.mktemp("drawn") / "out"
-    crunch(session, corpus.runs / "1", out, plots=True)
+    with plots_as(PlotOptions(formats=("svg",))):
+        crunch(session, corpus.runs / "1", out, plots=True)
     return out
 
 
 def test_figures_are_drawn_and_shown_on_a_page(drawn: Path) -> None:
     page = (drawn / "report.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert {path.stem for path in (drawn / "plots").glob("*.png")} >= {
+    assert {path.stem for path in (drawn / "plots").glob("*.svg")} >= {
         "hit_ratio",
         "cdf-load",
         "lorenz-load",
@@ -309,7 +292,7 @@ def without_runs(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "sentence"),
+    ("spoil", "sentence"),
     [
         (lambda runs: shutil.rmtree(runs / "1" / "vinifera"), None),
         (
@@ -336,10 +319,10 @@ def without_runs(runs: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_before_anything_is_done(
-    tmp_path: Path, damage: Any, sentence: str | None
+    tmp_path: Path, spoil: Any, sentence: str | None
 ) -> None:
-    write_runs(tmp_path / "runs", (1, 2))
-    damage(tmp_path / "runs")
+    write_runs(tmp_path / "runs", 1, 2)
+    spoil(tmp_path / "runs")
     if sentence is None:  # a system without tables is known by its summary alone
         kinds = [one.kind for one in find_runs([tmp_path / "runs"])[0].systems]
         assert kinds == ["others", "peers"]
@@ -349,11 +332,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_done(
 
 
 def test_a_table_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", (1,))
-    file = tmp_path / "runs" / "1" / "vinifera" / "deliveries.parquet"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 3] ^= 0xFF
-    file.write_bytes(bytes(content))
+    damage(write_run(tmp_path / "runs") / "vinifera" / "deliveries.parquet")
     runs = find_runs([tmp_path / "runs"])
     with pytest.raises((JobError, PlaceError), match=r"deliveries\.parquet is damaged") as failed:
         crunch_results(session, runs, tmp_path / "out", plots=False, exact_up_to=ALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import gossamer.spark.crunch.counting.tallies as tallies
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
+from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.statistics import gini, percentile
 from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
 from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
@@ -27,6 +29,7 @@ from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import quantity, ranking
 from gossamer.spark.errors import JobError
+from support.made_up_results import change, damage
 
 ALL = 10**9
 
@@ -84,13 +87,11 @@ def test_figures_of_ranges_are_those_of_single_rows(
         settings={"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8},
     )
     write_by_hand(tmp_path / "w", "vinifera", wish)
-    found = crunch_results(
-        session,
-        find_runs([tmp_path / "w"]),
-        tmp_path / "out",
-        plots=attributes == 2,
-        exact_up_to=exact_up_to,
-    )
+    runs, plots = find_runs([tmp_path / "w"]), attributes == 2
+    with plots_as(PlotOptions(formats=("svg",))):
+        found = crunch_results(
+            session, runs, tmp_path / "out", plots=plots, exact_up_to=exact_up_to
+        )
     values = {one.measure: one for one in found.values}
     matched = np.array(matches_by_hand(wish, attributes))
     name = "subscriptions_that_an_event_matches"
@@ -116,7 +117,7 @@ def test_figures_of_ranges_are_those_of_single_rows(
     (widths_drawn,) = found.curves.of("cdf", "width on attribute 0")
     assert widths_drawn.points.shape == (101, 2)
     if attributes == 2:
-        drawn = {path.stem for path in (tmp_path / "out" / "plots").glob("*.png")}
+        drawn = {path.stem for path in (tmp_path / "out" / "plots").glob("*.svg")}
         assert drawn >= {"ranks-places-of-events", "lorenz-events-over-the-domain-of-attribute-1"}
 
 
@@ -224,63 +225,53 @@ def test_a_workload_that_is_damaged_inside_leaves_nothing(
 ) -> None:
     wish = Wish(subscriptions=200, events=10, settings=settings)
     write_by_hand(tmp_path / "w", kind, wish)
-    file = tmp_path / "w" / table / "part-0.parquet"
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    file.write_bytes(bytes(content))
+    damage(tmp_path / "w" / table / "part-0.parquet")
     runs = find_runs([tmp_path])
     with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
         crunch_results(session, runs, tmp_path / "out", exact_up_to=ALL)
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
 
 
-def cut_short(folder: Path) -> None:
-    file = folder / "events" / "part-0.parquet"
-    file.write_bytes(file.read_bytes()[:-20])
+EVENTS, SUBSCRIPTIONS, TOLD = (
+    "events/part-0.parquet",
+    "subscriptions/part-0.parquet",
+    "workload.json",
+)
 
 
-def of_other_types(folder: Path) -> None:
-    file = folder / "events" / "part-0.parquet"
-    table = pq.read_table(file)
-    place = table.column_names.index("value_0")
-    pq.write_table(
-        table.set_column(place, "value_0", table["value_0"].cast(pa.float64(), safe=False)), file
-    )
-
-
-def of_fewer_columns(folder: Path) -> None:
-    file = folder / "subscriptions" / "part-0.parquet"
-    pq.write_table(pq.read_table(file).drop_columns(["low_0"]), file)
-
-
-def of_fewer_rows(folder: Path) -> None:
-    (folder / "events" / "part-0.parquet").unlink()
-
-
-def of_no_kind(folder: Path) -> None:
-    file = folder / "workload.json"
-    file.write_text(file.read_text().replace("vinifera", "sorcery"))
-
-
-def half_described(folder: Path) -> None:
-    file = folder / "workload.json"
-    file.write_text(file.read_text()[:40])
-
-
-def barely_described(folder: Path) -> None:
-    (folder / "workload.json").write_text("{}")
+def rewrite(file: Path, new: Callable[[bytes], bytes]) -> None:
+    """Make something else of what a file holds."""
+    file.write_bytes(new(file.read_bytes()))
 
 
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (cut_short, r"part-0\.parquet is damaged or no Parquet table"),
-        (of_other_types, "has a column value_0 of double, expected int64"),
-        (of_fewer_columns, "has no column low_0, expected one of int64"),
-        (of_fewer_rows, "events has 0 rows, expected 10"),
-        (of_no_kind, "is of the kind 'sorcery', expected one of vinifera, siena"),
-        (half_described, "workload.json is not the description of a workload"),
-        (barely_described, "workload.json has no kind, expected the description of a workload"),
+        (
+            lambda w: rewrite(w / EVENTS, lambda told: told[:-20]),
+            r"part-0\.parquet is damaged or no Parquet table",
+        ),
+        (
+            lambda w: change(w / EVENTS, {"value_0": lambda c: c.cast(pa.float64(), safe=False)}),
+            "has a column value_0 of double, expected int64",
+        ),
+        (
+            lambda w: change(w / SUBSCRIPTIONS, {"low_0": None}),
+            "has no column low_0, expected one of int64",
+        ),
+        (lambda w: (w / EVENTS).unlink(), "events has 0 rows, expected 10"),
+        (
+            lambda w: rewrite(w / TOLD, lambda told: told.replace(b"vinifera", b"sorcery")),
+            "is of the kind 'sorcery', expected one of vinifera, siena",
+        ),
+        (
+            lambda w: rewrite(w / TOLD, lambda told: told[:40]),
+            "workload.json is not the description of a workload",
+        ),
+        (
+            lambda w: rewrite(w / TOLD, lambda _: b"{}"),
+            "workload.json has no kind, expected the description of a workload",
+        ),
     ],
 )
 def test_a_workload_that_cannot_be_read_is_refused(

@@ -22,6 +22,7 @@ from gossamer.spark.sweep.remote import finished_points
 from support.checkout import ROOT
 from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store
+from support.small_sweeps import sweep_file
 from support.spark_processes import (
     Cluster,
     apart_from,
@@ -37,10 +38,7 @@ from support.spark_processes import (
 
 pytestmark = pytest.mark.campaign
 SIZE = ("--subscriptions", "3000", "--events", "2000", "--partitions", "3")
-SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
-SWEEP = 'scenario = "base.toml"\nseeds = [1, 2, 3, 4]\n[grid]\nnodes = [20, 24]\n'
-# All 60 points of examples/spark/sizes.toml, killed half way: some minutes.
-# Points of the whole example, which `--draws` asks for.
+# Points of examples/spark/sizes.toml, which `--draws` asks for: some minutes.
 ALL_POINTS = 60
 WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
@@ -113,15 +111,6 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
         yield Apart(cluster, store, packed, scratch)
 
 
-def swept_file(folder: Path, *, full: bool) -> Path:
-    """The sweep file of these tests."""
-    if full:
-        return ROOT / "examples" / "spark" / "sizes.toml"
-    (folder / "base.toml").write_text(SCENARIO)
-    (folder / "sweep.toml").write_text(SWEEP)
-    return folder / "sweep.toml"
-
-
 def run_here(*arguments: str) -> None:
     """Run a command on this machine alone."""
     done = run_spark_command(*arguments, "--memory", "1g")
@@ -164,7 +153,8 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
         assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
         assert len(files) == 3
 
-    file = swept_file(tmp_path, full=full)
+    small = sweep_file(tmp_path, 4, more="[grid]\nnodes = [20, 24]\n")
+    file = ROOT / "examples" / "spark" / "sizes.toml" if full else small
     points = len(read_sweep(file).points)
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)
     with start_spark_command(*resumable, *apart.options()) as driver:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import signal
@@ -34,18 +33,13 @@ from support.node_processes import Shell, end, wait_for_line
 from support.spark_processes import (
     HUNG_S,
     kill_group,
+    needs_spark,
     run_spark_command,
     start_spark_command,
     wait_for,
 )
 
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.skipif(
-        importlib.util.find_spec("pyspark") is None,
-        reason="needs Spark: pip install 'gossamer[spark]'",
-    ),
-]
+pytestmark = [pytest.mark.campaign, needs_spark]
 EVENTS: Final = 3_000
 PEERS, SEED = 6, 1
 KILLS: Final = 2

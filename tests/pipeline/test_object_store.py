@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 import pytest
 
-from gossamer.sim.results.results import write_results
+import gossamer.sim.results.storage.options as options
+import gossamer.spark.session as session_module
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
-from gossamer.sim.results.sweeps.plan import SweepPlan
 from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
@@ -24,19 +24,12 @@ from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
 from gossamer.spark.sweep.inputs import read_sweep_at
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.workload.writing import write_workload
-from support.made_up_runs import made_up_run
-from support.object_store import BUCKET, ObjectStore, object_store
-from support.spark_processes import run_spark_command, sentences
+from support.made_up_results import contents, write_run, write_runs
+from support.object_store import BUCKET, ObjectStore
+from support.small_sweeps import sweep_file
+from support.spark_processes import run_spark_here
 
-WISH = Wish(subscriptions=3_000, events=2_000, seed=3)
-SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
-    """A server for all tests of the module, each of which has a folder of its own."""
-    with object_store() as running:
-        yield running
+WISH = Wish(subscriptions=300, events=200, seed=3)
 
 
 @pytest.fixture
@@ -49,22 +42,9 @@ def folder(store: ObjectStore, request: pytest.FixtureRequest) -> Iterator[Remot
     store.heal()
 
 
-def contents(place: RemotePlace) -> dict[str, bytes]:
+def stored(place: RemotePlace) -> dict[str, bytes]:
     """All files of a folder of the store."""
     return {one.name: (place / one.name).read_bytes() for one in place.files()}
-
-
-def contents_here(folder: Path) -> dict[str, bytes]:
-    """All files of a folder of this machine."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-def plan_of(folder: Path) -> SweepPlan:
-    """A sweep of two points."""
-    (folder / "base.toml").write_text(SCENARIO)
-    (folder / "sweep.toml").write_text('scenario = "base.toml"\nseeds = [1, 2]\n')
-    return read_sweep_at(place_of(folder / "sweep.toml"))
 
 
 @pytest.mark.parametrize("kind", ["vinifera", "churn"])
@@ -74,7 +54,7 @@ def test_a_workload_in_a_store_is_that_of_this_machine(
     written = write_workload(session, kind, WISH, folder, partitions=3)
     assert all(check.holds for check in written.checks)
     write_workload(session, kind, WISH, tmp_path / "w", partitions=3)
-    found, here = contents(folder), contents_here(tmp_path / "w")
+    found, here = stored(folder), contents(tmp_path / "w")
     marker = json.loads(found.pop(MARKER))
     assert found == here
     assert marker == {"files": {name: len(found[name]) for name in sorted(found)}}
@@ -82,36 +62,42 @@ def test_a_workload_in_a_store_is_that_of_this_machine(
         write_workload(session, kind, WISH, folder)
 
 
+FAILURES = {("error", "PUT"), ("cut", "PUT"), ("slow", "PUT"), ("error", "GET"), ("cut", "GET")}
+
+
 @pytest.mark.parametrize(
-    ("how", "method", "contains"),
+    ("failures", "times"),
     [
-        ("error", "PUT", "part-"),
-        ("cut", "PUT", "part-"),
-        ("slow", "PUT", "part-"),
-        ("error", "GET", "part-"),
-        ("cut", "GET", "part-"),
+        (FAILURES, 1),
+        *(pytest.param({one}, 2, marks=pytest.mark.campaign) for one in sorted(FAILURES)),
     ],
 )
 def test_a_store_that_fails_now_and_then_is_asked_again(
-    session: Any, store: ObjectStore, folder: RemotePlace, how: str, method: str, contains: str
+    session: Any,
+    store: ObjectStore,
+    folder: RemotePlace,
+    failures: set[tuple[str, str]],
+    times: int,
 ) -> None:
-    store.fail(method=method, contains=contains, how=how, times=2, seconds=1.0)
+    for how, method in failures:
+        store.fail(method=method, contains="part-", how=how, times=times, seconds=1.0)
     written = write_workload(session, "vinifera", WISH, folder, partitions=2)
-    assert store.heal() == 2
-    assert written.rows == {"subscriptions": 3_000, "events": 2_000}
+    assert store.heal() == times * len(failures)
+    assert written.rows == {"subscriptions": 300, "events": 200}
     assert all(check.holds for check in written.checks)
-    assert MARKER in contents(folder)
+    assert MARKER in stored(folder)
 
 
-@pytest.mark.parametrize(("method", "contains"), [("PUT", "events/part-"), ("PUT", MARKER)])
+@pytest.mark.parametrize("how", ["refused", pytest.param("error", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("contains", ["events/part-", MARKER])
 def test_a_store_that_goes_on_failing_is_named_and_nothing_is_left(
-    session: Any, store: ObjectStore, folder: RemotePlace, method: str, contains: str
+    session: Any, store: ObjectStore, folder: RemotePlace, contains: str, how: str
 ) -> None:
-    store.fail(method=method, contains=contains, how="error", times=10_000)
+    store.fail(method="PUT", contains=contains, how=how, times=10_000)
     with pytest.raises((JobError, PlaceError), match=str(folder)) as failed:
         write_workload(session, "vinifera", WISH, folder, partitions=2)
     assert "\n" not in str(failed.value)
-    assert contents(folder) == {}
+    assert stored(folder) == {}
 
 
 def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
@@ -120,10 +106,10 @@ def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
     (folder / "mine").write_bytes(b"1")
     with pytest.raises(PlaceError, match=r"already holds files \(mine\)"):
         write_workload(session, "vinifera", WISH, folder)
-    assert contents(folder) == {"mine": b"1"}
+    assert stored(folder) == {"mine": b"1"}
     (folder / "_WRITING").write_bytes(b"all or nothing\n")  # as the killed process had begun
     write_workload(session, "vinifera", WISH, folder, partitions=1)
-    assert set(contents(folder)) == {
+    assert set(stored(folder)) == {
         MARKER,
         "lineage.json",
         "workload.json",
@@ -135,7 +121,7 @@ def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
 def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
     session: Any, tmp_path: Path, folder: RemotePlace
 ) -> None:
-    plan = plan_of(tmp_path)
+    plan = read_sweep_at(place_of(sweep_file(tmp_path, 2)))
     outcome = run_sweep(session, plan, folder, SweepOptions(at_once=1))
     assert (outcome.ran, str(outcome.folder)) == (2, str(folder))
     run_sweep(session, plan, tmp_path / "out", SweepOptions(at_once=1))
@@ -154,7 +140,7 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
             assert one["sha256"] == hashlib.sha256(content).hexdigest()
             assert one["seed"] == point.values["seed"]
             assert one["versions"] == json.loads(content)["versions"]
-    whole = contents(folder)
+    whole = stored(folder)
     first = plan.points[0].name
     for name in (
         MARKER,
@@ -172,13 +158,13 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
     resumed = run_sweep(session, plan, folder, SweepOptions(resume=True, at_once=1))
     assert resumed.ran == 1
     assert (folder / "points.csv").read_bytes() == table
-    assert contents(folder).keys() == whole.keys()
+    assert stored(folder).keys() == whole.keys()
 
 
 def test_a_sweep_file_in_a_store_is_read_with_its_scenario(
     tmp_path: Path, folder: RemotePlace
 ) -> None:
-    plan = plan_of(tmp_path)
+    plan = read_sweep_at(place_of(sweep_file(tmp_path, 2)))
     for name in ("sweep.toml", "base.toml"):
         (folder / name).write_bytes((tmp_path / name).read_bytes())
     assert read_sweep_at(folder / "sweep.toml") == plan
@@ -205,45 +191,41 @@ def test_a_file_that_a_workload_is_made_from_is_fetched(
 def test_results_in_a_store_are_crunched_into_it(
     session: Any, tmp_path: Path, folder: RemotePlace
 ) -> None:
-    for seed in (1, 2):
-        write_results(made_up_run(seed), tmp_path / "runs" / f"run{seed}", pictures=False)
-    for name, content in contents_here(tmp_path / "runs").items():
+    for name, content in contents(write_runs(tmp_path / "runs", 1, 2)).items():
         (folder / "runs" / name).write_bytes(content)
-    options: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
-    here = crunch_results(session, find_runs([tmp_path / "runs"]), tmp_path / "c", **options)
-    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **options)
+    how: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+    here = crunch_results(session, find_runs([tmp_path / "runs"]), tmp_path / "c", **how)
+    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **how)
     assert [repr(attrs.evolve(one, run="")) for one in there.values] == [
         repr(attrs.evolve(one, run="")) for one in here.values
     ]
-    found = contents(folder / "c")
-    assert {*found} == {*contents_here(tmp_path / "c"), MARKER}
+    found = stored(folder / "c")
+    assert {*found} == {*contents(tmp_path / "c"), MARKER}
     assert found["intervals.csv"] == (tmp_path / "c" / "intervals.csv").read_bytes()
 
 
 def test_results_in_a_store_grow_whole_or_not_at_all(
     session: Any, store: ObjectStore, tmp_path: Path, folder: RemotePlace
 ) -> None:
-    for seed in (1, 2, 3):
-        write_results(made_up_run(seed), tmp_path / "runs" / f"{seed}", pictures=False)
-    options: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
-    runs = find_runs([tmp_path / "runs"])
-    crunch_results(session, runs, tmp_path / "c", **options)
-    options |= {"append": True}
-    crunch_results(session, runs[:1], folder, partition_by=("seed",), **options)
-    whole = contents(folder)
-    store.fail(method="PUT", contains="_append/", how="error", times=10_000)
-    with pytest.raises(PlaceError, match="cannot be used"):
-        crunch_results(session, runs[1:], folder, **options)
+    how: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+    runs = find_runs([write_runs(tmp_path / "runs", 1, 2)])
+    crunch_results(session, runs, tmp_path / "c", **how)
+    how |= {"append": True}
+    crunch_results(session, runs[:1], folder, partition_by=("seed",), **how)
+    whole = stored(folder)
+    store.fail(method="PUT", contains="_append/", how="refused", times=10_000)
+    with pytest.raises(PlaceError, match="is refused to these credentials"):
+        crunch_results(session, runs[1:], folder, **how)
     store.heal()
-    assert contents(folder) == whole
+    assert stored(folder) == whole
     store.fail(method="PUT", contains="measures/seed", how="error", times=1)
-    crunch_results(session, runs[1:], folder, **options)
+    crunch_results(session, runs[1:], folder, **how)
     assert store.heal() == 1
-    found = contents(folder)
+    found = stored(folder)
     listed = json.loads(found.pop(MARKER))["files"]
     assert listed == {name: len(found[name]) for name in sorted(found)}
     assert {name.split("/")[1] for name in found if name.startswith("measures/")} == {
-        f"seed={seed}" for seed in (1, 2, 3)
+        f"seed={seed}" for seed in (1, 2)
     }
     for name in ("measures.csv", "intervals.csv", "comparisons.csv"):
         assert found[name] == (tmp_path / "c" / name).read_bytes()
@@ -252,8 +234,7 @@ def test_results_in_a_store_grow_whole_or_not_at_all(
 def test_a_damaged_table_in_a_store_is_no_failure_of_it(
     tmp_path: Path, folder: RemotePlace
 ) -> None:
-    write_results(made_up_run(1), tmp_path / "run", pictures=False)
-    for name, content in contents_here(tmp_path / "run").items():
+    for name, content in contents(write_run(tmp_path / "run")).items():
         (folder / name).write_bytes(content[:-9] if name.endswith("events.parquet") else content)
     with pytest.raises(PlaceError, match=r"events\.parquet is damaged or no Parquet table"):
         find_runs([folder])
@@ -272,9 +253,14 @@ def test_a_damaged_table_in_a_store_is_no_failure_of_it(
     ],
 )
 def test_what_keeps_from_writing_is_said_before_spark_starts(
-    store: ObjectStore, bucket: str, changes: dict[str, str], sentence: str
+    store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+    bucket: str,
+    changes: dict[str, str],
+    sentence: str,
 ) -> None:
+    monkeypatch.setattr(session_module, "spark_session", lambda _: pytest.fail("was begun"))
+    monkeypatch.setattr(options, "_ATTEMPTS", 1)
     url = f"s3a://{bucket}/refused/w"
-    done = run_spark_command("workload", "vinifera", "--out", url, *store.conf(**changes))
-    assert done.returncode == 2
-    assert sentences(done.stderr) == [f"gossamer: {url} {sentence}"]
+    done = run_spark_here("workload", "vinifera", "--out", url, *store.conf(**changes))
+    assert (done.returncode, done.stderr) == (2, f"gossamer: {url} {sentence}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,6 @@ import pytest
 
 import gossamer.spark.sweep.running as running
 import gossamer.spark.workers as workers
-from gossamer.sim.results.results import write_results
-from gossamer.sim.results.sweeps.plan import Point, SweepPlan
 from gossamer.sim.row_tables.kinds import Wish
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
@@ -25,8 +22,9 @@ from gossamer.spark.session import SessionSettings, spark_session
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from gossamer.spark.workers import workers_watched
 from gossamer.spark.workload.writing import write_workload
-from support.made_up_runs import made_up_run
+from support.made_up_results import write_run
 from support.small_disk import fill, small_disk
+from support.small_sweeps import NoSession, made_up_points, made_up_results
 
 PAGE = 4096
 
@@ -46,11 +44,10 @@ def test_a_workload_that_fills_the_disk_leaves_nothing(session: Any, disk: Path)
 
 
 def test_figures_that_fill_the_disk_leave_nothing(session: Any, disk: Path, tmp_path: Path) -> None:
-    write_results(made_up_run(1, nodes=40, cycles=25), tmp_path / "run", pictures=False)
     fill(disk, 2 * PAGE)
-    out = disk / "out"
+    runs, out = find_runs([write_run(tmp_path / "run")]), disk / "out"
     with pytest.raises(OSError, match=r"No space left on device: '.*out'"), disk_errors(out):
-        crunch_results(session, find_runs([tmp_path / "run"]), out, exact_up_to=0)
+        crunch_results(session, runs, out, exact_up_to=0)
     assert [path.name for path in disk.iterdir()] == ["filling"]
 
 
@@ -66,41 +63,9 @@ def test_temporary_files_need_room(disk: Path, monkeypatch: pytest.MonkeyPatch) 
     assert list(disk.iterdir()) == []
 
 
-class Stopping:
-    """What a sweep asks of a session when it begins and when it gives up."""
-
-    version = "4.0.0"
-    sparkContext = None  # noqa: N815
-
-    def interruptAll(self) -> None:  # noqa: N802
-        """Spark's name."""
-
-
-def plan(points: int) -> SweepPlan:
-    """A plan that is never run."""
-    made = [
-        Point(name=f"p{i}", values={"nodes": i, "seed": 1}, text="", memory_bytes=1)
-        for i in range(points)
-    ]
-    return SweepPlan(name="made up", points=tuple(made))
-
-
-def small_results(_session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
-    """Results of a point: the summary alone."""
-    summary = {
-        "systems": {"a": {"hit_ratio": 1.0}},
-        "result_hash": label,
-        "seed": 1,
-        "versions": {},
-    }
-    results = shared.own_folder()
-    (results / "summary.json").write_text(json.dumps(summary))
-    return results
-
-
 def large_results(session: Any, text: str, label: str, shared: SharedFolder) -> Path:
     """Results of a point that take up a third of the disk."""
-    results = small_results(session, text, label, shared)
+    results = made_up_results(session, text, label, shared)
     (results / "events.parquet").write_bytes(bytes(350_000))
     return results
 
@@ -110,18 +75,20 @@ def test_a_sweep_that_fills_the_disk_keeps_what_was_finished(
 ) -> None:
     monkeypatch.setattr(running, "run_on", large_results)
     with pytest.raises(OSError, match="No space left on device"):
-        run_sweep(Stopping(), plan(5), disk / "out", SweepOptions(at_once=1))
+        run_sweep(NoSession(), made_up_points(5), disk / "out", SweepOptions(at_once=1))
     runs = disk / "out.unfinished" / "runs"
     assert sorted(path.name for path in runs.iterdir()) == ["p0", "p1"]
-    monkeypatch.setattr(running, "run_on", small_results)
-    outcome = run_sweep(Stopping(), plan(5), disk / "out", SweepOptions(at_once=1, resume=True))
+    monkeypatch.setattr(running, "run_on", made_up_results)
+    outcome = run_sweep(
+        NoSession(), made_up_points(5), disk / "out", SweepOptions(at_once=1, resume=True)
+    )
     assert (outcome.ran, outcome.failed) == (3, {})
 
 
 def test_a_sweep_on_a_full_disk_leaves_nothing(disk: Path) -> None:
     fill(disk, 0)
     with pytest.raises(OSError, match="No space left on device"):
-        run_sweep(Stopping(), plan(2), disk / "out", SweepOptions(at_once=1))
+        run_sweep(NoSession(), made_up_points(2), disk / "out", SweepOptions(at_once=1))
     assert [path.name for path in disk.iterdir()] == ["filling"]
 
 
@@ -200,6 +167,8 @@ def test_a_sweep_whose_cluster_is_gone_is_not_tried_again(
 
     monkeypatch.setattr(running, "run_on", run_on)
     with pytest.raises(ClusterLost, match="p0: the cluster ended the session, or is gone"):
-        run_sweep(Stopping(), plan(3), tmp_path / "out", SweepOptions(at_once=1, retries=5))
+        run_sweep(
+            NoSession(), made_up_points(3), tmp_path / "out", SweepOptions(at_once=1, retries=5)
+        )
     assert asked == ["p0"]
     assert list(tmp_path.iterdir()) == []

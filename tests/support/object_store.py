@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -55,12 +56,13 @@ class ObjectStore:
     def fail(
         self, *, method: str, contains: str, how: str, times: int, seconds: float = 0.0
     ) -> None:
-        """Let the next requests of a method whose path contains a text fail.
+        """Let requests of a method whose path contains a text fail, after those told of before.
 
         Args:
             method: of HTTP.
             contains: a part of the path.
-            how: "error" (status 500), "cut" (the connection is closed), or "slow".
+            how: "error" (status 500), "refused" (403, which is not tried again), "cut" (the
+                connection is closed), or "slow".
             times: how many requests.
             seconds: that a slow one takes.
         """
@@ -117,26 +119,32 @@ class _Front:
         if path == _CONTROL:
             return self._told(environ, start)
         signed = environ.get("HTTP_AUTHORIZATION", "")
-        if f"Credential={KEY}/" not in signed:
-            start("403 Forbidden", [("Content-Type", "application/xml")])
-            return [_ERROR % (b"InvalidAccessKeyId", b"The access key is not known.")]
-        rule = self._rule(environ["REQUEST_METHOD"], path)
+        is_known = f"Credential={KEY}/" in signed
+        rule: dict[str, Any] | None = {"how": "refused"}
+        if is_known:
+            rule = self._rule(environ["REQUEST_METHOD"], path)
         if rule is None:
             return self._server(environ, start)
         if rule["how"] == "slow":
             time.sleep(rule["seconds"])
             return self._server(environ, start)
         if rule["how"] == "cut":
-            environ["werkzeug.socket"].close()
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionAbortedError
+        if rule["how"] == "refused":
+            start("403 Forbidden", [("Content-Type", "application/xml")])
+            return [_ERROR % (b"InvalidAccessKeyId", b"The access key is not known.")]
         start("500 Internal Server Error", [("Content-Type", "application/xml")])
         return [_ERROR % (b"InternalError", b"Told to fail.")]
 
     def _told(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         told = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         with self._guard:
-            self._rules, failed = told["rules"], self._failed
-            self._failed = 0 if not told["rules"] else self._failed
+            failed = self._failed
+            if told["rules"]:
+                self._rules += told["rules"]
+            else:
+                self._rules, self._failed = [], 0
         start("200 OK", [("Content-Type", "application/json")])
         return [json.dumps({"failed": failed}).encode()]
 

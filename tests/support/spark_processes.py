@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +30,10 @@ from support.waiting import POLL_S
 HUNG_S: Final = 1800.0
 # Of Java that lives for seconds: compiling thoroughly is not worth it.
 BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+needs_spark = pytest.mark.skipif(
+    importlib.util.find_spec("pyspark") is None,
+    reason="needs Spark: pip install 'gossamer[spark]'",
+)
 _PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
 _COMMAND: Final = EntryPoint("spark", "gossamer.spark.commands.cli:app", COMMAND_GROUP)
 _RUN: Final = (
@@ -174,12 +180,13 @@ def _has_children(process: psutil.Process) -> bool:
         return False
 
 
-def apart_from(folder: Path) -> tuple[str, ...]:
-    """What a command begins with to which ``folder`` is another one, empty at first.
+def apart_from(folder: Path, other: Path | None = None) -> tuple[str, ...]:
+    """What a command begins with to which ``folder`` is another one: empty, if not ``other``.
 
     The test is skipped where this user may not make mount namespaces.
     """
-    inside = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+    mount = "-t tmpfs tmpfs" if other is None else f"--bind {shlex.quote(str(other))}"
+    inside = f'mount {mount} "$0" && exec "$@"'
     command = ("unshare", "--mount", "sh", "-c", inside, str(folder))
     try:
         tried = subprocess.run([*command, "true"], capture_output=True, text=True)
@@ -188,11 +195,6 @@ def apart_from(folder: Path) -> tuple[str, ...]:
     if tried.returncode:
         pytest.skip(f"needs mount namespaces: {tried.stderr.strip()}")
     return command
-
-
-def as_seen_by(process: subprocess.Popen[str], folder: Path) -> Path:
-    """A path by which this process gets at what another sees as ``folder``."""
-    return Path(f"/proc/{process.pid}/root") / folder.relative_to("/")
 
 
 @contextmanager
@@ -243,42 +245,6 @@ def standalone_cluster(
         yield Cluster(found, started, start_worker)
     finally:
         for process in reversed(running):
-            if process.poll() is None:
-                kill_group(process)
-            assert process.stderr is not None
-            process.stderr.close()
-
-
-@contextmanager
-def connect_server(folder: Path, java_home: Path, port: int) -> Iterator[str]:
-    """A server of Spark Connect on this machine; its address."""
-    running: list[subprocess.Popen[str]] = []
-    conf = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": f"{port}",
-        "spark.driver.extraJavaOptions": f"{BRIEF} -Djava.io.tmpdir={folder}",
-        "spark.local.dir": str(folder),
-        "spark.ui.enabled": "false",
-    }
-    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    what = ("--class", server, "--master", "local[1]", "--driver-memory", "1g")
-    changes = {
-        "JAVA_HOME": str(java_home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "TMPDIR": str(folder),
-    }
-    try:
-        _start(
-            ("SparkSubmit", *what, *options, "spark-internal"),
-            r"(Spark Connect server started)",
-            changes,
-            running,
-        )
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        for process in running:
             if process.poll() is None:
                 kill_group(process)
             assert process.stderr is not None

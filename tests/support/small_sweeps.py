@@ -1,0 +1,47 @@
+"""Sweeps of small scenarios, and of points that never run, on a session that is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from gossamer.sim.results.sweeps.plan import Point, SweepPlan
+from gossamer.spark.handover import SharedFolder
+
+SCENARIO: Final = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
+
+
+def sweep_file(folder: Path, points: int, scenario: str = SCENARIO, more: str = "") -> Path:
+    """A sweep over so many seeds, and what else is varied."""
+    (folder / "base.toml").write_text(scenario)
+    seeds = list(range(1, points + 1))
+    (folder / "sweep.toml").write_text(f'scenario = "base.toml"\nseeds = {seeds}\n{more}')
+    return folder / "sweep.toml"
+
+
+def made_up_points(number: int) -> SweepPlan:
+    """A plan that is never run."""
+    made = [
+        Point(name=f"p{i}", values={"nodes": i, "seed": 1}, text="", memory_bytes=1)
+        for i in range(number)
+    ]
+    return SweepPlan(name="made up", points=tuple(made))
+
+
+def made_up_results(_session: Any, _text: str, label: str, shared: SharedFolder) -> Path:
+    """Results of a point, in the place of `run_on`: the summary alone."""
+    summary = {"systems": {"a": {"hit_ratio": 1.0}}, "result_hash": label}
+    results = shared.own_folder()
+    (results / "summary.json").write_text(json.dumps({**summary, "seed": 1, "versions": {}}))
+    return results
+
+
+class NoSession:
+    """What a sweep asks of a session when it begins and when it gives up."""
+
+    version = "4.0.0"
+    sparkContext = None  # noqa: N815
+
+    def interruptAll(self) -> None:  # noqa: N802
+        """Spark's name."""
