@@ -20,7 +20,7 @@ from support.clusters import DAY_S
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 
 EVENT = ("symbol=IBM", "price=79", "volume=1")
-QUIET = ("--set", "page.enabled=false")
+QUIET = ("--set", "page.enabled=false", "--set", "protocol.round_s=0.2")
 
 
 def made(shell: Shell, join_port: int = 0) -> None:
