@@ -11,6 +11,9 @@ import pytest
 
 from support.folder_graph import imported_modules, modules, parsed
 
+# What parses all sources runs in one process, which parses them once.
+pytestmark = pytest.mark.xdist_group("sources")
+
 # By family: its folders, below `gossamer`.
 FOLDERS = {
     "tree": (

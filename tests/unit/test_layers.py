@@ -24,6 +24,8 @@ from support.folder_graph import (
     rooms,
 )
 
+# What parses all sources runs in one process, which parses them once.
+pytestmark = pytest.mark.xdist_group("sources")
 OUTSIDE: Final = "asyncio io os.path pathlib pyspark random socket ssl tempfile threading time trio"
 
 

@@ -15,6 +15,9 @@ import pytest
 from support.checkout import ROOT
 from support.folder_graph import modules, parsed
 
+# What parses all sources runs in one process, which parses them once.
+pytestmark = pytest.mark.xdist_group("sources")
+
 # What no name has in it, and what is said in its place.
 NOWHERE = {
     "caretaker": "connection maintenance",
