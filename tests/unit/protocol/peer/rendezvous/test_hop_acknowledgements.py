@@ -1,4 +1,4 @@
-"""A copy on its way to its rendezvous node is sent by another way where a next hop is silent."""
+"""Copies find another way around silent hops, and ring neighbours offer each other theirs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import FROM, KIND, TO
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import COPY, TO_HAND_ON
+from gossamer.protocol.peer.step import subscribe
 from support.draws import few_examples
 from support.overlays import Hosts, random_identifiers, record
 
@@ -226,3 +227,84 @@ def test_no_event_is_lost_or_doubled_when_a_peer_goes_silent_at_any_step(
     assert sorted(served) == wanted, f"seed {seed}"
     repeated = [words for words in hosts.of_kind(records.EVENT) if words[TO] == 0]
     assert len(repeated) < NODES
+
+
+OFFERING = 8
+OFFERS = Settings(
+    ring_links=2,
+    view_size=4,
+    shuffle_length=2,
+    subscriptions=2,
+    ring_offers=True,
+    suspect_rounds=1,
+    event_memory=2 * records.OFFERED_ON_RING,
+    replay_backoff=True,
+)
+LOW, HIGH = (0, RING // 8), (RING // 2, RING // 2 + RING // 8)
+WANTED, BETWEEN = HIGH[0] + 1, RING // 4
+
+
+def offering() -> Hosts:
+    """A ring on which all have the same two ranges; in profiles they are one."""
+    places = np.arange(OFFERING, dtype=np.int64) * (RING // OFFERING)
+    hosts = Hosts.ring(OFFERS, places, 1)
+    bounds = np.array([LOW, HIGH], np.int64)
+    for p in range(OFFERING):
+        subscribe(hosts.state, p, bounds, np.array([1, 1]))
+    return hosts
+
+
+def take(hosts: Hosts, *copies: int) -> None:
+    """Let copies that peer 0 wants come to it down a tree."""
+    for copy in copies:
+        hosts.step(0, record(records.EVENT, 0, 1, [copy, 0, records.TREE, 1, 1, -1, WANTED]))
+
+
+def asked(hosts: Hosts, *offered: tuple[int, int]) -> list[int]:
+    """The copies that peer 0 asks peer 1 for when it offers copies with these values."""
+    body = [len(offered), *(word for event in offered for word in event)]
+    sent = hosts.step(0, record(records.RING_OFFER, 0, 1, body))
+    found = [list(words[BODY + 1 :]) for words in sent if words[KIND] == records.REPLAY_WANTED]
+    assert all(words[TO] == 1 for words in sent)
+    return [int(copy) for copies in found for copy in copies]
+
+
+def test_only_what_is_wanted_is_asked_for() -> None:
+    assert asked(offering(), (11, WANTED), (12, BETWEEN), (13, LOW[1])) == [11, 13]
+
+
+def test_what_is_not_wanted_leads_to_no_question() -> None:
+    assert asked(offering(), (12, BETWEEN)) == []
+
+
+def test_what_was_here_is_not_asked_for() -> None:
+    hosts = offering()
+    take(hosts, 11)
+    assert asked(hosts, (11, WANTED), (13, WANTED)) == [13]
+
+
+def test_all_of_a_long_offer_is_asked_for() -> None:
+    events = range(100, 100 + records.OFFERED_ON_RING)
+    assert asked(offering(), *((event, WANTED) for event in events)) == list(events)
+
+
+def test_who_gets_what_it_asks_for_may_miss_much_for_long() -> None:
+    hosts = offering()
+    for first in range(100, 100 + 20 * 8, 8):
+        copies = range(first, first + 8)
+        assert asked(hosts, *((copy, WANTED) for copy in copies)) == list(copies)
+        take(hosts, *copies)
+        hosts.state.round[0] += 1
+
+
+def test_who_does_not_get_it_asks_for_nothing_then_for_little() -> None:
+    hosts = offering()
+    counts = []
+    for first in range(100, 100 + 10 * 40, 40):
+        copies = range(first, first + 40)
+        got = asked(hosts, *((copy, WANTED) for copy in copies))
+        counts.append(len(got))
+        if first > 100:
+            take(hosts, *got)
+        hosts.state.round[0] += 1
+    assert counts == [40, 0, 0, 0, 1, 4, 16, 40, 40, 40]
