@@ -31,7 +31,7 @@ from gossamer.sim.studies.peers.running.system_run import SystemRun
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
-from support.sim_commands import interrupted_after
+from support.sim_commands import simulated_in_parts
 
 ROUND_S = 60.0
 
@@ -80,9 +80,7 @@ def test_nodes_want_other_things_after_a_change_and_are_owed_them_two_rounds_lat
 
 
 def test_a_drifting_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        simulate(DRIFTING, progress=interrupted_after(31), checkpoint=tmp_path, threads=1)
-    resumed = simulate(DRIFTING, checkpoint=tmp_path, resume=True, threads=1)
+    resumed = simulated_in_parts(DRIFTING, tmp_path, 31, threads=1)
     assert result_hash(resumed) == result_hash(simulate(DRIFTING, threads=1))
 
 

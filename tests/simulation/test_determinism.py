@@ -18,7 +18,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.simulation import simulate
 from support.checkout import ROOT
-from support.sim_commands import interrupted_after, printed_by
+from support.sim_commands import interrupted_after, printed_by, simulated_in_parts
 
 ROUNDS = 40
 
@@ -82,15 +82,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
 ) -> None:
     """Interrupted between two rounds and resumed: the result of a run that never was."""
     whole = uninterrupted if engine == "cycle" else simulate(scenario(engine=engine))
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate(
-            scenario(engine=engine),
-            progress=interrupted_after(stop_at),
-            checkpoint=tmp_path,
-            threads=1,
-        )
-    resumed = simulate(scenario(engine=engine), checkpoint=tmp_path, resume=True)
+    resumed = simulated_in_parts(scenario(engine=engine), tmp_path, stop_at, threads=1, then=2)
     assert result_hash(resumed) == result_hash(whole)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,15 +26,26 @@ PRESETS = ("paper", "baseline", "resilient", "kindred")
 SEED = 3
 
 
-def systems(sampler: str) -> tuple[System, ...]:
-    """Every preset, with a sampler."""
-    return tuple(System(name=one, preset=one, settings={"sampler": sampler}) for one in PRESETS)
+def scenario(sampler: str = "cyclon", **fields: Any) -> Scenario:
+    """Every preset with a sampler; each node wants half of everything."""
+    systems = tuple(System(name=one, preset=one, settings={"sampler": sampler}) for one in PRESETS)
+    wanted = Subscriptions(kind="random", width=0.5)
+    return Scenario(**{"seed": SEED, "subscriptions": wanted, "systems": systems, **fields})
 
 
-def measures_of(scenario: Scenario) -> dict[str, dict[str, object]]:
-    """The measures of all systems of a run."""
-    systems = simulate(scenario).systems
-    return {name: summarise_system(system) for name, system in systems.items()}
+def under_churn(file: Path, trace: ChurnTrace, **fields: Any) -> Scenario:
+    """A scenario under all of a trace, which is written to a file."""
+    write_trace(trace, file)
+    return scenario(nodes=None, rounds=None, churn=Churn(trace=file), **fields)
+
+
+def assert_everything_arrives(asked: Scenario) -> list[dict[str, object]]:
+    """In all systems, whose ring is right in the end; gives their measures."""
+    found = {name: summarise_system(one) for name, one in simulate(asked).systems.items()}
+    for name, measures in found.items():
+        assert measures["hit_ratio"] == 1.0, f"{name}, seed {SEED}"
+        assert measures["ring_correct_final"] == 1.0, f"{name}, seed {SEED}"
+    return list(found.values())
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
@@ -50,36 +62,22 @@ def measures_of(scenario: Scenario) -> dict[str, dict[str, object]]:
 def test_every_event_reaches_everybody_in_a_small_overlay(
     nodes: int, sampler: str, engine: str
 ) -> None:
-    scenario = Scenario(
+    asked = scenario(
+        sampler,
         nodes=nodes,
         rounds=larger(40, 60),
-        seed=SEED,
         engine=engine,
-        subscriptions=Subscriptions(kind="random", width=0.5),
         events=Events(per_round=2),
-        systems=systems(sampler),
     )
-    for name, measures in measures_of(scenario).items():
-        assert measures["hit_ratio"] == 1.0, f"{name}, seed {SEED}"
-        assert measures["ring_correct_final"] == 1.0, f"{name}, seed {SEED}"
-        assert measures["duplicates"] == 0, f"{name}, seed {SEED}"
+    assert all(one["duplicates"] == 0 for one in assert_everything_arrives(asked))
 
 
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in (1, 2, 3))]
 )
 def test_two_nodes_find_each_other_although_messages_are_lost(seed: int) -> None:
-    scenario = Scenario(
-        nodes=2,
-        rounds=60,
-        seed=seed,
-        engine="event",
-        network=Link(loss=0.4),
-        subscriptions=Subscriptions(kind="random", width=0.5),
-        systems=systems("cyclon"),
-    )
-    record = simulate(scenario)
-    for name, system in record.systems.items():
+    asked = scenario(nodes=2, rounds=60, seed=seed, engine="event", network=Link(loss=0.4))
+    for name, system in simulate(asked).systems.items():
         correct = system.cycles["ring_correct"][10:]
         assert np.mean(correct) > 0.9, f"{name}, seed {seed}"
         assert correct[-10:].any(), f"{name}, seed {seed}"
@@ -97,42 +95,26 @@ def test_two_nodes_find_each_other_although_messages_are_lost(seed: int) -> None
 def test_two_that_are_left_over_go_on(
     tmp_path: Path, engine: str, reports_unreachable: bool
 ) -> None:
-    trace = tmp_path / "leaving.avt"
     ends_s = [6000.0, 1200.0, 1230.0, 6000.0, 1800.0]
-    write_trace(ChurnTrace("abcde", range(5), [0.0] * 5, ends_s, 6000.0), trace)
-    scenario = Scenario(
-        nodes=None,
-        rounds=None,
-        seed=SEED,
+    asked = under_churn(
+        tmp_path / "leaving.avt",
+        ChurnTrace("abcde", range(5), [0.0] * 5, ends_s, 6000.0),
         engine=engine,
         network=Link(reports_unreachable=reports_unreachable),
-        churn=Churn(trace=trace),
-        subscriptions=Subscriptions(kind="random", width=0.5),
         # Failures that are noticed by silence alone take a while.
         events=Events(per_round=2, warm_up_rounds=75),
-        systems=systems("cyclon"),
     )
-    for name, measures in measures_of(scenario).items():
-        assert measures["hit_ratio"] == 1.0, f"{name}, seed {SEED}"
-        assert measures["ring_correct_final"] == 1.0, f"{name}, seed {SEED}"
+    assert_everything_arrives(asked)
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_two_that_take_turns_in_leaving_find_each_other_again(tmp_path: Path, engine: str) -> None:
-    trace = tmp_path / "turns.avt"
     sessions = [(0, 0, 1800), (1, 0, 3000), (0, 2400, 6000), (1, 3600, 6000)]
     node, start_s, end_s = zip(*sessions, strict=True)
-    write_trace(ChurnTrace("ab", node, start_s, end_s, 6000.0), trace)
-    scenario = Scenario(
-        nodes=None,
-        rounds=None,
-        seed=SEED,
+    asked = under_churn(
+        tmp_path / "turns.avt",
+        ChurnTrace("ab", node, start_s, end_s, 6000.0),
         engine=engine,
-        churn=Churn(trace=trace),
-        subscriptions=Subscriptions(kind="random", width=0.5),
         events=Events(per_round=2, warm_up_rounds=10),
-        systems=systems("cyclon"),
     )
-    for name, measures in measures_of(scenario).items():
-        assert measures["hit_ratio"] == 1.0, f"{name}, seed {SEED}"
-        assert measures["ring_correct_final"] == 1.0, f"{name}, seed {SEED}"
+    assert_everything_arrives(asked)

@@ -24,7 +24,7 @@ from gossamer.sim.studies.peers.running import driver
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.studies.worlds.network import Link
 from support.checkout import ROOT
-from support.sim_commands import interrupted_after
+from support.sim_commands import simulated_in_parts
 
 ROUNDS = 24
 ROUND_S = 60.0
@@ -99,11 +99,7 @@ def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.Monk
 def test_a_run_interrupted_on_two_threads_goes_on_with_one(
     tmp_path: Path, alone: RunRecord
 ) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        simulate(
-            scenario(), progress=interrupted_after(ROUNDS // 2), checkpoint=tmp_path, threads=2
-        )
-    resumed = simulate(scenario(), checkpoint=tmp_path, resume=True, threads=1)
+    resumed = simulated_in_parts(scenario(), tmp_path, ROUNDS // 2, threads=2)
     assert result_hash(resumed) == result_hash(alone)
 
 
@@ -177,10 +173,7 @@ def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) ->
 
 def test_narrow_links_are_gone_on_with(tmp_path: Path) -> None:
     run = world(tmp_path)
-
-    with pytest.raises(KeyboardInterrupt):
-        simulate(run, progress=interrupted_after(11), checkpoint=tmp_path / "kept", threads=2)
-    resumed = simulate(run, checkpoint=tmp_path / "kept", resume=True, threads=1)
+    resumed = simulated_in_parts(run, tmp_path / "kept", 11, threads=2)
     whole = simulate(run, threads=1)
     assert result_hash(resumed) == result_hash(whole)
     assert traffic_of(resumed) == traffic_of(whole)

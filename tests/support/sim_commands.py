@@ -9,8 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
+from gossamer.sim.studies.peers.measuring.records import RunRecord
+from gossamer.sim.studies.peers.simulation import simulate
 from support.installed_command import MadeUpSimulation
 
 TRACE = "a 2 0 600 900 3600\nb 1 0 3600\nc 1 120.5 1800\n"
@@ -31,6 +35,16 @@ def interrupted_after(rounds: int) -> Callable[[str, int, int], None]:
             raise KeyboardInterrupt
 
     return interrupt
+
+
+def simulated_in_parts(
+    scenario: Scenario, folder: Path, stop_at: int, *, threads: int, then: int = 1
+) -> RunRecord:
+    """A run of peers that is interrupted after so many rounds, and goes on with other threads."""
+    progress = interrupted_after(stop_at)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(scenario, progress=progress, checkpoint=folder, threads=threads)
+    return simulate(scenario, checkpoint=folder, resume=True, threads=then)
 
 
 def printed_by(program: str, hash_seed: str) -> str:
