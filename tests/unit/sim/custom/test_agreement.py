@@ -10,6 +10,7 @@ import pytest
 from gossamer.command.main import main
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
+from support.draws import larger
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
 BOTH = ("errands.py:Errands", "errands_nodes.py:Errands")
@@ -26,7 +27,9 @@ WORLDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("world", WORLDS)
 def test_nodes_and_interpreted_rules_do_the_same(world: str) -> None:
     """With samplers, layers, delays, jitter, crashes, returns and whatever links do."""
-    scenario = scenario_of(*BOTH, folder=PROTOCOLS, nodes=30, rounds=26, **WORLDS[world])
+    scenario = scenario_of(
+        *BOTH, folder=PROTOCOLS, nodes=larger(20, 30), rounds=26, **WORLDS[world]
+    )
     assert first_difference(scenario, interpreted=True) is None
 
 
@@ -84,8 +87,8 @@ def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine
         f"stacked.py:{stack}",
         f"stacked_nodes.py:{stack}",
         folder=PROTOCOLS,
-        nodes=18,
-        rounds=10,
+        nodes=larger(12, 18),
+        rounds=larger(8, 10),
         engine=engine,
     )
     assert first_difference(scenario, interpreted=True) is None

@@ -13,6 +13,8 @@ from gossamer.sim.studies.scot import plots as scot_plots
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
 from gossamer.sim.studies.scot.overlays import figure_2, figure_8
 from gossamer.sim.studies.scot.records import RoutingRecord, ScotRunRecord
+from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
+from support.draws import larger
 
 
 def made_up(delays: list[int]) -> BurstResult:
@@ -86,10 +88,12 @@ def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
             for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))
         },
     )
-    plots = [scot_plots.write_plots(record, tmp_path / folder) for folder in ("one", "two")]
+    formats = larger(("svg",), FORMATS)
+    with plots_as(PlotOptions(formats)):
+        plots = [scot_plots.write_plots(record, tmp_path / folder) for folder in ("one", "two")]
     assert [plot.name for plot in plots[0]] == ["overlay", "delay", "queues", "messages"]
     for one, other in zip(*plots, strict=True):
         assert one.svg == other.svg
-        assert [file.suffix for file in one.files] == [".pdf", ".svg", ".png"]
+        assert [file.suffix for file in one.files] == [f".{kind}" for kind in formats]
         for file, again in zip(one.files, other.files, strict=True):
             assert file.read_bytes() == again.read_bytes()
