@@ -1,9 +1,10 @@
-"""One Spark session, one Java and one object store for all tests of the pipeline that can share."""
+"""One Spark session, with one Java, and one object store for all tests that can share them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A small session of this machine, whose Java serves Spark Connect as well.
+    """A small session of this machine.
 
     The Python of its tasks is a script, which leaves a file `used` beside it.
     """
@@ -47,22 +48,25 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             # Else some jobs have a daemon of their own.
             "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
             "spark.driver.extraJavaOptions": BRIEF,
-            # Where workers find `support`, which the tests that they get functions from import.
-            "spark.executorEnv.PYTHONPATH": str(HERE.parent),
-            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             CONNECT_PORT: str(free_ports(1)),
         },
     )
-    with spark_session(settings) as made:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # Where workers find `support`, which the tests that they get functions from import.
+            patch.setenv("PYTHONPATH", str(HERE.parent))
+            made = stack.enter_context(spark_session(settings))
         made.range(4).mapInArrow(lambda batches: batches, "id long").count()  # loads what is needed
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def server(session: Any) -> str:
-    """The address of the session's server of Spark Connect."""
+    """The address of a server of Spark Connect in the session's Java."""
     pytest.importorskip("grpc", reason="needs Spark Connect: pip install 'pyspark[connect]'")
+    service = session._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    service.start(session.sparkContext._jsc.sc())
     return f"sc://127.0.0.1:{session.conf.get(CONNECT_PORT)}"
 
 

@@ -16,7 +16,7 @@ import gossamer.spark.session as session_module
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.row_tables.kinds import Wish
-from gossamer.spark.crunch.crunching import crunch_results
+from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
 from gossamer.spark.storage.folders import MARKER
@@ -80,7 +80,7 @@ def test_a_store_that_fails_now_and_then_is_asked_again(
     times: int,
 ) -> None:
     for how, method in failures:
-        store.fail(method=method, contains="part-", how=how, times=times, seconds=1.0)
+        store.fail(method=method, contains="part-", how=how, times=times, seconds=0.2)
     written = write_workload(session, "vinifera", WISH, folder, partitions=2)
     assert store.heal() == times * len(failures)
     assert written.rows == {"subscriptions": 300, "events": 200}
@@ -188,29 +188,36 @@ def test_a_file_that_a_workload_is_made_from_is_fetched(
     assert list(tmp_path.iterdir()) == []
 
 
+CRUNCHED: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
+
+
+@pytest.fixture(scope="module")
+def here(session: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Crunched]:
+    """Runs of two seeds, and what is crunched of them on this machine."""
+    runs = write_runs(tmp_path_factory.mktemp("here") / "runs", 1, 2)
+    return runs, crunch_results(session, find_runs([runs]), runs.parent / "c", **CRUNCHED)
+
+
 def test_results_in_a_store_are_crunched_into_it(
-    session: Any, tmp_path: Path, folder: RemotePlace
+    session: Any, here: tuple[Path, Crunched], folder: RemotePlace
 ) -> None:
-    for name, content in contents(write_runs(tmp_path / "runs", 1, 2)).items():
+    runs, crunched = here
+    for name, content in contents(runs).items():
         (folder / "runs" / name).write_bytes(content)
-    how: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
-    here = crunch_results(session, find_runs([tmp_path / "runs"]), tmp_path / "c", **how)
-    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **how)
+    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **CRUNCHED)
     assert [repr(attrs.evolve(one, run="")) for one in there.values] == [
-        repr(attrs.evolve(one, run="")) for one in here.values
+        repr(attrs.evolve(one, run="")) for one in crunched.values
     ]
-    found = stored(folder / "c")
-    assert {*found} == {*contents(tmp_path / "c"), MARKER}
-    assert found["intervals.csv"] == (tmp_path / "c" / "intervals.csv").read_bytes()
+    found, whole = stored(folder / "c"), contents(runs.parent / "c")
+    assert {*found} == {*whole, MARKER}
+    assert found["intervals.csv"] == whole["intervals.csv"]
 
 
 def test_results_in_a_store_grow_whole_or_not_at_all(
-    session: Any, store: ObjectStore, tmp_path: Path, folder: RemotePlace
+    session: Any, store: ObjectStore, here: tuple[Path, Crunched], folder: RemotePlace
 ) -> None:
-    how: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
-    runs = find_runs([write_runs(tmp_path / "runs", 1, 2)])
-    crunch_results(session, runs, tmp_path / "c", **how)
-    how |= {"append": True}
+    runs = find_runs([here[0]])
+    how = {**CRUNCHED, "append": True}
     crunch_results(session, runs[:1], folder, partition_by=("seed",), **how)
     whole = stored(folder)
     store.fail(method="PUT", contains="_append/", how="refused", times=10_000)
@@ -224,11 +231,11 @@ def test_results_in_a_store_grow_whole_or_not_at_all(
     found = stored(folder)
     listed = json.loads(found.pop(MARKER))["files"]
     assert listed == {name: len(found[name]) for name in sorted(found)}
-    assert {name.split("/")[1] for name in found if name.startswith("measures/")} == {
-        f"seed={seed}" for seed in (1, 2)
-    }
+    parts = {name.split("/")[1] for name in found if name.startswith("measures/")}
+    assert parts == {"seed=1", "seed=2"}
+    at_once = contents(here[0].parent / "c")
     for name in ("measures.csv", "intervals.csv", "comparisons.csv"):
-        assert found[name] == (tmp_path / "c" / name).read_bytes()
+        assert found[name] == at_once[name]
 
 
 def test_a_damaged_table_in_a_store_is_no_failure_of_it(

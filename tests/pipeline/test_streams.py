@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import psutil
 import pyarrow.parquet as pq
 import pytest
@@ -83,27 +85,46 @@ def lines_kept(out: Path) -> Iterator[dict[str, Any]]:
             yield from pq.ParquetFile(file.source()).read().to_pylist()
 
 
-def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> None:
-    got, all_of_them, out = (tmp_path / name for name in ("got 1", "published", "out"))
+@attrs.frozen
+class Followed:
+    """A stream of two subscribers that was followed once.
+
+    Attributes:
+        events: that were published.
+        made: deliveries to the one to everything, all but of the third event.
+    """
+
+    got: Path
+    out: Path
+    settings: StreamSettings
+    events: list[dict[str, Any]]
+    made: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def followed(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Followed:
+    """The stream; the second of its subscribers came late."""
+    folder = tmp_path_factory.mktemp("followed")
+    got, published, out = (folder / name for name in ("got 1", "published", "out"))
     subscribe(got, "all", "price >= 0")
     subscribe(got, "dear", "price >= 500", since=BEGIN + 5)
-    events = [event(n, BEGIN + n, 100.0 * n) for n in range(20)]  # dear from the fifth on
-    events = [
-        {**one, "values": {"symbol": "IBM", "price": min(one["values"]["price"], 900.0)}}
-        for one in events
-    ]
-    write_lines(all_of_them, "record", 1, events)
+    events = [event(n, BEGIN + n, min(100.0 * n, 900.0)) for n in range(20)]
+    write_lines(published, "record", 1, events)
     made = [delivery(one, "all", 0.01 * n) for n, one in enumerate(events) if n != 3]
     write_lines(got, "all", 1, [*made, made[0], "no JSON", '{"id": "half"}'])
     write_lines(got, "dear", 1, [delivery(one, "dear", 0.5) for one in events[6:8]])
     settings = StreamSettings(
         deliveries=LocalPlace(got),
-        published=LocalPlace(all_of_them),
+        published=LocalPlace(published),
         windows=WindowSettings(window_s=10, late_s=60),
         once=True,
     )
     follow_stream(session, settings, LocalPlace(out))
-    windows = of_window(out)
+    return Followed(got, out, settings, events, made)
+
+
+def test_windows_tell_rates_hits_and_latencies(followed: Followed) -> None:
+    windows = of_window(followed.out)
     assert set(windows) == {(0, "all"), (10, "all"), (0, "dear"), (10, "dear")}
     first = windows[0, "all"]
     assert (first["due"], first["delivered"], first["hit_ratio"]) == (10, 9, 0.9)
@@ -113,18 +134,23 @@ def test_windows_tell_rates_hits_and_latencies(session: Any, tmp_path: Path) -> 
     dear = windows[0, "dear"]
     assert (dear["due"], dear["delivered"]) == (5, 2)
     assert (windows[10, "dear"]["due"], windows[10, "dear"]["delivered"]) == (10, 0)
-    kept = list(lines_kept(out))
-    assert len(kept) == len(made) + 3 + 2
+    kept = list(lines_kept(followed.out))
+    assert len(kept) == len(followed.made) + 3 + 2
     assert [one["damaged"] for one in kept if one["damaged"]] == ["no JSON"]
 
-    # Late ones are in the windows that they are of, repeated ones are known, and others are not.
-    late = [delivery(events[3], "all", 30.0), made[5]]
+
+def test_late_deliveries_count_until_the_watermark_and_repeated_ones_do_not(
+    session: Any, followed: Followed, tmp_path: Path
+) -> None:
+    got, out = followed.got, tmp_path / "out"
+    shutil.copytree(followed.out, out)
+    late = [delivery(followed.events[3], "all", 30.0), followed.made[5]]
     write_lines(got, "all", 2, [*late, delivery(event(99, BEGIN + 500, 1.0), "all", 0.1)])
-    follow_stream(session, settings, LocalPlace(out))
+    follow_stream(session, followed.settings, LocalPlace(out))
     assert of_window(out)[0, "all"]["delivered"] == 10
     assert of_window(out)[500, "all"]["delivered"] == 1
     write_lines(got, "all", 3, [delivery(event(7_000, BEGIN + 9, 1.0), "all", 491.0)])
-    follow_stream(session, settings, LocalPlace(out))
+    follow_stream(session, followed.settings, LocalPlace(out))
     assert of_window(out)[0, "all"]["delivered"] == 10  # beyond the watermark
     assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
 
