@@ -82,8 +82,7 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
             said = shell.ok("node", "renew", "kitchen")
             assert said.startswith("the certificate of peer 'kitchen' is valid until")
             wait_for_log(node, "certificate is renewed", since_start=True)
-            status = wait_for_connections(shell, "kitchen", 1)
-            assert status["troubles"] == []
+            status = wait_for_status(shell, "kitchen", connections=1, troubles=[])
             assert status["peer"] == key
             shell.ok("pub", "--folder", "desk", *EVENT)
             kept = ("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
@@ -108,18 +107,18 @@ def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: s
             wait_for_log(node, "certificate is renewed", since_start=True)
             assert shell.status("kitchen")["connections"] == 1
         with shell.node("desk", *options, *listen):
-            wait_for_connections(shell, "kitchen", 1)
+            wait_for_status(shell, "kitchen", connections=1)
     new = open_membership(shell.folder / "kitchen").certificate
     assert new.key == old.key
     assert new.serial != old.serial
     assert days_left(shell, "kitchen") > 700
 
 
-def wait_for_connections(shell: Shell, folder: str, count: int) -> Mapping[str, Any]:
-    """What a node says of itself once it has so many connections."""
+def wait_for_status(shell: Shell, folder: str, **expected: object) -> Mapping[str, Any]:
+    """What a node says of itself once it says this."""
     deadline = time.monotonic() + PATIENCE_S
     with connect(shell.folder / folder) as node:
-        while (status := node.status())["connections"] != count:
+        while (status := node.status()) | expected != status:
             assert time.monotonic() < deadline, status
             time.sleep(0.05)
     return status
