@@ -1,4 +1,4 @@
-"""Workloads crunched by Spark: exact where it says so, of every kind, odd ones refused."""
+"""Workloads crunched by Spark, and percentiles: exact where they say so; odd ones refused."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.storage.place import PlaceError
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.study.plot import PlotOptions, plots_as
-from gossamer.sim.study.statistics import gini, percentile
+from gossamer.sim.study.statistics import PER_CENTS, gini, percentile, percentile_place
 from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
+from gossamer.spark.crunch.counting.quantiles import distribution
 from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
@@ -32,6 +33,7 @@ from gossamer.spark.errors import JobError
 from support.made_up_results import change, damage
 
 ALL = 10**9
+RANDOM = np.random.default_rng(5)
 
 
 def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
@@ -165,6 +167,41 @@ def test_matches_do_not_depend_on_parts(session: Any, part_points: int) -> None:
             told = matched.mapInArrow(iter, "value long, times long").collect()
     found = [row["value"] for row in told for _ in range(row["times"])]
     assert sorted(found) == sorted(int(((low <= v) & (v <= high)).sum()) for v in values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        RANDOM.exponential(3.0, 20_000),
+        np.repeat(RANDOM.normal(size=40), 300),
+        np.concatenate((np.full(5_000, 2.5), [-1e9, 1e9])),
+        np.arange(7.0),
+        np.full(50, -3.0),
+        np.array([4.25]),
+    ],
+    ids=["continuous", "repeated", "outlying", "few", "alike", "one"],
+)
+def test_percentiles_are_those_of_the_whole_order(session: Any, values: Any) -> None:
+    frame = session.createDataFrame(pa.table({"value": values})).repartition(3)
+    found = distribution(frame)
+    assert found is not None
+    ordered = np.sort(values)
+    places = [percentile_place(len(ordered), per_cent) for per_cent in PER_CENTS.tolist()]
+    assert found.centiles == ordered[places].tolist()
+    assert found.mean == pytest.approx(ordered.mean(), rel=1e-12)
+
+
+def test_values_may_come_with_how_often(session: Any) -> None:
+    values, times = RANDOM.integers(0, 500, 3_000), RANDOM.integers(1, 9, 3_000)
+    frame = session.createDataFrame(pa.table({"value": values, "times": times})).repartition(3)
+    found = distribution(frame)
+    assert found is not None
+    alone = session.createDataFrame(pa.table({"value": np.repeat(values, times)}))
+    assert found == distribution(alone)
+
+
+def test_of_no_rows_there_is_nothing(session: Any) -> None:
+    assert distribution(session.createDataFrame(pa.table({"value": np.empty(0)}))) is None
 
 
 COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_size=9), max_size=9)
