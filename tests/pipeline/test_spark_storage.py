@@ -26,6 +26,7 @@ from support.spark_processes import (
     apart_from,
     kill_group,
     needs_spark,
+    run_spark_command,
     run_spark_here,
     sentences,
     start_spark_command,
@@ -244,3 +245,31 @@ def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(
     done = run_spark_here(*command, "--resume")
     assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert f"3 points: {3 - len(names)} ran, {len(names)} were there already" in done.stdout
+
+
+@pytest.mark.campaign
+@needs_spark
+def test_a_sweep_that_another_process_runs_is_left_alone_and_goes_on_when_ended(
+    tmp_path: Path,
+) -> None:
+    file, out = sweep_file(tmp_path, points=6), tmp_path / "out"
+    command = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
+    runs = tmp_path / "out.unfinished" / "runs"
+    with start_spark_command(*command) as process:
+        wait_for(lambda: process.poll() is not None or runs.is_dir())
+        os.kill(process.pid, signal.SIGSTOP)  # so that it is still there
+        for more in ((), ("--resume",)):
+            second = run_spark_command(*command, *more)
+            assert second.returncode == 2
+            assert second.stderr == (
+                f"gossamer: {out} is being worked on by process {process.pid}, "
+                "expected to be alone with it\n"
+            )
+        os.kill(process.pid, signal.SIGCONT)
+        wait_for(lambda: process.poll() is not None or list(runs.glob("0*")))
+        told = ended(process, signal.SIGTERM, group=False)
+    assert sentences(told)[0].startswith("gossamer: interrupted; finished points are kept")
+    there = len(list(runs.iterdir()))
+    done = run_spark_command(*command, "--resume")
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    assert f"6 points: {6 - there} ran, {there} were there already" in done.stdout
