@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how much hypothesis draws, before a module of tests is imported."""
+    # What a shell starts in the background ignores Ctrl-C, and so would what is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("all"):
         most = max(ALL_EXAMPLES, config.getoption("draws") or 0)
         settings.register_profile("all", max_examples=most, print_blob=True, deadline=None)
