@@ -124,11 +124,16 @@ class FolderStore:
     def make_beside(self, called: bytes) -> None:
         """Let a process for each further processor make standalone rules, and keep them here.
 
-        There are no more of them at a time, whoever asks; they end when this process does.
+        There are no more of them at a time, whoever asks; they end when this process does. Where
+        nothing can be kept they are of no use, and there are none.
 
         Args:
             called: the rules (`standalone.make_all`), pickled; those at its beginning first.
         """
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self._folder, os.W_OK):
+            return
         for place in range(1, _processors()):
             with contextlib.suppress(OSError):
                 helper = subprocess.Popen(
