@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
+import numba.core.compiler_lock
 import numba.core.registry
 import numba.core.types
 import numba.core.typing.typeof
@@ -43,6 +44,7 @@ from gossamer.protocol.kernel.rules import (
 _typeof: Any = numba.core.typing.typeof
 _extending: Any = numba.extending
 _target: Any = numba.core.registry.cpu_target
+_lock: Any = numba.core.compiler_lock.global_compiler_lock
 
 # Told apart by their versions and not by their contents.
 _LIBRARIES = frozenset({"llvmlite", "numba", "numpy", *sys.stdlib_module_names}) - {"__main__"}
@@ -325,8 +327,10 @@ def _stands_in_library(value: Any) -> bool:
 def _overloads(function: types.FunctionType) -> Iterator[types.FunctionType]:
     """What the compiler was told to take in place of a function that is no rule."""
     context = _target.typing_context
-    context.refresh()
-    found = context._get_global_type(function)
+    # What was registered since is taken over, as it is by every thread that compiles.
+    with _lock:
+        context.refresh()
+        found = context._get_global_type(function)
     for template in getattr(found, "templates", ()):
         overload = getattr(template, "_overload_func", None)
         if isinstance(overload, types.FunctionType):

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numba.core.compiler_lock
+import numba.core.registry
 import numba.extending
 import numpy as np
 import pytest
@@ -132,6 +134,17 @@ def test_what_the_compiler_takes_in_place_of_a_function_is_part_of_the_key() -> 
         return made
 
     assert code_key(caller(1)) != code_key(caller(2))
+
+
+def test_the_compiler_is_asked_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    context: Any = numba.core.registry.cpu_target.typing_context
+    lock: Any = numba.core.compiler_lock.global_compiler_lock
+    alone = []
+    monkeypatch.setattr(context, "refresh", lambda: alone.append(lock.is_locked()))
+    held = function("def f(): return 1")
+    assert code_key(function("def f(): return g()", g=held)) is not None
+    assert alone
+    assert all(alone)
 
 
 def test_functions_compiled_by_the_compiler_itself_are_part_of_the_key() -> None:
