@@ -361,7 +361,14 @@ def take_and_settle(s: State, p: int, now: int, words: Any, at: int, out: Outbox
     has_failed = kind >= UNREACHABLE and is_on_ring(s, p, words[at + TO])
     if not _take_about_peers(kind, s, p, now, words, at, out) and kind >= UNREACHABLE:
         on_unreachable(s, p, now, words, at, out)
-    settle(s, p, has_failed, successor, predecessor, arc_start, out)
+    # What settles is a call of its own: most records leave the ring as it is.
+    if (
+        has_failed
+        or successor_handle(s, p) != successor
+        or predecessor_handle(s, p) != predecessor
+        or arc_begins(s, p) != arc_start
+    ):
+        settle(s, p, has_failed, successor, predecessor, arc_start, out)
 
 
 @standalone_rule
