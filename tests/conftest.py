@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with long tests, and let one process run all that share what takes long to make."""
+    """Begin with long tests, and let one process run those of a file, or of what files share."""
     if not _asks_for_campaigns(config):
         campaigns = [item for item in items if item.get_closest_marker("campaign") is not None]
         if campaigns:
@@ -68,9 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item.get_closest_marker("campaign") is None]
     items.sort(key=lambda item: FOLDERS.index(_folder(item)))
     for item in items:
-        shared = _shared_by(item)
-        if shared is not None:
-            item.add_marker(pytest.mark.xdist_group(shared))
+        item.add_marker(pytest.mark.xdist_group(_shared_by(item)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -103,19 +101,18 @@ def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0]
 
 
-def _shared_by(item: pytest.Item) -> str | None:
-    """What a test shares with others: a fixture of the session, or those of its module."""
+def _shared_by(item: pytest.Item) -> str:
+    """What a test shares with others: a fixture of the session, or its file.
+
+    Tests of a file run the same code, which each process that runs it would load anew.
+    """
     fixtures = getattr(item, "_fixtureinfo", None)  # pytest has no other way to ask
     made = [] if fixtures is None else [found[-1] for found in fixtures.name2fixturedefs.values()]
-    ours = [
-        one
-        for one in made
-        if one.func.__module__.startswith("tests.") and one.func.__module__ != __name__
-    ]
-    for one in ours:
-        if one.scope == "session":
+    for one in made:
+        ours = one.func.__module__.startswith("tests.") and one.func.__module__ != __name__
+        if ours and one.scope == "session":
             return str(one.argname)
-    return item.path.stem if any(one.scope == "module" for one in ours) else None
+    return item.path.stem
 
 
 @pytest.fixture(scope="session")

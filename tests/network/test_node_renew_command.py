@@ -84,6 +84,7 @@ def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applicatio
             wait_for_log(node, "certificate is renewed", since_start=True)
             status = wait_for_status(shell, "kitchen", connections=1, troubles=[])
             assert status["peer"] == key
+            wait_for_status(shell, "desk", connections=1, troubles=[])
             shell.ok("pub", "--folder", "desk", *EVENT)
             kept = ("sub", "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0")
             assert json.loads(shell.ok(*kept))["values"]["symbol"] == "IBM"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import attrs
 import numpy as np
@@ -61,8 +62,10 @@ def _words_wrap() -> Iterator[None]:
         yield
 
 
-def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
-    """Records of every kind between peers, as a small overlay makes them."""
+@cache
+def real_records(sampler: str) -> dict[int, list[list[int]]]:
+    """Records of every kind between peers with a sampler, as a small overlay makes them."""
+    settings = WITH_SAMPLER[sampler]
     state = converged(settings, random_identifiers(NODES, 3), 3)
     for p in range(NODES):
         subscribe_to_box(state, p, RANGE, (p << 50, RANGE[1]))
@@ -92,18 +95,17 @@ def real_records(settings: config.Settings) -> dict[int, list[list[int]]]:
 
 WITH_SAMPLER = {name: attrs.evolve(SETTINGS, sampler=name) for name in config.SAMPLERS}
 CODECS = {name: Codec(settings) for name, settings in WITH_SAMPLER.items()}
-REAL = {name: real_records(settings) for name, settings in WITH_SAMPLER.items()}
 CODEC = CODECS["cyclon"]
 
 
 def test_the_overlay_below_has_made_records_of_every_kind() -> None:
     """The other tests would show little if it had not."""
-    assert all(REAL[sampler].keys() == codec.kinds for sampler, codec in CODECS.items())
+    assert all(real_records(sampler).keys() == codec.kinds for sampler, codec in CODECS.items())
 
 
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
 def test_what_peers_really_send_is_accepted(sampler: str) -> None:
-    for records in REAL[sampler].values():
+    for records in real_records(sampler).values():
         for words in records:
             CODECS[sampler].check(words)
 
@@ -111,7 +113,7 @@ def test_what_peers_really_send_is_accepted(sampler: str) -> None:
 @pytest.mark.parametrize("sampler", config.SAMPLERS)
 def test_handles_are_found_and_replaced_and_nothing_else_is(sampler: str) -> None:
     """Replacing them and replacing them back gives the record again."""
-    for records in REAL[sampler].values():
+    for records in real_records(sampler).values():
         for words in records:
             codec = CODECS[sampler]
             renamed = codec.replace_handles(words, lambda handle: 1000 + handle)
@@ -121,10 +123,10 @@ def test_handles_are_found_and_replaced_and_nothing_else_is(sampler: str) -> Non
 
 
 def test_references_tell_handles_alone_from_those_in_descriptors() -> None:
-    handover = max(REAL["cyclon"][messages.HANDOVER], key=len)
+    handover = max(real_records("cyclon")[messages.HANDOVER], key=len)
     sorts = [reference.sort for reference in CODEC.references(handover)]
     assert sorts == [PEER] * (2 + handover[BODY])
-    request = REAL["cyclon"][messages.TMAN_REQUEST][0]
+    request = real_records("cyclon")[messages.TMAN_REQUEST][0]
     sorts = [reference.sort for reference in CODEC.references(request)]
     assert sorts == [PEER, PEER, *[DESCRIPTOR] * request[BODY]]
 
@@ -147,7 +149,7 @@ class Doubting:
 def test_leaving_out_what_is_doubted_leaves_a_sane_record(
     kind: int, doubted: set[int], data: st.DataObject
 ) -> None:
-    words = data.draw(st.sampled_from(REAL["cyclon"][kind]))
+    words = data.draw(st.sampled_from(real_records("cyclon")[kind]))
     body = CODEC.rewrite(kind, words[BODY:], Doubting(doubted))
     if body is None:
         assert doubted
@@ -193,7 +195,7 @@ def passes(words: Sequence[int]) -> bool:
 @given(data=st.data())
 def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -> None:
     """What passes the check makes no interpreted rule fail, words being Python's integers."""
-    words = list(data.draw(st.sampled_from(REAL["cyclon"][kind])))
+    words = list(data.draw(st.sampled_from(real_records("cyclon")[kind])))
     for _ in range(data.draw(st.integers(1, 4))):
         words[data.draw(st.integers(LENGTH, len(words) - 1))] = data.draw(WORD)
     if data.draw(st.booleans()):
@@ -222,7 +224,7 @@ def test_what_is_declared_is_accepted_and_harmless(
 
 
 def test_a_refusal_names_kind_field_and_value() -> None:
-    words = list(REAL["cyclon"][EVENT][0])
+    words = list(real_records("cyclon")[EVENT][0])
     words[BODY + 1] = 7
     expected = f"record of kind {EVENT}: attribute is 7, expected 0 to 1"
     with pytest.raises(MalformedRecordError, match=expected) as caught:

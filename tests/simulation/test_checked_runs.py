@@ -35,6 +35,17 @@ NODES, CYCLES, SEED = larger(8, 12), larger(4, 5), 5
 PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])
+# For the same rules as those of peers, which are run under every engine.
+CYCLES_OR_ALL = pytest.mark.parametrize(
+    "engine",
+    [
+        CycleEngine,
+        *(
+            pytest.param(one, marks=pytest.mark.campaign)
+            for one in (EventEngine, make_window_engine)
+        ),
+    ],
+)
 
 PRESETS: dict[str, config.Settings] = {
     "paper": config.paper(NODES, attributes=2, seed=SEED),
@@ -120,7 +131,7 @@ def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> Non
     assert_same(run_peers(engine, settings, True), run_peers(engine, settings, False))
 
 
-@ENGINES
+@CYCLES_OR_ALL
 @pytest.mark.parametrize("name", config.SAMPLERS)
 def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> None:
     found = []
@@ -138,17 +149,8 @@ def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> No
     assert_same(*found)
 
 
-# Of the same rules as those of peers, under every engine above.
-@pytest.mark.parametrize(
-    "engine",
-    [
-        CycleEngine,
-        *(
-            pytest.param(one, marks=pytest.mark.campaign)
-            for one in (EventEngine, make_window_engine)
-        ),
-    ],
-)
+@pytest.mark.campaign
+@ENGINES
 def test_topology_management_does_the_same_checked_and_compiled(engine: Any) -> None:
     settings = config.paper(
         NODES, friend_links=4, ring_links=0, view_size=6, shuffle_length=3, seed=SEED
