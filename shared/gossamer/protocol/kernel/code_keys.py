@@ -77,16 +77,18 @@ class Unkeyed(Exception):
 
 
 class CodeKeys(NamedTuple):
-    """What the machine code of a function depends on, each 64 hexadecimal digits.
+    """What the machine code of a function depends on, keys of 64 hexadecimal digits.
 
     Attributes:
         own: on all but the code of standalone rules that it calls, which it knows by their names:
             its code is good for any version of these.
         whole: on those, too: what it computes.
+        extent: how much `own` was made of; code takes the longer to make the more that is.
     """
 
     own: str
     whole: str
+    extent: int
 
 
 def code_keys(function: Callable[..., Any]) -> CodeKeys | None:
@@ -112,7 +114,7 @@ def code_keys(function: Callable[..., Any]) -> CodeKeys | None:
             waiting += [one for one in inside.standalone if one not in waiting]
     except Unkeyed:
         return None
-    return CodeKeys(own, _digest([own, *called]) if called else own)
+    return CodeKeys(own, _digest([own, *called]) if called else own, walk.extent())
 
 
 def code_key(function: Callable[..., Any]) -> str | None:
@@ -145,6 +147,9 @@ class _Walk:
 
     def digest(self) -> str:
         return _digest(self._said)
+
+    def extent(self) -> int:
+        return len(self._said)
 
     def value(self, value: Any) -> None:
         """Add something that code refers to."""

@@ -181,31 +181,30 @@ def objects_of(called: Iterable[Called]) -> list[Standalone]:
 def make_all(called: Iterable[Called], *, asks: bool = True) -> None:
     """Make, or read, the code of standalone rules and of all that they call.
 
-    What another process is making is left for last.
+    What takes longest comes first, and what another process is making is left for last.
 
     Args:
         called: the rules.
-        asks: for other processes that help.
+        asks: for other processes that help; who does not ask helps, and waits for nobody.
     """
     waiting, seen, left = deque(called), set[str](), deque[Called]()
     helped = not asks
-    while waiting or left:
+    while waiting or (left and asks):
         store = rules.code_store
         if not helped and store is not None:
             missing = [one for one in waiting if _find(one) is None]
             if len(missing) > 1:
                 helped = True
-                store.make_beside(pickle.dumps(missing[::-1]))
+                store.make_beside(pickle.dumps(missing))
         waits = not waiting
         one = (left if waits else waiting).popleft()
         code = code_of(one, waits=waits)
         if code is None:
             left.append(one)
             continue
-        for inside in code.called:
-            if inside.symbol not in seen:
-                seen.add(inside.symbol)
-                waiting.append(inside)
+        inside = [other for other in code.called if other.symbol not in seen]
+        seen.update(other.symbol for other in inside)
+        waiting.extend(sorted(inside, key=_extent, reverse=True))
 
 
 def code_of(called: Called, *, waits: bool = True) -> StandaloneCode | None:
@@ -325,6 +324,11 @@ def _entry(context: Any, called: Called, made: Any, symbol: str) -> Any:
     result = context.cast(builder, result, returned, called.returned)
     convention.return_value(builder, context.get_return_value(builder, called.returned, result))
     return module
+
+
+def _extent(called: Called) -> int:
+    """How much the code of a rule is made of."""
+    return code_keys_of(called.rule()).extent
 
 
 def _asked(called: Called) -> tuple[tuple[str, tuple[Any, ...]], str]:
