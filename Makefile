@@ -31,9 +31,9 @@ dev: $(DEV_INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/gossamer sim run examples/vinifera/scenario.toml $(DEMO_ARGS)
 
-# Three processes on two cores: some tests wait for others' processes. Those that share a cluster, a
-# session of Spark or a long run stay together.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
+# Three processes on two cores: some tests wait for others' processes. The tests of a file stay
+# together, and those that share a session of Spark; the longest come first (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 test: $(DEV_INSTALLED)
 	$(PYTEST) $(PYTEST_ARGS)

@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("all")
         return
     settings.load_profile("quick")
-    config.pluginmanager.register(EffortGuard(os.getpid(), cache_root(), fails=False))
+    config.pluginmanager.register(EffortGuard(os.getpid(), cache_root()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:
 def test_members_come_go_fail_and_are_revoked(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.ok("node", "init", "demo", "--peers", "2", "--preset", "local")
-    quick = ("--set", "protocol.round_s=0.2")
+    quick = ("--set", "protocol.round_s=0.1")
     with shell.node("demo/peer1", *quick) as first:
         with shell.node("demo/peer2", *quick):
             assert "peer2" in wait_for_log(first, "a member has joined", since_start=True)["peer"]

@@ -52,8 +52,15 @@ def test_every_way_of_writing_does_the_same(name: str) -> None:
     assert _difference(name, nodes, rounds, interpreted=True) is None
 
 
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.campaign)])
-@pytest.mark.parametrize("name", PROTOCOLS)
+# Those whose code no other test here runs are compared interpreted, above.
+@pytest.mark.parametrize(
+    ("name", "many"),
+    [
+        *((name, False) for name in PROTOCOLS if name != "lookup"),
+        pytest.param("lookup", False, marks=pytest.mark.campaign),
+        *(pytest.param(name, True, marks=pytest.mark.campaign) for name in PROTOCOLS),
+    ],
+)
 def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
     _, _, nodes, rounds = PROTOCOLS[name]
     if many:
@@ -61,8 +68,12 @@ def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
     assert _difference(name, nodes, rounds, interpreted=False) is None
 
 
-@pytest.mark.parametrize("nodes", [60, pytest.param(200, marks=pytest.mark.campaign)])
-def test_neighbours_of_hyparview_are_the_same_with_messages_under_way(nodes: int) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "interpreted"), [(24, True), pytest.param(200, False, marks=pytest.mark.campaign)]
+)
+def test_neighbours_of_hyparview_are_the_same_with_messages_under_way(
+    nodes: int, interpreted: bool
+) -> None:
     """In the event engine, with latency: joins and shuffles cross each other."""
     scenario = scenario_of(
         "hyparview.py:HyParView",
@@ -72,7 +83,7 @@ def test_neighbours_of_hyparview_are_the_same_with_messages_under_way(nodes: int
         rounds=10,
         network={"latency": "uniform", "latency_s": 0.05},
     )
-    assert first_difference(scenario) is None
+    assert first_difference(scenario, interpreted=interpreted) is None
 
 
 def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> object:

@@ -1,7 +1,9 @@
 """What no unmarked test may exceed: processor time, and time in which it waits for a clock.
 
-A test during which machine code came into the cache is not judged, since whoever comes first
-compiles. What makes a fixture that tests share has a limit of its own.
+What exceeds its limit is named in the summary, and what exceeds it twice fails: a busy machine
+takes up to twice as long for the same, and no test is to fail for that. A test while machine code
+came into the cache is not judged, since whoever comes first compiles. What makes a fixture that
+tests share has a limit of its own.
 """
 
 from __future__ import annotations
@@ -32,22 +34,22 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 class EffortGuard:
-    """A plugin of pytest that names the unmarked tests which are dear.
+    """A plugin of pytest that names the unmarked tests which are dear, and fails the dearest.
 
     Args:
         root: the process whose tests are run.
         caches: the folder in whose folders machine code is kept.
-        fails: whether such a test fails; the summary names it otherwise.
         limits: what a test may take.
+        busy: it fails from so many times as much on.
     """
 
     def __init__(
-        self, root: int, caches: Path, *, fails: bool, limits: Limits = DEFAULT_LIMITS
+        self, root: int, caches: Path, *, limits: Limits = DEFAULT_LIMITS, busy: float = 2.0
     ) -> None:
         self._waits = Waits(ProcessTree(root))
         self._caches = caches
-        self._fails = fails
         self._limits = limits
+        self._busy = busy
         self._own_s = self._waited_s = 0.0
         self._marked_s = 0.0  # what the tree had taken when it was last asked
         self._fixtures: dict[str, float] = {}
@@ -84,12 +86,12 @@ class EffortGuard:
         yield
         self._own_s += self._mark()
         self._waits.end()
-        found = self._exceeded()
-        if not found or item.get_closest_marker("campaign") or self._compiled():
+        if item.get_closest_marker("campaign") or self._compiled():
             return
-        if self._fails:
+        if found := self._exceeded(self._busy):
             pytest.fail(found, pytrace=False)
-        item.user_properties.append((DEAR, found))
+        if found := self._exceeded():
+            item.user_properties.append((DEAR, found))
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
         """Leave out what removes a shared fixture, which the last test of all happens to do."""
@@ -117,18 +119,19 @@ class EffortGuard:
         self._waited_s += waited if of_test else 0.0
         return self._marked_s - before
 
-    def _exceeded(self) -> str:
+    def _exceeded(self, times: float = 1.0) -> str:
         limits = self._limits
-        found = [
-            f"fixture {name} takes {taken:.1f} s of the processor, may take {limits.fixture:g}"
+        accounts = [
+            (f"fixture {name} takes", taken, "s of the processor, may take", limits.fixture)
             for name, taken in self._fixtures.items()
-            if taken > limits.fixture
         ]
-        if self._own_s > limits.test:
-            found.append(f"takes {self._own_s:.1f} s of the processor, may take {limits.test:g}")
-        if self._waited_s > limits.waiting:
-            found.append(f"waits for {self._waited_s:.1f} s, may wait for {limits.waiting:g}")
-        return "; ".join(found)
+        accounts.append(("takes", self._own_s, "s of the processor, may take", limits.test))
+        accounts.append(("waits for", self._waited_s, "s, may wait for", limits.waiting))
+        return "; ".join(
+            f"{does} {taken:.1f} {may} {limit:g}"
+            for does, taken, may, limit in accounts
+            if taken > times * limit
+        )
 
     def _compiled(self) -> bool:
         return self._times_of_caches() != self._cached

@@ -120,9 +120,8 @@ def test_guard_names_tests_that_are_dear(tmp_path: Path) -> None:
     (tmp_path / "empty.ini").write_text("")
     cache = tmp_path / "cache"
     cache.mkdir()
-    guard = EffortGuard(
-        os.getpid(), cache, fails=True, limits=Limits(test=0.3, fixture=0.4, waiting=0.1, first=0.1)
-    )
+    limits = Limits(test=0.3, fixture=0.4, waiting=0.1, first=0.1)
+    guard = EffortGuard(os.getpid(), cache, limits=limits, busy=1.0)
     run = Run(cache)
     command = ["-c", tmp_path / "empty.ini", "-p", "no:cacheprovider", "-q", tmp_path]
     pytest.main([*map(str, command)], plugins=[guard, run])

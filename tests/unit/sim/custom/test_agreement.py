@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.command.main import main
+from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.draws import larger
@@ -94,24 +95,27 @@ def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine
     assert first_difference(scenario, interpreted=True) is None
 
 
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize(
     "stack", ["OverTMan", *(pytest.param(one, marks=pytest.mark.campaign) for one in STACKS[:-1])]
 )
-def test_messages_pass_between_the_protocols_of_a_node(stack: str) -> None:
-    """Every token is counted below and reported above, compiled as with plain nodes."""
+def test_messages_pass_between_the_protocols_of_a_node(stack: str, compiled: bool) -> None:
+    """Every token is counted below and reported above, in rules as with plain nodes."""
+    nodes = 150 if compiled else 30
     scenario = scenario_of(
         f"stacked.py:{stack}",
         f"stacked_nodes.py:{stack}",
         folder=PROTOCOLS,
-        nodes=150,
-        rounds=30,
+        nodes=nodes,
+        rounds=30 if compiled else 16,
         network={"latency": "uniform", "latency_s": 0.1, "loss": 0.02},
     )
-    assert first_difference(scenario) is None
-    rules, nodes = simulate_custom(scenario).systems.values()
+    assert first_difference(scenario, interpreted=not compiled) is None
+    with use_compiled(compiled):
+        rules, plain = simulate_custom(scenario).systems.values()
     taken = dict(zip(rules.messages["message"].tolist(), rules.messages["count"], strict=True))
-    assert rules.rounds["tokens"][-1] == pytest.approx(taken["token"] / 150)
-    assert rules.rounds["tokens"].tolist() == pytest.approx(nodes.rounds["tokens"].tolist())
+    assert rules.rounds["tokens"][-1] == pytest.approx(taken["token"] / nodes)
+    assert rules.rounds["tokens"].tolist() == pytest.approx(plain.rounds["tokens"].tolist())
     assert rules.rounds["tokens"][-1] > 10
     assert taken["ask"] == taken["tell"] == 0  # nothing of them goes over a link
     if stack == "OverTMan":

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.sim.errors import SimulationError
+from gossamer.sim.results.page import live
 from gossamer.sim.results.page.live import LEAST_PAUSE_S, LivePage, served
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.watching import Floats
@@ -24,7 +25,8 @@ def places(nodes: Table) -> dict[str, Floats]:
 
 
 @pytest.fixture
-def page() -> LivePage:
+def page(monkeypatch: pytest.MonkeyPatch) -> LivePage:
+    monkeypatch.setattr(live, "_LATELY_S", 0.5)  # for so long an end waits for who looks
     return LivePage("mine", "seed 1", places)
 
 
