@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.kernel.records import KIND, UNREACHABLE, Outbox, Words
-from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
+from gossamer.protocol.kernel.rules import Rule, inline_rule, rule, standalone_rule
 from gossamer.protocol.kernel.struct import Rows
 from gossamer.protocol.peer.record_table.layouts import Layout
 from gossamer.protocol.peer.sampling.descriptors import (
@@ -94,7 +94,7 @@ _take_broken_link = dispatch({i: one.link_broke for i, one in enumerate(FAMILY)}
 _take_broadcast = dispatch({i: one.broadcast for i, one in enumerate(FAMILY)})
 
 
-@rule
+@standalone_rule
 def sample_step(v: SamplerState, p: int, now: int, words: Words, at: int, out: Outbox) -> None:
     """A sampler alone as a protocol: the one door for its timer and messages."""
     kind = words[at + KIND]
