@@ -20,11 +20,10 @@ from gossamer.sim.study.registry import (
     name_studies,
     study_of_kind,
 )
-from gossamer.spark.session import spark_session
 from support import toy_study
 from support.installed_command import content_of
 from support.sim_commands import sim
-from support.spark_processes import needs_spark, run_spark_here
+from support.spark_processes import needs_spark, run_spark_command
 
 STUDY = "support.toy_study:TOY"
 SCENARIO = 'kind = "toy"\nname = "gamblers"\nseed = 3\nrounds = 40\n'
@@ -173,11 +172,11 @@ def test_results_of_a_study_that_is_not_here_are_refused_in_a_sentence(
 @pytest.mark.campaign
 @needs_spark
 def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By processes of their own: the study is named to workers by the environment."""
     monkeypatch.setenv("PYTHONPATH", TESTS)
-    with spark_session():
-        for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
-            done = run_spark_here(*words.split())
-            assert done.returncode == 0, done.stderr
+    for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
+        done = run_spark_command(*words.split())
+        assert done.returncode == 0, done.stderr
     rows = pq.read_table(named / "swept" / "points.parquet").to_pylist()
     assert [row["rounds"] for row in rows if row["system"] == "fair"] == [10, 10, 20, 20]
     assert "coins at the end" in (named / "crunched" / "report.html").read_text()

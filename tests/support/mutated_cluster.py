@@ -185,9 +185,10 @@ class MutatedCluster:
             self.joins[str(values["new"])] = self.tokens.pop()
         done = await self._run(words, seconds)
         assert "Traceback" not in done.err, f"{done.err}; {self.said()}"
-        if command == "pub":
-            given = [volume for _, volume in written] if "--jsonl" in words else [values["volume"]]
-            self._note_published(done, given)
+        if command == "pub" and "--jsonl" in words:
+            self._note_published(done, [volume for _, volume in written])
+        elif command == "pub" and f"volume={values['volume']}" in words:
+            self._note_published(done, [values["volume"]])
         if command == "node invite" and "--address" not in words:
             self.tokens += whole_lines(done)
         if stops:
