@@ -2,7 +2,7 @@
 
 Interpreters look a kind up. The compiler knows no table of rules, so for it the table becomes a
 chain of comparisons in the table's order, each link placed into the one before; it makes one jump
-of it. A link has four comparisons, as each takes the compiler a while of its own.
+of it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import Outbox
 from gossamer.protocol.kernel.rules import Rule, inline_rule
-
-# Comparisons in a link.
-_LINK = 4
 
 
 def dispatch(table: Mapping[int, Rule]) -> Rule:
@@ -26,12 +23,9 @@ def dispatch(table: Mapping[int, Rule]) -> Rule:
     Args:
         table: rules by kind, those that are called most first.
     """
-    entries = list(table.items())
     chain = _take_nothing
-    while entries:
-        begin = (len(entries) - 1) // _LINK * _LINK
-        chain = _link(entries[begin:], chain)
-        del entries[begin:]
+    for kind, handle in reversed(tuple(table.items())):
+        chain = _link(kind, handle, chain)
     # As a function of its own the chain costs a tenth of a gossip round.
     return Rule(_look_up(dict(table)), chain.source, inline=True)
 
@@ -47,25 +41,13 @@ def _look_up(rules: dict[int, Rule]) -> Any:
     return take
 
 
-def _link(entries: list[tuple[int, Rule]], others: Rule) -> Rule:
-    """The rule that hands on records of four kinds at most, and all others to the next one."""
-    # Nothing comes to a comparison that is there twice.
-    again = [entries[-1]] * (_LINK - len(entries))
-    (a, take_a), (b, take_b), (c, take_c), (d, take_d) = [*entries, *again]
-
+def _link(own: int, handle: Rule, others: Rule) -> Rule:
     @inline_rule
     def take(kind: int, s: Any, p: int, now: int, words: Any, at: int, out: Outbox) -> Any:
-        if kind == a:
-            take_a(s, p, now, words, at, out)
-        elif kind == b:
-            take_b(s, p, now, words, at, out)
-        elif kind == c:
-            take_c(s, p, now, words, at, out)
-        elif kind == d:
-            take_d(s, p, now, words, at, out)
-        else:
-            return others(kind, s, p, now, words, at, out)
-        return True
+        if kind == own:
+            handle(s, p, now, words, at, out)
+            return True
+        return others(kind, s, p, now, words, at, out)
 
     return take
 
