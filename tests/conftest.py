@@ -55,7 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("all")
         return
     settings.load_profile("quick")
-    config.pluginmanager.register(EffortGuard(os.getpid(), cache_root()))
+    if not config.getoption("cov_source", None):  # coverage doubles what tests take
+        config.pluginmanager.register(EffortGuard(os.getpid(), cache_root()))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,9 +1,9 @@
 """What no unmarked test may exceed: processor time, and time in which it waits for a clock.
 
-What exceeds its limit is named in the summary, and what exceeds it twice fails: a busy machine
-takes up to twice as long for the same, and no test is to fail for that. A test while machine code
-came into the cache is not judged, since whoever comes first compiles. What makes a fixture that
-tests share has a limit of its own.
+What exceeds its limit is named in the summary, and fails from three times the limit on: a busy
+machine takes up to twice as long for the same, and no test is to fail for that. A test while
+machine code came into the cache is not judged, since whoever comes first compiles. What makes a
+fixture that tests share has a limit of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EffortGuard:
     """
 
     def __init__(
-        self, root: int, caches: Path, *, limits: Limits = DEFAULT_LIMITS, busy: float = 2.0
+        self, root: int, caches: Path, *, limits: Limits = DEFAULT_LIMITS, busy: float = 3.0
     ) -> None:
         self._waits = Waits(ProcessTree(root))
         self._caches = caches
