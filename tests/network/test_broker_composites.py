@@ -39,30 +39,24 @@ PAIR = '{symbol == "IBM" and price == $X} & {symbol == "HPQ" and price == $X}'
 
 @frozen
 class Overlay:
-    """Three brokers in a row: an exchange at the first, a subscriber at the third."""
-
     brokers: MemoryBrokers
     exchange: MemoryClient
     ada: MemoryClient
 
     async def publish(self, symbol: str, price: float = 1) -> str:
-        """Publish; returns the id once all that follows is done."""
         found = await self.exchange.publish({"symbol": symbol, "price": price})
         await self.brokers.settle()
         return found
 
     async def ask(self, label: str, text: str, within_s: float, **more: Any) -> None:
-        """Put a composite subscription of the subscriber in force everywhere."""
         await self.ada.subscribe_composite(label, text, within_s, **more)
         await self.brokers.settle()
 
     async def restart(self) -> None:
-        """Start the subscriber's broker again, to which the subscriber comes back."""
         await self.ada.return_to(await self.brokers.start(3))
         await self.brokers.settle()
 
     async def stored(self) -> list[StoredComposite]:
-        """What the subscriber's broker has on its disk."""
         rows: list[StoredComposite] = await self.brokers.nodes[3]._given.writer.run(
             lambda store: store.broker.composites()
         )
@@ -71,7 +65,6 @@ class Overlay:
 
 @asynccontextmanager
 async def overlay(folder: Path, name: str | None = None) -> AsyncIterator[Overlay]:
-    """The overlay, in which the exchange has advertised what it publishes."""
     async with memory_brokers(folder, LINE) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)
         yield Overlay(brokers, exchange, await brokers.client(3, name))
@@ -311,7 +304,6 @@ async def test_what_a_client_misses_is_bounded_counted_and_logged(
 
 
 async def until_matched(ada: MemoryClient, expected: list[tuple[str, list[str]]]) -> None:
-    """Wait until a client has these matches."""
     with trio.fail_after(PATIENCE_S):
         while ada.matches != expected:
             await ada.fetch()

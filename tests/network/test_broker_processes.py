@@ -85,8 +85,6 @@ def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: P
 
 @define
 class Exchange:
-    """Publishes at the first broker, and remembers what."""
-
     brokers: BrokerProcesses
     published: list[dict[str, Any]] = field(factory=list)
 
@@ -109,7 +107,6 @@ class Exchange:
         return process
 
     def finish(self, process: subprocess.Popen[str]) -> None:
-        """Wait until everything is acknowledged."""
         code, _, told = end(process)
         assert code == 0, told
 

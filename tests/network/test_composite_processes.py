@@ -41,7 +41,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesse
 
 
 def publish(brokers: BrokerProcesses, symbol: str, price: float) -> str:
-    """Publish at the first broker; returns the id."""
     told = brokers.shell.ok(
         *("pub", f"symbol={symbol}", f"price={price}"), *("--name", "exchange", *brokers.at(1))
     )
@@ -86,8 +85,6 @@ def test_a_named_subscriber_has_its_matches_over_a_kill_of_its_broker(
 
 
 def wait_for_deliveries(folder: Path, number: int) -> None:
-    """Wait until so many deliveries are on the disk of a broker."""
-
     async def wait() -> None:
         async with open_client(folder) as client:
             with anyio.fail_after(PATIENCE_S):
@@ -173,7 +170,6 @@ def test_a_plain_subscription_takes_the_place_of_one_of_its_label(brokers: Broke
 def here(
     brokers: BrokerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, str]:
-    """Where the third broker is."""
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.chdir(brokers.shell.folder)
     return brokers.at(3)

@@ -29,8 +29,6 @@ print(config.broker.overlay, family_of(config).described())
 
 @attrs.define
 class MemoryFloods(MemoryBrokers):
-    """Flooding brokers, by number."""
-
     def family(self, number: int) -> FamilyHost:
         del number
         return FloodingHost()

@@ -29,7 +29,6 @@ async def publish(client: MemoryClient, numbers: range) -> dict[str, int]:
 
 
 def wanted(broker: int, published: dict[str, int]) -> set[str]:
-    """The documents that a broker's client asks for."""
     return {id_ for id_, number in published.items() if number % 2 or number % 5 + 1 == broker}
 
 

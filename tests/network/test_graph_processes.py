@@ -41,7 +41,6 @@ class Drift:
         return set(range(TOPICS)) if number % 3 == 0 else {number % TOPICS}
 
     async def open(self, nursery: trio.Nursery) -> None:
-        """Let clients subscribe at all brokers, and wait until all brokers know where to."""
         for number in sorted(self.brokers.running):
             filters = {f"topic {one}": f"topic == {one}" for one in self.topics(number)}
             subscriber = self.subscribers[number] = Subscriber(f"reader {number}", filters)
@@ -49,18 +48,15 @@ class Drift:
         await self.brokers.until_all(self._is_ready)
 
     async def publish(self, number: int, topic: int) -> None:
-        """Publish about a topic at a broker."""
         async with open_client(self.brokers.address(number), f"writer {number}") as client:
             for _ in range(self.each):
                 self.published[await client.publish({"topic": topic})] = topic
                 await trio.sleep(0.02)
 
     def wanted(self, number: int) -> set[str]:
-        """The publications that a broker's subscriber is to get."""
         return {id_ for id_, topic in self.published.items() if topic in self.topics(number)}
 
     async def all_arrived(self) -> None:
-        """Wait until every subscriber has everything."""
         with trio.fail_after(PATIENCE_S):
             for number, subscriber in self.subscribers.items():
                 while not self.wanted(number) <= set(subscriber.ids):
@@ -110,7 +106,6 @@ async def drift_with_a_death(brokers: GraphProcesses, each: int) -> None:
 
 
 async def until_trees_change(drift: Drift, writers: list[int]) -> None:
-    """Publish about one topic after another, until other trees are installed."""
     with trio.move_on_after(PATIENCE_S):
         for topic in itertools.cycle(range(TOPICS)):
             if await drift.brokers.installed() > 1:

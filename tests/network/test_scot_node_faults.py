@@ -88,7 +88,6 @@ class Burst:
             await trio.sleep(0.005)
 
     async def run(self, failure: BrokerLabel | Link) -> None:
-        """Publish, and let something fail meanwhile."""
         self.clients = await self.scot.subscribers(all="present(x)")
         async with trio.open_nursery() as nursery:
             for place in publishers(self.scot.scot):

@@ -48,8 +48,6 @@ class Subscriber:
         subscribe: bool = False,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Take what comes, until the connection ends."""
-
         async def take(client: LocalClient) -> None:
             if subscribe:
                 await client.subscribe("all", "present(x)")
@@ -110,7 +108,6 @@ class Burst:
                 self.scot.relays[failure[1], failure[0]].break_now()
 
     async def arrived(self) -> None:
-        """Wait until every subscriber has all that was acknowledged."""
         with trio.fail_after(PATIENCE_S):
             for one in self.subscribers.values():
                 while not set(self.safe) <= one.got.keys():

@@ -88,7 +88,6 @@ def test_what_cannot_be_run_is_said(
 def refused(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> str:
-    """What the bench says when it does not begin."""
     monkeypatch.setattr(sys, "argv", ["bench", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -135,7 +134,6 @@ def test_a_bench_that_is_stopped_says_so_and_leaves_no_broker(
 
 
 def _wait_for_brokers_with_clients(bench: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The brokers, once the bench has a connection to each."""
     parent = psutil.Process(bench.pid)
     while _runs_on(bench):
         found = [one for one in parent.children() if "run" in one.cmdline()]

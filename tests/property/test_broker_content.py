@@ -66,7 +66,6 @@ labels: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def made(comparisons: list[Comparison]) -> Filter | None:
-    """The filter, or None where there is none."""
     try:
         return Filter.of(comparisons)
     except (ContentError, TypeError):  # the latter for names that are no texts
@@ -137,7 +136,6 @@ def broker_frames() -> st.SearchStrategy[Any]:
 
 
 def scot_messages() -> st.SearchStrategy[Any]:
-    """What a neighbour in a SCOT may send."""
     there = ClusterBitVector.of(1)
     subscription = st.builds(scot.Subscription, st.just(OTHER), wanted, st.just(there))
     notification = st.builds(scot.Notification, st.just(PLAIN_ID), values, st.just(there))
@@ -152,7 +150,6 @@ def scot_messages() -> st.SearchStrategy[Any]:
 
 
 def tree_messages() -> st.SearchStrategy[Any]:
-    """What a neighbour in a general graph may send."""
     told = st.lists(wanted, max_size=2).map(tuple)
     return st.one_of(
         st.builds(

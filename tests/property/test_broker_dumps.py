@@ -163,7 +163,6 @@ async def dump_of_recalled(path: Path, *, again: bool) -> dict[str, object]:
 
 
 def went_on(kept: list[Entry]) -> dict[str, object]:
-    """What a broker without a disk remembers of messages."""
     broker = TreeBroker("B", HOST.of, incarnation=1, new_index=PlainIndex)
     for entry in kept:
         broker.handle(entry.now, entry.source, entry.message)
@@ -171,7 +170,6 @@ def went_on(kept: list[Entry]) -> dict[str, object]:
 
 
 def calls_of(folder: Path, seed: int) -> int:
-    """Calls that a play makes of a disk that stays."""
     disk = Disk()
     trio.run(play, folder / "whole.db", seed, disk, in_this_process)
     return disk.calls

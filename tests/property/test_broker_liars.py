@@ -24,7 +24,6 @@ ids = st.builds(Id, st.sampled_from(NAMES), st.integers(0, 6))
 
 
 def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBrokers:
-    """The message, about identifiers that others are about as well."""
     if isinstance(message, t.Packed):
         return t.Packed(tuple(about_few(one, draw) for one in message.messages))  # type: ignore[misc]
     if isinstance(message, t.Synchronise):

@@ -50,7 +50,6 @@ def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettin
 
 
 def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -> Play:
-    """Run a play to its end."""
     chosen = settings_for(draw, covering, faults)
     found = Play(draw, chosen, draw.randrange(2, 8), faults)
     found.run(steps)
@@ -193,5 +192,4 @@ def test_brokers_of_one_overlay_may_cover_differently(count: int, draws: Draws) 
 
 
 def dumps(overlay: Overlay) -> dict[str, dict[str, object]]:
-    """What every broker remembers."""
     return {name: broker.dump() for name, broker in overlay.brokers.items()}

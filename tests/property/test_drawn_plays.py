@@ -89,7 +89,6 @@ def _fail_at_once(draw: random.Random) -> None:
 
 
 def play_graph(draw: random.Random) -> None:
-    """Any strategy; one thing fails, or any number of things that come back."""
     seed, wildly = draw.randrange(1 << 32), draw.random() < 0.3
     play = TreePlay.drawn(NOTHING if wildly else draw.choice(FAILURES), seed)
     if wildly:

@@ -198,7 +198,6 @@ def test_a_dump_of_another_place_is_no_dump_of_this() -> None:
 
 
 def a_broker(chosen: ScotSettings) -> tuple[ScotBroker, list[str]]:
-    """A broker with all its links up, and the names of its neighbours."""
     place = BrokerLabel("a", 0)
     broker = ScotBroker("B(a,0)", SCOT.position(place), chosen, new_index=PlainIndex)
     beside = [*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)]

@@ -26,14 +26,12 @@ def random_scot(draw: random.Random) -> Scot:
 
 
 def random_filter(draw: random.Random) -> str:
-    """A range; many of them cover others."""
     low = draw.randrange(HIGHEST)
     high = draw.randrange(low + 1, HIGHEST + 1)
     return f"x >= {low} and x < {high}" if draw.random() < 0.5 else f"x < {high}"
 
 
 def change(overlay: ScotOverlay, draw: random.Random, held: Held) -> None:
-    """Let a client subscribe or take a subscription back."""
     name = f"S{draw.randrange(4)}"
     host = overlay.home.get(name) or draw.choice(sorted(overlay.brokers))
     text = random_filter(draw)
@@ -48,7 +46,6 @@ def change(overlay: ScotOverlay, draw: random.Random, held: Held) -> None:
 
 
 def step(overlay: ScotOverlay, draw: random.Random) -> None:
-    """Deliver some of what is under way."""
     overlay.settle(at_most=draw.randrange(12))
 
 

@@ -43,7 +43,6 @@ def fail(overlay: ScotOverlay, draw: random.Random) -> set[str]:
 
 
 def congest(overlay: ScotOverlay, draw: random.Random) -> None:
-    """Let about half of all output queues be congested."""
     for one, other in overlay.scot.links():
         for a, b in ((one, other), (other, one)):
             overlay.report(str(a), str(b), draw.choice([0, 50]))
@@ -86,7 +85,6 @@ def small(around: bool) -> ScotOverlay:
 
 
 def ways(overlay: ScotOverlay) -> dict[str, str]:
-    """The way of each delivery, by client."""
     return {found.client: " ".join(found.way) for found in overlay.deliveries}
 
 

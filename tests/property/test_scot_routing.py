@@ -22,14 +22,12 @@ WAYS = (*ROUTINGS, "spare")
 
 
 def random_overlay(draw: random.Random, routing: str) -> ScotOverlay:
-    """Brokers of a random SCOT; "spare" is dynamic routing with spare links."""
     scot = Scot(random_tree(draw.randrange(1, 7), draw), Factor.complete(draw.randrange(1, 5)))
     chosen = ScotSettings(spare_links=True) if routing == "spare" else ScotSettings(routing=routing)
     return ScotOverlay(scot, chosen, seed=draw.randrange(1000))
 
 
 def add_subscribers(overlay: ScotOverlay, draw: random.Random) -> dict[str, set[int]]:
-    """Let some clients subscribe; which values each wants."""
     wanted: dict[str, set[int]] = {}
     for i in range(draw.randrange(1, 8)):
         host = draw.choice(sorted(overlay.brokers))
@@ -41,7 +39,6 @@ def add_subscribers(overlay: ScotOverlay, draw: random.Random) -> dict[str, set[
 
 
 def congest(overlay: ScotOverlay, draw: random.Random) -> None:
-    """Report random queues, many of them congested."""
     share = draw.random()
     for name, broker in overlay.brokers.items():
         label = broker.position.label

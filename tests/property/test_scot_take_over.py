@@ -17,7 +17,6 @@ SEEDS = st.integers(0, 2**32)
 
 
 def with_subscribers(draw: random.Random, covering: bool = False) -> TakeOverPlay:
-    """A random SCOT with subscribers whose subscriptions are safe."""
     play = TakeOverPlay(draw, covering=covering)
     play.settle()
     play.subscribe_some(draw.randrange(1, 7))

@@ -135,7 +135,6 @@ def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> No
 
 
 def _put(data: Any, countdown: list[int], put: Any) -> Any:
-    """The data with one of its parts, counted from the outside, replaced."""
     if countdown[0] == 0:
         countdown[0] = -1
         return put
@@ -146,7 +145,6 @@ def _put(data: Any, countdown: list[int], put: Any) -> Any:
 
 
 def broken(**changes: Any) -> list[Any]:
-    """The plan in a directive as plain data, with some fields changed."""
     fields = {
         "version": list(VERSION),
         "brokers": ["b1", "b2", "b3"],

@@ -82,7 +82,6 @@ class Overlay:
         self.settle()
 
     def tell(self, broker: str, source: Hop | None, message: Message) -> list[Effect]:
-        """Hand a message to a broker, and its effects to whomever they concern."""
         self.now += TICK
         effects = self.brokers[broker].handle(self.now, source, message)
         for effect in effects:
@@ -101,26 +100,21 @@ class Overlay:
         return effects
 
     def settings_of(self, name: str) -> TreeSettings:
-        """The settings of a broker: its own, or those of all."""
         return self._each.get(name, self._settings)
 
     def connect(self, one: str, other: str) -> None:
-        """Make a link."""
         self._links[one, other] = deque()
         self._links[other, one] = deque()
         self.restore(one, other)
 
     def attach(self, name: str, broker: str) -> None:
-        """Attach a client that has nothing."""
         self.home[name] = broker
         self.tell(broker, client(name), Attach())
 
     def ask(self, name: str, message: Message) -> list[Effect]:
-        """Let a client send a message to its host broker."""
         return self.tell(self.home[name], client(name), message)
 
     def ask_and_settle(self, name: str, *wanted: Message) -> None:
-        """Let a client send messages to its host broker, and all that follows happen."""
         for message in wanted:
             self.ask(name, message)
         self.settle()
@@ -150,7 +144,6 @@ class Overlay:
         self._deliver(one, other, self._links[one, other].popleft())
 
     def settle(self) -> None:
-        """Deliver until nothing is under way."""
         while self.waiting():
             self.deliver_one()
 
@@ -174,7 +167,6 @@ class Overlay:
             self.tell(ends[0], None, NeighbourDown(ends[1]))
 
     def restore(self, one: str, other: str) -> None:
-        """Let a link be up."""
         self.tell(one, None, NeighbourUp(other))
         self.tell(other, None, NeighbourUp(one))
 
@@ -199,12 +191,10 @@ class Overlay:
             self.restore(one, other)
 
     def reload(self, name: str) -> None:
-        """Replace a broker by what its dump says."""
         data: Any = self.brokers[name].dump()
         self.brokers[name] = TreeBroker.load(data, self.settings_of(name), new_index=self.new_index)
 
     def total(self, counter: str) -> Any:
-        """The sum of a counter over brokers."""
         values = [getattr(broker.counters, counter) for broker in self.brokers.values()]
         if isinstance(values[0], Mapping):
             return sum(sum(value.values()) for value in values)

@@ -62,7 +62,6 @@ def random_filter_text(draw: random.Random) -> str:
 
 
 def random_values(draw: random.Random) -> dict[str, object]:
-    """A publication, often with all attributes."""
     values: dict[str, object] = {"x": draw.randrange(8) + draw.choice([0, 0.5])}
     if draw.random() < 0.8:
         values["y"] = draw.randrange(4)
@@ -73,8 +72,6 @@ def random_values(draw: random.Random) -> dict[str, object]:
 
 @define
 class Asked:
-    """A filter, and whether the overlay has settled since it was asked for or announced."""
-
     filter: Filter
     settled: bool = False
 
@@ -129,7 +126,6 @@ class Play:
         self.finish()
 
     def operate(self, steps: int) -> None:
-        """Play so many operations."""
         kinds = [
             *[self.subscribe] * 6,
             *[self.publish_some] * 5,
@@ -308,7 +304,6 @@ class Play:
         self.seen = len(self.overlay.deliveries)
 
     def wasted(self, since: int) -> int:
-        """How many arrivals, from the one numbered `since`, had no subscriber ahead."""
         return sum(
             not self.wanted_ahead(publication.values, one, other)
             for publication, one, other, _ in self.overlay.arrivals[since:]

@@ -30,7 +30,6 @@ Link = tuple[BrokerLabel, BrokerLabel]
 
 
 def dialling(ports: Iterable[int]) -> list[str]:
-    """Options of a broker whose neighbours listen there."""
     return [word for port in ports for word in ("--neighbour", f"127.0.0.1:{port}")]
 
 
@@ -56,7 +55,6 @@ class BrokerProcesses(ClusterProcesses[int]):
 
 
 def broker_processes(shell: Shell) -> AbstractContextManager[BrokerProcesses]:
-    """Three brokers that run; stopped at the end."""
     return BrokerProcesses(shell).all_running()
 
 
@@ -79,7 +77,6 @@ class Relay:
         await trio.serve_tcp(self._serve, self.port, host="127.0.0.1", task_status=task_status)
 
     def break_now(self) -> None:
-        """Cut the link."""
         self.cut = True
         for scope in self._scopes:
             scope.cancel()
@@ -145,7 +142,6 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
         ]
 
     async def ready(self, label: BrokerLabel) -> None:
-        """Wait until a broker that was begun is there."""
         await trio.to_thread.run_sync(wait_for_log, self.running[label], "ready")
 
     async def with_client(
@@ -189,7 +185,6 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
 
 @asynccontextmanager
 async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIterator[ScotProcesses]:
-    """Brokers that run; stopped at the end."""
     links = len(list(scot.links()))
     made = ScotProcesses(shell, scot.brokers, links, scot=scot, settings=settings)
     async with trio.open_nursery() as nursery:
@@ -256,7 +251,6 @@ class GraphProcesses(ClusterProcesses[int]):
         return int(found)
 
     async def learn_keys(self) -> None:
-        """Learn by which key each broker is known."""
         for number in self.running:
             async with open_client(self.address(number)) as client:
                 self._keys[(await client.status())["peer"]] = number
@@ -281,7 +275,6 @@ class Subscriber:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Take what comes, until cancelled."""
         asked = False
         while True:
             try:
@@ -304,12 +297,10 @@ class Subscriber:
 
     @property
     def ids(self) -> list[str]:
-        """What it got, in order."""
         return [self.got[position] for position in sorted(self.got)]
 
 
 def graph_processes(
     shell: Shell, count: int, interval_s: float
 ) -> AbstractContextManager[GraphProcesses]:
-    """Brokers that run; stopped at the end."""
     return GraphProcesses(shell, range(1, count + 1), interval_s=interval_s).all_running()

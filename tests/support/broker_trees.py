@@ -37,33 +37,27 @@ class Overlay:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The core brokers."""
         return tuple(ascii_uppercase[: self.core])
 
     @property
     def subscribers(self) -> tuple[str, ...]:
-        """Brokers that subscribers attach to."""
         return tuple(f"S{number + 1}" for number in range(self.subscriber_hosts))
 
     @property
     def publishers(self) -> tuple[str, ...]:
-        """Brokers that publishers attach to."""
         return tuple(f"P{number + 1}" for number in range(self.publisher_hosts))
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """All of them."""
         return (*self.row, *self.subscribers, *self.publishers)
 
     def core_of(self, host: str) -> str:
-        """The core broker beside a host."""
         if host in self.publishers:
             return self.row[-1]
         attached = self.row[:-1]
         return attached[self.subscribers.index(host) * len(attached) // self.subscriber_hosts]
 
     def links(self) -> list[tuple[str, str]]:
-        """Who dials whom."""
         hosts = (*self.subscribers, *self.publishers)
         row = [(later, earlier) for earlier, later in pairwise(self.row)]
         return row + [(host, self.core_of(host)) for host in hosts]
@@ -96,7 +90,6 @@ class BrokerTree(ClusterProcesses[str]):
         return self.shell.folder / f"{name}.log"
 
     def start(self, *names: str) -> None:
-        """Begin to start brokers."""
         nowhere = subprocess.DEVNULL
         for name in names:
             with self.log(name).open("w") as log:
@@ -118,7 +111,6 @@ class BrokerTree(ClusterProcesses[str]):
                         await trio.sleep(POLL_S)
 
     async def _until_open(self, name: str) -> None:
-        """Wait until a broker lets clients in."""
         while True:
             self.check(name)
             with suppress(NodeError):
@@ -137,7 +129,6 @@ class BrokerTree(ClusterProcesses[str]):
             raise RuntimeError(f"a link of broker {name} broke: {broken[0]}")
 
     def processor_s(self) -> dict[str, float]:
-        """Seconds of processor time that each broker has taken."""
         found = {}
         for name, process in self.running.items():
             times = psutil.Process(process.pid).cpu_times()
@@ -152,7 +143,6 @@ class BrokerTree(ClusterProcesses[str]):
 def broker_tree(
     shell: Shell, overlay: Overlay, settings: Mapping[str, str]
 ) -> AbstractContextManager[BrokerTree]:
-    """Brokers that start; stopped at the end."""
     return BrokerTree(shell, overlay.brokers, overlay=overlay, settings=settings).all_running()
 
 

@@ -37,11 +37,9 @@ class Look:
     brokers: Mapping[str, Mapping[str, float]]
 
     def total(self, metric: str) -> float:
-        """A number, over all brokers."""
         return sum(numbers.get(metric, 0.0) for numbers in self.brokers.values())
 
     def by_kind(self, metric: str) -> Counter[str]:
-        """A number that is told by kind of message, over all brokers."""
         found: Counter[str] = Counter()
         for numbers in self.brokers.values():
             for name, number in numbers.items():
@@ -57,7 +55,6 @@ class Look:
 
     @property
     def longest_queue(self) -> int:
-        """Messages in the longest queue, into or out of a broker."""
         queues = ("input_queue", "output_queue")
         return int(max(one[queue] for one in self.brokers.values() for queue in queues))
 
@@ -79,22 +76,17 @@ class Clients:
     _publishing: trio.CancelScope = field(factory=trio.CancelScope)
 
     async def advertise(self) -> None:
-        """Let every publisher announce all publications."""
         for client in self.publishers:
             await client.advertise("everything", OFFER)
         await self.until_quiet()
 
     async def subscribe(self, wanted: Iterable[Interest]) -> None:
-        """Ask for these, each at its home in this order, as fast as the brokers take them."""
-
         async def one(client: LocalClient, interest: Interest) -> None:
             await client.subscribe(interest.label, interest.expression)
 
         await self._at_homes(wanted, one)
 
     async def take_back(self, unwanted: Iterable[Interest]) -> None:
-        """Take these back, as fast as the brokers answer."""
-
         async def one(client: LocalClient, interest: Interest) -> None:
             self.ledger.asked[interest.label] = trio.current_time()
             await client.unsubscribe(interest.label)
@@ -180,7 +172,6 @@ class Clients:
         return look
 
     async def watch(self) -> None:
-        """Look at the brokers again and again."""
         while True:
             await self.look()
             await trio.sleep(LOOK_S)
@@ -208,14 +199,12 @@ class Clients:
             await trio.sleep(LOOK_S)
 
     def _held_back(self, look: Look, expected: Mapping[str, int]) -> bool:
-        """Whether a host has subscriptions still that were taken back."""
         sizes = {host: look.brokers[host]["table_subscriptions"] for host in expected}
         return any(sizes[host] > count for host, count in expected.items())
 
 
 @asynccontextmanager
 async def open_clients(tree: BrokerTree, ledger: Ledger) -> AsyncIterator[Clients]:
-    """Clients that are connected, and take what comes."""
     async with trio.open_nursery() as nursery:
         async with AsyncExitStack() as stack:
             lines, publishers, observers = {}, [], {}
@@ -243,7 +232,6 @@ def _name(host: str) -> str:
 async def _take(
     tree: BrokerTree, ledger: Ledger, host: str, *, task_status: trio.TaskStatus[None]
 ) -> None:
-    """Take the deliveries of the client at a host, until cancelled."""
     async with open_client(tree.address(host), _name(host), patience_s=0) as client:
         task_status.started()
         for count in itertools.count(1):

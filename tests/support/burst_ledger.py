@@ -62,13 +62,11 @@ class Ledger:
         return {"x": x, "y": y, "number": len(self.published) - 1}
 
     def deliver(self, host: str, number: int, labels: Iterable[str], now: float) -> None:
-        """Note a delivery."""
         self.repeated += (host, number) in self.got
         self.got.setdefault((host, number), (now, frozenset(labels)))
         self.latest = now
 
     def due(self) -> list[Delivery]:
-        """The deliveries that have to be made."""
         return [
             (host, number)
             for number, one in enumerate(self.published)
@@ -77,11 +75,9 @@ class Ledger:
         ]
 
     def missing(self) -> int:
-        """How many of them were not made so far."""
         return sum(delivery not in self.got for delivery in self.due())
 
     def delays(self) -> list[tuple[float, float]]:
-        """Of each due delivery that was made, when it was to be published, and its delay."""
         made = (delivery for delivery in self.due() if delivery in self.got)
         pairs = ((self.published[number].due, self.got[host, number][0]) for host, number in made)
         return [(due, at - due) for due, at in pairs]
@@ -113,5 +109,4 @@ class Ledger:
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float:
-    """A percentile of what is in order of size, 0 of nothing."""
     return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)] if ordered else 0.0

@@ -122,7 +122,6 @@ class Outcome:
 
     @property
     def longest_ms(self) -> float:
-        """The longest delay during the burst."""
         return self.delays["during"]["longest"]
 
 
@@ -196,7 +195,6 @@ async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load:
 
 
 async def _burst(clients: Clients, roots: Sequence[Interest]) -> float:
-    """Take subscriptions back; returns when all that followed was over."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(clients.watch)
         await clients.take_back(roots)
@@ -224,7 +222,6 @@ def placed(plan: Plan, seed: int) -> tuple[list[Interest], dict[str, str], list[
 
 
 def _steady_count(plan: Plan) -> int:
-    """More publications than there are after the history."""
     longest_s = plan.before_s + plan.patience_s + plan.after_s
     return int(2 * plan.rate * longest_s)
 

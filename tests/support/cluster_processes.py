@@ -41,26 +41,21 @@ class ClusterProcesses(Generic[Name]):
         self.shell.ok("node", "init", "demo", "--peers", str(count), *ports)
 
     def port(self, name: Name) -> int:
-        """Where a node listens."""
         return self.first_port + self.names.index(name)
 
     def folder(self, name: Name) -> Path:
         return self.shell.folder / f"demo/peer{self.names.index(name) + 1}"
 
     def at(self, name: Name) -> tuple[str, str]:
-        """The option of commands that are about a node."""
         return "--folder", str(self.folder(name))
 
     def address(self, name: Name) -> LocalAddress:
-        """Where a node's clients connect."""
         return address_of(self.folder(name))
 
     def options(self, name: Name) -> Iterable[str]:
-        """Those of `gossamer node run`."""
         raise NotImplementedError
 
     def begin(self, name: Name, **streams: Any) -> None:
-        """Begin to start a node."""
         words = ("node", "run", str(self.folder(name)), *self.options(name))
         self.running[name] = self.shell.start(*words, **streams)
 
@@ -72,13 +67,11 @@ class ClusterProcesses(Generic[Name]):
             wait_for_log(self.running[name], "ready")
 
     def kill(self, name: Name) -> None:
-        """kill -9"""
         process = self.running.pop(name)
         process.kill()
         process.communicate(timeout=PATIENCE_S)
 
     def stop(self) -> None:
-        """End all nodes, in order if they can."""
         with ExitStack() as stack:
             for process in self.running.values():
                 process.send_signal(signal.SIGCONT)
@@ -87,7 +80,6 @@ class ClusterProcesses(Generic[Name]):
 
     @contextmanager
     def all_running(self) -> Iterator[Self]:
-        """All nodes run; stopped at the end."""
         try:
             self.start(*self.names)
             yield self
@@ -95,6 +87,5 @@ class ClusterProcesses(Generic[Name]):
             self.stop()
 
     async def tables(self, name: Name) -> dict[str, Any]:
-        """What a broker tells of its tables."""
         async with open_client(self.address(name)) as client:
             return await client.tables()

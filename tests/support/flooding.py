@@ -110,28 +110,22 @@ def _flood(state: State, out: Outbox[State], source: str | None, message: Floode
 
 
 class FloodingBroker(Broker[State, Outbox[State]]):
-    """A broker of the family."""
-
     def __init__(self, name: str, incarnation: int = 0) -> None:
         super().__init__(State(name=name, next_number=first_number(incarnation)), Flooding())
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> FloodingBroker:
-        """The broker that was dumped; raises `DumpError`."""
         return cls(name_in(data))._recall(data)
 
     @property
     def counters(self) -> Any:
-        """What happened so far."""
         return self._state.counters
 
     def sessions(self) -> Iterable[Session]:
-        """The attached clients."""
         return list(self._state.clients.values())
 
     @property
     def neighbours(self) -> Mapping[str, bool]:
-        """Whether the link to each neighbour works."""
         return dict(self._state.neighbours)
 
 
@@ -140,8 +134,6 @@ class FloodingBroker(Broker[State, Outbox[State]]):
 
 @frozen
 class FloodingHost(FamilyHost):
-    """Flooding brokers for the node around them."""
-
     of: FloodingSection = field(factory=FloodingSection)
     registered = FLOODING
     codec = Flooding.codec
@@ -188,5 +180,4 @@ class FloodingHost(FamilyHost):
 
 
 def host_of(config: NodeConfig) -> FloodingHost:
-    """A flooding broker as it is configured."""
     return FloodingHost(config.section("flooding"))

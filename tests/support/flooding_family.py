@@ -12,8 +12,6 @@ from gossamer.node.config.families import BrokerFamily
 
 @frozen(kw_only=True)
 class FloodingSection:
-    """Settings of a node: the table [flooding] of node.toml."""
-
     SECTION: ClassVar = "flooding"
     motto: str = field(default="everywhere", validator=checks.short_text(20))
 

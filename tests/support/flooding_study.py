@@ -71,8 +71,6 @@ class Flood:
 
 @attrs.frozen(kw_only=True, eq=False)
 class FloodingRecord:
-    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
-
     scenario: Mapping[str, Any]
     scenario_text: str
     seed: int
@@ -84,8 +82,6 @@ class FloodingRecord:
 
 @attrs.frozen(kw_only=True)
 class OnOverlay:
-    """One system of a run, as a task."""
-
     scenario: FloodingScenario
     overlay: str
 
@@ -121,8 +117,6 @@ class OnOverlay:
 
 
 class FloodingStudy(Study[FloodingScenario, FloodingRecord]):
-    """The same publications on a line and on a star."""
-
     kind = FloodingScenario.kind
     measures = (
         Measure("messages", "messages", "count", "lower", "Sent between brokers.", brief=True),

@@ -113,12 +113,10 @@ class MemoryBrokers:
                 await made.stop(number)
 
     async def start(self, number: int) -> BrokerNode:
-        """A running broker."""
         node: BrokerNode = await self.nursery.start(self._run, number)
         return node
 
     async def stop(self, number: int) -> None:
-        """Let a broker stop in order."""
         self._stops[number].set()
         await self._gone[number].wait()
 
@@ -157,7 +155,6 @@ class MemoryBrokers:
         return found
 
     def subscriptions(self) -> dict[int, int]:
-        """How many the table of each broker of a tree holds."""
         return {one: tree_broker(node).sizes().subscriptions for one, node in self.nodes.items()}
 
     async def settle(self) -> None:
@@ -237,7 +234,6 @@ class MemoryBrokers:
                 yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
 
     def family(self, number: int) -> FamilyHost:
-        """The family of a broker, with its settings."""
         del number
         return TreeHost(self.settings)
 
@@ -296,7 +292,6 @@ class MemoryScot(MemoryBrokers):
         return ScotHost(position, self.settings, self.words.get(number, "the overlay"))
 
     def at(self, region: str, cluster: int) -> BrokerNode:
-        """A node by its place."""
         return self.nodes[self.number(region, cluster)]
 
     def _is_settled(self) -> bool:
@@ -312,8 +307,6 @@ class MemoryScot(MemoryBrokers):
 
 @attrs.define
 class MemoryGraph(MemoryBrokers):
-    """Brokers of a general graph, by number."""
-
     settings: GraphSettings = PLANNING
 
     def family(self, number: int) -> FamilyHost:
@@ -321,7 +314,6 @@ class MemoryGraph(MemoryBrokers):
         return GraphHost(self.settings)
 
     def coordinator(self) -> int:
-        """The number of the coordinator, as all take it."""
         (name,) = {machine(node).term.broker for node in self.nodes.values()}
         return int(name, 16)
 
@@ -350,12 +342,10 @@ class MemoryGraph(MemoryBrokers):
 
 
 def machine(node: BrokerNode) -> Any:
-    """The broker of a node, for looking at."""
     return node.engine.broker
 
 
 def address_of(number: int) -> Address:
-    """Where a broker of the memory network listens."""
     return Address("memory", 2000 + number)
 
 
@@ -365,14 +355,12 @@ memory_brokers = MemoryBrokers.running
 def memory_scot(
     folder: Path, network: MemoryNetwork | None = None, scot: Scot = SCOT, **changes: Any
 ) -> AbstractAsyncContextManager[MemoryScot]:
-    """A SCOT whose brokers all run; stopped at the end."""
     numbers = {label: number for number, label in enumerate(scot.brokers, 1)}
     edges = [(numbers[one], numbers[other]) for one, other in scot.links()]
     return MemoryScot.running(folder, edges, network, scot=scot, **changes)
 
 
 def memory_graph(folder: Path) -> AbstractAsyncContextManager[MemoryGraph]:
-    """Five brokers that all run; stopped at the end."""
     return MemoryGraph.running(folder, RING)
 
 
@@ -402,7 +390,6 @@ class MemoryClient:
 
     @classmethod
     async def attach(cls, node: BrokerNode, name: str | None) -> MemoryClient:
-        """A client that is attached."""
         made = cls.__new__(cls)
         made.__init__(node, await node.members.attach(name, made))  # type: ignore[misc]
         return made
@@ -429,15 +416,12 @@ class MemoryClient:
         await self.node.members.advertise(self.member, label, filters.parse(text))
 
     async def publish(self, values: Mapping[str, object]) -> str:
-        """Publish; returns the id once that is stored."""
         return id_text((await self.node.members.ask(self.member, Publish(values))).id)
 
     def offer(self, delivery: bytes) -> None:
-        """Take a delivery."""
         self._note(event_of(delivery, 0))
 
     async def fetch(self) -> None:
-        """Read what lies on the disk, and acknowledge it."""
         deliveries = await self.node.members.read(self.member, 0, 1 << 20)
         for delivery in deliveries:
             self._note(event_of(delivery.body, delivery.position))

@@ -58,7 +58,6 @@ class Interests:
         return self.degree + 1
 
     def all(self) -> list[Interest]:
-        """All of them, root by root."""
         return [
             self._interest(root, child)
             for root in range(self.roots)
@@ -73,7 +72,6 @@ class Interests:
         return [(x, above - x) for x in xs]
 
     def matching(self, x: int, y: int) -> list[str]:
-        """Labels of the subscriptions that a publication matches."""
         stair, top = self._stair, self.roots * self._stair
         first = max(0, -(-(top - stair - y) // stair))
         last = min(x // stair, self.roots - 1)
@@ -94,5 +92,4 @@ class Interests:
 
 
 def label_of(root: int, child: int) -> str:
-    """What a subscription is called; root 0 is no child."""
     return f"{root}.{child}"

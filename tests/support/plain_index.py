@@ -21,7 +21,6 @@ class PlainIndex:
         self._next = 0
 
     def add(self, wanted: Filter, marks: int) -> int:
-        """Hold a filter that is new."""
         assert self.place_of(wanted) is None
         self._next += 1
         self._filters[self._next] = wanted
@@ -31,11 +30,9 @@ class PlainIndex:
         return self._next
 
     def add_again(self, place: int) -> None:
-        """Hold a filter once more."""
         self._copies[place] += 1
 
     def remove(self, place: int) -> bool:
-        """Hold a filter once less."""
         self._copies[place] -= 1
         if self._copies[place]:
             return False
@@ -43,7 +40,6 @@ class PlainIndex:
         return True
 
     def place_of(self, wanted: Filter) -> int | None:
-        """Where an equal filter is held."""
         return next((place for place, held in self._filters.items() if held == wanted), None)
 
     def mark(self, place: int, marks: int, several: int, among: int) -> None:
@@ -52,31 +48,24 @@ class PlainIndex:
         self._several[place] = self._several[place] & ~among | several
 
     def match(self, values: Mapping[str, object], marked: int) -> set[int]:
-        """Those that match a publication."""
         return self._where(marked, lambda held: held.matches(values))
 
     def reach(self, values: Mapping[str, object], marked: int, listed: int) -> Reach:
-        """Whom a publication reaches."""
         return self._reach(self.match(values, marked), marked, listed)
 
     def covering(self, wanted: Filter, marked: int) -> set[int]:
-        """Those that cover a filter."""
         return self._where(marked, lambda held: filters.covers(held, wanted))
 
     def covered_by(self, wanted: Filter, marked: int) -> set[int]:
-        """Those that a filter covers."""
         return self._where(marked, lambda held: filters.covers(wanted, held))
 
     def meeting(self, advertisement: Filter, marked: int) -> set[int]:
-        """Subscriptions that an advertisement can serve."""
         return self._where(marked, lambda held: filters.meets(held, advertisement))
 
     def met_by(self, subscription: Filter, marked: int) -> set[int]:
-        """Advertisements that can serve a subscription."""
         return self._where(marked, lambda held: filters.meets(subscription, held))
 
     def directions(self, subscription: Filter, marked: int, listed: int) -> Reach:
-        """Where those come from."""
         return self._reach(self.met_by(subscription, marked), marked, listed)
 
     def _where(self, marked: int, holds: Callable[[Filter], bool]) -> set[int]:

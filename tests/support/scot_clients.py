@@ -45,5 +45,4 @@ class Subscriber:
 
     @property
     def ids(self) -> set[Id]:
-        """All that it got, from whichever broker."""
         return {id_ for _, id_ in self.got}

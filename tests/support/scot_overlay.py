@@ -40,8 +40,6 @@ Way = tuple[str, ...]
 
 @frozen
 class Sent:
-    """A message that was sent from one broker to another."""
-
     one: str
     other: str
     message: BetweenBrokers
@@ -89,7 +87,6 @@ class ScotOverlay:
                 self.tell(str(a), None, NeighbourUp(str(b), b))
 
     def tell(self, name: str, source: str | None, message: Message) -> list[Effect]:
-        """Hand a message of a client, or of the host, to a broker."""
         hop = None if source is None else client(source)
         effects = self.brokers[name].handle(0, hop, message)
         self._carry_out(name, effects, ())
@@ -103,7 +100,6 @@ class ScotOverlay:
         self.tell(broker, name, Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
-        """Let a client take a subscription back."""
         self.tell(self.home[name], name, Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> None:
@@ -115,12 +111,10 @@ class ScotOverlay:
         self.tell(broker, publisher, Publish(values))
 
     def subscribe_and_settle(self, name: str, broker: str, text: str = "present(x)") -> None:
-        """Let a client subscribe, and all that follows happen."""
         self.subscribe(name, broker, text)
         self.settle()
 
     def publish_and_settle(self, broker: str, **values: object) -> None:
-        """Let a publisher at a broker publish, and all that follows happen."""
         self.publish(broker, **values)
         self.settle()
 
@@ -137,7 +131,6 @@ class ScotOverlay:
             self.tell(name, None, NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
-        """Let a link work again; both ends are told."""
         for name, end in ((one, other), (other, one)):
             self._broken.discard((name, end))
             self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
@@ -174,7 +167,6 @@ class ScotOverlay:
             self._carry_out(other, effects, way)
 
     def waiting(self) -> int:
-        """Messages under way."""
         return sum(map(len, self._queues.values()))
 
     def notifications(self) -> list[tuple[str, str]]:
@@ -183,11 +175,9 @@ class ScotOverlay:
         return [(sent.one, sent.other) for sent in self.sent if isinstance(sent.message, kinds)]
 
     def tables(self) -> dict[str, Sized]:
-        """The routing table of each broker."""
         return {name: broker.table() for name, broker in self.brokers.items()}
 
     def total(self, counter: str) -> int:
-        """The sum of a counter over brokers."""
         return sum(getattr(broker.counters, counter) for broker in self.brokers.values())
 
     def _carry_out(self, name: str, effects: list[Effect], way: Way) -> None:
@@ -205,6 +195,5 @@ class ScotOverlay:
 
 
 def random_tree(regions: int, draw: random.Random) -> Factor:
-    """A random acyclic factor with regions r0, r1, ..."""
     edges = [(f"r{draw.randrange(i)}", f"r{i}") for i in range(1, regions)]
     return Factor.of([f"r{i}" for i in range(regions)], edges)

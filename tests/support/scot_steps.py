@@ -29,7 +29,6 @@ WANTED = parse("present(x)")
 
 
 def a_broker(cluster: int = 0) -> ScotBroker:
-    """A broker of region a with all its links up."""
     broker = without_links("a", cluster)
     others = (BrokerLabel("a", other) for other in range(3) if other != cluster)
     up(broker, f"B(b,{cluster})", *map(str, others))
@@ -37,14 +36,12 @@ def a_broker(cluster: int = 0) -> ScotBroker:
 
 
 def without_links(region: str, cluster: int, scot: Scot = SCOT, **more: Any) -> ScotBroker:
-    """A broker of which no link works."""
     place = BrokerLabel(region, cluster)
     more = {"settings": SETTINGS, "new_index": PlainIndex, **more}
     return ScotBroker(str(place), scot.position(place), **more)
 
 
 def subscription(number: int = 1, broker: str = HOME, cluster: int = 0) -> m.Subscription:
-    """A subscription to everything."""
     return m.Subscription(Id(broker, number), WANTED, ClusterBitVector.of(cluster))
 
 
@@ -72,7 +69,6 @@ def with_ada(broker: ScotBroker) -> ScotBroker:
 
 
 def numbered(effects: list[Effect]) -> dict[tuple[str, str], int]:
-    """Numbers of what was sent, by receiver and kind."""
     return {
         (one.neighbour, type(one.message.message).__name__): one.message.number
         for one in effects
@@ -89,7 +85,6 @@ def acknowledge(broker: ScotBroker, effects: list[Effect], *, safe: bool = True)
 
 
 def a_notification(number: int = 1) -> m.Notification:
-    """A publication of a broker far away."""
     return m.Notification(Id("far", number), {"x": number})
 
 

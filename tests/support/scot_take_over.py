@@ -102,19 +102,16 @@ class TakeOverPlay:
     # What clients do
 
     def subscribe(self, name: str, broker: str, text: str) -> Subscriber:
-        """Let a new client subscribe."""
         made = self.subscribers[name] = Subscriber(name, parse(text), [broker])
         self.tell(broker, name, Attach())
         self._note(broker, self.tell(broker, name, Subscribe("s", made.wanted)), made)
         return made
 
     def unsubscribe(self, one: Subscriber) -> None:
-        """Let a client take back what it asked for."""
         self.tell(one.at[-1], one.name, Unsubscribe("s"))
         del self.subscribers[one.name]
 
     def publish(self, broker: str, **values: object) -> Published:
-        """Let the publisher of a broker publish."""
         if not any(one.name == "publisher" for one in self.brokers[broker].clients()):
             self.tell(broker, "publisher", Attach())
         asked = self.subscribers.values()
@@ -142,7 +139,6 @@ class TakeOverPlay:
                 self._carry_out(broker, effect)
 
     def subscribe_some(self, count: int) -> None:
-        """Let clients subscribe at drawn brokers, all of which is done when this returns."""
         self.settle()
         for number in range(count):
             broker = self.draw.choice(sorted(self.brokers))
@@ -157,12 +153,10 @@ class TakeOverPlay:
             self.take_some()
 
     def publish_and_settle(self, count: int) -> None:
-        """Publish at living brokers, and let all that follows happen."""
         self.publish_some(count)
         self.settle()
 
     def take_some(self) -> None:
-        """Let a client take something, or none."""
         if self.draw.random() < 0.3:
             self.take(self.subscribers[self.draw.choice(sorted(self.subscribers))])
 
@@ -197,7 +191,6 @@ class TakeOverPlay:
     # What happens to brokers and links
 
     def kill(self, broker: str) -> set[tuple[str, Id]]:
-        """Let a broker die, with all that its clients have not taken; returns what they had."""
         self.dead[broker] = self.brokers[broker].dump()
         for one in self.subscribers.values():
             for id_ in one.waiting.get(broker, ()):
@@ -301,7 +294,6 @@ class TakeOverPlay:
         return True
 
     def step_some(self, most: int = 12) -> None:
-        """Let a few things happen."""
         for _ in range(self.draw.randrange(most)):
             self.step()
 
@@ -313,14 +305,12 @@ class TakeOverPlay:
             self.step()
 
     def settle(self) -> None:
-        """Let everything happen that is left."""
         for _ in range(MANY):
             if not self.step():
                 return
         raise AssertionError("messages go round in circles")
 
     def tell(self, broker: str, source: str | None, message: Message) -> list[Effect]:
-        """Hand a message to a broker, and carry out what follows."""
         hop: Any = None
         if source is not None:
             hop = neighbour(source) if source in self.brokers else client(source)
@@ -366,11 +356,9 @@ class TakeOverPlay:
 
     @property
     def alive(self) -> list[str]:
-        """The brokers that live."""
         return sorted(self.brokers.keys() - self.dead.keys())
 
     def tables(self) -> dict[str, object]:
-        """The routing table of each living broker."""
         return {name: one.table() for name, one in self.brokers.items() if name not in self.dead}
 
     def check_tables(self) -> None:

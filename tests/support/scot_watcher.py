@@ -14,16 +14,6 @@ from gossamer.sim.studies.scot.replay.network import Unobserved
 
 @define
 class Watcher(Unobserved):
-    """An observer.
-
-    Attributes:
-        deliveries: when whom something was delivered to.
-        got: how often each client got each publication.
-        rows: when a broker had handled what it delivered, and to how many clients.
-        reached: when the last broker had each subscription.
-        windows: when a window ended, its longest queue and the sum of all.
-    """
-
     deliveries: list[tuple[int, str]] = field(factory=list)
     got: Counter[tuple[str, Id]] = field(factory=Counter)
     rows: list[tuple[int, int]] = field(factory=list)
@@ -39,7 +29,6 @@ class Watcher(Unobserved):
         message: Message,
         effects: list[Effect],
     ) -> None:
-        """Write down who got something, or what was subscribed to."""
         clients = sum(isinstance(effect, Deliver) for effect in effects)
         if clients:
             self.rows.append((now, clients))
@@ -47,11 +36,9 @@ class Watcher(Unobserved):
             self.reached[message.id] = now
 
     def delivered(self, now: int, effect: Deliver) -> None:
-        """Write down a delivery."""
         self.deliveries.append((now, effect.client))
         self.got[effect.client, effect.publication.id] += 1
 
     def window_ended(self, now: int, queues: dict[tuple[str, str], QueueReport]) -> None:
-        """Write down how long the queues are."""
         lengths = [report.length for report in queues.values()]
         self.windows.append((now, max(lengths, default=0), sum(lengths)))

@@ -47,8 +47,6 @@ Link = tuple[str, str]
 
 @frozen
 class Delivery:
-    """A document as a client got it."""
-
     client: str
     id: Id
     values: dict[str, object]
@@ -102,7 +100,6 @@ class TreeOverlay:
     # What happens from outside.
 
     def tell(self, name: str, source: str | None, message: Message) -> None:
-        """Hand a message of a client, or of the host, to a broker."""
         hop = None if source is None else client(source)
         self._carry_out(name, self.brokers[name].handle(self.now, hop, message))
 
@@ -114,7 +111,6 @@ class TreeOverlay:
         self.tell(broker, name, Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
-        """Let a client take a subscription back."""
         self.tell(self.home[name], name, Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> Id:
@@ -137,7 +133,6 @@ class TreeOverlay:
                 self.tell(name, None, NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
-        """Let a link work, for the first time or again; both ends are told."""
         self._up.add((min(one, other), max(one, other)))
         for name, end in ((one, other), (other, one)):
             self._ways[name, end] = deque()
@@ -145,7 +140,6 @@ class TreeOverlay:
             self.tell(name, None, NeighbourUp(end))
 
     def works(self, link: Link) -> bool:
-        """Whether a link works now."""
         return link in self._up
 
     def can_mend(self, link: Link) -> bool:
@@ -153,7 +147,6 @@ class TreeOverlay:
         return link not in self._up and set(link) <= self.brokers.keys()
 
     def kill(self, name: str) -> None:
-        """Let a broker die, and all its links with it; what it remembers can be found later."""
         self.dead[name] = cbor2.loads(cbor2.dumps(self.brokers.pop(name).dump()))
         self._timers.pop(name, None)
         self._plans = [(planner, asked) for planner, asked in self._plans if planner != name]
@@ -162,7 +155,6 @@ class TreeOverlay:
                 self.break_link(one, other)
 
     def revive(self, name: str, *, remembers: bool = True) -> None:
-        """Let a dead broker come back, as it was or without memory."""
         data = self.dead.pop(name)
         if remembers:
             self.brokers[name] = GraphBroker.load(data, self._settings, new_index=PlainIndex)
@@ -206,7 +198,6 @@ class TreeOverlay:
         return True
 
     def settle(self) -> None:
-        """Deliver whatever is under way."""
         for _ in range(MANY):
             if not self.step():
                 return
@@ -222,29 +213,24 @@ class TreeOverlay:
     # What can be seen.
 
     def coordinator(self) -> str:
-        """The broker that is coordinator."""
         (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
         return found
 
     def samples_at(self, coordinator: str) -> list[Sampled]:
-        """The documents that a coordinator has as its sample."""
         coordination = self.brokers[coordinator]._state.coordination
         assert coordination is not None
         return list(coordination.samples.values())
 
     def graph(self) -> nx.Graph:
-        """The brokers that live, and the links between them that work."""
         found = nx.Graph()
         found.add_nodes_from(self.brokers)
         found.add_edges_from(self._up)
         return found
 
     def total(self, counter: str) -> int:
-        """The sum of a counter over living brokers."""
         return sum(getattr(broker.counters, counter) for broker in self.brokers.values())
 
     def got(self, id_: Id) -> list[str]:
-        """The clients that got a document, in order of their names."""
         return sorted(one.client for one in self.deliveries if one.id == id_)
 
     def _carry_out(self, name: str, effects: list[Effect]) -> None:

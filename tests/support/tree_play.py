@@ -72,7 +72,6 @@ class TreePlay:
         self.overlay.come_to_rest(12)
 
     def run_wildly(self) -> None:
-        """Let any number of brokers and links fail and come back, in the end all of them."""
         draw, overlay = self.draw, self.overlay
         for step in range(STEPS):
             self._do_something(step)
@@ -137,7 +136,6 @@ class TreePlay:
     # What has to be true.
 
     def twice(self) -> list[tuple[str, object]]:
-        """Documents that a client got more than once."""
         found = Counter((one.client, one.id) for one in self.overlay.deliveries)
         return [key for key, count in found.items() if count > 1]
 
@@ -163,7 +161,6 @@ class TreePlay:
         ]
 
     def unwanted(self) -> list[tuple[str, object]]:
-        """Documents that a client got although it did not ask for them."""
         overlay = self.overlay
         return [
             (one.client, one.id)
@@ -172,5 +169,4 @@ class TreePlay:
         ]
 
     def wants(self, name: str, values: dict[str, object]) -> bool:
-        """Whether a client asks for a document."""
         return any(parse(text).matches(values) for text in self.texts[name].split(" or "))

@@ -60,7 +60,6 @@ def words(tree: ast.AST) -> Iterator[str]:
 
 
 def names_of(path: Path) -> str:
-    """All that the code of a file says."""
     return " ".join(words(parsed(path))).lower()
 
 
@@ -79,7 +78,6 @@ def test_scot_is_named_in_few_files_besides_its_own() -> None:
 
 @cache
 def arrows() -> list[tuple[str, str]]:
-    """Which module imports which."""
     return [(module, other) for module in modules() for other in imported_modules(module)]
 
 

@@ -18,7 +18,6 @@ ROW = [("A", "B"), ("B", "C")]
 def row_of_three(
     latency: int = 1000,
 ) -> tuple[brokers.LocalOverlay, brokers.LocalClient, brokers.LocalClient]:
-    """An overlay, and clients of its first and its last broker."""
     overlay = brokers.LocalOverlay(ROW, latency=latency)
     return overlay, overlay.attach("one", "A"), overlay.attach("other", "C")
 

@@ -31,17 +31,14 @@ from gossamer.protocol.content.filters.composite import parse_composite
 
 
 def subscription(text: str, within_s: float = 10, mark: str = "m") -> CompositeSubscription:
-    """A composite subscription of that text."""
     return CompositeSubscription(text, within_s, mark, parse_composite(text))
 
 
 def arrival(number: int, values: Publication) -> Arrival:
-    """A publication that came."""
     return Arrival(Id("B", number), values, 1000.0 + number)
 
 
 def frame_of(delivery: bytes) -> Frame:
-    """What a client gets."""
     reader = FrameReader(Limits())
     reader.feed(event_of(delivery, 7))
     frame = reader.next_frame()

@@ -53,7 +53,6 @@ LONG = filters.parse('symbol == "' + "x" * 3000 + '" and price > 1')
 
 
 def long_frame(session: int = 5) -> messages.Frame:
-    """A frame that takes several parts."""
     told = tuple(messages.Subscription(Id("B", number), LONG) for number in range(200))
     return messages.Frame(session, 1, messages.Synchronise((), told))
 

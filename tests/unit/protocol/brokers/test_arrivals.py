@@ -19,8 +19,6 @@ DOWN, TIMER = NeighbourDown("north"), TimerFired("pace", 1)
 
 @frozen
 class Numbered:
-    """A message of a neighbour or client."""
-
     number: int
     is_published: bool = False
 
@@ -29,22 +27,18 @@ Came = tuple[Hop | None, Numbered]
 
 
 def is_published(message: object) -> bool:
-    """What goes first here."""
     return isinstance(message, Numbered) and message.is_published
 
 
 def published(number: int) -> Numbered:
-    """A publication."""
     return Numbered(number, is_published=True)
 
 
 def popped(inputs: Arrivals[object]) -> list[object]:
-    """All that waits, in its order."""
     return [inputs.pop() for _ in range(len(inputs))]
 
 
 def filled(*pairs: tuple[Hop | None, object]) -> Arrivals[object]:
-    """Where these wait, which came in this order."""
     inputs: Arrivals[object] = Arrivals(is_published)
     for source, message in pairs:
         inputs.add(source, message, message)

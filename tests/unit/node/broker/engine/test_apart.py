@@ -92,8 +92,6 @@ async def test_where_no_process_can_be_made_the_work_is_done_here(
 
 
 class Squares(Compute):
-    """Works out squares, and where."""
-
     def __init__(self, most: int) -> None:
         self.most = most
 

@@ -41,7 +41,6 @@ async def engine_with(
     left: Callable[[HostedBroker], int] | None = None,
     publications_first: bool = False,
 ) -> AsyncIterator[Engine]:
-    """An engine that runs."""
     family = TreeHost(TreeSettings())
     broker = family.new("B", 0, PlainIndex)
     engine = Engine(

@@ -23,7 +23,6 @@ ADA = client("ada")
 
 
 def broker() -> FloodingBroker:
-    """One with a neighbour and a client."""
     made = FloodingBroker("B")
     assert made.handle(0, None, messages.NeighbourUp("C")) == []
     assert made.handle(0, ADA, messages.Attach((("low", parse("number < 5")),))) == []

@@ -51,7 +51,6 @@ def broker(routing: str = "dynamic") -> ScotBroker:
 
 
 def refusal(effects: list[Effect]) -> Exception:
-    """The error of the one effect, a refusal."""
     (effect,) = effects
     assert isinstance(effect, Refuse)
     return effect.error

@@ -33,7 +33,6 @@ def figure_7(settings: str | ScotSettings, *loads: tuple[str, str, int]) -> Scot
 
 
 def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
-    """The overlay of Fig. 2 with subscribers to everything at some brokers."""
     overlay = ScotOverlay(figure_2(), settings)
     for name, broker in subscribers.items():
         overlay.subscribe(name, broker, "present(x)")
@@ -42,14 +41,12 @@ def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
 
 
 def ways(overlay: ScotOverlay) -> dict[str, tuple[str, ...]]:
-    """By client, the brokers that the one notification went through."""
     found = {delivery.client: delivery.way for delivery in overlay.deliveries}
     assert len(found) == len(overlay.deliveries)
     return found
 
 
 def headers(overlay: ScotOverlay) -> dict[tuple[str, str], str]:
-    """The bit vectors of the notifications that carry one, by link."""
     return {
         (sent.one, sent.other): sent.message.targets.text(3)
         for sent in overlay.sent

@@ -20,7 +20,6 @@ ANY = parse("present(x)")
 
 
 def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
-    """The error of a message that a client gets back, and nothing else."""
     before = broker.dump() | {"counters": None}
     (effect,) = broker.handle(0, client(name), message)
     assert isinstance(effect, Refuse)

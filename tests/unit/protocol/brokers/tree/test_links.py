@@ -30,7 +30,6 @@ ADVERTISEMENT = Advertisement(Id("N", 1), ANY)
 
 
 def sent(effects: list[Effect], name: str) -> list[BetweenBrokers]:
-    """What goes to a neighbour."""
     return [
         effect.message.message
         for effect in effects

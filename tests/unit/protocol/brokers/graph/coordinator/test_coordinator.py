@@ -32,7 +32,6 @@ RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
 
 
 def ring(*wanted: str, **changes: object) -> TreeOverlay:
-    """Four brokers on a ring, whose trees stand, and subscriptions of a reader at c."""
     overlay = TreeOverlay(RING, attrs.evolve(SETTINGS, **changes))  # type: ignore[arg-type]
     overlay.come_to_rest(4)
     for text in wanted:
@@ -153,7 +152,6 @@ def test_directives_of_an_earlier_term_are_not_heard() -> None:
 
 
 def version_at(overlay: TreeOverlay, name: str) -> Version:
-    """The version of the trees that a broker uses."""
     present = overlay.brokers[name].present
     assert present is not None
     return present.plan.version

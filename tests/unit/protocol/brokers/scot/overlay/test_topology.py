@@ -21,7 +21,6 @@ TRIANGLE = Factor.complete(3)
 
 
 def graph_of(factor: Factor) -> nx.Graph:
-    """A factor as networkx has it."""
     graph = nx.Graph()
     graph.add_nodes_from(factor.vertices)
     graph.add_edges_from(factor.edges)

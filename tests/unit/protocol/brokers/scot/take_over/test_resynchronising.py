@@ -52,7 +52,6 @@ def hear(broker: ScotBroker, *names: str) -> list[Effect]:
 
 
 def started_again(*, memory: bool) -> ScotBroker:
-    """A broker of an inner region that was started again; no link works."""
     broker = without_links("b", 0, CHAIN, incarnation=0 if memory else 1)
     if memory:
         up(broker, *AROUND)
@@ -233,7 +232,6 @@ EVERYWHERE = {BACKUP, BESIDE, THIRD}
 
 
 def covering_broker(broker: ScotBroker | None = None) -> ScotBroker:
-    """A broker that covers, with all its links up and ada attached."""
     broker = broker or without_links("a", 0, settings=COVERED)
     up(broker, *sorted(EVERYWHERE))
     broker.handle(0, ADA, Attach())
@@ -241,13 +239,11 @@ def covering_broker(broker: ScotBroker | None = None) -> ScotBroker:
 
 
 def loaded(dump: dict[str, object]) -> ScotBroker:
-    """A broker that goes on from a dump, with no link yet."""
     position = SCOT.position(BrokerLabel("a", 0))
     return ScotBroker.load(dump, position, COVERED, new_index=PlainIndex)
 
 
 def told(effects: list[Effect], kind: str = "Subscription") -> set[str]:
-    """Who is sent messages of a kind."""
     return {name for name, one in sent_on(effects) if type(one).__name__ == kind}
 
 

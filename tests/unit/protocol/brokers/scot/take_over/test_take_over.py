@@ -168,7 +168,6 @@ def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> No
 
 
 def a_finder() -> ScotBroker:
-    """A broker of an inner region, beside one that is dead."""
     finder = without_links("b", 1, CHAIN)
     up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
     down(finder, "B(b,0)")

@@ -35,7 +35,6 @@ def rows_at(overlay: Overlay, broker: str, subscription: int = 0) -> list[tuple[
 
 
 def headers(overlay: Overlay) -> dict[str, tuple[int, int]]:
-    """Distance and count that reached each broker in the header."""
     return {to: (one.distance, one.count) for one, _, to, _ in overlay.arrivals}
 
 
@@ -179,12 +178,9 @@ def test_marks_of_a_neighbour_that_is_gone_go_to_the_next() -> None:
 
 
 class CountingIndex(PlainIndex):
-    """Counts questions."""
-
     asked = 0
 
     def covering(self, wanted: Filter, marked: int) -> set[int]:
-        """As the plain index, counted."""
         CountingIndex.asked += 1
         return super().covering(wanted, marked)
 
@@ -201,7 +197,6 @@ def hub() -> TreeBroker:
 
 
 def subscribed(effects: list[Effect]) -> list[str]:
-    """To whom subscriptions go."""
     return [
         effect.neighbour
         for effect in effects

@@ -30,7 +30,6 @@ def figure_2(covering: str) -> Overlay:
 
 
 def holders(overlay: Overlay, client: str) -> set[str]:
-    """The brokers whose table holds the subscription of a client."""
     host = overlay.home[client]
     return {
         name

@@ -52,7 +52,6 @@ def sent(effects: list[Effect]) -> list[str]:
 
 
 def acknowledged(made: TreeBroker, at: int, effects: list[Effect]) -> list[Effect]:
-    """What the broker does when all that it has sent is acknowledged."""
     last = [one.message for one in effects if isinstance(one, Send)][-1]
     return made.handle(at, N, Frame(1, next_number(made), Acknowledge(last.session, last.number)))
 
