@@ -52,12 +52,7 @@ FULL = Size(40, 8, 60)
 
 @attrs.define
 class Tried:
-    """An overlay in which some forge.
-
-    Attributes:
-        published: by identifier, each event of an honest peer as it was published.
-        acknowledged: those that were.
-    """
+    """An overlay in which some forge."""
 
     crowd: MemberPeers
     league: ForgersLeague

@@ -69,12 +69,9 @@ SOURCE = ROOT / "node/gossamer/node"
 
 @attrs.define
 class Overheard:
-    """What peers really send each other, a few frames of every kind.
+    """What peers really send each other, a few frames of every kind."""
 
-    Attributes:
-        frames: by type and, of records, kind: who sent it, and what.
-    """
-
+    # By type and, of records, kind: who sent it, and what.
     frames: dict[tuple[str, int], list[tuple[int, Frame]]] = attrs.field(factory=dict)
 
     def listen_to(self, key: int, dependencies: Dependencies) -> Dependencies:
@@ -101,15 +98,10 @@ class Overheard:
 
 @attrs.define
 class Member:
-    """The one whose connections are abused.
-
-    Attributes:
-        membership: as whom it is let in.
-        profile: what it said of itself when it still was a good peer.
-    """
+    """The one whose connections are abused."""
 
     membership: Membership
-    profile: tuple[int, ...]
+    profile: tuple[int, ...]  # what it said of itself when it still was a good peer
     _sequence: int = 1 << 40
 
     @property

@@ -42,15 +42,11 @@ def fleet(tmp_path: Path, size: tuple[int, int]) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Work:
-    """What the workers of a group have got, and have acknowledged.
+    """What the workers of a group have got, and have acknowledged."""
 
-    Attributes:
-        got: by event, the peers at which workers got it.
-        dealt: by event, how often it was acknowledged.
-    """
-
+    # By event, the peers at which workers got it.
     got: dict[str, list[str]] = attrs.field(factory=dict)
-    dealt: Counter[str] = attrs.field(factory=Counter)
+    dealt: Counter[str] = attrs.field(factory=Counter)  # by event, how often it was acknowledged
 
     async def worker(
         self,

@@ -30,13 +30,7 @@ CLOSE_S = 0.5
 
 @attrs.define
 class Tried:
-    """A peer with narrow limits, and somebody connected to it.
-
-    Attributes:
-        crowd: the peer alone.
-        peer: the same.
-        attack: the connection.
-    """
+    """A peer with narrow limits, and somebody connected to it."""
 
     crowd: MemberPeers
     peer: Peer

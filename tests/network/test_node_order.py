@@ -35,13 +35,10 @@ EVENTS = larger(24, 40)
 
 @attrs.define(eq=False)
 class Reader:
-    """An application that wants order.
-
-    Attributes:
-        got: the events, and whether each was late.
-    """
+    """An application that wants order."""
 
     peer: Peer
+    # The events, and whether each was late.
     got: list[tuple[Event, bool]] = attrs.field(factory=list)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:

@@ -47,18 +47,12 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Honest:
-    """An application that publishes ten events a second.
-
-    Attributes:
-        client: of its node.
-        symbol: of its events.
-        due: when each was published, by trio's clock.
-        acknowledged: when each was, by its number; and its id.
-    """
+    """An application that publishes ten events a second."""
 
     client: LocalClient
     symbol: str
-    due: list[float] = attrs.field(factory=list)
+    due: list[float] = attrs.field(factory=list)  # when each was published, by trio's clock
+    # When each was, by its number; and its id.
     acknowledged: dict[int, tuple[float, str]] = attrs.field(factory=dict)
 
     async def run(self) -> None:
@@ -91,17 +85,11 @@ class Honest:
 
 @attrs.define(eq=False)
 class Run:
-    """Three peers at work.
-
-    Attributes:
-        fleet: of them.
-        honest: applications.
-        got: ids that a named application at the third peer was handed, of honest events.
-    """
+    """Three peers at work."""
 
     fleet: Fleet
     honest: list[Honest]
-    got: list[str]
+    got: list[str]  # ids that a named application at the third peer was handed, of honest events
 
     async def judge(self, begin: float, end: float) -> None:
         """After a flood from ``begin`` to ``end``: what was honest went on, and arrived."""

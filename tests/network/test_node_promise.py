@@ -37,22 +37,14 @@ LATE = Faults(latency_s=(0.0, 0.05))
 
 @attrs.define(eq=False)
 class Run:
-    """Peers that publish and read while things fail.
-
-    Attributes:
-        crowd: the peers.
-        ledger: what came of it.
-        seed: of this run, and what is drawn with it.
-        up: peers that never failed.
-        repair_s: how long it took until the ring was right again.
-    """
+    """Peers that publish and read while things fail."""
 
     crowd: MemoryPeers
     ledger: Ledger
-    seed: int
+    seed: int  # of this run, and what is drawn with it
     draws: random.Random
     up: set[int]
-    repair_s: float = 0.0
+    repair_s: float = 0.0  # how long it took until the ring was right again
 
     async def publish_all(self, each: int = 12, pause_s: float = 0.5) -> None:
         """Let every peer publish ``each`` events of any price, one after another."""

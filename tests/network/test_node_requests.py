@@ -34,17 +34,13 @@ TIMEOUT_S = 20.0
 
 @attrs.define(eq=False)
 class Run:
-    """A peer that requests, and others that reply.
-
-    Attributes:
-        got: by replier, how often it got the request of each price.
-        late: repliers that were told that nobody waits.
-    """
+    """A peer that requests, and others that reply."""
 
     crowd: MemoryPeers
     requester: Replies
+    # By replier, how often it got the request of each price.
     got: dict[int, Counter[float]] = attrs.field(factory=dict)
-    late: list[int] = attrs.field(factory=list)
+    late: list[int] = attrs.field(factory=list)  # repliers that were told that nobody waits
 
     async def serve(self, key: int, *, task_status: trio.TaskStatus[None]) -> None:
         """Reply to every request at peer ``key`` with the price that it is about."""

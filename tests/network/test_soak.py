@@ -81,14 +81,9 @@ class Length:
 
 @attrs.define(eq=False)
 class Use:
-    """Everybody who uses the cluster.
+    """Everybody who uses the cluster."""
 
-    Attributes:
-        run: the applications that the accounts are of.
-        program, printer, browser: others.
-    """
-
-    run: Campaign[FleetNodes]
+    run: Campaign[FleetNodes]  # the applications that the accounts are of
     program: Program
     printer: Printer
     browser: Browser

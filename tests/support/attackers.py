@@ -22,19 +22,12 @@ PATIENCE_S = 120.0
 
 @attrs.define(eq=False)
 class Attacker:
-    """A connection to a running peer, and whoever is at this end of it.
-
-    Attributes:
-        member: as whom it was let in.
-        stream: to the peer.
-        sequence: number of the last descriptor that it signed.
-        goodbye: what the peer said at the end, once `stay` has heard it.
-    """
+    """A connection to a running peer, and whoever is at this end of it."""
 
     member: Membership
     stream: trio.abc.Stream
-    sequence: int = 0
-    goodbye: str = ""
+    sequence: int = 0  # number of the last descriptor that it signed
+    goodbye: str = ""  # what the peer said at the end, once `stay` has heard it
     _reader: FrameReader = attrs.field(
         factory=lambda: FrameReader(Limits(), own_forms={MARK: read_event_frame})
     )

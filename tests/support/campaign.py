@@ -53,20 +53,13 @@ NodesT = TypeVar("NodesT", bound=Nodes)
 
 @attrs.frozen
 class Published:
-    """An event that was acknowledged.
-
-    Attributes:
-        price, symbol: its values.
-        publisher: key of the peer that published it, as text.
-        at: when it was acknowledged, of trio's clock.
-        is_last: whether it is kept as the last value of its symbol.
-    """
+    """An event that was acknowledged."""
 
     price: int
     symbol: str
-    publisher: str
-    at: float
-    is_last: bool
+    publisher: str  # key of the peer that published it, as text
+    at: float  # when it was acknowledged, of trio's clock
+    is_last: bool  # whether it is kept as the last value of its symbol
 
     @property
     def is_of_group(self) -> bool:
@@ -76,41 +69,27 @@ class Published:
 
 @attrs.frozen
 class Dealing:
-    """A worker has dealt with an event.
+    """A worker has dealt with an event."""
 
-    Attributes:
-        at: key of the worker's peer.
-        got, done: when, of trio's clock.
-    """
-
-    at: int
+    at: int  # key of the worker's peer
+    # got, done: when, of trio's clock.
     got: float
     done: float
 
 
 @attrs.define
 class Fault:
-    """A peer crashed, restarted, or was cut off.
-
-    Attributes:
-        began, ended: of trio's clock; infinite while it lasts.
-    """
+    """A peer crashed, restarted, or was cut off."""
 
     key: int
+    # began, ended: of trio's clock; infinite while it lasts.
     began: float
     ended: float = float("inf")
 
 
 @attrs.define(eq=False)
 class Reader:
-    """An application that takes all events but requests.
-
-    Attributes:
-        key: of its node.
-        name: that it has, "" for none.
-        ordered: whether it wants order.
-        got: what it was handed.
-    """
+    """An application that takes all events but requests."""
 
     key: int
     name: str = ""
@@ -160,42 +139,26 @@ class Reader:
 
 @attrs.define(eq=False)
 class Asked:
-    """A request.
-
-    Attributes:
-        began: when, of trio's clock.
-        repliers: keys of the peers whose replies came, as text.
-    """
+    """A request."""
 
     price: int
     began: float
-    repliers: list[str] | None = None
+    repliers: list[str] | None = None  # keys of the peers whose replies came, as text
 
 
 @attrs.define(eq=False)
 class Campaign(Generic[NodesT]):
-    """Applications of a cluster, and what came of what they did.
-
-    Attributes:
-        published: by id, what was acknowledged.
-        unknown: how many events were not acknowledged, or nobody knows.
-        readers: the applications that read.
-        dealt: by event, what workers did.
-        taken: by the key of a replier's peer, how often it got the request of each price.
-        asked: the requests whose time is over.
-        faults: what happened to peers.
-        request_s: how long a request waits for replies.
-        stopping: whether nothing new is published.
-    """
+    """Applications of a cluster, and what came of what they did."""
 
     crowd: NodesT
     draws: random.Random
-    published: dict[str, Published] = attrs.field(factory=dict)
-    unknown: int = 0
+    published: dict[str, Published] = attrs.field(factory=dict)  # by id, what was acknowledged
+    unknown: int = 0  # how many events were not acknowledged, or nobody knows
     readers: list[Reader] = attrs.field(factory=list)
-    dealt: dict[str, list[Dealing]] = attrs.field(factory=dict)
+    dealt: dict[str, list[Dealing]] = attrs.field(factory=dict)  # by event, what workers did
+    # By the key of a replier's peer, how often it got the request of each price.
     taken: dict[int, Counter[float]] = attrs.field(factory=dict)
-    asked: list[Asked] = attrs.field(factory=list)
+    asked: list[Asked] = attrs.field(factory=list)  # the requests whose time is over
     faults: list[Fault] = attrs.field(factory=list)
     quit: int = 0
     request_s: float = REQUEST_S

@@ -31,21 +31,14 @@ DAY_S = 86_400.0
 
 @define
 class MadeCluster:
-    """A cluster and the peer that holds its authority.
+    """A cluster and the peer that holds its authority."""
 
-    Attributes:
-        folder: the folder of that peer; those of others are beside it.
-        now: when it was made, Unix seconds.
-        draws: of its key pairs, so that members have the same places on the ring in every run.
-        registrar: of the first peer.
-        store: tokens and certificates that were given out.
-    """
-
-    folder: Path
-    now: float = field(factory=time.time)
+    folder: Path  # the folder of that peer; those of others are beside it
+    now: float = field(factory=time.time)  # when it was made, Unix seconds
+    # Of its key pairs, so that members have the same places on the ring in every run.
     draws: random.Random = field(init=False)
     registrar: Registrar = field(init=False)
-    store: Store = field(init=False)
+    store: Store = field(init=False)  # tokens and certificates that were given out
 
     def __attrs_post_init__(self) -> None:
         self.draws = random.Random(self.folder.name)

@@ -47,24 +47,15 @@ KINDS = 64
 
 @attrs.define(eq=False)
 class Flooder:
-    """One who holds a membership, and floods.
-
-    Attributes:
-        member: as whom.
-        schema, settings: of its cluster.
-        draws: of the events that it makes up.
-        sent: events; each is a copy for every attribute.
-        answered: how many copies were acknowledged.
-        ends: how its connections ended.
-    """
+    """One who holds a membership, and floods."""
 
     member: Membership
     schema: Schema
     settings: Settings
     draws: random.Random = attrs.field(factory=lambda: random.Random(1))
-    sent: int = 0
-    answered: int = 0
-    ends: list[str] = attrs.field(factory=list)
+    sent: int = 0  # events; each is a copy for every attribute
+    answered: int = 0  # how many copies were acknowledged
+    ends: list[str] = attrs.field(factory=list)  # how its connections ended
     _entry: bytes = attrs.field(init=False)
     _key: EventKey = attrs.field(factory=make_event_key)
     _sealed: list[tuple[bytes, tuple[int, ...]]] = attrs.field(factory=list)

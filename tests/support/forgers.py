@@ -32,21 +32,13 @@ DELAYED, REMEMBERED = 4, 64
 
 @attrs.define
 class ForgersLeague:
-    """What forgers have agreed on.
-
-    Attributes:
-        seal: the layout of events.
-        share: of the event frames that pass through them, the part that they do something to.
-        draws: what that is.
-        done: how often they did what.
-        seen: frames of events, some of them old.
-    """
+    """What forgers have agreed on."""
 
     seal: Seal
-    share: float
-    draws: random.Random
-    done: Counter[str] = attrs.field(factory=Counter)
-    seen: list[Frame] = attrs.field(factory=list)
+    share: float  # of the event frames that pass through them, the part that they do something to
+    draws: random.Random  # what that is
+    done: Counter[str] = attrs.field(factory=Counter)  # how often they did what
+    seen: list[Frame] = attrs.field(factory=list)  # frames of events, some of them old
     _left: list[Callable[[Forger, Frame, bytes], bytes]] = attrs.field(factory=list)
 
     def next_deed(self) -> Callable[[Forger, Frame, bytes], bytes]:

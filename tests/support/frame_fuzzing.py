@@ -47,19 +47,12 @@ _HEADS_WITHOUT_END = (b"\x9f", b"\xbf", b"\x7f", b"\x5f")
 
 
 class Fuzzed(NamedTuple):
-    """A frame to try a peer with.
-
-    Attributes:
-        data: the frame, header included.
-        how: what was done to it.
-        is_bad: whether it breaks a rule for certain, so that its sender has to be cut.
-        is_last: whether nothing can be told from another after it: its length is wrong.
-    """
+    """A frame to try a peer with."""
 
     data: bytes
     how: str
-    is_bad: bool = False
-    is_last: bool = False
+    is_bad: bool = False  # whether it breaks a rule for certain, so that its sender has to be cut
+    is_last: bool = False  # whether nothing can be told from another after it: its length is wrong
 
 
 def framed(body: bytes) -> bytes:
@@ -73,18 +66,12 @@ def whole(frame: Mapping[Any, Any]) -> bytes:
 
 @attrs.define
 class Fuzzer:
-    """Makes wrong frames of good ones.
-
-    Attributes:
-        types: of frames that the peer knows.
-        templates: good frames, several of each type and kind.
-        draws: everything left to chance.
-        sign: makes an entry of the attacker's own that says anything, properly signed.
-    """
+    """Makes wrong frames of good ones."""
 
     types: FrameTypes
     templates: Sequence[Frame]
     draws: random.Random
+    # Makes an entry of the attacker's own that says anything, properly signed.
     sign: Callable[[random.Random], bytes]
 
     def next_frame(self) -> Fuzzed:

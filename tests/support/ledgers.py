@@ -14,16 +14,11 @@ from gossamer.node.peer.peer import Peer
 
 @attrs.define(eq=False)
 class Reader:
-    """A subscriber: an application that takes events of one range of prices.
-
-    Attributes:
-        low, high: the range, both ends included.
-        got: ids of the events it was handed, in order.
-    """
+    """A subscriber: an application that takes events of one range of prices."""
 
     low: float
     high: float
-    got: list[int] = attrs.field(factory=list)
+    got: list[int] = attrs.field(factory=list)  # ids of the events it was handed, in order
 
     @property
     def expression(self) -> str:
@@ -44,18 +39,12 @@ class Reader:
 
 @attrs.define(eq=False)
 class Ledger:
-    """The accounts of one test.
+    """The accounts of one test."""
 
-    Attributes:
-        prices: of every event published, by id, whether acknowledged or not.
-        acknowledged: ids of those that were.
-        given_up: how many publications were not acknowledged.
-        readers: by name.
-    """
-
+    # Of every event published, by id, whether acknowledged or not.
     prices: dict[int, float] = attrs.field(factory=dict)
-    acknowledged: set[int] = attrs.field(factory=set)
-    given_up: int = 0
+    acknowledged: set[int] = attrs.field(factory=set)  # ids of those that were
+    given_up: int = 0  # how many publications were not acknowledged
     readers: dict[str, Reader] = attrs.field(factory=dict)
 
     async def publish(self, peer: Peer, price: float) -> None:

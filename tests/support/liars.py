@@ -45,20 +45,13 @@ _TELLING = {
 
 @attrs.define
 class League:
-    """What liars have agreed on.
+    """What liars have agreed on."""
 
-    Attributes:
-        told: how many peers one record may tell of.
-        profile: about which words of their own profile they lie, too.
-        silence: whether they pass no events on.
-        own: the newest descriptor of each liar, by key.
-        old: the first descriptor seen of each honest peer, by key.
-    """
-
-    told: int
-    profile: frozenset[int] = frozenset()
-    silence: bool = False
-    own: dict[int, bytes] = attrs.field(factory=dict)
+    told: int  # how many peers one record may tell of
+    profile: frozenset[int] = frozenset()  # about which words of their own profile they lie, too
+    silence: bool = False  # whether they pass no events on
+    own: dict[int, bytes] = attrs.field(factory=dict)  # the newest descriptor of each liar, by key
+    # The first descriptor seen of each honest peer, by key.
     old: dict[int, bytes] = attrs.field(factory=dict)
 
 

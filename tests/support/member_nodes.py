@@ -34,11 +34,7 @@ RETENTION_S = Delivery().retention_s
 
 @attrs.define(kw_only=True)
 class MemberNodes(MemberPeers):
-    """Nodes of one cluster; those that crash leave their disk as it was at that instant.
-
-    Attributes:
-        groups, histories: of the nodes that run, by key.
-    """
+    """Nodes of one cluster; those that crash leave their disk as it was at that instant."""
 
     groups: dict[int, Groups] = attrs.field(factory=dict)
     histories: dict[int, History] = attrs.field(factory=dict)

@@ -23,26 +23,18 @@ from support.memory_transport import MemoryNetwork
 
 @attrs.define(kw_only=True)
 class MemberPeers(MemoryPeers):
-    """Peers of one cluster; each is told of the address of the one that made it.
-
-    Attributes:
-        cluster: that admits them.
-        members: by key.
-        offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
-        change: what is different about a peer, by its key.
-        event_keys: by which members sign their events, once they have published.
-        every: each so many'th member is bad; none, where it is 0.
-        betray: what is different about a bad one beside that.
-        bad: keys of those.
-    """
+    """Peers of one cluster; each is told of the address of the one that made it."""
 
     cluster: MadeCluster
     members: dict[int, Membership] = attrs.field(factory=dict)
+    # offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
     offset_s: float = 0.0
     offsets_s: dict[int, float] = attrs.field(factory=dict)
     change: Callable[[int, Dependencies], Dependencies] = lambda _, dependencies: dependencies
+    # By which members sign their events, once they have published.
     event_keys: dict[int, EventKey] = attrs.field(factory=dict)
-    every: int = 0
+    every: int = 0  # each so many'th member is bad; none, where it is 0
+    # What is different about a bad one beside that.
     betray: Callable[[Membership, Dependencies], Dependencies] = lambda _, dependencies: (
         dependencies
     )

@@ -55,34 +55,21 @@ PRESET = "kindred"
 
 @attrs.define
 class MemoryPeers:
-    """Peers of one overlay; each is told of the first's address, or of whatever is said.
-
-    Attributes:
-        network: between them.
-        folder: for their state files.
-        limits: of their transports.
-        preset: of the protocol's settings.
-        settings: changes to these.
-        schema: of their events.
-        round_s: seconds of a round.
-        acknowledge_s: how long a publication waits for its acknowledgement.
-        wrong_s: how far all clocks are ahead.
-        contacts: keys of the peers whose addresses a peer is told, by its key.
-        peers: those that run, by key.
-    """
+    """Peers of one overlay; each is told of the first's address, or of whatever is said."""
 
     network: MemoryNetwork
     folder: Path
     nursery: trio.Nursery
     limits: Limits = attrs.field(factory=Limits)
     preset: str = attrs.field(factory=lambda: PRESET)
-    settings: dict[str, Any] = attrs.field(factory=dict)
+    settings: dict[str, Any] = attrs.field(factory=dict)  # changes to those of the preset
     schema: Schema = SCHEMA
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
-    wrong_s: float = 0.0
+    wrong_s: float = 0.0  # how far all clocks are ahead
+    # Keys of the peers whose addresses a peer is told.
     bootstrap: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
-    peers: dict[int, Peer] = attrs.field(factory=dict)
+    peers: dict[int, Peer] = attrs.field(factory=dict)  # those that run
     _stops: dict[int, trio.Event] = attrs.field(factory=dict)
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
 

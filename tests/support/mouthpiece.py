@@ -28,18 +28,12 @@ TURNS = 40
 
 
 class Mouthpiece(trio.abc.Stream):
-    """A stream whose other end says what it is given, until it is told goodbye.
-
-    Attributes:
-        tried: frames said.
-        last: the frame said last.
-        unpunished: frames that break a rule and did not cost the connection.
-        goodbye: whether the peer has ended it.
-    """
+    """A stream whose other end says what it is given, until it is told goodbye."""
 
     def __init__(self, next_frame: Callable[[], Fuzzed | None]) -> None:
         self.tried: Counter[str] = Counter()
         self.last: Fuzzed | None = None
+        # Frames that break a rule and did not cost the connection.
         self.unpunished: list[Fuzzed] = []
         self.goodbye = False
         self._next_frame = next_frame
@@ -73,13 +67,9 @@ class Mouthpiece(trio.abc.Stream):
 
 @attrs.define
 class Door:
-    """A peer's listener, through which admitted peers are brought in.
+    """A peer's listener, through which admitted peers are brought in."""
 
-    Attributes:
-        handler: what the peer does with who comes in.
-    """
-
-    handler: Handler | None = None
+    handler: Handler | None = None  # what the peer does with who comes in
 
     def open(self, dependencies: Dependencies) -> Dependencies:
         """The same peer with this door."""

@@ -49,23 +49,16 @@ PAUSE_S = 0.5
 
 @define(eq=False)
 class MutatedCluster:
-    """The cluster, and what is known of it.
+    """The cluster, and what is known of it."""
 
-    Attributes:
-        shell: where commands run; the nodes are in its folder ``demo``.
-        seed: of what is done.
-        acknowledged: numbers (volumes) of the events that somebody was told are acknowledged.
-        got: those that the client at each node was handed, in order.
-        tokens: that were printed, and that nobody has used.
-        joins: folders of peers that have joined, or tried to, with their tokens.
-        done: what was done, for people.
-    """
-
-    shell: Shell
+    shell: Shell  # where commands run; the nodes are in its folder ``demo``
     seed: int
+    # Numbers (volumes) of the events that somebody was told are acknowledged.
     acknowledged: set[int] = field(factory=set)
+    # Those that the client at each node was handed, in order.
     got: dict[int, list[int]] = field(init=False)
-    tokens: list[str] = field(factory=list)
+    tokens: list[str] = field(factory=list)  # that were printed, and that nobody has used
+    # Folders of peers that have joined, or tried to, with their tokens.
     joins: dict[str, str] = field(factory=dict)
     done: list[str] = field(factory=list)
     _draws: random.Random = field(init=False)

@@ -16,15 +16,10 @@ PATIENCE_S = 20
 
 @attrs.frozen
 class Host:
-    """A network namespace.
-
-    Attributes:
-        name: of the namespace.
-        address: IPv4, on the network that both hosts are on.
-    """
+    """A network namespace."""
 
     name: str
-    address: str
+    address: str  # IPv4, on the network that both hosts are on
 
     @property
     def inside(self) -> tuple[str, ...]:

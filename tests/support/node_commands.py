@@ -125,16 +125,10 @@ def known_commands() -> set[str]:
 
 @frozen
 class Done:
-    """A command that is over.
-
-    Attributes:
-        words: what was typed.
-        code: exit code, negative where it was killed.
-        out, err: what it printed.
-    """
+    """A command that is over."""
 
     words: tuple[str, ...]
-    code: int
+    code: int  # exit code, negative where it was killed
     out: str
     err: str
 

@@ -40,12 +40,9 @@ async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -
 
 @attrs.define(eq=False)
 class Fleet(ClusterProcesses[str]):
-    """Peers of one cluster, each a process; their names are their folders, relative to the shell's.
+    """Peers of one cluster, each a process; their names are their folders below the shell's."""
 
-    Attributes:
-        settings: of all, with two underscores for a dot.
-    """
-
+    # Of all, with two underscores for a dot.
     settings: dict[str, object] = attrs.field(factory=dict)
 
     @classmethod
@@ -164,18 +161,12 @@ def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
 
 @attrs.define(eq=False)
 class Follower:
-    """A named application that acknowledges each event once it has noted it.
-
-    Attributes:
-        fleet, peer: whose node it uses.
-        name: of the application.
-        got: ids of the events it was handed.
-    """
+    """A named application that acknowledges each event once it has noted it."""
 
     fleet: Fleet
     peer: str
     name: str
-    got: list[str] = attrs.field(factory=list)
+    got: list[str] = attrs.field(factory=list)  # ids of the events it was handed
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take events, over restarts of the node, until cancelled."""
@@ -189,17 +180,12 @@ class Follower:
 
 @attrs.define(eq=False)
 class Publisher:
-    """Publishes events one after another and notes which were acknowledged.
-
-    Attributes:
-        acknowledged: ids of those.
-        uncertain: how many were not.
-    """
+    """Publishes events one after another and notes which were acknowledged."""
 
     fleet: Fleet
     peer: str
     acknowledged: set[str] = attrs.field(factory=set)
-    uncertain: int = 0
+    uncertain: int = 0  # how many were not
 
     async def run(self, events: int, pause_s: float) -> None:
         """Publish so many events."""

@@ -34,16 +34,10 @@ _BEFORE_READY: WeakKeyDictionary[subprocess.Popen[str], list[dict[str, Any]]] = 
 
 @define(eq=False)
 class Shell:
-    """Where commands are run.
-
-    Attributes:
-        folder: the current folder of every command.
-        forks: whether `gossamer` is forked, and not started the long way.
-        environment: of every command.
-    """
+    """Where commands are run."""
 
     folder: Path
-    forks: bool = True
+    forks: bool = True  # whether `gossamer` is forked, and not started the long way
     environment: dict[str, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:

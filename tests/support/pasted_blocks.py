@@ -68,15 +68,10 @@ def takes_its_terminal(line: str) -> bool:
 
 @define(eq=False)
 class Terminal:
-    """A process and what it has said.
-
-    Attributes:
-        process: it.
-        said: lines of both of its streams.
-    """
+    """A process and what it has said."""
 
     process: subprocess.Popen[str]
-    said: list[str] = field(factory=list)
+    said: list[str] = field(factory=list)  # lines of both of its streams
     _lines: Queue[str | None] = field(factory=Queue)
     _reading: threading.Thread = field(init=False)
 

@@ -25,15 +25,10 @@ from support.soaking import FleetNodes
 
 @attrs.define(eq=False)
 class Program:
-    """A program without an event loop that reads under a name, in a thread.
-
-    Attributes:
-        folder: of its node.
-        got: ids of what it was handed.
-    """
+    """A program without an event loop that reads under a name, in a thread."""
 
     folder: Path
-    got: list[str] = attrs.field(factory=list)
+    got: list[str] = attrs.field(factory=list)  # ids of what it was handed
     _stopping: threading.Event = attrs.field(factory=threading.Event)
 
     def run(self) -> None:
@@ -56,11 +51,7 @@ class Program:
 
 @attrs.define(eq=False)
 class Printer:
-    """`gossamer sub` in a process of its own.
-
-    Attributes:
-        fleet, name: whose node it is at.
-    """
+    """`gossamer sub` in a process of its own."""
 
     fleet: Fleet
     name: str
@@ -90,17 +81,12 @@ class Printer:
 
 @attrs.define(eq=False)
 class Browser:
-    """Looks at the page and the metrics of a peer now and then.
-
-    Attributes:
-        fleet, name: whose page it is.
-        seen: how often it got both.
-    """
+    """Looks at the page and the metrics of a peer now and then."""
 
     fleet: Fleet
     name: str
     every_s: float
-    seen: int = 0
+    seen: int = 0  # how often it got both
 
     async def run(self) -> None:
         """Look until cancelled."""

@@ -33,17 +33,11 @@ TIMES_TOLD: Final = 3
 
 @attrs.frozen
 class Sample:
-    """A process at a moment.
+    """A process at a moment."""
 
-    Attributes:
-        at: seconds since 1970, as the lines of logs have it.
-        private: bytes of memory that no other process shares.
-        descriptors: how many are open, by kind.
-    """
-
-    at: float
-    private: int
-    descriptors: Mapping[str, int] = attrs.field(factory=dict)
+    at: float  # seconds since 1970, as the lines of logs have it
+    private: int  # bytes of memory that no other process shares
+    descriptors: Mapping[str, int] = attrs.field(factory=dict)  # how many are open, by kind
 
 
 def sample_of(pid: int, at: float) -> Sample | None:
@@ -76,18 +70,12 @@ def _descriptors(folder: Path) -> dict[str, int]:
 
 @attrs.frozen
 class Trend:
-    """How the memory of a warm process went.
+    """How the memory of a warm process went."""
 
-    Attributes:
-        samples: how many it is from.
-        seconds: from the first to the last of them.
-        growth: bytes between the medians of the first and the last third of them.
-        slope: bytes a minute, the median of those between any two samples (after Theil and Sen).
-    """
-
-    samples: int
-    seconds: float
-    growth: float
+    samples: int  # how many it is from
+    seconds: float  # from the first to the last of them
+    growth: float  # bytes between the medians of the first and the last third of them
+    # Bytes a minute, the median of those between any two samples (after Theil and Sen).
     slope: float
 
     @property

@@ -31,12 +31,7 @@ FLOOD_S = 20.0
 
 @attrs.define(eq=False)
 class FleetNodes:
-    """Peers as processes, by their keys.
-
-    Attributes:
-        fleet: the processes.
-        names: of the peers, by key.
-    """
+    """Peers as processes, by their keys."""
 
     fleet: Fleet
     names: dict[int, str] = attrs.field(factory=dict)
@@ -60,14 +55,11 @@ class FleetNodes:
 
 @attrs.define(eq=False)
 class Watch:
-    """Looks at the processes every few seconds.
-
-    Attributes:
-        samples: of each process, by the peer's name and the process' id.
-    """
+    """Looks at the processes every few seconds."""
 
     fleet: Fleet
     every_s: float
+    # Of each process, by the peer's name and the process' id.
     samples: dict[tuple[str, int], list[Sample]] = attrs.field(factory=dict)
 
     async def run(self) -> None:
@@ -97,17 +89,11 @@ class Watch:
 
 @attrs.define(eq=False)
 class Soak:
-    """What happens to the cluster, drawn: faults one after another, and floods beside them.
+    """What happens to the cluster, drawn: faults one after another, and floods beside them."""
 
-    Attributes:
-        run: the applications, and the accounts of what they got.
-        gap_s: about how long nothing happens between two faults, and between two floods.
-        done: how often each kind of fault and flood came.
-    """
-
-    run: Campaign[FleetNodes]
-    gap_s: float
-    done: dict[str, int] = attrs.field(factory=dict)
+    run: Campaign[FleetNodes]  # the applications, and the accounts of what they got
+    gap_s: float  # about how long nothing happens between two faults, and between two floods
+    done: dict[str, int] = attrs.field(factory=dict)  # how often each kind of fault and flood came
     _versions: int = 1
 
     @property

@@ -51,15 +51,9 @@ def buffered_step(core: Core, code: LinkedCode) -> BufferedStep:
 
 
 class SwitchingTiers:
-    """In place of a peer's `Tiers`: never content with what it has.
+    """In place of a peer's `Tiers`: never content with what it has."""
 
-    Attributes:
-        ways: how often each was taken up, by all peers.
-        by_machine_code: whether some are by machine code, if there is any.
-        compiled: as in `Tiers`.
-    """
-
-    ways: ClassVar[Counter[str]] = Counter()
+    ways: ClassVar[Counter[str]] = Counter()  # how often each was taken up, by all peers
     by_machine_code: ClassVar[bool] = False
 
     def __init__(self, _choice: str, _counters: object, use: Mapping[str, Callable[..., Any]]):
