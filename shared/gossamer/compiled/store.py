@@ -6,6 +6,7 @@ with other content. What has not been asked for longest is removed once there is
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import logging
@@ -146,6 +147,7 @@ class FolderStore:
                 assert helper.stdin is not None
                 helper.stdin.write(b"%d\n%s" % (len(called), called))
                 helper.stdin.flush()
+                atexit.register(helper.stdin.close)
 
     def _locks(self) -> int | None:
         """The file of locks, one for the process: closing one would give up all of them."""
