@@ -49,7 +49,6 @@ GUARDS = {
 
 
 def hash_of(scenario: str, folder: Path, settings: tuple[str, ...] = ()) -> str:
-    """The `result_hash` of an example, run as a user does."""
     options = [word for setting in settings for word in ("--set", setting)]
     out = folder / "out"
     line = ["sim", "run", str(EXAMPLES / scenario), *options, "--no-plots", "--out", str(out)]

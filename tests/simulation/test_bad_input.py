@@ -24,7 +24,6 @@ WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
 
 @pytest.fixture
 def simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
-    """The stand-in for `simulate`."""
     return replace_simulation(monkeypatch)
 
 

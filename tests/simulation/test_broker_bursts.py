@@ -50,7 +50,6 @@ def core_and_edges() -> tuple[list[tuple[str, str]], list[str], list[str]]:
 
 
 def any_tree(seed: int) -> tuple[list[tuple[str, str]], list[str], list[str]]:
-    """A random tree with publishers and subscribers anywhere."""
     edges = random_tree(9, seed)
     names = sorted({name for edge in edges for name in edge})
     return edges, random.Random(seed).sample(names, 2), names
@@ -96,7 +95,6 @@ def burst(
 
 
 def wanted(draw: random.Random) -> list[tuple[str, str]]:
-    """Clients and what they subscribe to, in random order."""
     found = [(f"root{group}", f"group == {group}") for group in range(ROOTS)]
     for group in range(ROOTS):
         for number in range(BELOW):

@@ -52,7 +52,6 @@ aftermath_s = 20
 
 
 def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerScenario:
-    """A burst of a second or two."""
     return BrokerScenario(
         name="small",
         seed=seed,
@@ -71,13 +70,11 @@ def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerSce
 
 @pytest.fixture(scope="module")
 def finished() -> BrokerRunRecord:
-    """The run that others have to equal."""
     return simulate_brokers(scenario(), "# text\n", processes=1)
 
 
 @pytest.fixture
 def work(work: Path) -> Path:
-    """The working folder with a scenario in it."""
     (work / "s.toml").write_text(SCENARIO)
     return work
 

@@ -77,7 +77,6 @@ def test_everybody_gets_what_a_flat_matcher_says(
 
 @cache
 def measured(covering: str) -> Performance:
-    """A game with the papers' service times."""
     return Stage(
         Scene(
             workload=GAME,

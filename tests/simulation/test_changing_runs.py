@@ -184,7 +184,6 @@ def slow(preset: str, **link: Any) -> Scenario:
 
 
 def only_system(record: RunRecord) -> SystemRecord:
-    """The one system of a run."""
     (system,) = record.systems.values()
     return system
 
@@ -243,7 +242,6 @@ def test_what_a_peer_remembers_follows_from_the_rate_of_events() -> None:
 
 
 def only_system_settings(scenario: Scenario) -> Any:
-    """The settings of the one system of a scenario."""
     (system,) = scenario.systems
     return system.settings_for(400, scenario.subscriptions, scenario.events, scenario.seed)
 

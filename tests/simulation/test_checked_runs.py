@@ -118,7 +118,6 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
 
 
 def assert_same(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
-    """Every array of both holds the same bytes."""
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].tobytes() == other[name].tobytes(), name

@@ -38,7 +38,6 @@ KINDRED = config.kindred(NODES, attributes=2, subscriptions=2, event_memory=8, s
 def commands(
     state: State, settings: config.Settings, cycle: int, draws: np.random.Generator
 ) -> list[Words]:
-    """Events of a cycle, and a newcomer's join in the middle of the run."""
     values = draws.integers(0, RING_MASK, (6, 2))
     values = points_of(settings, values, 6 * cycle + np.arange(6))
     records = [

@@ -39,7 +39,6 @@ SETTINGS: dict[str, dict[str, object]] = {"broadcast": {"fails": 0.5}, "lookup":
 
 
 def run(name: str, **overrides: object) -> CustomRecord:
-    """The only system of a scenario of the cookbook."""
     scenario, text = read_scenario(COOKBOOK / f"{name}.toml", overrides)
     record = simulate_custom(scenario, text)  # type: ignore[arg-type]
     return next(iter(record.systems.values()))

@@ -44,7 +44,6 @@ def scenario(seed: int = 5, engine: str = "cycle") -> Scenario:
 
 @pytest.fixture(scope="module")
 def uninterrupted() -> RunRecord:
-    """The run that all others have to equal."""
     return simulate(scenario(), threads=1)
 
 
@@ -57,18 +56,15 @@ def test_the_run_is_worth_comparing(uninterrupted: RunRecord) -> None:
 
 
 def test_threads_change_nothing(uninterrupted: RunRecord) -> None:
-    """Systems side by side or one after the other: the same result."""
     assert result_hash(simulate(scenario(), threads=2)) == result_hash(uninterrupted)
 
 
 def test_another_seed_changes_the_result(uninterrupted: RunRecord) -> None:
-    """The hash is no constant."""
     assert result_hash(simulate(scenario(seed=6))) != result_hash(uninterrupted)
 
 
 @pytest.mark.parametrize("hash_seed", ["4711", pytest.param("0", marks=pytest.mark.campaign)])
 def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
-    """A process with another PYTHONHASHSEED computes the same result."""
     program = "from simulation.test_determinism import *; print(result_hash(simulate(scenario())))"
     assert printed_by(program, hash_seed) == result_hash(uninterrupted)
 
@@ -80,7 +76,6 @@ def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str)
 def test_an_interrupted_run_goes_on_where_it_was(
     tmp_path: Path, uninterrupted: RunRecord, engine: str, stop_at: int
 ) -> None:
-    """Interrupted between two rounds and resumed: the result of a run that never was."""
     whole = uninterrupted if engine == "cycle" else simulate(scenario(engine=engine))
     resumed = simulated_in_parts(scenario(engine=engine), tmp_path, stop_at, threads=1, then=2)
     assert result_hash(resumed) == result_hash(whole)

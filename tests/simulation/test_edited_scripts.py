@@ -58,7 +58,6 @@ for value in {made}:
 
 
 def run_script(script: Path, given: int, cache: Path) -> list[str]:
-    """Run a script in a process of its own; returns the lines that it prints."""
     done = subprocess.run(
         [sys.executable, script, str(given)],
         env={**os.environ, "GOSSAMER_CACHE": str(cache)},

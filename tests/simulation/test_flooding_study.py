@@ -22,7 +22,6 @@ TESTS = str(Path(__file__).parents[1])
 
 @pytest.fixture
 def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a scenario and a sweep, and the study named."""
     monkeypatch.setenv(NAMED, STUDY)
     (work / "s.toml").write_text(SCENARIO)
     (work / "sweep.toml").write_text(SWEEP)

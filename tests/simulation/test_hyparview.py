@@ -59,7 +59,6 @@ def sampler_with(active: list[int], passive: list[int], view_size: int = VIEW_SI
 
 
 def members(sampler: SamplerState, p: int = 0) -> tuple[set[int], set[int]]:
-    """The handles in the active and in the passive view."""
     held = [int(word) for word in sampler.views[p] if word >= 0]
     active = {word & 0xFFFFFFFF for word in held if word >= ACTIVE}
     passive = {word & 0xFFFFFFFF for word in held if word < ACTIVE}
@@ -68,7 +67,6 @@ def members(sampler: SamplerState, p: int = 0) -> tuple[set[int], set[int]]:
 
 
 def sent(records: list[Words]) -> list[tuple[int, int]]:
-    """Kind and addressee of records."""
     return [(int(words[KIND]), int(words[TO])) for words in records]
 
 
@@ -272,7 +270,6 @@ def test_a_malformed_record_changes_nothing(words: Words) -> None:
 
 
 def neighbours_of_all(overlay: Overlay) -> list[set[int]]:
-    """The active views."""
     sampler = overlay.sampler
     return [members(sampler, p)[0] for p in range(len(sampler.key))]
 
@@ -324,7 +321,6 @@ def test_an_overlay_grows_by_joins_through_one_contact() -> None:
 
 
 def active_keys(peer: Peer) -> set[int]:
-    """The permanent keys of a peer's neighbours."""
     core, book = peer._core, peer._runtime._address_book
     words = core.state.sampler.views[SELF].tolist()
     return {book.key_of(word & 0xFFFFFFFF) for word in words if word >= ACTIVE}

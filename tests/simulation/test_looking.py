@@ -77,7 +77,6 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of peers that were looked at."""
     folder = tmp_path_factory.mktemp("seen")
     (folder / "peers.toml").write_text(PEERS)
     out = folder / "out"

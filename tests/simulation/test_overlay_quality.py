@@ -113,7 +113,6 @@ def test_friends_are_nearly_the_best_there_are(engine: CycleEngine) -> None:
 
 
 def lookup_hops(s: State, start: int, value: int) -> tuple[int, int]:
-    """How many hops a lookup takes, and where it ends."""
     at, hops = start, 0
     while hops <= NODES:
         hop = int(next_hop(s, at, value))

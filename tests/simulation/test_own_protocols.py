@@ -154,13 +154,11 @@ def test_a_second_interrupt_ends_a_handler_that_does_not_end(tmp_path: Path) -> 
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The code of a page in a language."""
     text = (ROOT / "docs" / page).read_text()
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def commands(page: str) -> list[list[str]]:
-    """The commands of a page, in their order."""
     text = (ROOT / "docs" / page).read_text()
     return [line.split() for line in re.findall(r"^    gossamer (sim .*)$", text, re.MULTILINE)]
 

@@ -76,7 +76,6 @@ def random_keys(seed: int, folder: Path) -> dict[str, Any]:
 
 
 def scenario(seed: int, folder: Path, *protocols: str, engine: str = "windows") -> Any:
-    """A random scenario of some protocols."""
     return scenario_of(
         *protocols, folder=PROTOCOLS, engine=engine, **random_keys(seed, folder.resolve())
     )
@@ -113,13 +112,11 @@ class Run:
         self.begun = False
 
     def resume(self, kept: Any) -> Run:
-        """Go on from what another run has kept."""
         self.simulation.restore(pickle.loads(pickle.dumps(kept)))
         self.begun = True
         return self
 
     def go(self, rounds: int) -> Run:
-        """Run up to so many rounds."""
         if not self.begun:
             self.simulation.begin()
             self.begun = True
@@ -128,7 +125,6 @@ class Run:
         return self
 
     def outcome(self) -> dict[str, Any]:
-        """All that two runs have in common."""
         traffic = self.driver.traffic()
         return {
             **kept_in(self.driver.state),
@@ -142,7 +138,6 @@ class Run:
 
 
 def tick_by_tick(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the timing wheel makes of a scenario."""
     with monkeypatch.context() as patch:
         patch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: False)
         return Run(scenario, 1).go(ROUNDS).outcome()
@@ -165,7 +160,6 @@ def test_windows_on_any_threads_equal_the_wheel(
 
 
 def compare_windows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run one random scenario in windows and tick by tick."""
     given = scenario(seed, tmp_path, RULES)
     expected = tick_by_tick(given, monkeypatch)
     monkeypatch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: True)

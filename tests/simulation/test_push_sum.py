@@ -26,7 +26,6 @@ SCRIPT = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 @pytest.fixture(scope="module")
 def push_sum() -> Iterator[ModuleType]:
-    """The script as a module."""
     spec = importlib.util.spec_from_file_location("push_sum", SCRIPT)
     assert spec is not None
     assert spec.loader is not None

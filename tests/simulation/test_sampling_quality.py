@@ -35,7 +35,6 @@ from support.sampling_runs import descriptors_of
 
 
 def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:
-    """An overlay run from random views."""
     sampler = make_sampler(nodes, name, 20, 8, 0, seed)
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, seed, 20)

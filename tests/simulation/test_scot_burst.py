@@ -25,7 +25,6 @@ ALL = SUBSCRIBERS + 5 * IN_EACH_CLUSTER
 
 @functools.cache
 def burst_by(routing: str) -> BurstResult:
-    """The same small burst by each way of routing."""
     return run_burst(
         Burst(
             scot=figure_8(),

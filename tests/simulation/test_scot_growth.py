@@ -22,8 +22,6 @@ SECOND = 1_000_000
 
 @define
 class Got(Unobserved):
-    """How often each client got each publication."""
-
     often: Counter[tuple[str, int]] = field(factory=Counter)
 
     def delivered(self, now: int, effect: Deliver) -> None:  # noqa: ARG002

@@ -222,7 +222,6 @@ def random_subscribers(network: ScotNetwork, seed: int) -> Subscribers:
 
 
 def one_by_one(network: ScotNetwork, subscribers: Subscribers) -> None:
-    """The same in the network itself."""
     names = list(network.brokers)
     for place, name in enumerate(subscribers.names):
         home = names[subscribers.broker[place]]

@@ -35,7 +35,6 @@ notifications = 400
 def scenario(
     seed: int = 3, routings: tuple[str, ...] = ("bid", "static", "dynamic")
 ) -> ScotScenario:
-    """A burst of a fraction of a second."""
     return ScotScenario(
         name="small",
         seed=seed,

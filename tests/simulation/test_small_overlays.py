@@ -34,7 +34,6 @@ def scenario(sampler: str = "cyclon", **fields: Any) -> Scenario:
 
 
 def under_churn(file: Path, trace: ChurnTrace, **fields: Any) -> Scenario:
-    """A scenario under all of a trace, which is written to a file."""
     write_trace(trace, file)
     return scenario(nodes=None, rounds=None, churn=Churn(trace=file), **fields)
 

@@ -113,7 +113,6 @@ EVERY_KIND: Final = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 @cache
 def whole(kind: Kind) -> Any:
-    """The run that others have to equal."""
     return kind.simulate(kind.scenario(3, kind.names), processes=1)
 
 

@@ -38,7 +38,6 @@ pytestmark = pytest.mark.xdist_group("sweeps here")
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sweep of six points."""
     folder = tmp_path_factory.mktemp("sweep")
     (folder / "base.toml").write_text(BASE)
     (folder / "sweep.toml").write_text(SWEEP)

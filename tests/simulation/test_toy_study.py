@@ -33,7 +33,6 @@ TESTS = str(Path(__file__).parents[1])
 
 @pytest.fixture
 def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a scenario and a sweep; the toy study is not named yet."""
     monkeypatch.setenv(NAMED, "")
     (work / "s.toml").write_text(SCENARIO)
     (work / "sweep.toml").write_text(SWEEP)
@@ -42,7 +41,6 @@ def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def named(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with the toy study named."""
     monkeypatch.setenv(NAMED, STUDY)
     return work
 

@@ -65,7 +65,6 @@ states = 3
 
 
 def scenario(seed: int = 3, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> TreesScenario:
-    """A run of a second or two."""
     return TreesScenario(
         name="small",
         seed=seed,
@@ -80,7 +79,6 @@ def scenario(seed: int = 3, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> 
 
 @pytest.fixture(scope="module")
 def finished() -> TreesRunRecord:
-    """The run that others have to equal."""
     return simulate_trees(scenario(), "# text\n", processes=1)
 
 
@@ -165,7 +163,6 @@ SETTINGS = attrs.evolve(ADAPTIVE, interval=ADAPTIVE.interval // 5, window=ADAPTI
 
 @cache
 def run(kind: str) -> Adaptation:
-    """A play, run once."""
     play = Play(
         kind=kind, length=LENGTH, rate=4.0, keywords=20, stays=12.0, flash=(16.0, 32.0, 0.8)
     )

@@ -51,7 +51,6 @@ def scenario(preset: str = "resilient", latency_s: float = 5.0) -> Scenario:
 
 @pytest.fixture(scope="module")
 def alone() -> RunRecord:
-    """The run on one thread that all others have to equal."""
     return simulate(scenario(), threads=1)
 
 
@@ -65,7 +64,6 @@ def test_the_run_is_worth_comparing(alone: RunRecord) -> None:
 
 
 def makes(run: Scenario) -> type:
-    """Which engine the driver of a scenario makes."""
     from gossamer.sim.studies.peers.running.system_run import SystemRun
 
     made = SystemRun(attrs.evolve(run, churn=None), run.systems[0], None)
@@ -153,7 +151,6 @@ def world(tmp_path: Path, **network: Any) -> Scenario:
 
 
 def traffic_of(record: RunRecord) -> dict[str, Any]:
-    """All columns of the traffic of the only system."""
     (system,) = record.systems.values()
     assert system.traffic is not None
     tables = (system.traffic.messages, system.traffic.rounds, system.traffic.nodes)

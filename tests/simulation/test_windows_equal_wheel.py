@@ -155,7 +155,6 @@ def random_rates(draws: np.random.Generator, nodes: int) -> dict[str, Any]:
 
 
 def make_engine(case: Case, engine: Any, **how: Any) -> Any:
-    """An engine of a case that has not begun."""
     state = make_chatter(case.nodes)
     return engine(
         state,
@@ -210,7 +209,6 @@ def test_windows_on_any_threads_equal_the_wheel(count: int, draws: Draws) -> Non
 
 
 def compare_windows(seed: int) -> None:
-    """Run one random scenario in windows and tick by tick."""
     case = random_case(seed)
     wheel = make_engine(case, EventEngine, by_sender=True, queue_words=1)
     run(wheel, case)
@@ -236,7 +234,6 @@ def test_a_restored_run_goes_on_as_it_would_have(count: int, draws: Draws) -> No
 
 
 def compare_restored(seed: int) -> None:
-    """Run one random scenario whole, and in two parts."""
     case = random_case(seed)
     whole = make_engine(case, WindowEngine, cores=(None,) * 2, shard_rows=4)
     run(whole, case)
@@ -288,7 +285,6 @@ class Asked(Struct):
 
 @rule
 def step(state: Asked, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Ask the others, who answer."""
     if words[at + KIND] == TURN and p == TURNS_OF:
         for other in range(1, 1 + state.others[0]):
             close_record(out, open_record(out, ASK, other, p, 0), 0)
@@ -298,14 +294,12 @@ def step(state: Asked, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
 
 @rule
 def approach(state: Asked, row: int, kind: int) -> None:
-    """Note who is told of."""
     state.approached[state.told[0], 0] = row
     state.approached[state.told[0], 1] = kind
     state.told[0] += 1
 
 
 def told_of(others: int) -> list[tuple[int, int]]:
-    """The rows and kinds of which a protocol is told in a cycle."""
     state = Asked(
         others=np.array([others]),
         approached=np.zeros((100, 2), np.int64),

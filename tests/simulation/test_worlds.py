@@ -52,7 +52,6 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 
 def scenario(world: str, *protocols: str) -> Any:
-    """A scenario of a world."""
     keys = {"nodes": 40, "rounds": 14, "attributes": dict(ATTRIBUTES), **WORLDS[world]}
     return scenario_of(*protocols, folder=PROTOCOLS, **keys)
 
@@ -141,7 +140,6 @@ by = "heavy"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scenario with files of its own, in the working folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weights.csv").write_text("id,w\n1,0.5\n2,1.5\n")
     (tmp_path / "king.txt").write_text("node 1\nnode 2\nnode 3\n1,2 90000\n2,3 50000\n1,3 -1\n")

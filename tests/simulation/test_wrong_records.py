@@ -75,7 +75,6 @@ def step(
 
 @rule
 def write(header: Words, what: int, p: int, out: Outbox) -> None:
-    """Write what ``what`` says."""
     if what == WRITE:
         one = open_record(out, header[KIND], header[TO], header[FROM], 0)
         close_record(out, one, header[LENGTH] - BODY)
@@ -101,7 +100,6 @@ def write(header: Words, what: int, p: int, out: Outbox) -> None:
 def run(
     engine: Any, what: int, header: tuple[int, ...] = (BODY, NEWS, 0, 2), **options: Any
 ) -> Any:
-    """A cycle in which peer 2 writes something; returns the engine."""
     state = Faults(
         fired=np.zeros(PEERS, np.int64), what=np.array([what]), header=np.array(header, np.int64)
     )

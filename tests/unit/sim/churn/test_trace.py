@@ -19,13 +19,11 @@ from support.checkout import ROOT
 def trace_of(
     *sessions: tuple[int, float, float], names: str = "abc", end: float = 10
 ) -> ChurnTrace:
-    """A trace of (node, start, end) tuples over nodes with one-letter names."""
     node, start_s, end_s = zip(*sessions, strict=True) if sessions else ((), (), ())
     return ChurnTrace(tuple(names), node, start_s, end_s, end)
 
 
 def sessions_of(trace: ChurnTrace) -> list[tuple[int, float, float]]:
-    """The sessions as (node, start, end) tuples in the order of the columns."""
     columns = (trace.node.tolist(), trace.start_s.tolist(), trace.end_s.tolist())
     return list(zip(*columns, strict=True))
 

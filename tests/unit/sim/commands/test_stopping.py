@@ -29,7 +29,6 @@ def test_a_signal_before_a_checkpoint_leaves_nothing(
     number: signal.Signals,
     code: int,
 ) -> None:
-    """Before, SIGTERM and SIGHUP ended the process at once, with its folder half-written."""
     simulation.meanwhile = lambda: signal.raise_signal(number)
     assert sim("run s.toml --out o") == code
     told = capsys.readouterr().err.splitlines()[-1]
@@ -59,7 +58,6 @@ def test_ctrl_c_tells_how_to_resume_and_that_finishes_the_run(
 
 
 def interrupt(simulation: MadeUpSimulation, line: str) -> None:
-    """Leave an unfinished run behind."""
     simulation.leaves_checkpoint = True
     simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
     assert sim(line) == 130
@@ -119,8 +117,6 @@ def test_what_cannot_be_resumed_or_begun_says_why(
 def test_a_signal_is_told_by_commands_that_keep_nothing(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before, SIGTERM left the folder half-written, and Ctrl-C was not told."""
-
     def half_written(out: Path, **_: object) -> None:
         with whole_folder(out, replace=False):
             signal.raise_signal(signal.SIGTERM)
@@ -135,7 +131,6 @@ def test_a_signal_is_told_by_commands_that_keep_nothing(
 def test_a_run_beside_a_live_one_is_refused(
     work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    """Before, what was resumed beside the run that went on used its checkpoints as well."""
     interrupt(simulation, "run s.toml --out o")
     done = len(simulation.calls)
     capsys.readouterr()
@@ -194,8 +189,6 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(
 
 
 class Clock:
-    """A clock that is set by hand."""
-
     now = 0.0
 
     def __call__(self) -> float:

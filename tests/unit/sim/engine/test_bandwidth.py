@@ -58,7 +58,6 @@ def run_pings(commands: list[tuple[int, int, int]], until: int = 10_000, **how: 
 
 
 def taken_by(engine: EventEngine, row: int) -> int:
-    """How many pings a row has taken."""
     return int(engine.state.taken[row])
 
 

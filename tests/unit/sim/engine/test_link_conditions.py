@@ -46,7 +46,6 @@ def run_pings(
 
 
 def arrivals(engine: EventEngine) -> list[int]:
-    """Numbers of the pings taken, in order."""
     log = engine.collector[1 : engine.collector[0, 0] + 1]
     return [int(row[4]) for row in log if row[1] == PING]
 

@@ -69,7 +69,6 @@ def style() -> Iterator[None]:
 
 
 def covering(name: str, seed: int) -> CoveringRecord:
-    """What a covering might have done."""
     draw = np.random.default_rng(seed)
     core = tuple("ABCDE")
     hosts = np.array([*core, "i0", "i1", "e0", "e1"])
@@ -171,7 +170,6 @@ TITLE = "Share of what nobody wanted"
 
 
 def drawn(folder: Path, options: PlotOptions) -> dict[str, bytes]:
-    """The files of a small plot, by suffix."""
     folder.mkdir()
     with plots_as(options), plot_style():
         figure = new_figure()
@@ -186,7 +184,6 @@ def drawn(folder: Path, options: PlotOptions) -> dict[str, bytes]:
 
 
 def inches(svg: bytes) -> float:
-    """The width of a plot."""
     found = re.search(rb'<svg [^>]*width="([0-9.]+)pt"', svg)
     assert found
     return float(found[1]) / 72

@@ -37,7 +37,6 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below ``folder`` with its bytes."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -46,7 +46,6 @@ def wish(kind: str, seed: int = 7) -> Wish:
 
 
 def tables_of(kind: str) -> dict[str, RowTable]:
-    """The small tables of a kind by name."""
     return {table.name: table for table in make_workload(kind, wish(kind)).tables()}
 
 

@@ -14,8 +14,6 @@ from gossamer.sim.study.checkpoints import Checkpoints
 
 @attrs.frozen
 class Churn:
-    """Part of a made-up scenario."""
-
     trace: Path
 
 
@@ -28,8 +26,6 @@ class Quotes:
 
 @attrs.frozen
 class MadeUp:
-    """A scenario with files."""
-
     name: str
     seed: int
     parts: tuple[Churn | Quotes, ...]
@@ -37,7 +33,6 @@ class MadeUp:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> MadeUp:
-    """A scenario whose files are there."""
     (tmp_path / "trace").write_text("sessions")
     (tmp_path / "quotes").write_text("quotes")
     parts = (Churn(tmp_path / "trace"), Quotes(str(tmp_path / "quotes")), Quotes(""))

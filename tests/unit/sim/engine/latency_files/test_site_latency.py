@@ -75,7 +75,6 @@ ZOO = ROOT.parent / "shared" / "data" / "topologies"
 
 
 def ticks(latency: Latency, nodes: int) -> list[list[int]]:
-    """Between all nodes."""
     return [
         [int(trip_ticks(latency, one, other, 1, 1)) for other in range(nodes)]
         for one in range(nodes)

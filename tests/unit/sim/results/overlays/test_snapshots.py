@@ -18,7 +18,6 @@ from support.watched_runs import KINDS, WatchedRun, made_up_overlay
 
 
 def results(folder: Path) -> Results:
-    """A folder as if it were one of results."""
     return Results(folder, {"systems": {"mine": {}}})
 
 
@@ -91,7 +90,6 @@ PLACES = dict(zip(OVERLAY.nodes["node"].tolist(), OVERLAY.nodes["place"].tolist(
 
 
 def links_of(graph: nx.Graph, kind: str) -> set[tuple[int, int, str]]:
-    """The links of a graph with what the attribute says."""
     return {(int(one), int(other), data[kind]) for one, other, data in graph.edges(data=True)}
 
 

@@ -20,7 +20,6 @@ from support.watched_runs import WatchedRun
 
 
 def places(nodes: Table) -> dict[str, Floats]:
-    """Where nodes lie."""
     return {"place": nodes["place"]}
 
 
@@ -37,7 +36,6 @@ def address(page: LivePage) -> Iterator[str]:
 
 
 def get(address: str, path: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """The answer to a request below an address."""
     parts = urlsplit(address)
     assert parts.hostname == "127.0.0.1"
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
@@ -50,7 +48,6 @@ def get(address: str, path: str = "", **headers: str) -> tuple[int, dict[str, st
 
 
 def state(address: str, have: int = -1) -> Any:
-    """What the page would show."""
     status, _, body = get(address, f"state?have={have}")
     return json.loads(body) if status == 200 else status
 

@@ -29,7 +29,6 @@ EVIL = "</script><script>alert(1)</script><!-- {{data}}"
 
 
 def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
-    """A page of a run that never happened."""
     overlay = made_up_overlay(nodes)
     drawn = drawn_overlay(overlay, {"place": overlay.nodes["place"]}, rounds)
     entry = system_entry(

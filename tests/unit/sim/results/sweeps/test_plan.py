@@ -19,7 +19,6 @@ BASE = "nodes = 50\nrounds = 10\n[events]\nper_round = 2\nwarm_up_rounds = 5\n"
 
 
 def sweep(folder: Path, text: str) -> Path:
-    """A sweep file beside its scenario."""
     (folder / "base.toml").write_text(BASE)
     (folder / "sweep.toml").write_text(text)
     return folder / "sweep.toml"
@@ -167,7 +166,6 @@ class Nothing(PointRunner):
     """Runs nothing."""
 
     def run_point(self, point: Point, folder: Path, sweep: Path) -> Path:
-        """Never called."""
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -175,7 +173,6 @@ class Nothing(PointRunner):
 
 
 def points(number: int, memory_bytes: int) -> list[Point]:
-    """Points that are never run."""
     return [
         Point(name=f"p{i}", values={"seed": i}, text="", memory_bytes=memory_bytes)
         for i in range(number)

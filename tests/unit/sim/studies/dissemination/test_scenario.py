@@ -76,7 +76,6 @@ def write_workload(folder: Path, **changes: object) -> Path:
 
 
 def of_files(folder: Path, graph: str = GRAPH, more: str = "", **changes: object) -> TreesScenario:
-    """A scenario whose topology and workload are files beside it."""
     (folder / "graph.gml").write_text(graph)
     write_workload(folder, **changes)
     text = f'kind = "trees"\n[topology]\nkind = "file"\nfile = "graph.gml"\n{more}\n'

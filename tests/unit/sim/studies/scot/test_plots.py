@@ -18,7 +18,6 @@ from support.draws import larger
 
 
 def made_up(delays: list[int]) -> BurstResult:
-    """A result with a delivery each 100 µs."""
     received = np.arange(1, len(delays) + 1) * 100 + 5_000
     none = np.zeros(0, np.int64)
     return BurstResult(

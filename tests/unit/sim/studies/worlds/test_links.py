@@ -95,7 +95,6 @@ MANY = 40_000
 
 
 def drawn(given: Any, nodes: int = MANY, seed: int = 1) -> Any:
-    """An attribute of nodes."""
     return Attribute("speed", given).of_nodes(nodes, seed)
 
 

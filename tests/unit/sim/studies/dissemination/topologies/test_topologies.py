@@ -122,7 +122,6 @@ def test_attachment_makes_some_brokers_much_better_linked() -> None:
 
 
 def test_near_brokers_are_linked_more_often() -> None:
-    """Waxman's chance falls with distance."""
     topology = waxman(150, seed=1)
     ends = topology.graph.ends
     linked = np.linalg.norm(topology.positions[ends[:, 0]] - topology.positions[ends[:, 1]], axis=1)

@@ -19,7 +19,6 @@ BROKERS = 50
 
 @pytest.fixture
 def made(tmp_path: Path) -> KeywordTables:
-    """A workload, and its tables in the test's folder."""
     wish = Wish(subscriptions=60, events=80, seed=3, settings={"brokers": BROKERS})
     workload = make_workload("keywords", wish)
     assert isinstance(workload, KeywordTables)

@@ -56,7 +56,6 @@ def written(folder: Path, kind: str = "vinifera", files: int = 3, **changes: Any
 
 
 def scenario(folder: Path | None, **changes: Any) -> inputs_scenario.Scenario:
-    """A scenario that draws, or takes from a folder, the same rows."""
     given: dict[str, Any] = {
         "nodes": 40,
         "rounds": 14,

@@ -250,8 +250,6 @@ def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> Non
 
 
 class Outline(HTMLParser):
-    """Records references of a page, its open elements and its text."""
-
     void = frozenset({"meta", "img", "br"})
 
     def __init__(self, page: str) -> None:

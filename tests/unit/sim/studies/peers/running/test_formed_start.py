@@ -25,7 +25,6 @@ KINDRED = System(name="k", preset="kindred", settings={"routing_table_entries": 
 
 
 def a_run(start: str, nodes: int = 150, system: System = KINDRED, **changes: Any) -> SystemRun:
-    """A run of random subscriptions, before its first round."""
     scenario = Scenario(
         **{
             "nodes": nodes,
@@ -41,7 +40,6 @@ def a_run(start: str, nodes: int = 150, system: System = KINDRED, **changes: Any
 
 
 def neighbours(run: SystemRun) -> list[set[int]]:
-    """Whom each node has a link to."""
     return [{int(word) & HANDLE_MASK for word in row if word >= 0} for row in run.state.links]
 
 

@@ -55,14 +55,11 @@ class PassOn:
         return table_of(0)
 
     def seen(self, kind: type) -> list[int]:
-        """When messages of a kind were handled."""
         return [now for now, message in self.log if isinstance(message, kind)]
 
 
 @attrs.define
 class Ledger:
-    """An observer that writes down when what was delivered."""
-
     deliveries: list[tuple[int, str]] = attrs.field(factory=list)
 
     def delivered(self, now: int, broker: str, effect: Deliver) -> None:  # noqa: ARG002

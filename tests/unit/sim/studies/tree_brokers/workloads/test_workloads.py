@@ -312,7 +312,6 @@ def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
 
 
 def hash_of_steps() -> str:
-    """Of all that some workloads have in it."""
     whole: list[object] = []
     for one in (
         Game(players=50, player_every=SECOND),
