@@ -52,7 +52,6 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """Commands in a folder of the test."""
     return Shell(tmp_path)
 
 

@@ -60,7 +60,6 @@ def events(first: int, count: int) -> str:
 
 
 def publish(shell: Shell, role: str, first: int, count: int) -> None:
-    """Publish, and see to it that all was acknowledged."""
     name = () if role == "peer" else ("--name", "writer")
     text = events(first, count)
     printed = shell.ok("pub", "--folder", "desk", *name, "--jsonl", "-", text=text)

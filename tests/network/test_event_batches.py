@@ -181,7 +181,6 @@ def in_batches(exchange: Exchange, records: list[Record]) -> list[Record]:
 
 
 def state_of(struct: Struct) -> dict[str, Any]:
-    """Every array, but for scratch space."""
     found: dict[str, Any] = {}
     for name in struct.__annotations__:
         value = getattr(struct, name)

@@ -67,7 +67,6 @@ class Schedule:
         return next(iter(self.crowd.members))
 
     async def play(self) -> None:
-        """Go through some of the episodes in any order."""
         draws = self.run.draws
         kinds: list[Callable[[], Awaitable[None]]] = [
             self.crash_some,
@@ -202,7 +201,6 @@ def _leads(groups: Iterable[Mapping[str, Any]]) -> bool:
 async def a_campaign(
     cluster: MadeCluster, seed: int, peers: int = PEERS
 ) -> AsyncIterator[Schedule]:
-    """Nodes with applications of every kind."""
     network = MemoryNetwork(seed, LATE)
     async with (
         member_nodes(cluster, peers, network, PRESETS[seed % len(PRESETS)]) as crowd,
@@ -236,7 +234,6 @@ async def a_campaign(
 
 
 def last_of(crowd: MemberNodes) -> dict[int, dict[str, str]]:
-    """By peer and symbol, the id of the last value."""
     return {
         key: {str(one.values["symbol"]): f"{one.id:016x}" for one in peer.last_values()}
         for key, peer in crowd.peers.items()
@@ -244,7 +241,6 @@ def last_of(crowd: MemberNodes) -> dict[int, dict[str, str]]:
 
 
 def agree(crowd: MemberNodes) -> bool:
-    """Whether all peers know the same last values."""
     first, *others = last_of(crowd).values()
     return all(one == first for one in others)
 

@@ -104,7 +104,6 @@ def start(shell: Shell, name: str, *arguments: str, **options: Any) -> subproces
 
 
 def wait_for(process: subprocess.Popen[str], words: str) -> None:
-    """Wait until the program prints ``words``."""
     assert process.stdout is not None
     for line in process.stdout:
         if words in line:
@@ -113,7 +112,6 @@ def wait_for(process: subprocess.Popen[str], words: str) -> None:
 
 
 def run(shell: Shell, name: str, *arguments: str) -> str:
-    """What a program prints that does its work."""
     code, out, err = end(start(shell, name, *arguments))
     assert code == 0, err
     return out
@@ -214,7 +212,6 @@ def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what programs do."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline

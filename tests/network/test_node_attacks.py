@@ -83,7 +83,6 @@ async def heard(stream: trio.abc.Stream) -> list[Frame]:
 
 
 def hello_of(member: Membership, **changes: object) -> bytes:
-    """The hello that a peer of this program would send."""
     fields: dict[str, object] = {
         "version": PROTOCOL_VERSION,
         "software": "attack",

@@ -23,7 +23,6 @@ CaptureFixture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture) -> Path:
-    """A peer's folder in the current one."""
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.chdir(tmp_path)
     assert main(["node", "init", "desk", "--preset", "local"]) == 0

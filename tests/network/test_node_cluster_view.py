@@ -18,7 +18,6 @@ from support.node_processes import PATIENCE_S, Shell, free_ports
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """Three peers, of which `test_...` knows the processes by `peers`."""
     made = Shell(tmp_path)
     made.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
     with made.node("demo/peer1"), made.node("demo/peer2"):

@@ -24,8 +24,6 @@ REPAIR_S = 30.0
 
 @attrs.frozen
 class Size:
-    """How many peers there are, how many events they publish, and what is set otherwise."""
-
     peers: int
     events: int
     settings: dict[str, object]

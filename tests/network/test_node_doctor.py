@@ -38,7 +38,6 @@ Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 def examined(shell: Shell, *arguments: str, code: int | None = 0) -> dict[str, list[Any]]:
-    """What was found, by check."""
     done = shell.run("node", "doctor", *arguments, "--json")
     assert code is None or done.returncode == code, done.stdout + done.stderr
     found: dict[str, list[Any]] = {}

@@ -42,7 +42,6 @@ async def publish_all(peers: list[Peer], draws: random.Random) -> dict[int, dict
 
 
 async def taken(stream: Subscription) -> list[Event]:
-    """What waits in a stream."""
     return [await anext(stream) for _ in range(len(stream))]
 
 

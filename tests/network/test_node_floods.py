@@ -130,7 +130,6 @@ async def test_a_flood_of_subscriptions_from_an_application_is_slowed_down_and_c
 
 
 async def read_all(stream: trio.SocketStream) -> None:
-    """Take every answer, so that only the requests are too many."""
     try:
         while await stream.receive_some(65536):
             pass

@@ -40,8 +40,6 @@ PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
 
 @attrs.frozen
 class Size:
-    """How many peers there are, how many of them forge, and how many events honest ones publish."""
-
     peers: int
     forgers: int
     events: int
@@ -69,7 +67,6 @@ class Tried:
             self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
 
     async def publish(self) -> None:
-        """Publish from an honest peer."""
         key = self.draws.choice(self.crowd.honest)
         values: dict[str, Value] = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
         at = self.crowd.now(key)
@@ -81,7 +78,6 @@ class Tried:
         self.published[event] = Event(event, values, key, at)
 
     async def delivered(self) -> dict[int, list[Event]]:
-        """What each honest peer was given."""
         return {key: await take(events, len(events)) for key, (_, events) in self.wanted.items()}
 
     def share_of_due(self, delivered: dict[int, list[Event]]) -> float:
@@ -109,7 +105,6 @@ class Tried:
 async def overlay(
     cluster: MadeCluster, preset: str, share: float, size: Size
 ) -> AsyncIterator[Tried]:
-    """An overlay every fifth of whose peers forges."""
     settings = PRESETS[preset](
         size.peers,
         attributes=2,

@@ -75,8 +75,6 @@ class Overheard:
     frames: dict[tuple[str, int], list[tuple[int, Frame]]] = attrs.field(factory=dict)
 
     def listen_to(self, key: int, dependencies: Dependencies) -> Dependencies:
-        """The same peer, overheard."""
-
         def note(data: bytes) -> bytes:
             for one in frames_in(data):
                 frame = read_frame(one)
@@ -222,7 +220,6 @@ class Assault:
         return self.fuzzer.next_frame()
 
     async def go_on(self, door: Door, member: Member, until_left: int) -> None:
-        """Try frames until so many are left."""
         goal = max(0, until_left)
         while self.left > goal:
             stream = Mouthpiece(self.next_frame)
@@ -290,7 +287,6 @@ async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
 
 
 def profile_of(crowd: MemberPeers, key: int) -> tuple[int, ...]:
-    """What a running peer says of itself."""
     snapshot = crowd.peers[key].snapshot()
     place = round(snapshot.position * (1 << 62))
     return (place, place, 0, *[NOTHING] * (CODEC.profile_words - 3))

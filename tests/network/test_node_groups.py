@@ -68,7 +68,6 @@ class Work:
                 await client.settle(event)
 
     def twice(self) -> dict[str, list[str]]:
-        """What came more than once, and where."""
         return {event: peers for event, peers in self.got.items() if len(peers) > 1}
 
 
@@ -102,7 +101,6 @@ async def together(fleet: Fleet, peers: Sequence[str]) -> None:
 
 
 async def group_of(fleet: Fleet, peer: str) -> dict[str, Any] | None:
-    """What a peer's node says of its group."""
     async with fleet.client(peer) as client:
         groups = (await client.status())["groups"]
     return groups[0] if groups else None
@@ -229,5 +227,4 @@ async def _leads(fleet: Fleet, peer: str) -> bool:
 
 
 def _had(work: Work, peers: set[str]) -> set[str]:
-    """The events that were at workers of these peers."""
     return {event for event, at in work.got.items() if peers & set(at)}

@@ -34,7 +34,6 @@ SPREAD_S = 60.0
 
 
 def known(peer: Peer) -> dict[object, object]:
-    """The prices that a peer knows last."""
     return {one.values["symbol"]: one.values.get("price") for one in peer.last_values()}
 
 

@@ -45,8 +45,6 @@ TRIED = [
 
 @attrs.define
 class Overlay:
-    """Peers of whom some lie."""
-
     crowd: MemberPeers
     draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
     wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)

@@ -53,8 +53,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @asynccontextmanager
 async def slow(fleet: Fleet, name: str) -> AsyncIterator[None]:
-    """A peer that hardly runs meanwhile."""
-
     async def hold_up() -> None:
         try:
             while True:
@@ -140,7 +138,6 @@ async def dropped_by(fleet: Fleet) -> list[float]:
 
 
 async def total(fleet: Fleet, name: str, metric: str) -> float:
-    """A counter of a peer."""
     async with fleet.client(name) as client:
         lines = (await client.metrics()).splitlines()
     return sum(

@@ -12,7 +12,6 @@ from support.node_processes import Shell, end, wait_for_log
 
 
 def members(shell: Shell, folder: str) -> dict[str, dict[str, Any]]:
-    """What a node says of each member, by name."""
     said = json.loads(shell.ok("node", "members", folder, "--json"))
     return {one["name"]: one for one in said}
 

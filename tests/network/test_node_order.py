@@ -35,8 +35,6 @@ EVENTS = larger(24, 40)
 
 @attrs.define(eq=False)
 class Reader:
-    """An application that wants order."""
-
     peer: Peer
     # The events, and whether each was late.
     got: list[tuple[Event, bool]] = attrs.field(factory=list)

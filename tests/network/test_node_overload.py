@@ -85,8 +85,6 @@ class Honest:
 
 @attrs.define(eq=False)
 class Run:
-    """Three peers at work."""
-
     fleet: Fleet
     honest: list[Honest]
     got: list[str]  # ids that a named application at the third peer was handed, of honest events
@@ -133,7 +131,6 @@ class Run:
 
 @asynccontextmanager
 async def a_run(fleet: Fleet, *publishers: int) -> AsyncIterator[Run]:
-    """Peers with honest applications at those of these places."""
     running = fleet.names[:3]
     await fleet.ready(running)
     got: list[str] = []
@@ -188,7 +185,6 @@ async def test_a_member_that_floods_neither_stops_nor_loses_events_of_others(
 
 
 def where_to_reach(fleet: Fleet) -> list[Address]:
-    """The addresses of the peers."""
     listening = [
         json.loads(line)
         for name in fleet.names[:3]

@@ -59,7 +59,6 @@ class Served:
 
 
 def get(path: str) -> bytes:
-    """A request."""
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 

@@ -60,18 +60,15 @@ class Run:
             await trio.sleep(draws.uniform(0, 2 * pause_s))
 
     async def crash(self, keys: Collection[int]) -> None:
-        """Let these peers crash at once."""
         self.up -= set(keys)
         async with trio.open_nursery() as nursery:
             for key in keys:
                 nursery.start_soon(self.crowd.crash, key)
 
     async def acknowledged(self, events: int) -> None:
-        """Wait until so many events are."""
         await eventually(lambda: len(self.ledger.acknowledged) >= events)
 
     async def repaired(self) -> None:
-        """Wait until everybody knows the next on the ring."""
         began = trio.current_time()
         await self.crowd.whole(REPAIR_S)
         self.repair_s = trio.current_time() - began
@@ -121,7 +118,6 @@ async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, pee
 
 
 async def nursery_is_done(nursery: trio.Nursery) -> None:
-    """Wait for the tasks of a nursery."""
     await eventually(lambda: not nursery.child_tasks)
 
 

@@ -245,7 +245,6 @@ async def test_nothing_of_many_events_is_published_by_a_peer_that_has_stopped(
 
 
 def written_in(folder: Path) -> list[dict[str, Any]]:
-    """All lines of finished files."""
     return [
         json.loads(line)
         for path in sorted(folder.glob("*/*.jsonl"))

@@ -26,12 +26,10 @@ YEAR_S = 365 * DAY_S
 
 
 def on_disk(crowd: MemberPeers, key: int) -> Membership:
-    """The membership in a peer's folder."""
     return open_membership(crowd.members[key].folder.path)
 
 
 def ends(crowd: MemberPeers) -> dict[int, float]:
-    """When the certificate of each peer expires."""
     expires = {key: peer.gauges().certificate_expires_s for key, peer in crowd.peers.items()}
     return {key: when for key, when in expires.items() if when is not None}
 

@@ -58,7 +58,6 @@ class Run:
                     self.late.append(key)
 
     async def ask(self, price: int, wanted: int) -> tuple[Requested, list[Reply]]:
-        """Request something of that price."""
         replies: list[Reply] = []
 
         async def take(reply: Reply) -> None:

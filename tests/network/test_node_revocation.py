@@ -20,7 +20,6 @@ from support.waiting import eventually
 
 
 def sequence_kept(crowd: MemberPeers, key: int) -> int:
-    """The number of the list in a peer's folder."""
     return open_membership(crowd.members[key].folder.path).revoked.sequence
 
 

@@ -41,7 +41,6 @@ def sign(cluster: MadeCluster, version: SchemaVersion) -> None:
 
 
 async def all_at(crowd: MemberPeers, version: SchemaVersion) -> None:
-    """Wait until all peers go by a version."""
     peers = crowd.peers.values()
     await eventually(lambda: all(peer.version == version for peer in peers))
 

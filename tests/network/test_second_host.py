@@ -34,7 +34,6 @@ def on(host: Host, shell: Shell, *arguments: str, text: str = "") -> str:
 
 
 def outcome(host: Host, shell: Shell, *arguments: str, text: str = "") -> tuple[int, str, str]:
-    """Exit code, output and errors of a command on ``host``."""
     command = (*host.inside, *COMMAND)
     process = shell.start(*arguments, command=command, stdin=subprocess.PIPE)
     out, err = process.communicate(text, timeout=PATIENCE_S)
@@ -43,7 +42,6 @@ def outcome(host: Host, shell: Shell, *arguments: str, text: str = "") -> tuple[
 
 @contextmanager
 def node(host: Host, shell: Shell, folder: str, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """A node that is ready on ``host``, stopped at the end."""
     command = (*host.inside, *COMMAND)
     process = shell.start("node", "run", folder, *more, command=command)
     try:

@@ -53,7 +53,6 @@ LOOPBACK = "127.0.0.1"
 async def open_desk(
     cluster: MadeCluster, *, limits: JoinLimits | None = None, host: str = LOOPBACK
 ) -> AsyncIterator[tuple[JoinServer, int]]:
-    """A desk of the first peer, and its port."""
     # No clock that jumps does so while a thread works.
     async with writing_to(cluster.store, aside=at_once) as writer:
         admit = admit_with(cluster.registrar, writer)
@@ -82,7 +81,6 @@ async def enter(cluster: MadeCluster, port: int, folder: Path, name: str = "new"
 
 
 def closed_port() -> int:
-    """A port that nobody listens on."""
     with socket.socket() as unused:
         unused.bind((LOOPBACK, 0))
         port: int = unused.getsockname()[1]

@@ -81,8 +81,6 @@ class Length:
 
 @attrs.define(eq=False)
 class Use:
-    """Everybody who uses the cluster."""
-
     run: Campaign[FleetNodes]  # the applications that the accounts are of
     program: Program
     printer: Printer
@@ -109,7 +107,6 @@ def fleet(tmp_path: Path, length: Length) -> Iterator[Fleet]:
 
 @asynccontextmanager
 async def in_use(fleet: Fleet, length: Length) -> AsyncIterator[Use]:
-    """The cluster with applications of every kind."""
     nodes = await FleetNodes.of(fleet)
     run = Campaign(nodes, random.Random(length.seed), request_s=5.0)
     first, second, *others = nodes.members
@@ -220,7 +217,6 @@ def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str
 
 
 def grown(watch: Watch, length: Length) -> dict[str, str]:
-    """The processes whose memory is not flat."""
     trends = watch.trends(length.warm_up_s)
     return {
         f"{name} ({pid})": str(one)
@@ -258,7 +254,6 @@ def check_accounts(use: Use, values: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def report(watch: Watch, soak: Soak, use: Use, length: Length) -> None:
-    """The numbers, for people."""
     print(f"{length}; {use.run.summary()}; {json.dumps(soak.done)}")
     lines = [
         json.dumps({"peer": name, "process": pid, **attrs.asdict(one)})

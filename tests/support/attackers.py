@@ -49,7 +49,6 @@ class Attacker:
         await self.stream.send_all(encode_frame(frame_type, **fields))
 
     async def next_frame(self, *kinds: str) -> Frame:
-        """The next frame of one of ``kinds``."""
         with trio.fail_after(PATIENCE_S):
             while True:
                 while (frame := self._reader.next_frame()) is None:

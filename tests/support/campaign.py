@@ -103,7 +103,6 @@ class Reader:
         return f"{self.name or 'unnamed'}{' in order' if self.ordered else ''}"
 
     async def run(self, crowd: Nodes, *, task_status: trio.TaskStatus[None]) -> None:
-        """Take events, over restarts of the node."""
         opened = open_client(
             crowd.address(self.key),
             self.name or None,
@@ -122,7 +121,6 @@ class Reader:
                     await client.acknowledge(event)
 
     def repeated(self) -> list[str]:
-        """What came more than once."""
         return [event for event, times in Counter(one.id for one in self.got).items() if times > 1]
 
     def out_of_order(self) -> list[str]:
@@ -139,8 +137,6 @@ class Reader:
 
 @attrs.define(eq=False)
 class Asked:
-    """A request."""
-
     price: int
     began: float
     repliers: list[str] | None = None  # keys of the peers whose replies came, as text
@@ -169,7 +165,6 @@ class Campaign(Generic[NodesT]):
     # Applications
 
     async def publish(self, key: int, pause_s: float) -> None:
-        """Publish at one node until `stopping`."""
         draws = random.Random(self.draws.random())
         async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
             while not self.stopping:
@@ -186,7 +181,6 @@ class Campaign(Generic[NodesT]):
                 await trio.sleep(draws.uniform(0, 2 * pause_s))
 
     async def work(self, key: int, *, task_status: trio.TaskStatus[None]) -> None:
-        """Deal with events of the group, one after another."""
         draws = random.Random(self.draws.random())
         async with open_client(self.crowd.address(key), patience_s=FOREVER_S) as client:
             await client.join("work", GROUP, "workers")
@@ -211,7 +205,6 @@ class Campaign(Generic[NodesT]):
                     self.quit += 1
 
     async def reply(self, key: int, *, task_status: trio.TaskStatus[None]) -> None:
-        """Reply to all requests, by a name."""
         taken = self.taken.setdefault(key, Counter())
         address = self.crowd.address(key)
         async with open_client(address, f"replier {key}", patience_s=FOREVER_S) as client:
@@ -330,7 +323,6 @@ class Campaign(Generic[NodesT]):
         return found
 
     def summary(self) -> str:
-        """The numbers, for people."""
         again = sum(len(dealings) - 1 for dealings in self.dealt.values())
         late = sum(event.late for one in self.readers for event in one.got)
         return (

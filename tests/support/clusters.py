@@ -50,7 +50,6 @@ class MadeCluster:
 
     @property
     def first(self) -> Membership:
-        """The peer that holds the authority."""
         return self.registrar.member
 
     def new_identity(self) -> Identity:
@@ -73,7 +72,6 @@ class MadeCluster:
         return certificate
 
     def admit(self, name: str, lifetime_s: float = 30 * DAY_S) -> Membership:
-        """Another member, in a folder of its own."""
         folder = ClusterFolder(self.folder.parent / f"{self.folder.name}-{name}")
         folder.path.mkdir()
         identity = self.new_identity()

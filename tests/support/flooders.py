@@ -131,7 +131,6 @@ class Flooder:
         return b"".join(self.event() for _ in range(TURN))
 
     def event(self) -> bytes:
-        """The frames of one event."""
         if not self._sealed:
             self._seal_more()
         sealed, point = self._sealed.pop()

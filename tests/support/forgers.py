@@ -50,19 +50,15 @@ class ForgersLeague:
 
 @attrs.define
 class Forger:
-    """One of them."""
-
     league: ForgersLeague
     member: Membership
     key: EventKey
     _kept_back: list[bytes] = attrs.field(factory=list)
 
     def change(self, dependencies: Dependencies) -> Dependencies:
-        """The same peer with frames changed on their way out."""
         return tampered(dependencies, self.rewrite)
 
     def rewrite(self, data: bytes) -> bytes:
-        """Frames as this forger sends them."""
         return b"".join(map(self._rewrite_one, frames_in(data)))
 
     def _rewrite_one(self, data: bytes) -> bytes:

@@ -95,7 +95,6 @@ class _Forker:
         return int.from_bytes(answer, "big")
 
     def close(self) -> None:
-        """Let it end."""
         self._ours.close()
         self._process.wait()
 
@@ -106,7 +105,6 @@ def _the_forker() -> _Forker:
 
 
 def _import_all() -> None:
-    """Import what nodes and their commands may need."""
     package = importlib.import_module("gossamer.node")
     for module in pkgutil.walk_packages(package.__path__, "gossamer.node."):
         importlib.import_module(module.name)

@@ -47,8 +47,6 @@ _HEADS_WITHOUT_END = (b"\x9f", b"\xbf", b"\x7f", b"\x5f")
 
 
 class Fuzzed(NamedTuple):
-    """A frame to try a peer with."""
-
     data: bytes
     how: str
     is_bad: bool = False  # whether it breaks a rule for certain, so that its sender has to be cut
@@ -152,7 +150,6 @@ class Fuzzer:
     # What is done to CBOR
 
     def twice(self, frame: Frame) -> Fuzzed:
-        """A key that is there twice."""
         name = self.draws.choice(list(frame))
         pairs = [*frame.items(), (name, frame[name])]
         body = b"".join(cbor2.dumps(part) for pair in pairs for part in pair)

@@ -30,7 +30,6 @@ class Reader:
         name: str = "",
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Take events until the stream ends."""
         async with peer.subscribe(self.expression, name=name) as events:
             task_status.started()
             async for event in events:
@@ -48,7 +47,6 @@ class Ledger:
     readers: dict[str, Reader] = attrs.field(factory=dict)
 
     async def publish(self, peer: Peer, price: float) -> None:
-        """Publish an event, and note whether it was acknowledged."""
         try:
             event = await peer.publish({"price": price, "symbol": "A"})
         except NotAcknowledged as error:
@@ -61,12 +59,10 @@ class Ledger:
             self.acknowledged.add(event)
 
     def reader(self, name: str, low: float = 0, high: float = 1000) -> Reader:
-        """The account of a new reader."""
         made = self.readers[name] = Reader(low, high)
         return made
 
     def due(self, name: str) -> set[int]:
-        """The acknowledged events that a reader wants."""
         one = self.readers[name]
         return {e for e in self.acknowledged if one.low <= self.prices[e] <= one.high}
 
@@ -77,12 +73,10 @@ class Ledger:
         return {name: events for name, events in lacking.items() if events}
 
     def repeated(self) -> dict[str, list[int]]:
-        """The events that readers got more than once."""
         found = {name: _repeated(one.got) for name, one in self.readers.items()}
         return {name: events for name, events in found.items() if events}
 
     def summary(self, names: Collection[str] | None = None) -> str:
-        """The numbers, for people."""
         chosen = self.readers if names is None else names
         due = sum(len(self.due(name)) for name in chosen)
         lost = sum(map(len, self.missing(chosen).values()))

@@ -57,19 +57,14 @@ class League:
 
 @attrs.define
 class Liar:
-    """One of them."""
-
     league: League
     member: Membership
     _made_up: dict[bytes, bytes] = attrs.field(factory=dict)
 
     def change(self, dependencies: Dependencies) -> Dependencies:
-        """The same peer with frames changed on their way out."""
-
         return tampered(dependencies, self.rewrite)
 
     def rewrite(self, data: bytes) -> bytes:
-        """Frames as this liar sends them."""
         return b"".join(map(self._rewrite_one, frames_in(data)))
 
     def _rewrite_one(self, data: bytes) -> bytes:

@@ -40,7 +40,6 @@ class MemberNodes(MemberPeers):
     histories: dict[int, History] = attrs.field(factory=dict)
 
     def address(self, key: int) -> LocalAddress:
-        """Of a node's local socket."""
         return local_address(self._home(key), Local(), {})
 
     def _home(self, key: int) -> Path:

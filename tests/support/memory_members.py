@@ -42,7 +42,6 @@ class MemberPeers(MemoryPeers):
 
     @property
     def honest(self) -> list[int]:
-        """Keys of the peers that run and are not bad."""
         return [key for key in self.peers if key not in self.bad]
 
     def now(self, key: int = -1) -> float:
@@ -60,7 +59,6 @@ class MemberPeers(MemoryPeers):
         return key
 
     def address_of(self, key: int) -> Address:
-        """Where a member listens."""
         return Address("memory", 1000 + list(self.members).index(key))
 
     def _dependencies(self, key: int, writer: StoreWriter) -> Dependencies:

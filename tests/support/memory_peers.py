@@ -74,7 +74,6 @@ class MemoryPeers:
     _gone: dict[int, trio.Event] = attrs.field(factory=dict)
 
     async def add(self, key: int) -> Peer:
-        """A running peer that knows the addresses of its contacts."""
         peer: Peer = await self.nursery.start(self._run, key)
         return peer
 
@@ -98,7 +97,6 @@ class MemoryPeers:
         yield
 
     async def stop(self, key: int) -> None:
-        """Let a peer say goodbye and stop."""
         self._stops[key].set()
         await self._gone[key].wait()
 
@@ -121,7 +119,6 @@ class MemoryPeers:
         return await self.peers[key].publish({"price": price, "symbol": "A"})
 
     async def rounds(self, rounds: int = 4) -> None:
-        """Wait until each peer has begun so many more rounds."""
         await rounds_pass(*self.peers.values(), rounds=rounds)
 
     def _settings(self) -> dict[str, Any]:
@@ -153,7 +150,6 @@ class MemoryPeers:
 
 
 def address_of(key: int) -> Address:
-    """Where a peer of the memory network listens."""
     return Address("memory", 1000 + (key >> 58))
 
 

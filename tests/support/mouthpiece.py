@@ -72,8 +72,6 @@ class Door:
     handler: Handler | None = None  # what the peer does with who comes in
 
     def open(self, dependencies: Dependencies) -> Dependencies:
-        """The same peer with this door."""
-
         def make(me: LocalPeer, verify: Verify) -> Transport:
             transport = dependencies.make_transport(me, verify)
             listen = transport.listen

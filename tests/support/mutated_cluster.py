@@ -102,7 +102,6 @@ class MutatedCluster:
     # What is done
 
     async def mutate(self) -> None:
-        """Do one thing: type a command, or kill a node."""
         if self._draws.random() < NODE_KILLS:
             await self.kill_node(self._draws.choice(NODES))
             return
@@ -117,7 +116,6 @@ class MutatedCluster:
         await self._type(command, arguments, node, seconds)
 
     async def kill_node(self, number: int) -> None:
-        """kill -9, and start it again."""
         await self.settled()
         self.done.append(f"kill node {number}")
         process = self._processes[number]
@@ -135,11 +133,9 @@ class MutatedCluster:
             await trio.sleep(POLL_S)
 
     async def command(self, *words: str) -> Done:
-        """What came of a command that nobody kills."""
         return await self._run(words, PATIENCE_S)
 
     def said(self) -> str:
-        """For whoever looks for the reason of a failure."""
         return "\n".join([f"seed {self.seed}", *self.done])
 
     def check_files(self) -> None:
@@ -149,7 +145,6 @@ class MutatedCluster:
             assert not deleted_files(process.pid), self.said()
 
     async def connections(self, number: int) -> int:
-        """How many other peers a node is connected to."""
         async with open_client(self._address(number)) as client:
             return int((await client.status())["connections"])
 

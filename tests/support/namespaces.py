@@ -16,8 +16,6 @@ PATIENCE_S = 20
 
 @attrs.frozen
 class Host:
-    """A network namespace."""
-
     name: str
     address: str  # IPv4, on the network that both hosts are on
 
@@ -27,7 +25,6 @@ class Host:
         return ("ip", "netns", "exec", self.name)
 
     def run(self, *command: str) -> None:
-        """Run a command of the system's on this host."""
         _run(*self.inside, *command)
 
 

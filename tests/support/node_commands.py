@@ -138,7 +138,6 @@ class Done:
 
 
 def filled(command: str, arguments: str, values: Mapping[str, object]) -> tuple[str, ...]:
-    """The words of a command."""
     words = shlex.split(arguments)
     return (*command.split(), *(word.format_map(dict(values)) for word in words))
 

@@ -58,17 +58,14 @@ class Fleet(ClusterProcesses[str]):
             yield from ("--set", f"{key.replace('__', '.')}={text}")
 
     def log(self, name: str) -> str:
-        """What a peer has said so far."""
         return (self.folder(name) / "log").read_text()
 
     def start(self, *names: str) -> None:
-        """Begin to start these peers."""
         for name in names:
             with (self.folder(name) / "log").open("a") as log:
                 self.begin(name, stdout=log, stderr=log)
 
     def kill(self, *names: str) -> None:
-        """End these peers at once, without a word."""
         for name in names:
             self.running[name].kill()
         for name in names:
@@ -169,7 +166,6 @@ class Follower:
     got: list[str] = attrs.field(factory=list)  # ids of the events it was handed
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take events, over restarts of the node, until cancelled."""
         address = self.fleet.address(self.peer)
         async with follow(address, {"all": "price >= 0"}, name=self.name) as events:
             task_status.started()
@@ -188,7 +184,6 @@ class Publisher:
     uncertain: int = 0  # how many were not
 
     async def run(self, events: int, pause_s: float) -> None:
-        """Publish so many events."""
         async with self.fleet.client(self.peer) as client:
             for number in range(events):
                 values = {"symbol": "IBM", "price": float(number % 500), "volume": number}

@@ -57,13 +57,11 @@ async def rounds_pass(*peers: Peer, rounds: int = 4) -> None:
 
 
 async def take(events: Subscription, count: int, patience_s: float = PATIENCE_S) -> list[Event]:
-    """The next ``count`` events."""
     with trio.fail_after(patience_s):
         return [await events.__anext__() for _ in range(count)]
 
 
 async def take_ids(events: Subscription, count: int) -> set[int]:
-    """The ids of the next ``count`` events."""
     return {event.id for event in await take(events, count)}
 
 

@@ -34,8 +34,6 @@ _BEFORE_READY: WeakKeyDictionary[subprocess.Popen[str], list[dict[str, Any]]] = 
 
 @define(eq=False)
 class Shell:
-    """Where commands are run."""
-
     folder: Path
     forks: bool = True  # whether `gossamer` is forked, and not started the long way
     environment: dict[str, str] = field(init=False)
@@ -62,7 +60,6 @@ class Shell:
     def run(
         self, *arguments: str, text: str = "", patience_s: float = PATIENCE_S
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
         process = self.start(*arguments, stdin=subprocess.PIPE)
         out, err = process.communicate(text, timeout=patience_s)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
@@ -87,7 +84,6 @@ class Shell:
         return process
 
     def status(self, folder: str) -> dict[str, Any]:
-        """What a running node says of itself."""
         told: dict[str, Any] = json.loads(self.ok("node", "status", folder, "--json"))
         return told
 
@@ -136,7 +132,6 @@ def wait_for_log(
 
 
 def wait_for_line(process: subprocess.Popen[str], words: str) -> None:
-    """Wait until the process says something with ``words`` on standard error."""
     assert process.stderr is not None
     with _killed_when_silent(process):
         for line in process.stderr:

@@ -87,7 +87,6 @@ class Terminal:
         self._lines.put(None)
 
     def end(self) -> None:
-        """End it and whatever it started."""
         numbers = [signal.SIGTERM, signal.SIGKILL]
         if self.process.stdin is not None:
             self.process.stdin.close()
@@ -114,7 +113,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """All that was read of it."""
         return "".join(self.said)
 
 
@@ -149,7 +147,6 @@ class Reader:
             one.end()
 
     def paste(self, blocks: Sequence[Sequence[str]]) -> None:
-        """Paste all blocks, one after the other."""
         for block in blocks:
             for line in block:
                 self._enter(line)

@@ -32,7 +32,6 @@ class Program:
     _stopping: threading.Event = attrs.field(factory=threading.Event)
 
     def run(self) -> None:
-        """Take events, over restarts of the node, until told to stop."""
         with (
             connect(self.folder, patience_s=600) as client,
             client.subscribe(ALL, name="program") as events,
@@ -74,7 +73,6 @@ class Printer:
 
     @property
     def got(self) -> list[str]:
-        """Ids of what it has printed."""
         lines = self._file.read_text().split("\n")[:-1]
         return [str(json.loads(line)["id"]) for line in lines]
 
@@ -89,7 +87,6 @@ class Browser:
     seen: int = 0  # how often it got both
 
     async def run(self) -> None:
-        """Look until cancelled."""
         while True:
             await trio.to_thread.run_sync(self._look, abandon_on_cancel=True)
             await trio.sleep(self.every_s)

@@ -33,8 +33,6 @@ TIMES_TOLD: Final = 3
 
 @attrs.frozen
 class Sample:
-    """A process at a moment."""
-
     at: float  # seconds since 1970, as the lines of logs have it
     private: int  # bytes of memory that no other process shares
     descriptors: Mapping[str, int] = attrs.field(factory=dict)  # how many are open, by kind

@@ -38,7 +38,6 @@ class FleetNodes:
 
     @classmethod
     async def of(cls, fleet: Fleet) -> FleetNodes:
-        """The peers of a fleet, all of which run."""
         found = cls(fleet)
         for name in fleet.names:
             async with fleet.client(name) as client:
@@ -63,7 +62,6 @@ class Watch:
     samples: dict[tuple[str, int], list[Sample]] = attrs.field(factory=dict)
 
     async def run(self) -> None:
-        """Take samples until cancelled."""
         while True:
             for name in self.fleet.names:
                 self.look(name)
@@ -78,7 +76,6 @@ class Watch:
         return found
 
     def trends(self, warm_up_s: float) -> dict[tuple[str, int], Trend | None]:
-        """How the memory of each process went."""
         logs = {name: self.fleet.log(name) for name in self.fleet.names}
         steps = {name: times_of(COMPILED, log) for name, log in logs.items()}
         return {
@@ -135,7 +132,6 @@ class Soak:
     # Faults
 
     async def kill(self) -> None:
-        """A peer ends without a word, and comes back soon."""
         key = self._draw_guest()
         name = self.run.crowd.names[key]
         with _fault(self.run, key):
@@ -146,7 +142,6 @@ class Soak:
         await self.settled()
 
     async def restart(self) -> None:
-        """A peer stops in order and starts again."""
         key = self._draw_guest()
         with _fault(self.run, key):
             await trio.to_thread.run_sync(self.fleet.restart, self.run.crowd.names[key])
@@ -215,8 +210,6 @@ class Soak:
         await _once(self._draw_address(), flood)
 
     async def flood_connections(self) -> None:
-        """Come and go."""
-
         async def flood(client: LocalClient) -> None:
             await client.status()
 
@@ -244,8 +237,6 @@ class Soak:
                         await stream.receive_some()
 
     async def read_nothing(self) -> None:
-        """Subscribe to everything, and take none of it."""
-
         async def flood(client: LocalClient) -> None:
             await client.subscribe("all", ALL)
             await trio.sleep(self.gap_s)

@@ -62,7 +62,6 @@ class SwitchingTiers:
         self._parts: Any = use[EVENTS].__self__  # type: ignore[attr-defined]
 
     async def run(self) -> None:
-        """Change until cancelled."""
         parts = self._parts
         draws = random.Random(parts.dependencies.key)
         while True:

@@ -58,8 +58,6 @@ def write_frame(frame: Frame) -> bytes:
 
 @attrs.define
 class _Transport:
-    """A transport whose streams change what is sent."""
-
     inner: Transport
     rewrite: Callable[[bytes], bytes]
 

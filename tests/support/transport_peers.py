@@ -45,13 +45,11 @@ def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
 
 @cache
 def authority(name: str) -> trustme.CA:
-    """A certificate authority, made once for each name."""
     return trustme.CA(organization_name=name)
 
 
 @cache
 def certificate_of(key: int, issuer: str = "ours") -> trustme.LeafCert:
-    """The certificate of peer ``key``, made once."""
     return authority(issuer).issue_cert("127.0.0.1", "::1", f"peer-{key}.test")
 
 
@@ -113,7 +111,6 @@ def tls_transport(key: int, limits: Limits) -> TcpTransport:
 
 
 def message(body: bytes = b"", number: int | None = None) -> bytes:
-    """An encoded message."""
     fields: dict[str, object] = {} if number is None else {"number": number}
     return encode_frame("message", kind=1, body=body, **fields)
 

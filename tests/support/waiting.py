@@ -50,7 +50,6 @@ class Changing:
         self._changed = trio.lowlevel.ParkingLot()
 
     def changed(self) -> None:
-        """Let those who wait look again."""
         self._changed.unpark_all()
 
     async def until(self, condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:

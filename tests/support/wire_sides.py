@@ -71,7 +71,6 @@ class Side:
         return self.member.identity.key
 
     def handle(self, other: Side) -> int:
-        """What this peer calls the other."""
         return self.address_book.handle_of(other.key)
 
     def meet(self, other: Side) -> int:
@@ -91,7 +90,6 @@ class Side:
         return [age << 32 | handle, *(profile or self.core.profile)]
 
     def taken(self, sender: Side, frame: Frame) -> list[int]:
-        """The record that a frame of ``sender`` is here."""
         record = self.wire.decode(sender.key, frame).record
         assert record is not None
         return record

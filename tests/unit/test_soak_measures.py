@@ -92,7 +92,6 @@ def made_up(minutes: float, slope: float, noise: int, seed: int, every_s: float 
 
 
 def a_trend(samples: list[Sample], warm_up_s: float, steps: Sequence[float] = ()) -> Trend:
-    """The trend of samples, of which there are enough."""
     found = trend(samples, warm_up_s, steps)
     assert found is not None
     return found
