@@ -20,6 +20,7 @@ from support.transport_peers import (
     LOOPBACK,
     Crowd,
     MakeTransport,
+    Peer,
     memory_transports,
     message,
     plain_transport,
@@ -45,9 +46,14 @@ async def crowd(make: MakeTransport, **limits: Any) -> AsyncIterator[Crowd]:
         nursery.cancel_scope.cancel()
 
 
-async def test_frames_go_both_ways_in_order(make: MakeTransport) -> None:
+@asynccontextmanager
+async def two_peers(make: MakeTransport) -> AsyncIterator[tuple[Crowd, Peer, Peer]]:
     async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+        yield people, await people.add(1), await people.add(2)
+
+
+async def test_frames_go_both_ways_in_order(make: MakeTransport) -> None:
+    async with two_peers(make) as (_, one, two):
         for i in range(300):
             await one.pool.send(2, message(b"from one", i))
         await two.heard.until(lambda: len(two.heard.frames) == 300)
@@ -61,19 +67,22 @@ async def test_frames_go_both_ways_in_order(make: MakeTransport) -> None:
         assert two.heard.ups == [1]
 
 
-async def test_frames_of_all_sizes_arrive_whole(make: MakeTransport) -> None:
+async def test_frames_of_all_sizes_arrive_whole_and_are_counted(make: MakeTransport) -> None:
     sizes = [0, 1, 23, 24, 255, 256, 16_383, 16_384, 65_535, 65_536, 70_000, 1_000_000]
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (_, one, two):
         for size in sizes:
             await one.pool.send(2, message(bytes([size % 251]) * size))
         await two.heard.until(lambda: len(two.heard.frames) == len(sizes))
         assert two.heard.bodies == [bytes([size % 251]) * size for size in sizes]
+        before = two.pool.traffic
+        assert before.taken > sum(sizes)
+        await (await one.pool.connect(2)).close(Cause.SHUTDOWN)
+        await two.heard.until(lambda: bool(two.heard.downs))
+        assert two.pool.traffic >= before, "counted beyond the end of the connection"
 
 
 async def test_the_peer_introduces_itself(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (_, one, two):
         connection = await one.pool.connect(2)
         await two.heard.until(lambda: two.heard.ups == [1])
         assert connection.identity.key == 2
@@ -85,29 +94,23 @@ async def test_the_peer_introduces_itself(make: MakeTransport) -> None:
         assert other.admitted.hello.cluster == "test"
 
 
-async def test_nobody_listens(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
-        await two.pool.close()
-        with pytest.raises(PeerUnreachable, match=r"^peer 2 cannot be reached \(.*refused\)"):
-            await one.pool.send(2, message())
-
-
-async def test_nothing_is_known_of_a_peer(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one = await people.add(1)
+async def test_who_cannot_be_reached_is_said_with_the_reason(make: MakeTransport) -> None:
+    async with two_peers(make) as (people, one, two):
+        met: list[Admitted] = []
         with pytest.raises(PeerUnreachable, match="no address is known"):
             await one.pool.send(99, message())
-
-
-async def test_somebody_else_answers(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one = await people.add(1)
-        await people.add(2)
         people.addresses[3] = people.addresses[2]
         with pytest.raises(PeerUnreachable, match="it is peer 2, expected peer 3"):
             await one.pool.connect(3)
         assert len(one.pool) == 0
+        await two.pool.close()
+        dials, failed = one.pool.dials, one.pool.dials_failed
+        with pytest.raises(PeerUnreachable):
+            await one.pool.meet(people.addresses[2], met.append)
+        assert not met
+        assert (one.pool.dials - dials, one.pool.dials_failed - failed) == (1, 1)
+        with pytest.raises(PeerUnreachable, match=r"^peer 2 cannot be reached \(.*refused\)"):
+            await one.pool.send(2, message())
 
 
 async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
@@ -124,8 +127,7 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
 
 
 async def test_a_peer_is_met_by_its_address_alone(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (people, one, two):
         addresses = people.addresses.pop(2)
         met: list[Admitted] = []
         for _ in range(2):
@@ -139,38 +141,14 @@ async def test_a_peer_is_met_by_its_address_alone(make: MakeTransport) -> None:
         assert one.pool.dials_failed == 0
 
 
-async def test_nobody_is_met_where_nobody_listens(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, dead = await people.add(1), await people.add(2)
-        await dead.pool.close()
-        met: list[Admitted] = []
-        with pytest.raises(PeerUnreachable):
-            await one.pool.meet(people.addresses[2], met.append)
-        assert not met
-        assert one.pool.dials == one.pool.dials_failed == 1
-
-
 async def test_whoever_is_not_wanted_after_all_is_not_connected(make: MakeTransport) -> None:
     def refuse(_: Admitted) -> None:
         raise CapacityError("the address book", 1)
 
-    async with crowd(make) as people:
-        one, _ = await people.add(1), await people.add(2)
+    async with two_peers(make) as (people, one, _):
         with pytest.raises(CapacityError):
             await one.pool.meet(people.addresses[2], refuse)
         assert len(one.pool) == 0
-
-
-async def test_bytes_are_counted_beyond_the_end_of_connections(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
-        await one.pool.send(2, message(bytes(1000)))
-        await two.heard.until(lambda: bool(two.heard.frames))
-        before = two.pool.traffic
-        assert before.taken > 1000
-        await (await one.pool.connect(2)).close(Cause.SHUTDOWN)
-        await two.heard.until(lambda: bool(two.heard.downs))
-        assert two.pool.traffic >= before
 
 
 async def test_pauses_in_reading_are_counted_for_all_connections(make: MakeTransport) -> None:
@@ -185,8 +163,7 @@ async def test_pauses_in_reading_are_counted_for_all_connections(make: MakeTrans
 
 
 async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (_, one, two):
         connection = await one.pool.connect(2)
         for i in range(100):
             assert one.pool.try_send(2, message(number=i))
@@ -199,8 +176,7 @@ async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:
 
 
 async def test_a_closed_pool_leaves_nothing_open(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (people, one, two):
         await one.pool.connect(2)
         await two.pool.close()
         await one.heard.until(lambda: bool(one.heard.downs))
@@ -211,8 +187,7 @@ async def test_a_closed_pool_leaves_nothing_open(make: MakeTransport) -> None:
 
 
 async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (people, one, two):
         connection = await one.pool.connect(2)
         await connection.send(b"\x00\x00\x00\x02\xa0\xa0")
         await one.heard.until(lambda: bool(one.heard.downs))
@@ -230,8 +205,7 @@ async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransp
 
 async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTransport) -> None:
     frame, count = message(bytes(60_000)), 500
-    async with crowd(make) as people:
-        one, two = await people.add(1), await people.add(2)
+    async with two_peers(make) as (people, one, two):
         two.heard.gate = trio.Event()
         connection = await one.pool.connect(2)
 
@@ -250,22 +224,17 @@ async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTrans
         assert connection.queue_high_water <= people.limits.queue_bytes
 
 
-async def test_an_address_in_use_is_named(make: MakeTransport) -> None:
+async def test_listening_names_an_address_in_use_and_the_port_chosen(make: MakeTransport) -> None:
     async with crowd(make) as people:
         await people.add(1)
         transport = make(2, Limits())
         (taken,) = people.addresses[1]
         with pytest.raises(ListenFailed, match=rf"cannot listen on .*{taken.port}.* in use"):
             await transport.listen([LOOPBACK, taken])
-
-
-async def test_listening_tells_the_port_that_was_chosen(make: MakeTransport) -> None:
-    listeners = await make(1, Limits()).listen([LOOPBACK, LOOPBACK])
-    ports = {listener.address.port for listener in listeners}
-    assert len(ports) == 2
-    assert 0 not in ports
-    for listener in listeners:
-        await listener.aclose()
+        listeners = await transport.listen([LOOPBACK, LOOPBACK])
+        assert len({0, *(listener.address.port for listener in listeners)}) == 3
+        for listener in listeners:
+            await listener.aclose()
 
 
 async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -> None:

@@ -60,9 +60,12 @@ async def listening(
     await listener.aclose()
 
 
+def fingerprint(certificate: trustme.LeafCert) -> bytes:
+    return sha256(der_of(certificate)).digest()
+
+
 def transport_with(certificate: trustme.LeafCert | None, trusted: str = "ours") -> TcpTransport:
-    fingerprint = None if certificate is None else sha256(der_of(certificate)).digest()
-    me = local_peer(1, fingerprint=fingerprint)
+    me = local_peer(1, fingerprint=None if certificate is None else fingerprint(certificate))
     return TcpTransport(me, LIMITS, identify, credentials_of(certificate, trusted))
 
 
@@ -79,9 +82,9 @@ async def test_the_certificate_reaches_who_decides() -> None:
         listening(tls_transport(2, LIMITS)) as (address, came),
         dialled(tls_transport(1, LIMITS), address) as admitted,
     ):
-        assert admitted.identity.fingerprint == sha256(der_of(certificate_of(2))).digest()
+        assert admitted.identity.fingerprint == fingerprint(certificate_of(2))
         await soon(lambda: bool(came))
-        assert came[0].identity.fingerprint == sha256(der_of(certificate_of(1))).digest()
+        assert came[0].identity.fingerprint == fingerprint(certificate_of(1))
 
 
 def expired() -> TcpTransport:
@@ -90,7 +93,7 @@ def expired() -> TcpTransport:
 
 
 def with_a_hello_recorded_from_another() -> TcpTransport:
-    stolen = local_peer(1, fingerprint=sha256(der_of(certificate_of(1))).digest())
+    stolen = local_peer(1, fingerprint=fingerprint(certificate_of(1)))
     return TcpTransport(stolen, LIMITS, identify, credentials_of(certificate_of(3)))
 
 
@@ -100,61 +103,49 @@ def of_an_older_version_of_tls() -> TcpTransport:
     return TcpTransport(local_peer(1), LIMITS, identify, old)
 
 
-@pytest.mark.parametrize(
-    ("dialler", "words"),
-    [
-        (partial(transport_with, None), "we showed no certificate"),
-        (
-            lambda: transport_with(certificate_of(1, issuer="theirs")),
-            "another authority issued our certificate",
-        ),
-        (expired, "our certificate has expired"),
-        (with_a_hello_recorded_from_another, "its hello was made for another certificate"),
-        (of_an_older_version_of_tls, "no version of TLS"),
-    ],
-    ids=[
-        "without certificate",
-        "of another authority",
-        "expired",
-        "with a hello of another",
-        "old",
-    ],
-)
+TLS, PLAIN = partial(tls_transport, 2, LIMITS), partial(plain_transport, 2, LIMITS)
+Make = Callable[[], TcpTransport]
+REFUSED: dict[str, tuple[Make, Make, str]] = {
+    "without certificate": (partial(transport_with, None), TLS, "we showed no certificate"),
+    "of another authority": (
+        lambda: transport_with(certificate_of(1, issuer="theirs")),
+        TLS,
+        "another authority issued our certificate",
+    ),
+    "expired": (expired, TLS, "our certificate has expired"),
+    "with a hello of another": (
+        with_a_hello_recorded_from_another,
+        TLS,
+        "its hello was made for another certificate",
+    ),
+    "old": (of_an_older_version_of_tls, TLS, "no version of TLS"),
+    "trusts another authority": (
+        lambda: transport_with(certificate_of(1), trusted="theirs"),
+        TLS,
+        "its certificate is not one of ours",
+    ),
+    # There is no alert that a dialler without TLS would understand: it waits for the end.
+    "in plain text": (
+        partial(plain_transport, 1, LIMITS),
+        partial(tls_transport, 2, Limits(close_seconds=0.01)),
+        "",
+    ),
+    "with TLS to plain text": (partial(tls_transport, 1, LIMITS), PLAIN, "handshake failed"),
+}
+
+
+@pytest.mark.parametrize(("dialler", "listener", "words"), REFUSED.values(), ids=REFUSED)
 async def test_a_dialler_that_is_not_let_in_is_told_why(
-    dialler: Callable[[], TcpTransport], words: str
+    dialler: Make, listener: Make, words: str
 ) -> None:
-    listener = tls_transport(2, LIMITS)
-    async with listening(listener) as (address, came):
+    transport = listener()
+    async with listening(transport) as (address, came):
         with pytest.raises(PeerUnreachable) as caught:
             await dialler().dial([address])
         assert came == []
-        await soon(lambda: listener.refusals.total() == 1)
+        await soon(lambda: transport.refusals.total() == 1)
     ((_, why),) = caught.value.attempts
     assert words in why
-
-
-async def test_a_listener_of_another_authority_is_not_believed() -> None:
-    dialler = transport_with(certificate_of(1), trusted="theirs")
-    async with listening(tls_transport(2, LIMITS)) as (address, came):
-        with pytest.raises(PeerUnreachable, match="its certificate is not one of ours"):
-            await dialler.dial([address])
-        assert came == []
-
-
-async def test_a_dialler_in_plain_text_gets_nothing_from_a_listener_with_tls() -> None:
-    # There is no alert that a dialler without TLS would understand: it waits for the end.
-    listener = tls_transport(2, Limits(close_seconds=0.01))
-    async with listening(listener) as (address, came):
-        with pytest.raises(PeerUnreachable):
-            await plain_transport(1, LIMITS).dial([address])
-        assert came == []
-
-
-async def test_a_dialler_with_tls_says_that_the_listener_has_none() -> None:
-    async with listening(plain_transport(2, LIMITS)) as (address, came):
-        with pytest.raises(PeerUnreachable, match="handshake failed"):
-            await tls_transport(1, LIMITS).dial([address])
-        assert came == []
 
 
 async def test_contexts_that_ask_for_no_certificate_are_refused() -> None:
@@ -224,13 +215,14 @@ async def test_both_versions_of_ip_serve_one_peer() -> None:
 
 
 async def test_an_address_that_does_not_answer_does_not_hold_up_the_next() -> None:
-    limits = Limits(handshake_seconds=60)
     mute = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
     with mute:
         silent = Address("127.0.0.1", mute.getsockname()[1])
-        me = local_peer(1, fingerprint=sha256(der_of(certificate_of(1))).digest())
+        me = local_peer(1, fingerprint=fingerprint(certificate_of(1)))
         credentials = credentials_of(certificate_of(1))
-        dialler = TcpTransport(me, limits, identify, credentials, stagger_s=0.01)
+        dialler = TcpTransport(
+            me, Limits(handshake_seconds=60), identify, credentials, stagger_s=0.01
+        )
         async with (
             listening(tls_transport(2, LIMITS)) as (address, _),
             dialled(dialler, silent, address) as admitted,
@@ -371,9 +363,9 @@ async def test_credentials_may_be_renewed_while_listening() -> None:
     async with listening(listener) as (address, _):
         fresh = authority("ours").issue_cert("127.0.0.1", "renewed.test")
         listener.credentials = credentials_of(fresh)
-        listener.me = local_peer(2, fingerprint=sha256(der_of(fresh)).digest())
+        listener.me = local_peer(2, fingerprint=fingerprint(fresh))
         async with dialled(tls_transport(1, LIMITS), address) as admitted:
-            assert admitted.identity.fingerprint == sha256(der_of(fresh)).digest()
+            assert admitted.identity.fingerprint == fingerprint(fresh)
 
 
 class Morsels(NonBlockingStream):

@@ -19,23 +19,20 @@ from support.tasks import running
 from support.transport_peers import Served, message
 
 
-async def test_frames_arrive_in_order_and_are_counted() -> None:
+async def test_frames_arrive_in_order_and_are_counted_and_what_is_queued_is_one_write() -> None:
+    frames = [message(b"x", i) for i in range(50)]
     async with both() as (ours, theirs):
-        for i in range(50):
-            await ours.connection.send(message(b"x", i))
+        for frame in frames[:40]:
+            assert ours.connection.try_send(frame)
+        await theirs.until(lambda: len(theirs.frames) == 40)
+        assert ours.connection.stats.writes == 1
+        for frame in frames[40:]:
+            await ours.connection.send(frame)
         await theirs.until(lambda: len(theirs.frames) == 50)
     assert [frame["number"] for frame in theirs.frames] == list(range(50))
-    size = sum(len(message(b"x", i)) for i in range(50))
+    size = sum(map(len, frames))
     assert (ours.connection.stats.frames_out, ours.connection.stats.bytes_out) == (50, size)
     assert (theirs.connection.stats.frames_in, theirs.connection.stats.bytes_in) == (50, size)
-
-
-async def test_what_is_queued_goes_out_in_one_write() -> None:
-    async with both() as (ours, theirs):
-        for i in range(40):
-            assert ours.connection.try_send(message(number=i))
-        await theirs.until(lambda: len(theirs.frames) == 40)
-    assert ours.connection.stats.writes == 1
 
 
 async def test_a_full_queue_makes_senders_wait() -> None:
@@ -217,8 +214,14 @@ async def test_closing_is_bounded_when_the_peer_does_not_answer() -> None:
     assert trio.current_time() == pytest.approx(1)
 
 
-async def test_who_closed_is_told_from_who_broke() -> None:
+async def test_what_cannot_be_sent_is_said_and_who_closed_is_told_from_who_broke() -> None:
+    body = bytes(1024)
     async with both() as (ours, theirs):
+        with pytest.raises(FrameTooLarge, match="expected at most 1024"):
+            await ours.connection.send(message(body))
+        with pytest.raises(FrameTooLarge):
+            ours.connection.try_send(message(body))
+        assert ours.connection.is_open
         await ours.connection.close(Cause.UNUSED)
         await theirs.end()
         with pytest.raises(TransportClosed, match="was closed here"):
@@ -240,16 +243,6 @@ async def test_a_goodbye_in_unknown_words_is_understood() -> None:
     async with served() as (ours, wire):
         await wire.send(encode_frame("goodbye", reason="moonrise"))
         assert await ours.end() == Farewell(Cause.OTHER, False)
-
-
-async def test_a_frame_nobody_would_take_is_not_sent() -> None:
-    async with both() as (ours, _):
-        body = bytes(1024)
-        with pytest.raises(FrameTooLarge, match="expected at most 1024"):
-            await ours.connection.send(message(body))
-        with pytest.raises(FrameTooLarge):
-            ours.connection.try_send(message(body))
-        assert ours.connection.is_open
 
 
 async def test_what_came_with_the_handshake_is_not_lost() -> None:

@@ -145,40 +145,39 @@ async def test_a_refused_dialler_is_told_why(
     assert refused.reason == reason
 
 
-async def test_a_newer_hello_is_refused_for_its_version_and_not_for_its_fields() -> None:
-    near, far = memory_stream_pair()
-    await far.send_all(encode_frame("hello", version=PROTOCOL_VERSION + 1, colour="green"))
-    with pytest.raises(PeerRefused, match=f"version {PROTOCOL_VERSION + 1}"):
-        await greet(near)
-
-
-async def test_the_same_schema_is_accepted_and_so_is_one_that_is_not_told() -> None:
-    for schema in ("aa", ""):
-        dialler, listener = await meet(local_peer(1, schema=schema), local_peer(2, schema="aa"))
-        assert isinstance(dialler, base.Admitted)
-        assert isinstance(listener, base.Admitted)
-        assert listener.hello.schema == schema
-
-
 async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
-    near, far = memory_stream_pair()
-    await far.send_all(hello(cluster="theirs"))
-    with pytest.raises(PeerRefused):
-        await greet(near, local_peer(2, addresses=HERE))
-    assert [frame["type"] for frame in await frames_from(far)] == ["goodbye"]
+    """Of a newer hello it is the version, not its fields."""
+    newer = encode_frame("hello", version=PROTOCOL_VERSION + 1, colour="green")
+    for greeting, why in (
+        (newer, f"version {PROTOCOL_VERSION + 1}"),
+        (hello(cluster="theirs"), "theirs"),
+    ):
+        near, far = memory_stream_pair()
+        await far.send_all(greeting)
+        with pytest.raises(PeerRefused, match=why):
+            await greet(near, local_peer(2, addresses=HERE))
+        assert [frame["type"] for frame in await frames_from(far)] == ["goodbye"]
+
+
+@pytest.mark.parametrize(
+    ("dialler", "certificate", "schema"),
+    [(OF_AA, None, "aa"), (ONE, None, ""), (CERTIFIED, b"own certificate", "")],
+    ids=["of the same schema", "with no schema told", "with the certificate of its hello"],
+)
+async def test_who_belongs_to_the_cluster_is_admitted(
+    dialler: base.LocalPeer, certificate: bytes | None, schema: str
+) -> None:
+    both = await meet(dialler, local_peer(2, schema="aa"), {}, {"certificate": certificate})
+    assert all(isinstance(one, base.Admitted) for one in both)
+    assert isinstance(both[1], base.Admitted)
+    assert both[1].hello.schema == schema
 
 
 async def test_a_dialler_refuses_whom_it_did_not_mean() -> None:
-    dialler, listener = await meet(local_peer(1), local_peer(2), {"expected": 3})
+    dialler, listener = await meet(ONE, TWO, {"expected": 3})
     assert isinstance(dialler, PeerRefused)
     assert "it is peer 2, expected peer 3" in str(dialler)
     assert isinstance(listener, RefusedByPeer)
-
-
-async def test_a_hello_belongs_to_one_certificate() -> None:
-    dialler, listener = await meet(CERTIFIED, TWO, {}, {"certificate": b"own certificate"})
-    assert isinstance(dialler, base.Admitted)
-    assert isinstance(listener, base.Admitted)
 
 
 async def test_a_recorded_handshake_is_of_no_use_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,13 +43,20 @@ def links(*peers: Peer) -> list[int]:
     return [len(peer.pool) for peer in peers]
 
 
-async def test_senders_at_once_share_one_attempt(nursery: trio.Nursery) -> None:
+async def test_only_sending_dials_and_senders_at_once_share_one_attempt(
+    nursery: trio.Nursery,
+) -> None:
     network, one, two = await two_peers(nursery)
+    assert not one.pool.try_send(2, message())
+    await settle()
+    assert links(one, two) == [0, 0]
     async with trio.open_nursery() as senders:
         for i in range(20):
             senders.start_soon(one.pool.send, 2, message(number=i))
     await two.heard.until(lambda: len(two.heard.frames) == 20)
     assert len(network.streams) == 2, "one connection, two ends"
+    assert one.pool.try_send(2, message())
+    await two.heard.until(lambda: len(two.heard.frames) == 21)
 
 
 async def test_a_failed_attempt_is_told_to_all_who_wait(nursery: trio.Nursery) -> None:
@@ -262,29 +269,7 @@ async def test_a_full_pool_turns_strangers_away_and_says_so(nursery: trio.Nurser
     assert len(hub.pool) == 2
 
 
-async def test_trying_to_send_never_dials(nursery: trio.Nursery) -> None:
-    _, one, two = await two_peers(nursery)
-    assert not one.pool.try_send(2, message())
-    await settle()
-    assert links(one, two) == [0, 0]
-    await one.pool.connect(2)
-    assert one.pool.try_send(2, message())
-    await two.heard.until(lambda: len(two.heard.frames) == 1)
-
-
-async def test_a_partition_is_noticed_and_heals(nursery: trio.Nursery) -> None:
-    network, one, two = await two_peers(nursery)
-    await one.pool.connect(2)
-    network.partition([1], [2])
-    await trio.sleep(60)
-    assert links(one, two) == [0, 0]
-    assert one.heard.downs[0][1].cause is Cause.SILENT
-    network.heal()
-    await one.pool.send(2, message(b"again"))
-    await two.heard.until(lambda: two.heard.bodies == [b"again"])
-
-
-async def test_what_is_sent_into_a_short_partition_arrives_after_it(nursery: trio.Nursery) -> None:
+async def test_a_partition_is_noticed_if_it_lasts_and_heals(nursery: trio.Nursery) -> None:
     network, one, two = await two_peers(nursery)
     await one.pool.connect(2)
     network.partition([1], [2])
@@ -294,6 +279,13 @@ async def test_what_is_sent_into_a_short_partition_arrives_after_it(nursery: tri
     network.heal()
     await two.heard.until(lambda: two.heard.bodies == [b"patience"])
     assert one.heard.downs == []
+    network.partition([1], [2])
+    await trio.sleep(60)
+    assert links(one, two) == [0, 0]
+    assert one.heard.downs[0][1].cause is Cause.SILENT
+    network.heal()
+    await one.pool.send(2, message(b"again"))
+    await two.heard.until(lambda: two.heard.bodies == [b"patience", b"again"])
 
 
 async def test_frames_are_repeated_and_reordered_by_seed(nursery: trio.Nursery) -> None:
@@ -322,7 +314,9 @@ async def test_connections_that_break_are_dialled_again(nursery: trio.Nursery) -
     assert one.pool.ends[Cause.LOST] == network.broken
 
 
-async def test_closing_a_pool_of_many_takes_no_longer_than_one(nursery: trio.Nursery) -> None:
+async def test_a_pool_of_many_closes_as_fast_as_one_and_reaches_nobody_then(
+    nursery: trio.Nursery,
+) -> None:
     network, people = crowd(nursery, close_seconds=1)
     hub = await people.add(1)
     for key in range(2, 12):
@@ -332,13 +326,6 @@ async def test_closing_a_pool_of_many_takes_no_longer_than_one(nursery: trio.Nur
     await hub.pool.close()
     assert trio.current_time() - started <= 2
     assert len(hub.pool) == 0
-
-
-async def test_a_pool_that_does_not_run_reaches_nobody(nursery: trio.Nursery) -> None:
-    _, people = crowd(nursery)
-    one = await people.add(1)
-    await people.add(2)
-    await one.pool.close()
     with pytest.raises(PeerUnreachable, match="not running"):
-        await one.pool.send(2, message())
-    await one.pool.close()
+        await hub.pool.send(2, message())
+    await hub.pool.close()
