@@ -57,17 +57,14 @@ SMALL_TREES: Final = attrs.evolve(
 
 
 def numbered(letter: str, last: int) -> tuple[str, ...]:
-    """Names of claims."""
     return tuple(f"{letter}{number}" for number in range(1, last + 1))
 
 
 @attrs.frozen(kw_only=True)
 class Paper:
-    """What a quick run leaves.
+    """What a quick run leaves; its tables and plots without what follows the dot.
 
     Attributes:
-        claims: in their order.
-        tables, plots: without what follows the dot.
         texts: beside the tables, claims.json and checks.json.
         readings: of those claims that are judged under two readings.
         contradictions: claims whose readings contradict each other.
@@ -215,7 +212,7 @@ Reproduce = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def reproduce(tmp_path_factory: pytest.TempPathFactory) -> Reproduce:
-    """The folder of the figures of a paper, made once, beside data of one small network only."""
+    """Makes the figures of a paper once, beside data of one small network only."""
 
     @cache
     def make(name: str) -> Path:
@@ -239,6 +236,12 @@ def reproduce(tmp_path_factory: pytest.TempPathFactory) -> Reproduce:
     return make
 
 
+@pytest.fixture
+def made(reproduce: Reproduce, paper: str) -> Path:
+    """The folder of the figures of the paper that the test is about."""
+    return reproduce(paper)
+
+
 def papers(*names: str) -> pytest.MarkDecorator:
     """Parametrise the paper; all but the small one are made in campaigns."""
     return pytest.mark.parametrize(
@@ -248,7 +251,6 @@ def papers(*names: str) -> pytest.MarkDecorator:
 
 
 def entries(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The claims or checks of a folder."""
     found: list[dict[str, Any]] = json.loads((folder / name).read_text(encoding="utf-8"))
     return found
 
@@ -264,14 +266,15 @@ def value_of(folder: Path, claim: str, name: str) -> float:
 
 
 def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table."""
-    rows: list[dict[str, Any]] = pq.read_table(folder / name).to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(folder / f"{name}.parquet").to_pylist()
     return rows
 
 
 @papers(*PAPERS)
-def test_a_quick_run_judges_every_claim_in_order(reproduce: Reproduce, paper: str) -> None:
-    claims = entries(reproduce(paper), "claims.json")
+def test_a_quick_run_judges_every_claim_in_order_with_values_in_their_bands(
+    made: Path, paper: str
+) -> None:
+    claims = entries(made, "claims.json")
     assert tuple(claim["id"] for claim in claims) == PAPERS[paper].claims
     for claim in claims:
         assert {"id", "claim", "measured", "verdict", "reason"} <= claim.keys()
@@ -282,80 +285,63 @@ def test_a_quick_run_judges_every_claim_in_order(reproduce: Reproduce, paper: st
         assert claim["verdict"] in ("holds", "differs")
         assert "not measured" not in claim["measured"]
         assert any(character.isdigit() for character in claim["measured"])
+    for (of, name), (low, high) in PAPERS[paper].bands.items():
+        value = value_of(made, of, name)
+        assert low <= value <= high, f"{of}, {name}: {value}"
 
 
 @papers(*(name for name, paper in PAPERS.items() if paper.golden))
-def test_a_quick_run_measures_what_it_did(
-    reproduce: Reproduce, paper: str, write_golden: bool
-) -> None:
-    check_golden(f"figures {paper}", measured_by_checks(reproduce(paper)), write_golden)
+def test_a_quick_run_measures_what_it_did(made: Path, paper: str, write_golden: bool) -> None:
+    check_golden(f"figures {paper}", measured_by_checks(made), write_golden)
 
 
 @papers(*PAPERS)
-def test_a_quick_run_leaves_data_and_plots_and_nothing_else(
-    reproduce: Reproduce, paper: str
-) -> None:
-    folder, expected = reproduce(paper), PAPERS[paper]
-    tables = {f"{name}.parquet" for name in expected.tables}
-    plots = {f"plots/{name}.{kind}" for name in expected.plots for kind in expected.formats}
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
-    assert names == tables | plots | {"claims.json", "checks.json", *expected.texts}
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
-    for table in tables:
-        assert rows_of(folder, table)
-
-
-@papers(*(name for name, paper in PAPERS.items() if paper.bands))
-def test_quick_values_are_in_their_bands(reproduce: Reproduce, paper: str) -> None:
-    for (claim, name), (low, high) in PAPERS[paper].bands.items():
-        value = value_of(reproduce(paper), claim, name)
-        assert low <= value <= high, f"{claim}, {name}: {value}"
+def test_a_quick_run_leaves_data_and_plots_and_nothing_else(made: Path, paper: str) -> None:
+    expected = PAPERS[paper]
+    assert {path.relative_to(made).as_posix() for path in made.rglob("*.*")} == {
+        *(f"{name}.parquet" for name in expected.tables),
+        *(f"plots/{name}.{kind}" for name in expected.plots for kind in expected.formats),
+        *("claims.json", "checks.json", *expected.texts),
+    }
+    assert [path.name for path in made.parent.iterdir()] == [made.name]
+    assert all(rows_of(made, table) for table in expected.tables)
 
 
 @papers(*(name for name, paper in PAPERS.items() if paper.readings))
-def test_claims_are_judged_under_both_readings_with_the_same_bounds(
-    reproduce: Reproduce, paper: str
-) -> None:
-    folder, expected = reproduce(paper), PAPERS[paper]
-    claims, checks = (entries(folder, name) for name in ("claims.json", "checks.json"))
-    read = [name for name in expected.claims if name in expected.readings]
-    assert [claim["id"] for claim in claims if "alternative" in claim] == read
+def test_claims_are_judged_under_both_readings_with_the_same_bounds(made: Path, paper: str) -> None:
+    expected = PAPERS[paper]
+    claims, checks = (entries(made, name) for name in ("claims.json", "checks.json"))
+    alternatives = {one["id"]: one["alternative"] for one in claims if "alternative" in one}
+    assert list(alternatives) == [name for name in expected.claims if name in expected.readings]
     literal = {(one["claim"], one["name"]): one for one in checks if "reading" not in one}
     others = [one for one in checks if "reading" in one]
-    assert {one["claim"] for one in others} == set(read)
+    assert {one["claim"] for one in others} == set(alternatives)
     for one in others:
-        beside = literal[one["claim"], one["name"]]
-        assert [one[key] for key in ("low", "high", "paper")] == [
-            beside[key] for key in ("low", "high", "paper")
-        ]
-    for claim in claims:
-        if "alternative" in claim:
-            sentences = list(expected.readings[claim["id"]].sentences)
-            assert claim["alternative"]["sentences"] == sentences
+        for key in ("low", "high", "paper"):
+            assert one[key] == literal[one["claim"], one["name"]][key]
+    for name, alternative in alternatives.items():
+        assert alternative["sentences"] == list(expected.readings[name].sentences)
     if expected.contradictions is not None:
         found = [claim["id"] for claim in claims if "contradiction" in claim]
         assert found == list(expected.contradictions)
-    lines = (folder / "readings.md").read_text(encoding="utf-8").splitlines()
+    lines = (made / "readings.md").read_text(encoding="utf-8").splitlines()
     rows = [line.split(" | ") for line in lines if line.startswith("| ")]
     assert {len(row) for row in rows} == {6}
-    assert tuple(row[0].strip("|* ") for row in rows if row[0].startswith("| **")) == tuple(
-        expected.claims
-    )
+    named = (row[0].strip("|* ") for row in rows if row[0].startswith("| **"))
+    assert tuple(named) == expected.claims
 
 
 @papers(SMALL, "trees")
-def test_trees_are_planned_on_every_network(reproduce: Reproduce, paper: str) -> None:
-    found = {row["topology"] for row in rows_of(reproduce(paper), "costs.parquet")}
+def test_trees_are_planned_on_every_network(made: Path) -> None:
+    found = {row["topology"] for row in rows_of(made, "costs")}
     assert found == {"Square", *MADE_UP, ONE_KEYWORD}
 
 
 @papers("trees")
-def test_more_groups_and_trees_with_a_choice_make_many_trees_worth_their_while(
-    reproduce: Reproduce, paper: str
-) -> None:
+def test_more_groups_and_trees_with_a_choice_make_many_trees_worth_their_while(made: Path) -> None:
     gains = {
         one.get("reading", "literal"): one["value"]
-        for one in entries(reproduce(paper), "checks.json")
+        for one in entries(made, "checks.json")
         if one["name"] == "MULT over SINGLE, Localized1"
     }
     assert len(gains) == 2
@@ -363,33 +349,23 @@ def test_more_groups_and_trees_with_a_choice_make_many_trees_worth_their_while(
 
 
 @papers("scot")
-def test_only_times_that_vary_bring_a_flood_by_longer_ways(
-    reproduce: Reproduce, paper: str
-) -> None:
-    checks = entries(reproduce(paper), "checks.json")
-    (shorter,) = (
-        one["value"] for one in checks if one["name"] == "shorter trees" and "reading" in one
-    )
-    assert shorter > 3 * value_of(reproduce(paper), "O1", "shorter trees")
+def test_only_times_that_vary_bring_a_flood_by_longer_ways(made: Path) -> None:
+    checks = entries(made, "checks.json")
+    named = [one for one in checks if one["name"] == "shorter trees" and "reading" in one]
+    (shorter,) = (one["value"] for one in named)
+    assert shorter > 3 * value_of(made, "O1", "shorter trees")
 
 
 @papers("vinifera")
-def test_the_resilient_preset_keeps_what_the_paper_promises_under_churn(
-    reproduce: Reproduce, paper: str
+def test_the_resilient_preset_delivers_under_churn_and_lookups_are_as_long_as_expected(
+    made: Path,
 ) -> None:
-    rows = rows_of(reproduce(paper), "hours.parquet")
-    hits = [row["hit_ratio"] for row in rows if row["system"] == "resilient"]
+    hits = [row["hit_ratio"] for row in rows_of(made, "hours") if row["system"] == "resilient"]
     assert len(hits) == 6  # three hours, two kinds of subscriptions
     assert min(hits) >= 0.97
-
-
-@papers("vinifera")
-def test_lookups_without_small_world_links_are_as_long_as_expected(
-    reproduce: Reproduce, paper: str
-) -> None:
     lookups = {
         int(row["x"]): row["lookup_hops"]
-        for row in rows_of(reproduce(paper), "points.parquet")
+        for row in rows_of(made, "points")
         if (row["study"], row["system"]) == ("sizes", "vinifera")
     }
     assert set(lookups) == set(QUICK.sizes)
@@ -399,9 +375,9 @@ def test_lookups_without_small_world_links_are_as_long_as_expected(
 
 
 @papers("vinifera", "kindred")
-def test_no_tables_had_to_merge_or_refuse_entries(reproduce: Reproduce, paper: str) -> None:
+def test_no_tables_had_to_merge_or_refuse_entries(made: Path, paper: str) -> None:
     """Else the overheads would measure our table sizes."""
-    for row in rows_of(reproduce(paper), "points.parquet"):
+    for row in rows_of(made, "points"):
         if paper == "kindred" and row["system"] == KINDRED:
             assert row["merged"] == row["refused"] == row["duplicates"] == 0, row
         if paper == "vinifera" and row["study"] != "attributes":
@@ -409,47 +385,32 @@ def test_no_tables_had_to_merge_or_refuse_entries(reproduce: Reproduce, paper: s
 
 
 @papers("covering, scenes")
-def test_active_and_pruned_runs_deliver_the_same_in_the_end(
-    reproduce: Reproduce, paper: str
+def test_scenes_deliver_the_same_in_the_end_and_only_pruning_has_many_false_positives(
+    made: Path,
 ) -> None:
-    rows = rows_of(reproduce(paper), "mobile.parquet")
-    for reading, case in {(row["reading"], row["case"]) for row in rows}:
-        one, other = [row for row in rows if (row["reading"], row["case"]) == (reading, case)]
+    mobile = rows_of(made, "mobile")
+    for reading, case in {(row["reading"], row["case"]) for row in mobile}:
+        one, other = [row for row in mobile if (row["reading"], row["case"]) == (reading, case)]
         assert one["publications"] == other["publications"] > 0
         # Whoever moves while a publication is under way may get it or not; under the alternative
         # monitors move four times as often.
         share = 0.02 if reading == "literal" else 0.05
         assert abs(one["deliveries"] - other["deliveries"]) < share * one["deliveries"]
-
-
-@papers("covering, scenes")
-def test_only_pruning_has_more_false_positives_than_what_is_under_way(
-    reproduce: Reproduce, paper: str
-) -> None:
-    for name in ("mobile", "workflow"):
-        for row in rows_of(reproduce(paper), f"{name}.parquet"):
-            if (row["covering"], row["reading"]) == ("active", "literal"):
-                assert row["false_positives"] < 0.01
+    for row in mobile + rows_of(made, "workflow"):
+        if (row["covering"], row["reading"]) == ("active", "literal"):
+            assert row["false_positives"] < 0.01  # what is under way
 
 
 @papers("kindred")
-def test_kindred_beats_the_others_wherever_they_stand_beside_it(
-    reproduce: Reproduce, paper: str
-) -> None:
-    rows = rows_of(reproduce(paper), "points.parquet")
+def test_kindred_beats_the_others_and_is_worse_without_any_of_its_ideas(made: Path) -> None:
+    rows = rows_of(made, "points")
     values = {(row["study"], row["system"], row["kind"], row["x"]): row for row in rows}
     for (study, system, kind, x), row in values.items():
-        if study not in ("sizes", "attributes", "churn") or system == KINDRED:
-            continue
-        ours = values[study, KINDRED, kind, x]
-        assert ours["traffic_overhead"] < row["traffic_overhead"], (study, system, kind, x)
-        assert ours["path_length_mean"] < row["path_length_mean"], (study, system, kind, x)
-        assert ours["hit_ratio"] >= row["hit_ratio"] - 0.001, (study, system, kind, x)
-
-
-@papers("kindred")
-def test_without_an_idea_of_kindred_something_is_worse(reproduce: Reproduce, paper: str) -> None:
-    rows = rows_of(reproduce(paper), "points.parquet")
+        if study in ("sizes", "attributes", "churn") and system != KINDRED:
+            ours = values[study, KINDRED, kind, x]
+            assert ours["traffic_overhead"] < row["traffic_overhead"], (study, system, kind, x)
+            assert ours["path_length_mean"] < row["path_length_mean"], (study, system, kind, x)
+            assert ours["hit_ratio"] >= row["hit_ratio"] - 0.001, (study, system, kind, x)
     for without in ("no-placement", "no-fingers", "no-nearest-routing", "no-guests", "no-key"):
         worse = set()
         for row in (one for one in rows if one["system"] == without):
@@ -465,17 +426,13 @@ def test_without_an_idea_of_kindred_something_is_worse(reproduce: Reproduce, pap
 
 
 @papers("kindred")
-def test_kindred_says_what_was_not_run_and_reports_every_check(
-    reproduce: Reproduce, paper: str
-) -> None:
-    folder = reproduce(paper)
-    reasons = {claim["id"]: claim["reason"] for claim in entries(folder, "claims.json")}
+def test_kindred_says_what_was_not_run_and_reports_every_check(made: Path) -> None:
+    reasons = {claim["id"]: claim["reason"] for claim in entries(made, "claims.json")}
     assert "skype.avt.gz is not in shared/data" in reasons["K9"]
     assert "without --quick" in reasons["K1"]
-    report = (folder / "report.md").read_text(encoding="utf-8")
-    for check in entries(folder, "checks.json"):
-        assert f"| {check['name']} |" in report
-    for words in ("eight of fifty topics a node", "half of the nodes replaced in an hour"):
+    report = (made / "report.md").read_text(encoding="utf-8")
+    named = [check["name"] for check in entries(made, "checks.json")]
+    for words in (*named, "eight of fifty topics a node", "half of the nodes replaced in an hour"):
         assert f"| {words} |" in report
     widths = {line.count("|") for line in report.splitlines() if line.startswith("| set-up")}
     assert widths == {10}
