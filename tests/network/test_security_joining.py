@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,7 +30,6 @@ from gossamer.node.security.joining.client import join
 from gossamer.node.security.joining.join_protocol import Answer, Challenge, Request
 from gossamer.node.security.joining.messages import JoinLimits, receive_message, send_message
 from gossamer.node.security.joining.server import (
-    Admit,
     Attempts,
     JoinServer,
     admit_with,
@@ -44,6 +42,7 @@ from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
 from support.other_hosts import from_host
+from support.transport_peers import on_jumping_clock
 from support.waiting import at_once, eventually, soon
 
 LOOPBACK = "127.0.0.1"
@@ -96,35 +95,27 @@ async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
         yield tls
 
 
-async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path) -> None:
-    async with open_desk(cluster) as (desk, port):
-        member = await enter(cluster, port, tmp_path)
+@pytest.mark.parametrize("host", [LOOPBACK, "::1"])
+async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path, host: str) -> None:
+    try:
+        with socket.create_server(
+            (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        ):
+            pass
+    except OSError:
+        pytest.skip(f"this machine has no loopback {host}")
+    gone = cluster.admit("gone")
+    async with open_desk(cluster, host=host) as (desk, port):
+        token = invitation(cluster, port, host=host)
+        cluster.registrar.revoke(cluster.store, "gone", cluster.now)
+        member = await join(token.to_text(), tmp_path / "new", "kitchen")
     assert desk.counts == {"admitted": 1}
     assert member == open_membership(tmp_path / "new")
     assert member.authority == cluster.first.authority
     assert member.certificate.name == "kitchen"
+    assert member.revoked.forbids(gone.identity.key, 0)
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"peer.key", "peer.pem", "ca.pem", "revoked.json"}
-
-
-async def test_joining_works_over_ipv6(cluster: MadeCluster, tmp_path: Path) -> None:
-    try:
-        with socket.create_server(("::1", 0), family=socket.AF_INET6):
-            pass
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
-    async with open_desk(cluster, host="::1") as (_, port):
-        token = invitation(cluster, port, host="::1")
-        assert (await join(token.to_text(), tmp_path / "new", "kitchen")).certificate.name
-
-
-async def test_a_new_member_knows_who_was_revoked(cluster: MadeCluster, tmp_path: Path) -> None:
-    gone = cluster.admit("gone")
-    async with open_desk(cluster) as (_, port):
-        token = invitation(cluster, port)
-        cluster.registrar.revoke(cluster.store, "gone", cluster.now)
-        member = await join(token.to_text(), tmp_path / "new", "kitchen")
-    assert member.revoked.forbids(gone.identity.key, 0)
 
 
 async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) -> None:
@@ -145,9 +136,7 @@ async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) ->
     assert desk.counts == {"admitted": 1, "used": 1}
 
 
-async def test_a_join_whose_answer_was_lost_is_made_good(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_a_lost_answer_to_a_join_is_made_good(cluster: MadeCluster, tmp_path: Path) -> None:
     """The folder is as a joiner leaves it that loses the connection after its request."""
     async with open_desk(cluster) as (desk, port):
         text = invitation(cluster, port).to_text()
@@ -181,9 +170,7 @@ async def test_a_member_without_the_authority_refuses(cluster: MadeCluster, tmp_
     assert caught.value.cause == join_protocol.NO_AUTHORITY
 
 
-async def test_the_secret_goes_to_nobody_but_the_inviter(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_the_secret_goes_to_the_inviter_alone(cluster: MadeCluster, tmp_path: Path) -> None:
     """Neither to another member nor to another cluster, whoever answers at the address."""
     heard: list[Request | RenewalRequest] = []
 
@@ -199,41 +186,29 @@ async def test_the_secret_goes_to_nobody_but_the_inviter(
     assert heard == []
 
 
-async def test_the_next_address_is_tried(cluster: MadeCluster, tmp_path: Path) -> None:
-    async with open_desk(cluster) as (_, port):
-        text = invitation(cluster, closed_port(), port).to_text()
-        assert await join(text, tmp_path / "new", "kitchen")
-
-
-async def test_every_address_that_failed_is_explained(cluster: MadeCluster, tmp_path: Path) -> None:
+async def test_addresses_are_tried_in_order(cluster: MadeCluster, tmp_path: Path) -> None:
     one, two = closed_port(), closed_port()
-    text = invitation(cluster, one, two).to_text()
     with pytest.raises(JoinFailedError) as caught:
-        await join(text, tmp_path / "new", "kitchen")
+        await join(invitation(cluster, one, two).to_text(), tmp_path / "new", "kitchen")
     tried = [attempt.split(": ")[0] for attempt in caught.value.attempts]
     assert tried == [f"{LOOPBACK}:{one}", f"{LOOPBACK}:{two}"]
+    async with open_desk(cluster) as (_, port):
+        assert await join(invitation(cluster, one, port).to_text(), tmp_path / "new", "kitchen")
 
 
-async def test_an_inviter_that_says_nothing_is_not_waited_for(
-    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
-    assert autojump_clock.rate == 0
-    with socket.create_server((LOOPBACK, 0)) as silent:
-        text = invitation(cluster, silent.getsockname()[1]).to_text()
-        with pytest.raises(JoinFailedError, match="no answer in time"):
-            await join(text, tmp_path / "new", "kitchen")
+@on_jumping_clock
+async def test_a_silent_inviter_is_not_waited_for(cluster: MadeCluster, tmp_path: Path) -> None:
+    failed = pytest.raises(JoinFailedError, match="no answer in time")
+    with socket.create_server((LOOPBACK, 0)) as silent, failed:
+        await enter(cluster, silent.getsockname()[1], tmp_path)
 
 
-async def test_a_membership_is_not_joined_over(cluster: MadeCluster) -> None:
-    text = invitation(cluster, 1).to_text()
+async def test_a_join_that_cannot_succeed_asks_nobody(cluster: MadeCluster, tmp_path: Path) -> None:
+    text = invitation(cluster, closed_port()).to_text()
     before = (cluster.folder / "peer.pem").read_bytes()
     with pytest.raises(ClusterFolderError, match="is a membership already"):
         await join(text, cluster.folder, "kitchen")
     assert (cluster.folder / "peer.pem").read_bytes() == before
-
-
-async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: Path) -> None:
-    text = invitation(cluster, closed_port()).to_text()
     with pytest.raises(ConfigError, match="name is ''"):
         await join(text, tmp_path / "new", "")
     with pytest.raises(TokenError):
@@ -241,11 +216,11 @@ async def test_a_bad_name_or_token_asks_nobody(cluster: MadeCluster, tmp_path: P
     assert not (tmp_path / "new").exists()
 
 
-async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
-    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
+@on_jumping_clock
+async def test_a_right_token_after_wrong_ones_is_heard(
+    cluster: MadeCluster, tmp_path: Path
 ) -> None:
-    """However many were wrong; after a while of peace it does not even wait."""
-    assert autojump_clock.rate == 0
+    """However many were wrong, it waits; after a while of peace it does not even wait."""
     async with open_desk(cluster) as (desk, port):
         bad = evolve(invitation(cluster, port), secret=b"?" * 16).to_text()
         for _ in range(25):
@@ -261,9 +236,7 @@ async def test_a_right_token_after_many_wrong_ones_waits_and_is_heard(
     assert desk.counts == {"unknown": 25, "admitted": 2}
 
 
-async def test_who_guesses_all_the_time_keeps_nobody_else_out(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_who_guesses_keeps_nobody_else_out(cluster: MadeCluster, tmp_path: Path) -> None:
     """From the same address, as fast as it is answered, and more at a time than are heard."""
     limits = JoinLimits(refusals=2, first_wait_s=0.02, longest_wait_s=0.1, asking=2)
     async with open_desk(cluster, limits=limits) as (desk, port), trio.open_nursery() as nursery:
@@ -281,10 +254,10 @@ async def test_who_guesses_all_the_time_keeps_nobody_else_out(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_right_token_needs_no_place_among_those_that_guess(
-    cluster: MadeCluster, tmp_path: Path, autojump_clock: trio.testing.MockClock
+@on_jumping_clock
+async def test_a_right_token_does_not_queue_with_guesses(
+    cluster: MadeCluster, tmp_path: Path
 ) -> None:
-    assert autojump_clock.rate == 0
     async with open_desk(cluster, limits=JoinLimits(asking=0)) as (desk, port):
         right = invitation(cluster, port)
         assert await join(right.to_text(), tmp_path / "good", "kitchen")
@@ -295,9 +268,7 @@ async def test_a_right_token_needs_no_place_among_those_that_guess(
     assert desk.counts["admitted"] == 1
 
 
-async def test_silent_connections_keep_nobody_from_joining(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_silent_connections_keep_nobody_out(cluster: MadeCluster, tmp_path: Path) -> None:
     """From one address and from many, that of the one who joins among them."""
     async with open_desk(cluster) as (desk, port), AsyncExitStack() as stack:
         for host in (LOOPBACK, *(f"127.0.0.{number}" for number in range(2, 50))):
@@ -313,12 +284,11 @@ async def test_silent_connections_keep_nobody_from_joining(
 @pytest.mark.parametrize(
     "message",
     [
-        b"\xff\xff\xff\xff",
-        (join_protocol.REQUEST_LIMIT + 1).to_bytes(4, "big"),
-        b"\0\0\0\0",
-        b"\0\0\0\x01\xff",
+        pytest.param(b"\xff\xff\xff\xff", id="huge"),
+        pytest.param((join_protocol.REQUEST_LIMIT + 1).to_bytes(4, "big"), id="too long"),
+        pytest.param(b"\0\0\0\0", id="empty"),
+        pytest.param(b"\0\0\0\x01\xff", id="junk"),
     ],
-    ids=["huge", "too long", "empty", "junk"],
 )
 async def test_a_bad_request_is_refused(cluster: MadeCluster, message: bytes) -> None:
     async with open_desk(cluster) as (desk, port), call(port) as tls:
@@ -334,16 +304,15 @@ async def test_a_replayed_request_is_refused(cluster: MadeCluster, tmp_path: Pat
     """The very bytes that were good in one exchange are not in the next."""
     recorded: list[Request] = []
 
-    def recording(admit: Admit) -> Admit:
+    async with writing_to(cluster.store) as writer:
+        admit = admit_with(cluster.registrar, writer)
+
         async def admit_and_record(request: Request | RenewalRequest) -> Answer:
             assert isinstance(request, Request)
             recorded.append(request)
             return await admit(request)
 
-        return admit_and_record
-
-    async with writing_to(cluster.store) as writer:
-        desk = JoinServer(cluster.first, recording(admit_with(cluster.registrar, writer)))
+        desk = JoinServer(cluster.first, admit_and_record)
         async with serving(desk) as port:
             await enter(cluster, port, tmp_path)
             async with call(port) as tls:
@@ -397,15 +366,12 @@ async def test_a_full_disk_refuses_and_keeps_the_token(
         raise StoreFullError("state.db")
 
     async with serving(JoinServer(cluster.first, fail)) as port:
-        text = invitation(cluster, port).to_text()
         with pytest.raises(JoinRefusedError, match="its log says why"):
-            await join(text, tmp_path / "new", "kitchen")
+            await enter(cluster, port, tmp_path)
     assert "disk is full" in caplog.text
 
 
-async def test_an_inviter_that_breaks_the_rules_is_not_believed(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+async def test_an_inviters_junk_is_not_believed(cluster: MadeCluster, tmp_path: Path) -> None:
     async def send_junk(_: Request | RenewalRequest) -> Answer:
         return Answer(certificate=b"junk", revoked=cluster.first.revoked.to_bytes())
 
@@ -423,10 +389,9 @@ async def test_a_message_longer_than_allowed_is_not_read() -> None:
 
 
 def test_waits_grow_are_bounded_and_end_and_so_are_addresses() -> None:
-    limits = JoinLimits(
-        refusals=2, refusal_s=10.0, first_wait_s=1.0, longest_wait_s=4.0, addresses=2
+    attempts = Attempts(
+        JoinLimits(refusals=2, refusal_s=10.0, first_wait_s=1.0, longest_wait_s=4.0, addresses=2)
     )
-    attempts = Attempts(limits)
     waits = []
     for _ in range(100):
         waits.append(attempts.wait_s("a", 0.0))
@@ -437,7 +402,3 @@ def test_waits_grow_are_bounded_and_end_and_so_are_addresses() -> None:
     attempts.spend("b", 0.0)
     attempts.spend("c", 0.0)
     assert attempts.wait_s("a", 0.0) == 0.0
-
-
-def test_the_joining_side_needs_no_certificate_of_its_own() -> None:
-    assert join_client_context().verify_mode is ssl.CERT_NONE
