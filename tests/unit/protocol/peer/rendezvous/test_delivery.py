@@ -16,37 +16,42 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state as state_state
 from gossamer.protocol.peer.state.links import put_link
 from support import overlays
+from support.overlays import Hosts
 
 NODES = 10
 
 
 @pytest.fixture
-def hosts() -> overlays.Hosts:
-    """Ten peers in a row."""
+def hosts() -> Hosts:
     return overlays.ten_in_a_row()
 
 
-def test_the_example_of_figure_2(hosts: overlays.Hosts) -> None:
-    """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T."""
+def ask_for(hosts: Hosts, p: int, source: int, low: int, high: int) -> None:
+    """Let ``p`` take an installation of its neighbour."""
+    boxes = [(0, ((low, high),))]
+    hosts.step(p, overlays.install_record(hosts.state, records.INSTALL, p, source, boxes))
+
+
+def hand_down(hosts: Hosts, p: int, source: int, event: int, value: int) -> list[tuple[int, int]]:
+    """Let ``p`` take a copy that comes down a tree; returns what it sends to whom."""
+    words = overlays.event_record(p, source, event, [value], mode=records.TREE)
+    return [(int(sent[KIND]), int(sent[TO])) for sent in hosts.step(p, words)]
+
+
+def test_the_example_of_figure_2(hosts: Hosts) -> None:
+    """Q asks for [75, 85] by way of R; R, S, T hold it up to the rendezvous nodes S and T.
+
+    The entry for Q grows to [75, 100] when P asks through Q, until P wants nothing more.
+    """
     hosts.install(2, (475, 585))
     assert hosts.entries(3) == [(2, 0, ((475, 585),))]
     assert hosts.entries(4) == [(3, 0, ((475, 585),))]
     assert hosts.entries(5) == [(4, 0, ((501, 585),))]
     assert all(hosts.entries(p) == [] for p in (0, 1, 2, 6, 7, 8, 9))
-
-
-def test_requests_of_one_neighbour_are_aggregated(hosts: overlays.Hosts) -> None:
-    """Figure 2(b): the entry for Q grows from [75, 85] to [75, 100] when P asks through Q."""
-    hosts.install(2, (475, 585))
     hosts.install(1, (580, 700))
     assert hosts.entries(2) == [(1, 0, ((580, 700),))]
     assert hosts.entries(3) == [(2, 0, ((475, 700),))]
     assert hosts.entries(6) == [(5, 0, ((601, 700),))]
-
-
-def test_de_aggregation_leaves_the_other_request(hosts: overlays.Hosts) -> None:
-    hosts.install(2, (475, 585))
-    hosts.install(1, (580, 700))
     hosts.state.constrained[1] = -1
     for p in range(NODES):
         hosts.install(p)
@@ -55,7 +60,7 @@ def test_de_aggregation_leaves_the_other_request(hosts: overlays.Hosts) -> None:
     assert all(hosts.entries(p) == [] for p in (6, 7, 8, 9))
 
 
-def test_what_is_covered_by_another_request_is_not_forwarded_as_news(hosts: overlays.Hosts) -> None:
+def test_what_is_covered_by_another_request_is_not_forwarded_as_news(hosts: Hosts) -> None:
     hosts.install(2, (475, 585))
     hosts.subscribe(1, (480, 490))
     sent = len(hosts.passed)
@@ -72,14 +77,14 @@ def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> Non
     assert all(words[KIND] == records.INSTALL for words in sent)
 
 
-def test_a_former_neighbour_is_told_to_drop_what_was_installed(hosts: overlays.Hosts) -> None:
+def test_a_former_neighbour_is_told_to_drop_what_was_installed(hosts: Hosts) -> None:
     hosts.install(2, (475, 585))
     put_link(hosts.state, 2, int(hosts.state.successor[2]), hosts.descriptor(7), 0)
     hosts.install(2)
     assert (2, 0, ((475, 585),)) not in hosts.entries(3)
 
 
-def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: overlays.Hosts) -> None:
+def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: Hosts) -> None:
     (reply,) = hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 2, []))
     assert (reply[KIND], reply[TO]) == (records.ACKNOWLEDGE, 2)
     size = 1 + hosts.state.link_profile.shape[2]
@@ -89,13 +94,13 @@ def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: over
 
 
 @pytest.mark.parametrize("publisher", range(NODES))
-def test_a_subscriber_is_served_from_everywhere_once(hosts: overlays.Hosts, publisher: int) -> None:
+def test_a_subscriber_is_served_from_everywhere_once(hosts: Hosts, publisher: int) -> None:
     hosts.install(2, (475, 585))
     for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
         assert hosts.publish(publisher, event, value) == expected
 
 
-def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree(hosts: overlays.Hosts) -> None:
+def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree(hosts: Hosts) -> None:
     hosts.install(2, (550, 550))
     hosts.publish(4, 1, 550)
     assert hosts.served == [(2, 1, 4, 3)]
@@ -111,45 +116,42 @@ def test_matching_is_on_the_whole_subscription() -> None:
     assert not any(words[BODY + 2] == records.TREE for words in hosts.passed[taken + 1 :])
 
 
-def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains() -> None:
+@pytest.mark.parametrize("primary", [None, 1])
+def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains(
+    primary: int | None,
+) -> None:
+    """Nobody is served twice though two trees reach it."""
     hosts = overlays.ten_in_a_row(attributes=2, subscriptions=2)
     state = hosts.state
     bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
     peer.subscribe(state, 2, bounds, np.array([1, 2]))
-    state.primary[2] = 1
+    if primary is not None:
+        state.primary[2] = primary
     hosts.install(2)
     assert {a for a, _ in {(a, box) for _, a, box in hosts.entries(3)}} == {0, 1}
     assert hosts.publish(9, 1, 480, 5) == [2]
     assert hosts.publish(9, 2, 5, 680) == [2]
     assert hosts.publish(9, 3, 480, 680) == [2]
-
-
-def test_nobody_is_served_twice_though_two_trees_reach_it() -> None:
-    hosts = overlays.ten_in_a_row(attributes=2, subscriptions=2)
-    bounds = np.array([[475, 485, 0, RING_MASK], [0, RING_MASK, 675, 685]])
-    peer.subscribe(hosts.state, 2, bounds, np.array([1, 2]))
-    hosts.install(2)
     assert hosts.publish(0, 7, 480, 680) == [2]
-    assert {7 * 2, 7 * 2 + 1} <= set(hosts.state.event_copies[2].tolist())
+    assert {7 * 2, 7 * 2 + 1} <= set(state.event_copies[2].tolist())
 
 
-def test_a_copy_that_comes_again_is_dropped_and_counted(hosts: overlays.Hosts) -> None:
+def test_copies_that_come_again_or_are_not_wanted_are_dropped_and_counted(
+    hosts: Hosts,
+) -> None:
+    counters = hosts.state.counters[2]
+    assert hand_down(hosts, 2, 3, 4, 475) == []
+    assert (counters[state_state.FALSE_POSITIVES], counters[state_state.REPEATED]) == (1, 0)
     hosts.subscribe(2, (0, 900))
-    words = overlays.event_record(2, 3, 5, [475], mode=records.TREE)
-    assert [int(w[KIND]) for w in hosts.step(2, words)] == [records.DELIVER]
-    assert hosts.step(2, words) == []
-    assert hosts.state.counters[2, state_state.REPEATED] == 1
-
-
-def test_a_false_positive_is_counted_where_it_ends(hosts: overlays.Hosts) -> None:
-    assert hosts.step(2, overlays.event_record(2, 3, 5, [475], mode=records.TREE)) == []
-    assert hosts.state.counters[2, state_state.FALSE_POSITIVES] == 1
+    assert [kind for kind, _ in hand_down(hosts, 2, 3, 5, 475)] == [records.DELIVER]
+    assert hand_down(hosts, 2, 3, 5, 475) == []
+    assert (counters[state_state.FALSE_POSITIVES], counters[state_state.REPEATED]) == (1, 1)
 
 
 def test_a_host_is_told_of_a_false_positive_before_it_is_counted() -> None:
     hosts = overlays.ten_in_a_row(hop_limit=9)
     hosts.subscribe(3, (400, 500))
-    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
+    ask_for(hosts, 5, 4, 475, 585)
 
     def told(p: int, source: int, event: int, value: int, **changes: int) -> bool:
         words = overlays.event_record(
@@ -175,21 +177,20 @@ def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) ->
     hosts = overlays.ten_in_a_row(event_memory=2, replay_rounds=replay_rounds)
     state = hosts.state
     for event in (1, 2):
-        hosts.step(2, overlays.event_record(2, 3, event, [475], mode=records.TREE))
+        hand_down(hosts, 2, 3, event, 475)
     assert state.counters[2, state_state.FORGOTTEN] == 0
     state.round[2] += soon
-    hosts.step(2, overlays.event_record(2, 3, 3, [475], mode=records.TREE))
+    hand_down(hosts, 2, 3, 3, 475)
     assert state.counters[2, state_state.FORGOTTEN] == 1
     state.round[2] += 1
-    hosts.step(2, overlays.event_record(2, 3, 4, [475], mode=records.TREE))
+    hand_down(hosts, 2, 3, 4, 475)
     assert state.counters[2, state_state.FORGOTTEN] == 1
 
 
-def test_an_event_does_not_go_back_where_it_came_from(hosts: overlays.Hosts) -> None:
-    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
-    assert hosts.step(5, overlays.event_record(5, 4, 1, [550], mode=records.TREE)) == []
-    (down,) = hosts.step(5, overlays.event_record(5, 6, 2, [550], mode=records.TREE))
-    assert (down[KIND], down[TO]) == (records.EVENT, 4)
+def test_an_event_does_not_go_back_where_it_came_from(hosts: Hosts) -> None:
+    ask_for(hosts, 5, 4, 475, 585)
+    assert hand_down(hosts, 5, 4, 1, 550) == []
+    assert hand_down(hosts, 5, 6, 2, 550) == [(records.EVENT, 4)]
 
 
 def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
@@ -198,14 +199,14 @@ def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
     assert hosts.state.counters[:, state_state.HOPS_EXCEEDED].sum() == 1
 
 
-def test_load_is_what_a_rendezvous_node_takes_without_wanting_it(hosts: overlays.Hosts) -> None:
+def test_load_is_what_a_rendezvous_node_takes_without_wanting_it(hosts: Hosts) -> None:
     hosts.subscribe(4, (460, 470))
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 465)
     assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
 
 
-def test_a_copy_sent_too_far_goes_back_along_predecessors(hosts: overlays.Hosts) -> None:
+def test_a_copy_sent_too_far_goes_back_along_predecessors(hosts: Hosts) -> None:
     hosts.handle(overlays.event_record(7, 3, 1, [450], mode=records.FINAL))
     assert hosts.state.event_copies[:, 0].tolist() == [-1] * 4 + [1] + [-1] * 5
 
@@ -216,24 +217,18 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
         NODES, attributes=2, view_size=2, shuffle_length=1, small_world_links=2
     )
     places = np.sort(np.random.default_rng(2).integers(0, RING_MASK, NODES))
-    hosts = overlays.Hosts.ring(settings, places, 1)
+    hosts = Hosts.ring(settings, places, 1)
     ends = [overlays.true_rendezvous(places, int(anchor(a))) for a in range(2)]
     assert ends[0] != ends[1]
-    hosts.subscribe(1, (5, 1 << 60), (0, RING_MASK))
-    hosts.subscribe(2, (1 << 50, 1 << 61), (9, 1 << 61))
-    hosts.install(1)
-    hosts.install(2)
+    wanted = {1: ((5, 1 << 60), (0, RING_MASK)), 2: ((1 << 50, 1 << 61), (9, 1 << 61))}
+    for p, box in wanted.items():
+        hosts.subscribe(p, *box)
+    for p in wanted:
+        hosts.install(p)
     draws = np.random.default_rng(3)
     for event in range(20):
         values = draws.integers(0, RING_MASK, 2).tolist()
-        wants = [
-            p
-            for p, box in (
-                (1, ((5, 1 << 60), (0, RING_MASK))),
-                (2, ((1 << 50, 1 << 61), (9, 1 << 61))),
-            )
-            if all(low <= v <= high for (low, high), v in zip(box, values, strict=True))
-        ]
+        wants = [p for p, box in wanted.items() if overlays.contains(box, values)]
         loads = hosts.state.load.copy()
         assert sorted(hosts.publish(5, event, *values)) == wants
         assert set(np.flatnonzero(hosts.state.load > loads).tolist()) <= set(ends)
@@ -250,15 +245,17 @@ def test_replicas_disseminate_at_the_successors() -> None:
     assert modes == [records.GREEDY] * 3 + [records.FINAL, records.REPLICA + 1, records.REPLICA]
 
 
-def test_remembered_events_are_handed_to_a_late_subscription_once() -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_remembered_events_are_handed_to_a_late_subscription_once(forgotten: bool) -> None:
+    """They are forgotten after the replay rounds."""
     hosts = overlays.ten_in_a_row(replay_rounds=2)
     hosts.publish(0, 1, 450)
     hosts.publish(0, 2, 480)
-    hosts.install(2, (475, 585))
-    assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)]
-    assert hosts.state.counters[:, state_state.REPLAYED].sum() > 0
-    hosts.install(2)
-    assert len(hosts.served) == 1
+    hosts.state.round[:] += 3 * forgotten
+    for _ in range(2):
+        hosts.install(2, (475, 585))
+        assert [(p, event) for p, event, _, _ in hosts.served] == [(2, 2)] * (not forgotten)
+    assert (hosts.state.counters[:, state_state.REPLAYED].sum() > 0) == (not forgotten)
 
 
 def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
@@ -285,21 +282,12 @@ def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
     assert [int(words[BODY]) for words in offers[:2]] == [records.OFFERED_AT_ONCE, 10]
 
 
-def test_events_are_forgotten_after_the_replay_rounds() -> None:
-    hosts = overlays.ten_in_a_row(replay_rounds=2)
-    hosts.publish(0, 2, 480)
-    hosts.state.round[:] += 3
-    hosts.install(2, (475, 585))
-    assert hosts.served == []
-
-
 @pytest.mark.parametrize(("reroute", "expected"), [(True, [2]), (False, [])])
 def test_a_copy_goes_around_a_peer_that_failed(reroute: bool, expected: list[int]) -> None:
     hosts = overlays.ten_in_a_row(reroute=reroute, ring_links=2)
     hosts.subscribe(2, (700, 700))
-    hosts.step(6, overlays.install_record(hosts.state, records.INSTALL, 6, 2, [(0, ((700, 700),))]))
-    hosts.alive[5] = False
-    hosts.alive[4] = False
+    ask_for(hosts, 6, 2, 700, 700)
+    hosts.alive[[4, 5]] = False
     assert hosts.publish(3, 1, 700) == expected
 
 
@@ -311,9 +299,8 @@ def test_requests_go_around_a_peer_that_failed() -> None:
     assert hosts.publish(9, 1, 680) == [2]
 
 
-def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped(hosts: overlays.Hosts) -> None:
-    hosts.step(5, overlays.install_record(hosts.state, records.INSTALL, 5, 4, [(0, ((475, 585),))]))
-    hosts.step(
-        5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, [1, 0, records.TREE, 1, 1, 480])
-    )
+def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped(hosts: Hosts) -> None:
+    ask_for(hosts, 5, 4, 475, 585)
+    undelivered = [1, 0, records.TREE, 1, 1, 480]
+    hosts.step(5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, undelivered))
     assert hosts.entries(5) == []

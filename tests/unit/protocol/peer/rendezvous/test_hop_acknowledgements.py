@@ -26,18 +26,10 @@ EVEN = np.arange(NODES, dtype=np.int64) * STEP
 
 
 class SilentHosts(Hosts):
-    """One peer may go when it is about to take a record.
-
-    Attributes:
-        victim: who is to go, -1 for nobody.
-        steps_left: how many records it takes before.
-    """
-
     victim = -1
-    steps_left = 0
+    steps_left = 0  # records that the victim takes before it goes
 
     def step(self, p: int, words: Any) -> list[Any]:
-        """Let ``p`` take one record, unless it goes now."""
         if p == self.victim:
             self.steps_left -= 1
             if self.steps_left < 0:
@@ -79,6 +71,23 @@ def overlay(places: Any = EVEN, seed: int = 1, **changes: Any) -> SilentHosts:
     return hosts
 
 
+def alone(**changes: Any) -> SilentHosts:
+    """Peer 0, all of whose neighbours have gone."""
+    hosts = overlay(**changes)
+    hosts.rounds(2)
+    hosts.alive[1:] = False
+    return hosts
+
+
+def without_home(**changes: Any) -> tuple[SilentHosts, int]:
+    """An overlay without the rendezvous node of what is published, and which that is."""
+    hosts = overlay(**changes)
+    hosts.rounds(2)
+    home = hosts.lookup(0, 6 * STEP)[-1]
+    hosts.alive[home] = False
+    return hosts, home
+
+
 def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
     hosts = overlay()
     hosts.rounds(2)
@@ -88,6 +97,30 @@ def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
     assert hops >= 1
     assert sum(words[KIND] == records.EVENT_TAKEN for words in hosts.passed) == hops
     assert (hosts.state.under_way[:, :, COPY] == -1).all()
+
+
+def test_a_copy_is_sent_by_another_way_once_and_no_more() -> None:
+    hosts = alone(hand_on=False)
+    hosts.publish(0, 7, 6 * STEP)
+    assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 1
+    hosts.rounds(1)
+    assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 0
+
+
+def test_what_finds_no_room_is_not_remembered() -> None:
+    hosts = alone(acknowledged_hops=2)
+    for event in range(5):
+        hosts.publish(0, event, 6 * STEP)
+    assert hosts.state.under_way[0, :, COPY].tolist() == [0, 1]
+
+
+def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
+    hosts = alone()
+    hosts.publish(0, 7, 6 * STEP)
+    under_way = hosts.state.under_way[0, 0]
+    for source, left in ((99, 7), (int(under_way[1]), -1)):
+        hosts.step(0, record(records.EVENT_TAKEN, 0, source, [7]))
+        assert under_way[COPY] == left
 
 
 def test_a_copy_to_a_silent_next_hop_goes_another_way_in_the_next_turn() -> None:
@@ -104,17 +137,6 @@ def test_a_copy_to_a_silent_next_hop_goes_another_way_in_the_next_turn() -> None
         assert (len(served) == NODES - 1) is is_mended
 
 
-def test_a_copy_is_sent_by_another_way_once_and_no_more() -> None:
-    hosts = overlay(hand_on=False)
-    hosts.rounds(2)
-    hosts.alive[:] = False
-    hosts.alive[0] = True
-    hosts.publish(0, 7, 6 * STEP)
-    assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 1
-    hosts.rounds(1)
-    assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 0
-
-
 @pytest.mark.parametrize("pending", [0, 4])
 @pytest.mark.parametrize("rounds_silent", [1, 2])
 def test_a_copy_reaches_its_rendezvous_node_when_that_is_heard_again(
@@ -122,10 +144,7 @@ def test_a_copy_reaches_its_rendezvous_node_when_that_is_heard_again(
 ) -> None:
     """What was on the way to it is lost, as where a connection breaks and is made anew."""
     changes = {"replay_rounds": 9, "ring_offers": False, "suspect_rounds": 9}
-    hosts = overlay(pending_publications=pending, **changes)
-    hosts.rounds(2)
-    home = hosts.lookup(0, 6 * STEP)[-1]
-    hosts.alive[home] = False
+    hosts, home = without_home(pending_publications=pending, **changes)
     hosts.publish(0, 7, 6 * STEP)
     hosts.rounds(rounds_silent)
     assert home not in {peer for peer, *_ in hosts.served}
@@ -137,10 +156,7 @@ def test_a_copy_reaches_its_rendezvous_node_when_that_is_heard_again(
 
 def test_nobody_but_the_rendezvous_node_answers_the_publisher() -> None:
     """Who takes a copy in place of a silent one does not know whether that one is gone."""
-    hosts = overlay(pending_publications=4, replay_rounds=9, suspect_rounds=9)
-    hosts.rounds(2)
-    home = hosts.lookup(0, 6 * STEP)[-1]
-    hosts.alive[home] = False
+    hosts, home = without_home(pending_publications=4, replay_rounds=9, suspect_rounds=9)
     hosts.publish(0, 7, 6 * STEP)
     hosts.rounds(2)
     assert (hosts.state.pending[0, :, PENDING_EVENT] == 7).any()
@@ -163,47 +179,21 @@ def test_what_was_handed_on_is_so_again_when_a_connection_breaks() -> None:
         hosts.install(0)
         return sum(words[KIND] == records.EVENT and words[FROM] == 0 for words in hosts.passed)
 
-    assert handed_on() == 1
+    assert (handed_on(), handed_on()) == (1, 0)
     assert home in {peer for peer, *_ in hosts.served}
-    assert handed_on() == 0
     hosts.handle(record(records.LINK_BROKE, 0, 0, [home]))
-    assert handed_on() == 1
-    assert handed_on() == 0
+    assert (handed_on(), handed_on()) == (1, 0)
 
 
 def test_what_finds_no_room_is_handed_on_in_a_later_turn() -> None:
-    hosts = overlay(acknowledged_hops=1, replay_rounds=20, ring_offers=False, suspect_rounds=20)
-    hosts.rounds(2)
-    home = hosts.lookup(0, 6 * STEP)[-1]
-    hosts.alive[home] = False
+    changes = {"acknowledged_hops": 1, "ring_offers": False}
+    hosts, home = without_home(replay_rounds=20, suspect_rounds=20, **changes)
     for event in range(3):
         hosts.publish(0, event, 6 * STEP)
         hosts.rounds(1)
     hosts.alive[home] = True
     hosts.rounds(6)
     assert {event for peer, event, *_ in hosts.served if peer == home} == {0, 1, 2}
-
-
-def test_what_finds_no_room_is_not_remembered() -> None:
-    hosts = overlay(acknowledged_hops=2)
-    hosts.rounds(2)
-    hosts.alive[:] = False
-    hosts.alive[0] = True
-    for event in range(5):
-        hosts.publish(0, event, 6 * STEP)
-    assert hosts.state.under_way[0, :, COPY].tolist() == [0, 1]
-
-
-def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
-    hosts = overlay()
-    hosts.rounds(2)
-    hosts.alive[:] = False
-    hosts.alive[0] = True
-    hosts.publish(0, 7, 6 * STEP)
-    hosts.step(0, record(records.EVENT_TAKEN, 0, 99, [7]))
-    assert hosts.state.under_way[0, 0, COPY] == 7
-    hosts.step(0, record(records.EVENT_TAKEN, 0, int(hosts.state.under_way[0, 0, 1]), [7]))
-    assert hosts.state.under_way[0, 0, COPY] == -1
 
 
 @few_examples(12)
@@ -245,7 +235,6 @@ WANTED, BETWEEN = HIGH[0] + 1, RING // 4
 
 
 def offering() -> Hosts:
-    """A ring on which all have the same two ranges; in profiles they are one."""
     places = np.arange(OFFERING, dtype=np.int64) * (RING // OFFERING)
     hosts = Hosts.ring(OFFERS, places, 1)
     bounds = np.array([LOW, HIGH], np.int64)
@@ -261,7 +250,6 @@ def take(hosts: Hosts, *copies: int) -> None:
 
 
 def asked(hosts: Hosts, *offered: tuple[int, int]) -> list[int]:
-    """The copies that peer 0 asks peer 1 for when it offers copies with these values."""
     body = [len(offered), *(word for event in offered for word in event)]
     sent = hosts.step(0, record(records.RING_OFFER, 0, 1, body))
     found = [list(words[BODY + 1 :]) for words in sent if words[KIND] == records.REPLAY_WANTED]
@@ -269,23 +257,14 @@ def asked(hosts: Hosts, *offered: tuple[int, int]) -> list[int]:
     return [int(copy) for copies in found for copy in copies]
 
 
-def test_only_what_is_wanted_is_asked_for() -> None:
+def test_all_that_is_wanted_and_was_not_here_is_asked_for() -> None:
     assert asked(offering(), (11, WANTED), (12, BETWEEN), (13, LOW[1])) == [11, 13]
-
-
-def test_what_is_not_wanted_leads_to_no_question() -> None:
     assert asked(offering(), (12, BETWEEN)) == []
-
-
-def test_what_was_here_is_not_asked_for() -> None:
+    events = range(100, 100 + records.OFFERED_ON_RING)
+    assert asked(offering(), *((event, WANTED) for event in events)) == list(events)
     hosts = offering()
     take(hosts, 11)
     assert asked(hosts, (11, WANTED), (13, WANTED)) == [13]
-
-
-def test_all_of_a_long_offer_is_asked_for() -> None:
-    events = range(100, 100 + records.OFFERED_ON_RING)
-    assert asked(offering(), *((event, WANTED) for event in events)) == list(events)
 
 
 def test_who_gets_what_it_asks_for_may_miss_much_for_long() -> None:
