@@ -89,12 +89,7 @@ async def test_fewer_expressions_of_a_name_end_the_others(client: Client) -> Non
 
 @on_each_loop
 async def test_what_is_known_of_each_event_is_said(client: Client) -> None:
-    events: list[Mapping[str, object]] = [
-        quote(81),
-        {"cost": 3},
-        quote(82),
-        {**quote(1), "price": None},
-    ]
+    events: list[Mapping[str, object]] = [quote(81), {"cost": 3}, quote(82), {"price": None}]
     outcomes = await client.publish_each(events)
     fates = [Fate.ACKNOWLEDGED, Fate.REFUSED, Fate.ACKNOWLEDGED, Fate.REFUSED]
     assert [one.fate for one in outcomes] == fates
@@ -187,7 +182,7 @@ def test_a_blocking_client_goes_on_over_a_restart(tmp_path: Path) -> None:
         assert next(quotes).values["price"] == 82
 
 
-def test_a_blocking_loop_says_why_it_ended(tmp_path: Path) -> None:
+def test_a_blocking_loop_says_why_it_ended_and_without_a_node_there_is_none(tmp_path: Path) -> None:
     def use() -> None:
         with connect(tmp_path, patience_s=0.3) as client:
             quotes = client.subscribe("price > 80")
@@ -197,8 +192,5 @@ def test_a_blocking_loop_says_why_it_ended(tmp_path: Path) -> None:
 
     with threaded_node(tmp_path) as node, pytest.raises(NodeLostError):
         use()
-
-
-def test_a_folder_without_a_node_is_named(tmp_path: Path) -> None:
     with pytest.raises(NodeNotRunningError, match="gossamer node run"), connect(tmp_path):
         raise AssertionError("there is no node")

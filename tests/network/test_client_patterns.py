@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -41,12 +42,12 @@ async def test_each_event_comes_to_one_worker_and_to_another_when_that_is_gone(
             assert first.values["price"] not in left
         # What it had not acknowledged comes to the other one, which is asked for no more.
         await stays.acknowledge(first)
-        rest = []
+        got = [first.values["price"]]
         for _turn in range(3):
             event = await anext(stays)
-            rest.append(event.values["price"])
+            got.append(event.values["price"])
             await stays.acknowledge(event)
-        assert sorted([first.values["price"], *rest]) == [1, 2, 3, 4]
+        assert sorted(got) == [1, 2, 3, 4]
 
 
 @on_each_loop
@@ -63,8 +64,7 @@ async def test_groups_are_apart_by_name_and_by_expression(client: Client) -> Non
                 event = await anext(events)
                 assert event.values["price"] == price
                 await events.acknowledge(event)
-    status = await client.status()
-    assert status["cluster"] == "desk"
+    assert (await client.status())["cluster"] == "desk"
 
 
 @on_each_loop
@@ -104,10 +104,6 @@ async def test_events_wait_for_a_group_without_workers_until_the_node_leaves_it(
     await client.leave_group("work", ALL)
     with pytest.raises(RefusedByNodeError, match="of no group"):
         await client.leave_group("work", ALL)
-    for options in ({"name": "ada"}, {"retained": True}):
-        with pytest.raises(RefusedByNodeError, match="no name of its own"):
-            async with client.subscribe(ALL, group="work", **options):
-                pass
 
 
 @on_each_loop
@@ -130,16 +126,18 @@ async def test_one_of_a_group_replies(client: Client) -> None:
     assert len(served) == 4
 
 
-def test_a_group_without_an_event_loop(tmp_path: Path) -> None:
+def test_groups_and_last_values_without_an_event_loop(tmp_path: Path) -> None:
     with threaded_node(tmp_path), connect(tmp_path) as client:
-        with client.subscribe(ALL, group="work") as events:
-            client.publish(quote(1))
-            event = events.receive(PATIENCE_S)
-            events.acknowledge(event)
-        with client.subscribe(ALL, group="work") as events:
-            client.publish(quote(2))
-            assert events.receive(PATIENCE_S).values["price"] == 2
+        for price in (1, 2):
+            with client.subscribe(ALL, group="work") as events:
+                client.publish(quote(price))
+                event = events.receive(PATIENCE_S)
+                assert event.values["price"] == price
+                events.acknowledge(event)
         client.leave_group("work", ALL)
+        client.publish({"symbol": "IBM", "price": 1}, last=LAST)
+        with client.subscribe(ALL, last=True) as events:
+            assert of(next(events)) == ("IBM", 1, "symbol")
 
 
 def deliver_backwards(node: ThreadedNode, *prices: float) -> None:
@@ -202,13 +200,6 @@ async def test_a_name_gets_its_events_in_order_once_over_restarts(
         assert await prices(events, 2) == [4, 5]
 
 
-@on_each_loop
-async def test_groups_have_no_order(client: Client) -> None:
-    with pytest.raises(RefusedByNodeError, match="no order"):
-        async with client.subscribe(ALL, group="work", ordered=True):
-            pass
-
-
 def test_order_without_an_event_loop(tmp_path: Path) -> None:
     with threaded_node(tmp_path) as node, connect(tmp_path) as client:
         client.subscribe(ALL, name="ada", ordered=True).close()
@@ -218,6 +209,21 @@ def test_order_without_an_event_loop(tmp_path: Path) -> None:
                 event = events.receive(PATIENCE_S)
                 assert event.values["price"] == price
                 events.acknowledge(event)
+
+
+@on_each_loop
+async def test_options_that_exclude_each_other_are_refused(client: Client) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"group": "work", "name": "ada"}, "no name of its own"),
+        ({"group": "work", "retained": True}, "no name of its own"),
+        ({"group": "work", "ordered": True}, "no order"),
+        ({"group": "work", "last": True}, "no last values"),
+        ({"name": "ada", "last": True}, "without a name or order"),
+    ]
+    for options, why in refused:
+        with pytest.raises(RefusedByNodeError, match=why):
+            async with client.subscribe(ALL, **options):
+                pass
 
 
 def of(event: ReceivedEvent) -> tuple[object, object, str]:
@@ -283,19 +289,6 @@ async def test_what_cannot_be_a_last_value_is_refused(client: Client, node: Thre
     with pytest.raises(RefusedByNodeError, match="48640 bytes, not 48641"):
         await client.publish({"symbol": "IBM"}, last=LAST, payload=Payload(bytes(48_641)))
     assert node.peer.published == []
-    with pytest.raises(RefusedByNodeError, match="without a name or order"):
-        async with client.subscribe(ALL, name="ada", last=True):
-            pass
-    with pytest.raises(RefusedByNodeError, match="no last values"):
-        async with client.subscribe(ALL, group="work", last=True):
-            pass
-
-
-def test_last_values_without_an_event_loop(tmp_path: Path) -> None:
-    with threaded_node(tmp_path), connect(tmp_path) as client:
-        client.publish({"symbol": "IBM", "price": 1}, last=LAST)
-        with client.subscribe(ALL, last=True) as events:
-            assert of(next(events)) == ("IBM", 1, "symbol")
 
 
 @on_each_loop

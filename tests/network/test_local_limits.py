@@ -128,26 +128,25 @@ async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:
     assert node.counts.turned_away == {"busy": 1}
 
 
-async def test_a_client_has_only_so_many_subscriptions(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path, local=Local(subscriptions=2))
+@pytest.mark.parametrize(
+    ("most", "peer"),
+    [(2, LoopbackPeer()), (0, LoopbackPeer(capacity=0))],
+    ids=["of its own", "of the peer"],
+)
+async def test_a_client_has_only_so_many_subscriptions(
+    tmp_path: Path, most: int, peer: LoopbackPeer
+) -> None:
+    node = LocalNode(tmp_path, peer, Local(subscriptions=2))
     async with node.running():
         for name in (None, "ada"):
             async with node.client(name) as client:
-                await client.subscribe("1", "price > 1")
-                await client.subscribe("2", "price > 2")
-                with pytest.raises(RefusedByNodeError, match="is full at 2"):
-                    await client.subscribe("3", "price > 3")
-                await client.subscribe("2", "price > 4")
-        assert len(node.peer.subscribers) == 2
-
-
-async def test_a_subscription_that_the_peer_does_not_take_is_refused(tmp_path: Path) -> None:
-    node = LocalNode(tmp_path, peer=LoopbackPeer(capacity=0))
-    async with node.running():
-        for name in (None, "ada"):
-            async with node.client(name) as client:
-                with pytest.raises(RefusedByNodeError, match="is full at 0"):
-                    await client.subscribe("1", "price > 1")
+                for n in range(most):
+                    await client.subscribe(str(n), f"price > {n}")
+                with pytest.raises(RefusedByNodeError, match=f"is full at {most}"):
+                    await client.subscribe("more", "price > 3")
+                for n in range(most):
+                    await client.subscribe(str(n), f"price > {n + 4}")
+        assert len(node.peer.subscribers) == most
 
 
 async def test_only_so_many_names_are_kept(tmp_path: Path) -> None:

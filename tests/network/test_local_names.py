@@ -74,44 +74,46 @@ async def test_a_follower_survives_a_restart_of_the_node_without_loss_or_repetit
     assert len(changes) >= 3
 
 
-async def test_a_follower_without_a_name_subscribes_again_after_a_restart(node: LocalNode) -> None:
-    async with node.restartable() as running, node.follow("price >= 0", None) as ada:
+@pytest.mark.parametrize("lost", [False, True], ids=["without a name", "of a lost history"])
+async def test_a_follower_knows_events_again_by_their_ids(node: LocalNode, lost: bool) -> None:
+    async with (
+        node.restartable() as running,
+        node.follow(name="ada" if lost else None) as follower,
+    ):
         await node.publish(1)
-        assert await take_from(ada, 1) == [1]
+        assert await take_from(follower, 1) == [1]
         await running.stop()
+        if lost:
+            node.lose_history()
         await running.start()
         await node.peer.changes.until(lambda: bool(node.peer.subscribers))
         node.peer.deliver(node.peer.published[0])
         await node.publish(2)
-        assert await take_from(ada, 1) == [2]
+        assert await take_from(follower, 1) == [2]
 
 
-async def test_events_expire_with_the_retention_time(tmp_path: Path) -> None:
-    clock = [1000.0]
-    node = LocalNode(tmp_path, retention_s=60, now=lambda: clock[0])
+@pytest.mark.parametrize(
+    ("clock", "ahead_s", "left"),
+    [(lambda now: now, 61, [2]), (steady_clock, 1e6, [1, 2])],
+    ids=["as time passes", "not as the clock is set ahead"],
+)
+async def test_events_expire_with_the_retention_time(
+    tmp_path: Path,
+    clock: Callable[[Callable[[], float]], Callable[[], float]],
+    ahead_s: float,
+    left: list[int],
+) -> None:
+    now = [1000.0]
+    node = LocalNode(tmp_path, retention_s=60, now=clock(lambda: now[0]))
     async with node.running():
         async with node.follow():
             pass
         await node.publish(1)
         await trio.testing.wait_all_tasks_blocked(0.05)
-        clock[0] += 61
+        now[0] += ahead_s
         await node.publish(2)
         async with node.follow() as follower:
-            assert await take_from(follower, 1) == [2]
-
-
-async def test_events_do_not_expire_because_the_clock_is_set_ahead(tmp_path: Path) -> None:
-    wall = [1000.0]
-    node = LocalNode(tmp_path, retention_s=60, now=steady_clock(lambda: wall[0]))
-    async with node.running():
-        async with node.follow():
-            pass
-        await node.publish(1)
-        await trio.testing.wait_all_tasks_blocked(0.05)
-        wall[0] += 1e6
-        await node.publish(2)
-        async with node.follow() as follower:
-            assert await take_from(follower, 2) == [1, 2]
+            assert await take_from(follower, len(left)) == left
 
 
 async def test_an_event_that_left_the_log_and_came_again_is_not_delivered_again(
@@ -167,15 +169,7 @@ async def test_a_subscription_can_be_exchanged_for_another(node: LocalNode) -> N
         assert await prices(client, 1) == [5]
 
 
-async def test_a_name_is_for_one_connection_at_a_time(node: LocalNode) -> None:
-    async with node.running(), node.client("ada"):
-        with pytest.raises(RefusedByNodeError, match="connected already"):
-            async with node.client("ada"):
-                pass
-    assert node.counts.turned_away == {"busy": 1}
-
-
-async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection(
+async def test_a_name_is_for_one_connection_at_a_time_and_waits_a_moment_for_the_earlier(
     node: LocalNode,
 ) -> None:
     back = trio.Event()
@@ -191,7 +185,12 @@ async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection
             assert not back.is_set()
         with trio.fail_after(PATIENCE_S):
             await back.wait()
-    assert node.counts.turned_away == {}
+        assert node.counts.turned_away == {}
+        async with node.client("ada"):
+            with pytest.raises(RefusedByNodeError, match="connected already"):
+                async with node.client("ada"):
+                    pass
+    assert node.counts.turned_away == {"busy": 1}
 
 
 async def test_a_slow_named_client_holds_back_its_own_events_only(tmp_path: Path) -> None:
@@ -242,16 +241,3 @@ async def settle(
             return
         meanwhile()
     raise AssertionError("it never came about")
-
-
-async def test_an_event_of_a_lost_history_is_known_by_its_id(node: LocalNode) -> None:
-    async with node.restartable() as running, node.follow() as ada:
-        await node.publish(1)
-        assert await take_from(ada, 1) == [1]
-        await running.stop()
-        node.lose_history()
-        await running.start()
-        await node.peer.changes.until(lambda: bool(node.peer.subscribers))
-        node.peer.deliver(node.peer.published[0])
-        await node.publish(2)
-        assert await take_from(ada, 1) == [2]
