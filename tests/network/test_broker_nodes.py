@@ -21,13 +21,7 @@ from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Congestion, Subscribe
 from gossamer.protocol.brokers.tree.codec import plain_frame
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Frame,
-    Message,
-    Publication,
-    Subscription,
-    Synchronise,
-)
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content import filters
 from support.broker_messages import spoilt
 from support.clusters import made_cluster
@@ -133,11 +127,11 @@ async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: P
         for number in range(40):
             await eventually(lambda: len(brokers.nodes[1].pool) == 1, PATIENCE_S)
             (connection,) = brokers.nodes[1].pool
-            told = Subscription(Id("B", number), filters.parse("price > 5 and ok == true"))
+            told = t.Subscription(Id("B", number), filters.parse("price > 5 and ok == true"))
             frames = (
-                Frame(SESSION, number, Synchronise((), (told,))),
-                Frame(SESSION, number, told),
-                Frame(1, number, Publication(Id("B", 1), Id("B", 2), {"price": number})),
+                t.Frame(SESSION, number, t.Synchronise((), (told,))),
+                t.Frame(SESSION, number, told),
+                t.Frame(1, number, t.Publication(Id("B", 1), Id("B", 2), {"price": number})),
             )
             data = spoilt(draw, plain_frame(draw.choice(frames)))
             with suppress(cbor2.CBOREncodeError, UnicodeEncodeError):
@@ -197,7 +191,7 @@ async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_p
         queues: list[int] = []
         handle = node.engine.broker.handle
 
-        def watched(now: int, source: Hop | None, message: Message) -> list[Effect]:
+        def watched(now: int, source: Hop | None, message: t.Message) -> list[Effect]:
             if isinstance(message, Congestion):
                 queues.append(message.queue)
             return handle(now, source, message)

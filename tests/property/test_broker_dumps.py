@@ -27,23 +27,10 @@ from gossamer.node.store import Store
 from gossamer.node.store import broker as broker_module
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
+from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Detach,
-    NeighbourUp,
-    Publish,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Frame,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content.filters import parse
 from support.draws import Draws, few_or_many
 from support.plain_index import PlainIndex
@@ -92,10 +79,10 @@ class Messages:
 
     def first(self) -> list[tuple[Any, Any]]:
         return [
-            (None, NeighbourUp("S")),
-            (neighbour("S"), Frame(1, 1, Synchronise((), ()))),
-            (ADA, Attach()),
-            (ADA, Advertise("all", parse("present(x)"))),
+            (None, m.NeighbourUp("S")),
+            (neighbour("S"), t.Frame(1, 1, t.Synchronise((), ()))),
+            (ADA, m.Attach()),
+            (ADA, m.Advertise("all", parse("present(x)"))),
         ]
 
     def next(self) -> tuple[Any, Any]:
@@ -104,22 +91,22 @@ class Messages:
         wanted = parse(f"x >= {draws.randrange(10)} and x < {draws.randrange(11, 20)}")
         if kind == "subscribe":
             self.wanted.append(f"s{next(self.labels)}")
-            return ADA, Subscribe(self.wanted[-1], wanted)
+            return ADA, m.Subscribe(self.wanted[-1], wanted)
         if kind == "unsubscribe" and self.wanted:
-            return ADA, Unsubscribe(self.wanted.pop(draws.randrange(len(self.wanted))))
+            return ADA, m.Unsubscribe(self.wanted.pop(draws.randrange(len(self.wanted))))
         if kind == "came":
             self.there.append(next(self.labels) + 1)
-            return self._frame(Subscription(Id("S", self.there[-1]), wanted))
+            return self._frame(t.Subscription(Id("S", self.there[-1]), wanted))
         if kind == "gone" and self.there:
             gone = self.there.pop(draws.randrange(len(self.there)))
-            return self._frame(Unsubscription(Id("S", gone)))
+            return self._frame(t.Unsubscription(Id("S", gone)))
         if kind == "bea":
             self.bea = not self.bea
-            return BEA, Attach((("mine", wanted),)) if self.bea else Detach()
-        return ADA, Publish({"x": draws.randrange(20)})
+            return BEA, m.Attach((("mine", wanted),)) if self.bea else m.Detach()
+        return ADA, m.Publish({"x": draws.randrange(20)})
 
     def _frame(self, message: Any) -> tuple[Any, Any]:
-        return neighbour("S"), Frame(1, next(self.frames), message)
+        return neighbour("S"), t.Frame(1, next(self.frames), message)
 
 
 async def play(path: Path, seed: int, disk: Disk, apart: Apart) -> list[Entry]:

@@ -9,18 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    NeighbourDown,
-    NeighbourGone,
-    Publish,
-    Restarted,
-    Subscribe,
-    TimerFired,
-)
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS, CODEC
 from gossamer.protocol.brokers.graph.memory import messages as m
@@ -47,14 +39,14 @@ MESSAGES = [
 ]
 FROM_ELSEWHERE = [
     m.NeighbourUp("b1", 2.5),
-    NeighbourDown("b1"),
-    NeighbourGone("b1"),
+    messages.NeighbourDown("b1"),
+    messages.NeighbourGone("b1"),
     m.Planned(7, PLAN, 12.5, 14.0),
-    TimerFired("tick", 2),
-    Restarted(),
-    Attach(),
-    Subscribe("a", FILTERS[0]),
-    Publish({"price": 3}),
+    messages.TimerFired("tick", 2),
+    messages.Restarted(),
+    messages.Attach(),
+    messages.Subscribe("a", FILTERS[0]),
+    messages.Publish({"price": 3}),
 ]
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import (
     Deliver,
     Effect,
@@ -19,16 +20,6 @@ from gossamer.protocol.brokers.core.effects import (
 )
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    NeighbourDown,
-    NeighbourUp,
-    Publish,
-    Restarted,
-    Subscribe,
-    TimerFired,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
 from gossamer.protocol.content.filters import parse
@@ -70,7 +61,7 @@ class Overlay:
         self._random = random.Random(seed)
         self._links: dict[tuple[str, str], deque[Frame]] = {}
         self._last: dict[tuple[str, str], Frame] = {}
-        self._timers: list[tuple[int, int, str, TimerFired]] = []
+        self._timers: list[tuple[int, int, str, messages.TimerFired]] = []
         self._ties = itertools.count()
         edges = list(edges)
         names = sorted({name for edge in edges for name in edge})
@@ -95,7 +86,7 @@ class Overlay:
                 case Moved(name):
                     self.moved[name] = effect
                 case SetTimer(timer, token, at):
-                    fired = TimerFired(timer, token)
+                    fired = messages.TimerFired(timer, token)
                     self._timers.append((at, next(self._ties), broker, fired))
         return effects
 
@@ -109,7 +100,7 @@ class Overlay:
 
     def attach(self, name: str, broker: str) -> None:
         self.home[name] = broker
-        self.tell(broker, client(name), Attach())
+        self.tell(broker, client(name), messages.Attach())
 
     def ask(self, name: str, message: Message) -> list[Effect]:
         return self.tell(self.home[name], client(name), message)
@@ -122,12 +113,12 @@ class Overlay:
     def subscribe(self, **wanted: str) -> None:
         """Let clients subscribe, each to a filter labelled s, and all that follows happen."""
         for name, text in wanted.items():
-            self.ask(name, Subscribe("s", parse(text)))
+            self.ask(name, messages.Subscribe("s", parse(text)))
         self.settle()
 
     def publish(self, *values: int) -> None:
         """Let the client named publisher publish values of x, and all that follows happen."""
-        self.ask_and_settle("publisher", *(Publish({"x": value}) for value in values))
+        self.ask_and_settle("publisher", *(messages.Publish({"x": value}) for value in values))
 
     def published(self) -> list[object]:
         """The values of x that clients got."""
@@ -164,11 +155,11 @@ class Overlay:
         """Break a link; what is under way on it is lost."""
         for ends in ((one, other), (other, one)):
             self._links[ends].clear()
-            self.tell(ends[0], None, NeighbourDown(ends[1]))
+            self.tell(ends[0], None, messages.NeighbourDown(ends[1]))
 
     def restore(self, one: str, other: str) -> None:
-        self.tell(one, None, NeighbourUp(other))
-        self.tell(other, None, NeighbourUp(one))
+        self.tell(one, None, messages.NeighbourUp(other))
+        self.tell(other, None, messages.NeighbourUp(one))
 
     def restart(self, name: str, settings: TreeSettings | None = None) -> None:
         """Kill a broker and load it from its dump; what is under way at its links is lost.
@@ -179,14 +170,14 @@ class Overlay:
         for one, other in ends:
             self._links[one, other].clear()
             self._links[other, one].clear()
-            self.tell(other, None, NeighbourDown(one))
+            self.tell(other, None, messages.NeighbourDown(one))
         if settings is not None:
             self._each[name] = settings
         self.reload(name)
         if settings is not None:
             self.brokers[name].cover_anew(self.now)
         self._timers = [timer for timer in self._timers if timer[2] != name]
-        self.tell(name, None, Restarted())
+        self.tell(name, None, messages.Restarted())
         for one, other in ends:
             self.restore(one, other)
 
@@ -219,7 +210,7 @@ def with_clients(
     overlay = Overlay(edges, TreeSettings(**settings))
     for name, broker in clients.items():
         overlay.attach(name, broker)
-    overlay.ask_and_settle("publisher", Advertise("a", parse("present(x)")))
+    overlay.ask_and_settle("publisher", messages.Advertise("a", parse("present(x)")))
     return overlay
 
 

@@ -19,19 +19,9 @@ from collections.abc import Sequence
 
 from attrs import define, evolve, field
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Congestion,
-    Detach,
-    Move,
-    Publish,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
@@ -151,7 +141,7 @@ class Play:
         asked = Asked(filters.parse(random_filter_text(self.draw)))
         label = self.label()
         self.subscriptions[name, label] = asked
-        self.overlay.ask(name, Subscribe(label, asked.filter))
+        self.overlay.ask(name, messages.Subscribe(label, asked.filter))
 
     def advertise(self) -> None:
         name = self.any_client("p")
@@ -159,7 +149,7 @@ class Play:
         asked = Asked(EVERYTHING if self.draw.random() < 0.5 else narrow)
         label = self.label()
         self.advertisements[name, label] = asked
-        self.overlay.ask(name, Advertise(label, asked.filter))
+        self.overlay.ask(name, messages.Advertise(label, asked.filter))
 
     def unsubscribe(self) -> None:
         if self.subscriptions:
@@ -177,7 +167,7 @@ class Play:
         if self.advertisements:
             name, label = self.draw.choice(sorted(self.advertisements))
             del self.advertisements[name, label]
-            self.overlay.ask(name, Unadvertise(label))
+            self.overlay.ask(name, messages.Unadvertise(label))
 
     def publish_some(self) -> None:
         for _ in range(self.draw.randrange(1, 5)):
@@ -201,7 +191,7 @@ class Play:
             if any(allowing) and asked.settled and asked.filter.matches(values)
         }
         refused = len(self.overlay.refusals)
-        self.overlay.ask(name, Publish(values))
+        self.overlay.ask(name, messages.Publish(values))
         assert (len(self.overlay.refusals) > refused) is (not allowing)
         if not allowing:
             assert isinstance(self.overlay.refusals[-1].error, NotAdvertisedError)
@@ -225,7 +215,7 @@ class Play:
             self.forget(key)
         for key in [key for key in self.advertisements if key[0] == name]:
             del self.advertisements[key]
-        self.overlay.ask(name, Detach())
+        self.overlay.ask(name, messages.Detach())
         self.overlay.attach(name, self.any_broker())
         self.moves[name] += 1
 
@@ -236,11 +226,11 @@ class Play:
             self.forget(key, for_good=False)
         for key in [key for key in self.advertisements if key[0] == name]:
             self.advertisements[key].settled = False
-        self.overlay.ask(name, Move())
+        self.overlay.ask(name, messages.Move())
         self.moves[name] += 1
         left = self.overlay.moved[name]
         self.overlay.home[name] = self.any_broker()
-        self.overlay.ask(name, Attach(left.subscriptions, left.advertisements))
+        self.overlay.ask(name, messages.Attach(left.subscriptions, left.advertisements))
 
     # What happens to brokers and links.
 
@@ -265,7 +255,7 @@ class Play:
 
     def congest(self) -> None:
         queue = self.draw.choice([0, 0, 1000])
-        self.overlay.tell(self.any_broker(), None, Congestion(queue))
+        self.overlay.tell(self.any_broker(), None, messages.Congestion(queue))
 
     def fire_timers(self) -> None:
         self.overlay.fire_timers()
@@ -329,14 +319,14 @@ class Play:
         """Take everything back; then tables are empty."""
         self.settle()
         for name in sorted(self.overlay.brokers):
-            self.overlay.tell(name, None, Congestion(0))
+            self.overlay.tell(name, None, messages.Congestion(0))
         for _ in range(len(self.subscriptions) + self.labels):
             self.overlay.fire_timers()
             self.settle()
         self.subscriptions.clear()
         self.advertisements.clear()
         for name in sorted(self.overlay.home):
-            self.overlay.ask(name, Detach())
+            self.overlay.ask(name, messages.Detach())
         self.settle()
         for broker in self.overlay.brokers.values():
             sizes = broker.sizes()
@@ -346,7 +336,7 @@ class Play:
 
     def take_back(self, key: Key) -> None:
         self.forget(key)
-        self.overlay.ask(key[0], Unsubscribe(key[1]))
+        self.overlay.ask(key[0], messages.Unsubscribe(key[1]))
 
     def forget(self, key: Key, for_good: bool = True) -> None:
         for keys in self.due.values():

@@ -14,17 +14,12 @@ from attrs import define, field, frozen
 
 from gossamer.node.broker.contract.host import ClientFilters, Counted, FamilyHost
 from gossamer.node.config.node import NodeConfig
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.dump import name_in
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.index import NewIndex
-from gossamer.protocol.brokers.core.messages import (
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    Restarted,
-)
 from gossamer.protocol.brokers.core.outbox import Outbox
 from gossamer.protocol.brokers.core.routing import Routing
 from gossamer.protocol.brokers.core.shapes import COUNT, ID, VALUES, shape
@@ -84,11 +79,13 @@ class Flooding(Routing[State, Outbox[State]]):
     def on_host(self, state: State, out: Outbox[State], message: Any) -> None:
         del out
         match message:
-            case NeighbourUp(name):
+            case messages.NeighbourUp(name):
                 state.neighbours[name] = True
-            case NeighbourDown(name) | NeighbourGone(name) if name in state.neighbours:
+            case messages.NeighbourDown(name) | messages.NeighbourGone(name) if (
+                name in state.neighbours
+            ):
                 state.neighbours[name] = False
-            case Restarted():
+            case messages.Restarted():
                 state.neighbours = dict.fromkeys(state.neighbours, False)
 
     def dump(self, state: State) -> dict[str, Any]:

@@ -8,26 +8,11 @@ from collections.abc import Sized
 
 from attrs import frozen
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    NeighbourDown,
-    Publish,
-    Restarted,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import (
-    BetweenBrokers,
-    BidNotification,
-    Message,
-    NeighbourUp,
-    Notification,
-    QueueReport,
-    WindowEnded,
-)
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
 
@@ -42,7 +27,7 @@ Way = tuple[str, ...]
 class Sent:
     one: str
     other: str
-    message: BetweenBrokers
+    message: m.BetweenBrokers
 
 
 @frozen
@@ -80,13 +65,13 @@ class ScotOverlay:
         self.home: dict[str, str] = {}
         self._random = random.Random(seed)
         self._broken: set[tuple[str, str]] = set()
-        self._queues: dict[tuple[str, str], deque[tuple[BetweenBrokers, Way]]] = {}
+        self._queues: dict[tuple[str, str], deque[tuple[m.BetweenBrokers, Way]]] = {}
         for one, other in scot.links():
             for a, b in ((one, other), (other, one)):
                 self._queues[str(a), str(b)] = deque()
-                self.tell(str(a), None, NeighbourUp(str(b), b))
+                self.tell(str(a), None, m.NeighbourUp(str(b), b))
 
-    def tell(self, name: str, source: str | None, message: Message) -> list[Effect]:
+    def tell(self, name: str, source: str | None, message: m.Message) -> list[Effect]:
         hop = None if source is None else client(source)
         effects = self.brokers[name].handle(0, hop, message)
         self._carry_out(name, effects, ())
@@ -96,19 +81,19 @@ class ScotOverlay:
         """Let a client subscribe at a broker, where it is attached if it was not."""
         if name not in self.home:
             self.home[name] = broker
-            self.tell(broker, name, Attach())
-        self.tell(broker, name, Subscribe(text, parse(text)))
+            self.tell(broker, name, messages.Attach())
+        self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
-        self.tell(self.home[name], name, Unsubscribe(text))
+        self.tell(self.home[name], name, messages.Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> None:
         """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
         if publisher not in self.home:
             self.home[publisher] = broker
-            self.tell(broker, publisher, Attach())
-        self.tell(broker, publisher, Publish(values))
+            self.tell(broker, publisher, messages.Attach())
+        self.tell(broker, publisher, messages.Publish(values))
 
     def subscribe_and_settle(self, name: str, broker: str, text: str = "present(x)") -> None:
         self.subscribe(name, broker, text)
@@ -121,19 +106,19 @@ class ScotOverlay:
     def report(self, one: str, other: str, length: int) -> None:
         """Let the host report an output queue where as much left as entered."""
         self.loads[one, other] = length
-        self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),)))
+        self.tell(one, None, m.WindowEnded((m.QueueReport(other, length, 5, 5),)))
 
     def break_link(self, one: str, other: str) -> None:
         """Let a link work no more; both ends are told. Nothing is under way on it."""
         for name, end in ((one, other), (other, one)):
             assert not self._queues[name, end]
             self._broken.add((name, end))
-            self.tell(name, None, NeighbourDown(end))
+            self.tell(name, None, messages.NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
         for name, end in ((one, other), (other, one)):
             self._broken.discard((name, end))
-            self.tell(name, None, NeighbourUp(end, self.brokers[end].position.label))
+            self.tell(name, None, m.NeighbourUp(end, self.brokers[end].position.label))
 
     def restart(self, name: str, settings: ScotSettings) -> None:
         """Let a broker go on from its dump with another covering; nothing is under way."""
@@ -143,12 +128,12 @@ class ScotOverlay:
         data, position = self.brokers[name].dump(), self.brokers[name].position
         self.brokers[name] = ScotBroker.load(data, position, settings, new_index=PlainIndex)
         self.brokers[name].uncover()
-        self.tell(name, None, Restarted())
+        self.tell(name, None, messages.Restarted())
         for other in ends:
             for one, end in ((name, other), (other, name)):
                 self._broken.discard((one, end))
                 label = self.brokers[end].position.label
-                self.tell(one, None, NeighbourUp(end, label, synchronise=True))
+                self.tell(one, None, m.NeighbourUp(end, label, synchronise=True))
 
     def settle(self, at_most: int = MANY) -> None:
         """Deliver what is under way, one at a time from links that are drawn, until nothing is.
@@ -171,7 +156,7 @@ class ScotOverlay:
 
     def notifications(self) -> list[tuple[str, str]]:
         """From where to where notifications were sent, in order."""
-        kinds = Notification | BidNotification
+        kinds = m.Notification | m.BidNotification
         return [(sent.one, sent.other) for sent in self.sent if isinstance(sent.message, kinds)]
 
     def tables(self) -> dict[str, Sized]:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import (
     Awaits,
     Deliver,
@@ -22,25 +23,8 @@ from gossamer.protocol.brokers.core.effects import (
     Withdrawn,
 )
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    ClientAcknowledge,
-    NeighbourDown,
-    Publish,
-    Restarted,
-    Subscribe,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
-from gossamer.protocol.brokers.scot.memory.messages import (
-    BetweenBrokers,
-    InputQueue,
-    Message,
-    NeighbourAnnounced,
-    NeighbourUp,
-    QueueReport,
-    WindowEnded,
-)
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import covers, parse
 from support.plain_index import PlainIndex
 from support.scot_clients import Published, Subscriber
@@ -91,7 +75,7 @@ class TakeOverPlay:
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
         self._queues: dict[
-            tuple[str, str], deque[BetweenBrokers | NeighbourDown | NeighbourUp]
+            tuple[str, str], deque[m.BetweenBrokers | messages.NeighbourDown | m.NeighbourUp]
         ] = {}
         for one, other in self.scot.links():
             for a, b in ((str(one), str(other)), (str(other), str(one))):
@@ -103,22 +87,22 @@ class TakeOverPlay:
 
     def subscribe(self, name: str, broker: str, text: str) -> Subscriber:
         made = self.subscribers[name] = Subscriber(name, parse(text), [broker])
-        self.tell(broker, name, Attach())
-        self._note(broker, self.tell(broker, name, Subscribe("s", made.wanted)), made)
+        self.tell(broker, name, messages.Attach())
+        self._note(broker, self.tell(broker, name, messages.Subscribe("s", made.wanted)), made)
         return made
 
     def unsubscribe(self, one: Subscriber) -> None:
-        self.tell(one.at[-1], one.name, Unsubscribe("s"))
+        self.tell(one.at[-1], one.name, messages.Unsubscribe("s"))
         del self.subscribers[one.name]
 
     def publish(self, broker: str, **values: object) -> Published:
         if not any(one.name == "publisher" for one in self.brokers[broker].clients()):
-            self.tell(broker, "publisher", Attach())
+            self.tell(broker, "publisher", messages.Attach())
         asked = self.subscribers.values()
         due = frozenset(one.name for one in asked if one.safe and one.wanted.matches(values))
         made = Published(broker, self.brokers[broker].next_id, values, due)
         self.published.append(made)
-        self._note(broker, self.tell(broker, "publisher", Publish(values)), made)
+        self._note(broker, self.tell(broker, "publisher", messages.Publish(values)), made)
         return made
 
     def take(self, one: Subscriber) -> None:
@@ -128,11 +112,11 @@ class TakeOverPlay:
             count = self.draw.randrange(1, len(waiting) + 1)
             taken = tuple(waiting[:count])
             del waiting[:count]
-            self.tell(one.at[-1], one.name, ClientAcknowledge(taken))
+            self.tell(one.at[-1], one.name, messages.ClientAcknowledge(taken))
 
     def move(self, one: Subscriber, broker: str) -> None:
         """Let a client whose broker is dead come to another, which may not know that yet."""
-        effects = self.brokers[broker].handle(0, client(one.name), Attach())
+        effects = self.brokers[broker].handle(0, client(one.name), messages.Attach())
         if not any(isinstance(effect, Refuse) for effect in effects):
             one.at.append(broker)
             for effect in effects:
@@ -216,7 +200,7 @@ class TakeOverPlay:
         arrives = self.draw.choice([0, self.draw.randrange(len(queue) + 1), len(queue)])
         while len(queue) > arrives:
             queue.pop()
-        queue.append(NeighbourDown(one))
+        queue.append(messages.NeighbourDown(one))
         self.broken.add((one, other))
 
     def mend(self, one: str, other: str) -> None:
@@ -236,9 +220,9 @@ class TakeOverPlay:
             broker, position, settings, incarnation=life, new_index=PlainIndex, mixed=True
         )
 
-    def _up(self, broker: str) -> NeighbourUp:
+    def _up(self, broker: str) -> m.NeighbourUp:
         made = self.brokers[broker]
-        return NeighbourAnnounced(broker, made.position.label, True, made.settings.take_over)
+        return m.NeighbourAnnounced(broker, made.position.label, True, made.settings.take_over)
 
     def revive(
         self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
@@ -258,7 +242,7 @@ class TakeOverPlay:
                 one.waiting.pop(broker, None)
             made = self._new(broker, incarnation=1)
         self.brokers[broker] = made
-        self.tell(broker, None, Restarted())
+        self.tell(broker, None, messages.Restarted())
         if meanwhile is not None:
             meanwhile()
         for other in self.draw.sample(self._around(broker), len(self._around(broker))):
@@ -274,8 +258,8 @@ class TakeOverPlay:
             if one not in self.dead:
                 length = self.draw.choice([0, 50])
                 told = self.settings.input_queues
-                waiting = InputQueue(self.draw.choice([0, 50]), 5, 5) if told else None
-                self.tell(one, None, WindowEnded((QueueReport(other, length, 5, 5),), waiting))
+                waiting = m.InputQueue(self.draw.choice([0, 50]), 5, 5) if told else None
+                self.tell(one, None, m.WindowEnded((m.QueueReport(other, length, 5, 5),), waiting))
 
     def _around(self, broker: str) -> list[str]:
         return [other for one, other in self._queues if one == broker]
@@ -289,7 +273,7 @@ class TakeOverPlay:
             return False
         one, other = self.draw.choice(busy)
         message = self._queues[one, other].popleft()
-        by_host = isinstance(message, NeighbourDown | NeighbourUp)
+        by_host = isinstance(message, messages.NeighbourDown | m.NeighbourUp)
         self.tell(other, None if by_host else one, message)
         return True
 
@@ -300,7 +284,9 @@ class TakeOverPlay:
     def notice(self) -> None:
         """Let things happen until everybody has heard of what failed."""
         while any(
-            isinstance(one, NeighbourDown) for queue in self._queues.values() for one in queue
+            isinstance(one, messages.NeighbourDown)
+            for queue in self._queues.values()
+            for one in queue
         ):
             self.step()
 
@@ -310,7 +296,7 @@ class TakeOverPlay:
                 return
         raise AssertionError("messages go round in circles")
 
-    def tell(self, broker: str, source: str | None, message: Message) -> list[Effect]:
+    def tell(self, broker: str, source: str | None, message: m.Message) -> list[Effect]:
         hop: Any = None
         if source is not None:
             hop = neighbour(source) if source in self.brokers else client(source)

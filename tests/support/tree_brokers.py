@@ -10,27 +10,14 @@ import cbor2
 import networkx as nx
 from attrs import frozen
 
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import (
-    Attach,
-    NeighbourDown,
-    Publish,
-    Restarted,
-    Subscribe,
-    TimerFired,
-    Unsubscribe,
-)
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import CODEC
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
-from gossamer.protocol.brokers.graph.memory.messages import (
-    BetweenBrokers,
-    Message,
-    NeighbourUp,
-    Sampled,
-)
+from gossamer.protocol.brokers.graph.memory import messages as m
 from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.content.filters import parse
@@ -72,7 +59,7 @@ class TreeOverlay:
         links: Iterable[Link],
         settings: GraphSettings = SETTINGS,
         seed: int = 0,
-        make_plan: Callable[[int, Problem], Message] = solve,
+        make_plan: Callable[[int, Problem], m.Message] = solve,
     ) -> None:
         self.brokers: dict[str, GraphBroker] = {}
         self.now = 0
@@ -93,13 +80,13 @@ class TreeOverlay:
         self._timers: dict[str, SetTimer] = {}
         for name in sorted({end for pair in self.links for end in pair}):
             self.brokers[name] = GraphBroker(name, settings, new_index=PlainIndex)
-            self.tell(name, None, Restarted())
+            self.tell(name, None, messages.Restarted())
         for one, other in self.links:
             self.mend_link(one, other)
 
     # What happens from outside.
 
-    def tell(self, name: str, source: str | None, message: Message) -> None:
+    def tell(self, name: str, source: str | None, message: m.Message) -> None:
         hop = None if source is None else client(source)
         self._carry_out(name, self.brokers[name].handle(self.now, hop, message))
 
@@ -107,21 +94,21 @@ class TreeOverlay:
         """Let a client subscribe at a broker, where it is attached if it was not."""
         if name not in self.home:
             self.home[name] = broker
-            self.tell(broker, name, Attach())
-        self.tell(broker, name, Subscribe(text, parse(text)))
+            self.tell(broker, name, messages.Attach())
+        self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
-        self.tell(self.home[name], name, Unsubscribe(text))
+        self.tell(self.home[name], name, messages.Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> Id:
         """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
         if publisher not in self.home:
             self.home[publisher] = broker
-            self.tell(broker, publisher, Attach())
+            self.tell(broker, publisher, messages.Attach())
         id_ = self.brokers[broker].next_id
         self.published[id_] = broker, values
-        self.tell(broker, publisher, Publish(values))
+        self.tell(broker, publisher, messages.Publish(values))
         return id_
 
     def break_link(self, one: str, other: str) -> None:
@@ -130,14 +117,14 @@ class TreeOverlay:
         for name, end in ((one, other), (other, one)):
             self._ways.pop((name, end), None)
             if name in self.brokers:
-                self.tell(name, None, NeighbourDown(end))
+                self.tell(name, None, messages.NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
         self._up.add((min(one, other), max(one, other)))
         for name, end in ((one, other), (other, one)):
             self._ways[name, end] = deque()
         for name, end in ((one, other), (other, one)):
-            self.tell(name, None, NeighbourUp(end))
+            self.tell(name, None, m.NeighbourUp(end))
 
     def works(self, link: Link) -> bool:
         return link in self._up
@@ -163,7 +150,7 @@ class TreeOverlay:
             self.brokers[name] = GraphBroker(
                 name, self._settings, incarnation=1 + self.now // TICK, new_index=PlainIndex
             )
-        self.tell(name, None, Restarted())
+        self.tell(name, None, messages.Restarted())
         for one, other in self.links:
             if name in (one, other) and {one, other} <= self.brokers.keys():
                 self.mend_link(one, other)
@@ -179,7 +166,7 @@ class TreeOverlay:
             self.now += TICK
             for name in sorted(self._timers):
                 timer = self._timers[name]
-                self.tell(name, None, TimerFired(timer.timer, timer.token))
+                self.tell(name, None, messages.TimerFired(timer.timer, timer.token))
 
     # What happens inside.
 
@@ -216,7 +203,7 @@ class TreeOverlay:
         (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
         return found
 
-    def samples_at(self, coordinator: str) -> list[Sampled]:
+    def samples_at(self, coordinator: str) -> list[m.Sampled]:
         coordination = self.brokers[coordinator]._state.coordination
         assert coordination is not None
         return list(coordination.samples.values())
@@ -247,7 +234,7 @@ class TreeOverlay:
                 case MakePlan():
                     self._plans.append((name, effect))
 
-    def _send(self, one: str, other: str, message: BetweenBrokers) -> None:
+    def _send(self, one: str, other: str, message: m.BetweenBrokers) -> None:
         self.sent[type(message).__name__] += 1
         way = self._ways.get((one, other))
         if way is not None:

@@ -20,12 +20,7 @@ from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
-from gossamer.protocol.brokers.scot.memory.messages import (
-    Acknowledge,
-    Numbered,
-    Promised,
-    WindowEnded,
-)
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
 from support.engine_recorder import Recorder
@@ -156,17 +151,17 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
 
         nursery.start_soon(subscribe)
         await soon(lambda: broker.table_size == 1)
-        engine.tell(None, WindowEnded(()))
+        engine.tell(None, m.WindowEnded(()))
         memory = broker.take_over_memory
         assert memory is not None
         await soon(lambda: len(memory.copies) == 2)
         for number in list(memory.copies):
-            engine.tell(neighbour("C"), Acknowledge(number, True))
+            engine.tell(neighbour("C"), m.Acknowledge(number, True))
         await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
         await soon(lambda: len(memory.copies) == 1)
         assert answers == []
         (number,) = memory.copies
-        engine.tell(neighbour("C"), Acknowledge(number, safe))
+        engine.tell(neighbour("C"), m.Acknowledge(number, safe))
         await soon(lambda: bool(answers))
         (outcome,) = answers
         assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
@@ -195,7 +190,9 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
             Entry(1, None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1), synchronise=True)),
             Entry(2, ADA, Attach()),
             Entry(3, ADA, Subscribe("s", parse("present(x)"))),
-            Entry(4, neighbour("C"), Numbered(9, Promised("bob", "s", Id("C", 1), parse("x > 1")))),
+            Entry(
+                4, neighbour("C"), m.Numbered(9, m.Promised("bob", "s", Id("C", 1), parse("x > 1")))
+            ),
         ]
         for entry in entries:
             broker.handle(entry.now, entry.source, entry.message)

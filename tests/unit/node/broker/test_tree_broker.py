@@ -24,16 +24,10 @@ from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import StoreWriter, open_writer
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
+from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.index import FilterIndex, NewIndex, SharedIndex
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    NeighbourUp,
-    Publish,
-    Subscribe,
-)
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.codec import CODEC
 from gossamer.protocol.brokers.tree.memory import messages
@@ -132,9 +126,9 @@ async def test_large_tables_get_the_index_for_them(
 
     monkeypatch.setattr(journal_module, "LARGE_TABLE", 3)
     broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
-    broker.handle(1, client("ada"), Attach())
+    broker.handle(1, client("ada"), m.Attach())
     for number, expected in ((1, False), (2, False), (3, True)):
-        broker.handle(2, client("ada"), Subscribe(f"s{number}", filters.parse("x > 1")))
+        broker.handle(2, client("ada"), m.Subscribe(f"s{number}", filters.parse("x > 1")))
         await journal.dump(broker, 3)
         await recalled(writer, large_index=large)
         assert bool(made) is expected
@@ -170,7 +164,7 @@ def wider(number: int) -> filters.Filter:
 async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: int) -> None:
     for number in range(first, first + count):
         wanted = filters.parse(f"price > {number}")
-        for message in (Subscribe(f"s{number}", wanted), Publish({"price": number + 1})):
+        for message in (m.Subscribe(f"s{number}", wanted), m.Publish({"price": number + 1})):
             now, source = 1000 * number, client("ada")
             broker.handle(now, source, message)
             await journal.keep([Entry(now, source, message)], [QueuedDelivery("ada", b"x")])
@@ -180,9 +174,9 @@ async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: in
 async def test_what_was_told_since_the_dump_is_told_again(writer: StoreWriter) -> None:
     broker, journal = await begun(writer)
     entries = [
-        Entry(1, None, NeighbourUp("B2")),
-        Entry(2, client("ada"), Attach()),
-        Entry(3, client("ada"), Advertise("all", filters.parse("price >= 0"))),
+        Entry(1, None, m.NeighbourUp("B2")),
+        Entry(2, client("ada"), m.Attach()),
+        Entry(3, client("ada"), m.Advertise("all", filters.parse("price >= 0"))),
     ]
     await tell(broker, journal, entries)
     await play(broker, journal, 1, 10)
@@ -197,7 +191,7 @@ async def test_what_was_told_since_the_dump_is_told_again(writer: StoreWriter) -
 @pytest.mark.trio
 async def test_a_dump_is_due_when_the_log_is_long_for_the_tables(writer: StoreWriter) -> None:
     broker, journal = await begun(writer)
-    entry = Entry(1, client("ada"), Attach())
+    entry = Entry(1, client("ada"), m.Attach())
     await journal.keep([entry] * 499, [])
     async with trio.open_nursery() as nursery:
         await journal.dump_if_due(broker, 2, nursery)
@@ -218,10 +212,10 @@ async def test_other_settings_apply_from_now_on_and_another_covering_too(
     advertised = messages.Advertisement(Id("B2", 1), filters.parse("present(x)"))
     assert (await recalled(writer, more)).dump() == broker.dump()
     told = [
-        Entry(1, None, NeighbourUp("B2")),
+        Entry(1, None, m.NeighbourUp("B2")),
         Entry(2, neighbour("B2"), messages.Frame(1, 1, messages.Synchronise((advertised,), ()))),
-        Entry(3, client("ada"), Attach()),
-        *(Entry(4, client("ada"), Subscribe(f"s{n}", wider(n))) for n in range(3)),
+        Entry(3, client("ada"), m.Attach()),
+        *(Entry(4, client("ada"), m.Subscribe(f"s{n}", wider(n))) for n in range(3)),
     ]
     await tell(broker, journal, told)
     assert broker.sizes().sent == 1

@@ -9,19 +9,7 @@ from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refus
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import congestion
-from gossamer.protocol.brokers.scot.memory.messages import (
-    BidSubscription,
-    Bypass,
-    Detour,
-    InputQueue,
-    Message,
-    NeighbourUp,
-    Notification,
-    QueueReport,
-    Subscription,
-    Unsubscription,
-    WindowEnded,
-)
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay import errors as overlay_errors
 from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
 from gossamer.protocol.brokers.scot.routing.targets import Targets
@@ -32,7 +20,7 @@ from support.scot_overlay import ScotOverlay
 
 ANY = parse("present(x)")
 C1 = client("c1")
-NOTE = Notification(Id("X", 1), {})
+NOTE = m.Notification(Id("X", 1), {})
 PRIMARY, SECONDARY = neighbour("B(a,0)"), neighbour("B(b,2)")
 
 
@@ -45,7 +33,7 @@ def broker(routing: str = "dynamic") -> ScotBroker:
         new_index=PlainIndex,
     )
     for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
-        made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(name)))
+        made.handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(name)))
     made.handle(0, C1, messages.Attach())
     return made
 
@@ -76,13 +64,13 @@ def test_a_neighbour_of_the_wrong_cluster_or_region_is_refused(
     name: str, label: str, reason: str
 ) -> None:
     made = broker()
-    error = refusal(made.handle(0, None, NeighbourUp(name, BrokerLabel.parse(label))))
+    error = refusal(made.handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(label))))
     assert isinstance(error, overlay_errors.WrongNeighbourError)
     assert str(error) == f"broker {name!r} at {label} {reason}"
 
 
 def test_a_link_that_comes_up_again_is_no_fault() -> None:
-    assert broker().handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0))) == []
+    assert broker().handle(0, None, m.NeighbourUp("B(a,0)", BrokerLabel("a", 0))) == []
 
 
 @pytest.mark.parametrize(
@@ -90,49 +78,49 @@ def test_a_link_that_comes_up_again_is_no_fault() -> None:
     [
         (
             SECONDARY,
-            Subscription(Id("X", 1), ANY, ClusterBitVector.of(1)),
+            m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(1)),
             "Subscription from broker 'B(b,2)' names clusters 1, expected only its own, 2",
         ),
         (
             PRIMARY,
-            Subscription(Id("X", 1), ANY, ClusterBitVector.of(0, 1)),
+            m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(0, 1)),
             "Subscription from broker 'B(a,0)' names clusters 0, 1, expected only its own, 0",
         ),
         (
             PRIMARY,
-            Subscription(Id("X", 1), ANY, ClusterBitVector()),
+            m.Subscription(Id("X", 1), ANY, ClusterBitVector()),
             "Subscription from broker 'B(a,0)' names clusters none, expected only its own, 0",
         ),
         (
             PRIMARY,
-            Notification(Id("X", 1), {}, ClusterBitVector.of(1, 3)),
+            m.Notification(Id("X", 1), {}, ClusterBitVector.of(1, 3)),
             "Notification from broker 'B(a,0)' names clusters 1, 3, expected no others than 1, 2",
         ),
         (
             PRIMARY,
-            Detour(NOTE, 0),
+            m.Detour(NOTE, 0),
             "Detour from broker 'B(a,0)' names clusters 0, expected one from 0 to 2 but its "
             "receiver's",
         ),
         (
             PRIMARY,
-            Bypass(NOTE, 3, "b", "a"),
+            m.Bypass(NOTE, 3, "b", "a"),
             "Bypass from broker 'B(a,0)' names clusters 3, expected one from 0 to 2",
         ),
         (
             SECONDARY,
-            Notification(Id("X", 1), {}, ClusterBitVector.of(2)),
+            m.Notification(Id("X", 1), {}, ClusterBitVector.of(2)),
             "Notification from broker 'B(b,2)' names clusters 2, expected no others than 1",
         ),
         (
             SECONDARY,
-            Notification(Id("X", 1), {}, ClusterBitVector.of(0)),
+            m.Notification(Id("X", 1), {}, ClusterBitVector.of(0)),
             "Notification from broker 'B(b,2)' names clusters 0, expected no others than 1",
         ),
     ],
 )
 def test_clusters_that_a_link_cannot_carry_are_refused(
-    source: Hop, message: Message, text: str
+    source: Hop, message: m.Message, text: str
 ) -> None:
     made = broker()
     error = refusal(made.handle(0, source, message))
@@ -142,7 +130,7 @@ def test_clusters_that_a_link_cannot_carry_are_refused(
 
 
 def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
-    error = refusal(broker().handle(0, SECONDARY, Bypass(NOTE, 2, "f", "e")))
+    error = refusal(broker().handle(0, SECONDARY, m.Bypass(NOTE, 2, "f", "e")))
     assert isinstance(error, overlay_errors.WrongRegionError)
     assert str(error) == (
         "Bypass from broker 'B(b,2)' is to go to region 'f', expected its receiver's or one "
@@ -154,8 +142,8 @@ def test_what_no_working_link_can_take_is_counted_as_lost() -> None:
     made = broker()
     for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
         assert made.handle(0, None, messages.NeighbourDown(name)) == []
-    assert made.handle(0, SECONDARY, Detour(NOTE, 1)) == []
-    assert made.handle(0, SECONDARY, Bypass(NOTE, 2, "a", "b")) == []
+    assert made.handle(0, SECONDARY, m.Detour(NOTE, 1)) == []
+    assert made.handle(0, SECONDARY, m.Bypass(NOTE, 2, "a", "b")) == []
     assert made.counters.lost == 2
 
 
@@ -165,11 +153,11 @@ def test_a_link_to_a_stranger_cannot_fail() -> None:
 
 
 def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_carry() -> None:
-    carried = Notification(Id("X", 1), {}, ClusterBitVector.of(1, 2))
+    carried = m.Notification(Id("X", 1), {}, ClusterBitVector.of(1, 2))
     effects = broker("static").handle(0, PRIMARY, carried)
-    plain = Notification(Id("X", 1), {})
+    plain = m.Notification(Id("X", 1), {})
     assert effects == [Send("B(b,1)", plain), Send("B(b,2)", plain)]
-    own = Notification(Id("X", 1), {}, ClusterBitVector.of(0))
+    own = m.Notification(Id("X", 1), {}, ClusterBitVector.of(0))
     error = refusal(broker("static").handle(0, PRIMARY, own))
     assert str(error).endswith("names clusters 0, expected no others than 1, 2")
 
@@ -177,12 +165,12 @@ def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_ca
 @pytest.mark.parametrize(
     ("routing", "message"),
     [
-        ("bid", Subscription(Id("X", 1), ANY, ClusterBitVector.of(0))),
-        ("static", BidSubscription(Id("X", 1), ANY)),
-        ("dynamic", BidSubscription(Id("X", 1), ANY)),
+        ("bid", m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(0))),
+        ("static", m.BidSubscription(Id("X", 1), ANY)),
+        ("dynamic", m.BidSubscription(Id("X", 1), ANY)),
     ],
 )
-def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: Message) -> None:
+def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: m.Message) -> None:
     error = refusal(broker(routing).handle(0, PRIMARY, message))
     assert isinstance(error, overlay_errors.WrongRoutingError)
     assert f"has no place in {routing} routing" in str(error)
@@ -193,10 +181,10 @@ def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: Mes
     [
         (None, messages.Attach(), errors.MisplacedMessageError),
         (PRIMARY, messages.Attach(), errors.MisplacedMessageError),
-        (C1, Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
-        (None, Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
-        (C1, WindowEnded(()), errors.MisplacedMessageError),
-        (neighbour("stranger"), Unsubscription(Id("X", 1)), errors.UnknownNeighbourError),
+        (C1, m.Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
+        (None, m.Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
+        (C1, m.WindowEnded(()), errors.MisplacedMessageError),
+        (neighbour("stranger"), m.Unsubscription(Id("X", 1)), errors.UnknownNeighbourError),
         (C1, messages.Attach(), errors.NameTakenError),
         (client("c2"), messages.Detach(), errors.NotAttachedError),
         (client("c2"), messages.Attach((("s", ANY), ("s", ANY))), errors.LabelTakenError),
@@ -205,7 +193,7 @@ def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: Mes
     ],
 )
 def test_what_cannot_be_is_refused_and_counted(
-    source: Hop | None, message: Message, kind: type[Exception]
+    source: Hop | None, message: m.Message, kind: type[Exception]
 ) -> None:
     made = broker()
     assert isinstance(refusal(made.handle(0, source, message)), kind)
@@ -245,9 +233,9 @@ def test_a_link_that_comes_up_late_is_told_what_stands() -> None:
     overlay = ScotOverlay(figure_2(), "static")
     overlay.subscribe_and_settle("S1", "B(c,0)")
     late = overlay.brokers["B(b,0)"]
-    told = late.handle(0, None, NeighbourUp("B(a,0)", BrokerLabel("a", 0)))
+    told = late.handle(0, None, m.NeighbourUp("B(a,0)", BrokerLabel("a", 0)))
     assert [effect.neighbour for effect in told if isinstance(effect, Send)] == ["B(a,0)"]
-    back = late.handle(0, None, NeighbourUp("B(c,0)", BrokerLabel("c", 0)))
+    back = late.handle(0, None, m.NeighbourUp("B(c,0)", BrokerLabel("c", 0)))
     assert back == [], "where the subscription came from knows it"
 
 
@@ -272,24 +260,24 @@ def test_load_is_length_times_growth() -> None:
 def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> None:
     links = congestion.LinkStatusTable(threshold=10)
     assert not links.overloaded("n")
-    links.update([QueueReport("n", 11, 5, 5), QueueReport("m", 10, 5, 5)])
+    links.update([m.QueueReport("n", 11, 5, 5), m.QueueReport("m", 10, 5, 5)])
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
-    links.update([QueueReport("n", 10, 5, 5)])
+    links.update([m.QueueReport("n", 10, 5, 5)])
     assert not links.overloaded("n")
 
 
 def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
     links = congestion.new_table(ScotSettings(input_queues=True, threshold=10))
-    links.update([QueueReport("n", 6, 5, 5), QueueReport("m", 6, 5, 5)])
+    links.update([m.QueueReport("n", 6, 5, 5), m.QueueReport("m", 6, 5, 5)])
     assert not links.any_overloaded
-    links.note_input("n", InputQueue(5, 5, 5))
+    links.note_input("n", m.InputQueue(5, 5, 5))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     assert (links.load_of("n"), links.load_of("m")) == (11, 6)
     assert links.least_loaded(["n", "m"]) == "m"
-    links.note_input("n", InputQueue(0, 0, 5))
+    links.note_input("n", m.InputQueue(0, 0, 5))
     assert not links.any_overloaded
     plain = congestion.new_table(ScotSettings(threshold=10))
-    plain.note_input("n", InputQueue(50, 5, 5))
+    plain.note_input("n", m.InputQueue(50, 5, 5))
     assert not plain.any_overloaded
 
 
@@ -297,19 +285,19 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
     assert congestion.own_threshold([]) == congestion.own_threshold([0.0, 9.0]) == 2
     assert congestion.own_threshold([7.0, 9.0]) == 9
     links = congestion.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
-    links.update([QueueReport("n", 3, 5, 5), QueueReport("m", 1, 5, 5)])
+    links.update([m.QueueReport("n", 3, 5, 5), m.QueueReport("m", 1, 5, 5)])
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     for name in ("n", "m"):
-        links.note_input(name, InputQueue(4, 5, 5))
+        links.note_input(name, m.InputQueue(4, 5, 5))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
-    links.note_input("m", InputQueue(40, 5, 5))
+    links.note_input("m", m.InputQueue(40, 5, 5))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, True)
     assert links.least_loaded(["n", "m"]) == "n"
 
 
 def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_comes_up() -> None:
     links = congestion.new_table(ScotSettings(input_queues=True))
-    links.note_input("n", InputQueue(30, 5, 5))
+    links.note_input("n", m.InputQueue(30, 5, 5))
     assert links.overloaded("n")
     links.forget_input("m")
     assert links.overloaded("n")
@@ -327,8 +315,8 @@ def test_brokers_tell_their_neighbours_how_long_their_input_queues_are() -> None
             *overlay.scot.primary_neighbours(label),
             *overlay.scot.secondary_neighbours(label),
         ]
-        waiting = InputQueue(30, 9, 4)
-        effects = overlay.brokers[name].handle(0, None, WindowEnded((), waiting))
+        waiting = m.InputQueue(30, 9, 4)
+        effects = overlay.brokers[name].handle(0, None, m.WindowEnded((), waiting))
         expected = [Send(other, waiting) for other in sorted(map(str, near))] if told else []
         assert effects == expected
 
@@ -347,7 +335,7 @@ def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
     loads: dict[str, int], case: Case, carriers: dict[str, str]
 ) -> None:
     links = congestion.LinkStatusTable(threshold=10)
-    links.update(QueueReport(name, load, 5, 5) for name, load in {"i1": 9, **loads}.items())
+    links.update(m.QueueReport(name, load, 5, 5) for name, load in {"i1": 9, **loads}.items())
     chosen = plan(Targets((), ("a", "b"), {0: "i0", 1: "i1", 2: "i2"}), links)
     assert chosen.case is case
     assert {name: named.text(3) for name, named in chosen.copies.items() if named} == carriers

@@ -9,27 +9,16 @@ from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTime
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Acknowledge,
-    Advertisement,
-    BetweenBrokers,
-    Frame,
-    Publication,
-    Subscription,
-    Synchronise,
-    SynchroniseRequest,
-    Unadvertisement,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path, row
 
 ANY = parse("present(x)")
 N, M = neighbour("N"), neighbour("M")
-ADVERTISEMENT = Advertisement(Id("N", 1), ANY)
+ADVERTISEMENT = t.Advertisement(Id("N", 1), ANY)
 
 
-def sent(effects: list[Effect], name: str) -> list[BetweenBrokers]:
+def sent(effects: list[Effect], name: str) -> list[t.BetweenBrokers]:
     return [
         effect.message.message
         for effect in effects
@@ -42,20 +31,20 @@ def between(**settings: object) -> TreeBroker:
     broker = TreeBroker("B", TreeSettings(**settings))  # type: ignore[arg-type]
     for name in ("N", "M"):
         broker.handle(0, None, messages.NeighbourUp(name))
-    broker.handle(0, N, Frame(1, 1, Synchronise((ADVERTISEMENT,), ())))
-    broker.handle(0, M, Frame(1, 1, Synchronise((), ())))
+    broker.handle(0, N, t.Frame(1, 1, t.Synchronise((ADVERTISEMENT,), ())))
+    broker.handle(0, M, t.Frame(1, 1, t.Synchronise((), ())))
     return broker
 
 
 def test_an_advertisement_floods_but_does_not_go_back() -> None:
-    effects = between().handle(0, N, Frame(1, 2, Advertisement(Id("N", 2), ANY)))
-    assert sent(effects, "M") == [Advertisement(Id("N", 2), ANY)]
+    effects = between().handle(0, N, t.Frame(1, 2, t.Advertisement(Id("N", 2), ANY)))
+    assert sent(effects, "M") == [t.Advertisement(Id("N", 2), ANY)]
     assert sent(effects, "N") == []
 
 
 def test_a_cycle_among_brokers_is_refused_in_a_clear_sentence() -> None:
     broker = between()
-    (effect,) = broker.handle(0, M, Frame(1, 2, ADVERTISEMENT))
+    (effect,) = broker.handle(0, M, t.Frame(1, 2, ADVERTISEMENT))
     assert isinstance(effect, Refuse)
     assert isinstance(effect.error, CycleError)
     assert str(effect.error) == (
@@ -68,8 +57,8 @@ def test_a_cycle_among_brokers_is_refused_in_a_clear_sentence() -> None:
 
 def test_a_cycle_that_shows_when_links_come_up_is_refused_and_the_rest_taken() -> None:
     broker = between()
-    other = Advertisement(Id("M", 1), ANY)
-    effects = broker.handle(0, M, Frame(2, 1, Synchronise((ADVERTISEMENT, other), ())))
+    other = t.Advertisement(Id("M", 1), ANY)
+    effects = broker.handle(0, M, t.Frame(2, 1, t.Synchronise((ADVERTISEMENT, other), ())))
     assert any(isinstance(effect, Refuse) for effect in effects)
     assert broker.sizes().advertisements == 2
 
@@ -84,66 +73,66 @@ def test_three_brokers_in_a_ring_stay_finite() -> None:
 
 def test_a_frame_that_comes_twice_does_nothing_the_second_time() -> None:
     broker = between()
-    frame = Frame(1, 2, Subscription(Id("M", 2), ANY))
-    assert sent(broker.handle(0, M, frame), "N") == [Subscription(Id("M", 2), ANY)]
+    frame = t.Frame(1, 2, t.Subscription(Id("M", 2), ANY))
+    assert sent(broker.handle(0, M, frame), "N") == [t.Subscription(Id("M", 2), ANY)]
     assert broker.handle(0, M, frame) == []
     assert broker.counters.duplicates == 1
 
 
 def test_a_stale_frame_of_an_earlier_session_is_dropped() -> None:
     broker = between()
-    broker.handle(0, M, Frame(2, 1, Synchronise((), ())))
-    assert broker.handle(0, M, Frame(1, 9, Subscription(Id("M", 2), ANY))) == []
+    broker.handle(0, M, t.Frame(2, 1, t.Synchronise((), ())))
+    assert broker.handle(0, M, t.Frame(1, 9, t.Subscription(Id("M", 2), ANY))) == []
     assert broker.sizes().subscriptions == 0
 
 
 def test_a_missing_frame_makes_the_broker_ask_for_everything() -> None:
     broker = between()
-    effects = broker.handle(0, M, Frame(1, 3, Subscription(Id("M", 3), ANY)))
-    assert sent(effects, "M") == [SynchroniseRequest()]
-    assert sent(effects, "N") == [Subscription(Id("M", 3), ANY)]
-    told = Synchronise((), (Subscription(Id("M", 2), parse("x > 1")),))
-    effects = broker.handle(0, M, Frame(2, 1, told))
-    assert [type(message) for message in sent(effects, "N")] == [Subscription, Unsubscription]
+    effects = broker.handle(0, M, t.Frame(1, 3, t.Subscription(Id("M", 3), ANY)))
+    assert sent(effects, "M") == [t.SynchroniseRequest()]
+    assert sent(effects, "N") == [t.Subscription(Id("M", 3), ANY)]
+    told = t.Synchronise((), (t.Subscription(Id("M", 2), parse("x > 1")),))
+    effects = broker.handle(0, M, t.Frame(2, 1, told))
+    assert [type(message) for message in sent(effects, "N")] == [t.Subscription, t.Unsubscription]
     assert broker.counters.gaps == 1
 
 
 def test_a_session_without_its_beginning_is_asked_for() -> None:
     broker = between()
-    effects = broker.handle(0, M, Frame(2, 2, Subscription(Id("M", 2), ANY)))
-    assert sent(effects, "M") == [SynchroniseRequest()]
+    effects = broker.handle(0, M, t.Frame(2, 2, t.Subscription(Id("M", 2), ANY)))
+    assert sent(effects, "M") == [t.SynchroniseRequest()]
     assert broker.sizes().subscriptions == 0
 
 
 def test_a_broker_that_is_asked_tells_everything_that_stands() -> None:
     broker = between()
-    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
-    effects = broker.handle(0, N, Frame(1, 2, SynchroniseRequest()))
-    assert sent(effects, "N") == [Synchronise((), (Subscription(Id("M", 2), ANY),))]
-    effects = broker.handle(0, M, Frame(1, 3, SynchroniseRequest()))
-    assert sent(effects, "M") == [Synchronise((ADVERTISEMENT,), ())]
+    broker.handle(0, M, t.Frame(1, 2, t.Subscription(Id("M", 2), ANY)))
+    effects = broker.handle(0, N, t.Frame(1, 2, t.SynchroniseRequest()))
+    assert sent(effects, "N") == [t.Synchronise((), (t.Subscription(Id("M", 2), ANY),))]
+    effects = broker.handle(0, M, t.Frame(1, 3, t.SynchroniseRequest()))
+    assert sent(effects, "M") == [t.Synchronise((ADVERTISEMENT,), ())]
 
 
 def test_stale_messages_are_counted_and_do_nothing() -> None:
     broker = between()
     unknown = Id("X", 1)
-    stale: tuple[BetweenBrokers, ...] = (
-        Unsubscription(unknown),
-        Unadvertisement(unknown),
-        Unadvertisement(ADVERTISEMENT.id),
-        Publication(unknown, unknown, {"x": 1}),
-        Publication(unknown, ADVERTISEMENT.id, {"x": 1}),
+    stale: tuple[t.BetweenBrokers, ...] = (
+        t.Unsubscription(unknown),
+        t.Unadvertisement(unknown),
+        t.Unadvertisement(ADVERTISEMENT.id),
+        t.Publication(unknown, unknown, {"x": 1}),
+        t.Publication(unknown, ADVERTISEMENT.id, {"x": 1}),
     )
     for number, message in enumerate(stale, start=2):
-        assert broker.handle(0, M, Frame(1, number, message)) == []
+        assert broker.handle(0, M, t.Frame(1, number, message)) == []
     assert broker.counters.stale == 5
 
 
 def test_a_neighbour_that_is_gone_leaves_nothing_behind() -> None:
     broker = between()
-    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
+    broker.handle(0, M, t.Frame(1, 2, t.Subscription(Id("M", 2), ANY)))
     effects = broker.handle(0, None, messages.NeighbourGone("N"))
-    assert sent(effects, "M") == [Unadvertisement(ADVERTISEMENT.id)]
+    assert sent(effects, "M") == [t.Unadvertisement(ADVERTISEMENT.id)]
     broker.handle(0, None, messages.NeighbourGone("M"))
     sizes = broker.sizes()
     assert (sizes.subscriptions, sizes.advertisements, sizes.sent) == (0, 0, 0)
@@ -185,24 +174,24 @@ def test_what_has_no_room_to_be_retained_is_counted_as_lost() -> None:
     broker = between(retained_publications=2)
     broker.handle(0, None, messages.NeighbourDown("M"))
     broker.handle(0, client("ann"), messages.Attach(advertisements=(("a", ANY),)))
-    broker.handle(0, M, Frame(1, 2, Subscription(Id("M", 2), ANY)))
+    broker.handle(0, M, t.Frame(1, 2, t.Subscription(Id("M", 2), ANY)))
     for value in range(5):
         assert broker.handle(0, client("ann"), messages.Publish({"x": value})) == []
     assert broker.counters.lost == 3
     effects = broker.handle(0, None, messages.NeighbourUp("M"))
-    again = [one.values["x"] for one in sent(effects, "M") if isinstance(one, Publication)]
+    again = [one.values["x"] for one in sent(effects, "M") if isinstance(one, t.Publication)]
     assert again == [3, 4]
 
 
 def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
     broker = between(retained_publications=10, acknowledge_every=2, acknowledge_interval=5)
-    publications = [Publication(Id("N", 9 + i), ADVERTISEMENT.id, {"x": i}) for i in range(3)]
-    (timer,) = broker.handle(0, N, Frame(1, 2, publications[0]))
+    publications = [t.Publication(Id("N", 9 + i), ADVERTISEMENT.id, {"x": i}) for i in range(3)]
+    (timer,) = broker.handle(0, N, t.Frame(1, 2, publications[0]))
     assert timer == SetTimer("acknowledge", 1, 5)
-    assert sent(broker.handle(1, N, Frame(1, 3, publications[1])), "N") == [Acknowledge(1, 3)]
-    broker.handle(2, N, Frame(1, 4, publications[2]))
+    assert sent(broker.handle(1, N, t.Frame(1, 3, publications[1])), "N") == [t.Acknowledge(1, 3)]
+    broker.handle(2, N, t.Frame(1, 4, publications[2]))
     assert sent(broker.handle(5, None, messages.TimerFired("acknowledge", 1)), "N") == [
-        Acknowledge(1, 4)
+        t.Acknowledge(1, 4)
     ]
     assert broker.handle(6, None, messages.TimerFired("acknowledge", 1)) == []
 
@@ -212,7 +201,7 @@ def test_acknowledged_publications_are_not_sent_again() -> None:
     overlay.publish(0)
     (effect,) = overlay.tell("A", None, messages.NeighbourUp("B"))
     assert isinstance(effect, Send)
-    assert isinstance(effect.message.message, Synchronise)
+    assert isinstance(effect.message.message, t.Synchronise)
 
 
 def test_a_killed_broker_restarts_from_its_dump_and_serves_on() -> None:
@@ -236,7 +225,7 @@ def test_a_broker_that_lost_its_dump_is_told_everything_again() -> None:
 
 def test_timers_are_set_again_after_a_restart() -> None:
     broker = between(retained_publications=10)
-    broker.handle(0, N, Frame(1, 2, Publication(Id("N", 9), ADVERTISEMENT.id, {"x": 0})))
+    broker.handle(0, N, t.Frame(1, 2, t.Publication(Id("N", 9), ADVERTISEMENT.id, {"x": 0})))
     again = TreeBroker.load(broker.dump(), TreeSettings(retained_publications=10))
     assert again.handle(1, None, messages.Restarted()) == [SetTimer("acknowledge", 1, 1_000_000)]
 
@@ -254,10 +243,10 @@ def test_what_is_no_dump_is_refused(data: dict[str, object]) -> None:
 def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
     """It restarted from a dump made before it took its subscription back."""
     broker = between(covering="incremental")
-    subscription = Subscription(Id("M", 2), ANY)
-    broker.handle(0, M, Frame(1, 2, subscription))
+    subscription = t.Subscription(Id("M", 2), ANY)
+    broker.handle(0, M, t.Frame(1, 2, subscription))
     broker.handle(0, None, messages.Congestion(1000))
-    broker.handle(0, M, Frame(1, 3, Unsubscription(subscription.id, ())))
-    broker.handle(0, M, Frame(2, 1, Synchronise((), (subscription,))))
+    broker.handle(0, M, t.Frame(1, 3, t.Unsubscription(subscription.id, ())))
+    broker.handle(0, M, t.Frame(2, 1, t.Synchronise((), (subscription,))))
     broker.handle(0, None, messages.Congestion(0))
     assert broker.sizes().subscriptions == 1

@@ -8,13 +8,7 @@ from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Subscribe
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory import marks as memory_marks
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Advertisement,
-    Frame,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.brokers.tree.memory.statistics import Record, Statistics
 from gossamer.protocol.content.filters import Filter, parse
 from support.broker_overlay import Overlay, path, row, with_clients
@@ -190,8 +184,8 @@ def hub() -> TreeBroker:
     broker = TreeBroker("B", TreeSettings(covering="active"), new_index=CountingIndex)
     for name in NAMES:
         broker.handle(0, None, NeighbourUp(name))
-        offer = Advertisement(Id(name, 1), parse("present(x)"))
-        broker.handle(0, neighbour(name), Frame(1, 1, Synchronise((offer,), ())))
+        offer = t.Advertisement(Id(name, 1), parse("present(x)"))
+        broker.handle(0, neighbour(name), t.Frame(1, 1, t.Synchronise((offer,), ())))
     broker.handle(0, client("c"), Attach())
     return broker
 
@@ -200,18 +194,18 @@ def subscribed(effects: list[Effect]) -> list[str]:
     return [
         effect.neighbour
         for effect in effects
-        if isinstance(effect, Send) and isinstance(effect.message.message, Subscription)
+        if isinstance(effect, Send) and isinstance(effect.message.message, t.Subscription)
     ]
 
 
 def test_links_are_asked_about_together_and_answered_each_for_itself() -> None:
     broker = hub()
-    wide = Subscription(Id("P", 2), parse("x >= 1"))
-    assert subscribed(broker.handle(0, neighbour("P"), Frame(1, 2, wide))) == ["Q", "R"]
+    wide = t.Subscription(Id("P", 2), parse("x >= 1"))
+    assert subscribed(broker.handle(0, neighbour("P"), t.Frame(1, 2, wide))) == ["Q", "R"]
     CountingIndex.asked = 0
     assert subscribed(broker.handle(0, client("c"), Subscribe("s", parse("x >= 2")))) == ["P"]
     assert CountingIndex.asked == 1
-    effects = broker.handle(0, neighbour("P"), Frame(1, 3, Unsubscription(wide.id)))
+    effects = broker.handle(0, neighbour("P"), t.Frame(1, 3, t.Unsubscription(wide.id)))
     assert subscribed(effects) == ["Q", "R"]
 
 

@@ -8,14 +8,7 @@ from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Effect, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Acknowledge,
-    Advertisement,
-    Frame,
-    Subscription,
-    Synchronise,
-    Unsubscription,
-)
+from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.brokers.tree.routing.pacing import LARGEST_BATCH, PACE_TIMER
 from gossamer.protocol.content.filters import parse
 
@@ -34,8 +27,8 @@ def broker(batch: int = 4, **more: int) -> TreeBroker:
     )
     made = TreeBroker("B", settings)
     made.handle(0, None, messages.NeighbourUp("N"))
-    offer = Advertisement(Id("N", 1), parse("present(x)"))
-    made.handle(0, N, Frame(1, 1, Synchronise((offer,), ())))
+    offer = t.Advertisement(Id("N", 1), parse("present(x)"))
+    made.handle(0, N, t.Frame(1, 1, t.Synchronise((offer,), ())))
     made.handle(0, ADA, messages.Attach())
     made.handle(0, ADA, messages.Subscribe("root", parse("x >= 0")))
     for place in range(QUENCHED):
@@ -46,14 +39,16 @@ def broker(batch: int = 4, **more: int) -> TreeBroker:
 
 def sent(effects: list[Effect]) -> list[str]:
     """The kinds of what was sent, "+" and "-" for subscriptions and their end."""
-    kinds = {Subscription: "+", Unsubscription: "-"}
+    kinds = {t.Subscription: "+", t.Unsubscription: "-"}
     frames = [one.message for one in effects if isinstance(one, Send)]
     return [kinds[type(frame.message)] for frame in frames]
 
 
 def acknowledged(made: TreeBroker, at: int, effects: list[Effect]) -> list[Effect]:
     last = [one.message for one in effects if isinstance(one, Send)][-1]
-    return made.handle(at, N, Frame(1, next_number(made), Acknowledge(last.session, last.number)))
+    return made.handle(
+        at, N, t.Frame(1, next_number(made), t.Acknowledge(last.session, last.number))
+    )
 
 
 def next_number(made: TreeBroker) -> int:
@@ -149,9 +144,9 @@ def test_nothing_is_sent_while_the_link_is_down() -> None:
 
 def test_a_broker_that_paces_acknowledges_what_was_triggered() -> None:
     made = broker()
-    triggered = Subscription(Id("N", 9), parse("x >= 2"), triggered=True)
-    (effect,) = made.handle(0, N, Frame(1, 2, triggered))
+    triggered = t.Subscription(Id("N", 9), parse("x >= 2"), triggered=True)
+    (effect,) = made.handle(0, N, t.Frame(1, 2, triggered))
     assert isinstance(effect, Send)
-    assert effect.message.message == Acknowledge(1, 2)
-    asked = Subscription(Id("N", 10), parse("x >= 3"))
-    assert made.handle(0, N, Frame(1, 3, asked)) == []
+    assert effect.message.message == t.Acknowledge(1, 2)
+    asked = t.Subscription(Id("N", 10), parse("x >= 3"))
+    assert made.handle(0, N, t.Frame(1, 3, asked)) == []
