@@ -155,19 +155,16 @@ async def test_short_breaks_are_no_reason_to_ask(desk: Desk, gap_s: float) -> No
     assert desk.asked.calls == []
 
 
-async def test_a_paused_process_asks_for_the_pause(desk: Desk) -> None:
+async def test_a_paused_process_asks_for_the_pause_and_counts_rounds_held_up(desk: Desk) -> None:
+    for pause_s in (0.6 * ROUND_S, 1.9 * ROUND_S, 5 * ROUND_S):
+        desk.catch_up.was_paused(pause_s)
+    assert desk.asked.skipped == [1, 5]
     await trio.sleep(50)
+    assert desk.asked.calls == []
     desk.catch_up.was_paused(30)
     await trio.sleep(100)
     assert desk.asked.calls[0] == (50 + MERGING_S, 30 + MERGING_S)
     assert len(desk.asked.calls) == 2
-
-
-async def test_rounds_that_a_peer_was_held_up_for_are_counted(desk: Desk) -> None:
-    for pause_s in (0.6 * ROUND_S, 1.9 * ROUND_S, 5 * ROUND_S):
-        desk.catch_up.was_paused(pause_s)
-    assert desk.asked.skipped == [1, 5]
-    assert desk.asked.calls == []
 
 
 async def test_many_who_come_back_at_once_make_one_question(desk: Desk) -> None:
@@ -183,22 +180,18 @@ async def test_many_who_come_back_at_once_make_one_question(desk: Desk) -> None:
     assert desk.asked.calls[0][0] - desk.asked.calls[0][1] == -DEAD_S
 
 
-def is_whole(desk: Desk) -> bool:
-    return desk.catch_up.is_whole
-
-
 async def test_a_peer_is_not_whole_until_it_has_everything(desk: Desk) -> None:
     """What it knows by then has to be asked for again should it fail meanwhile."""
-    assert is_whole(desk)
+    whole = [desk.catch_up.is_whole]
     desk.asked.answers = False
     desk.catch_up.was_stopped(3600)
-    assert not is_whole(desk)
+    whole.append(desk.catch_up.is_whole)
     await trio.sleep(100)
     assert len(desk.asked.calls) == 1
-    assert not is_whole(desk)
+    whole.append(desk.catch_up.is_whole)
     desk.asked.on_caught_up()
     await trio.sleep(1)
-    assert is_whole(desk)
+    assert [*whole, desk.catch_up.is_whole] == [True, False, False, True]
 
 
 async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back(desk: Desk) -> None:
@@ -222,7 +215,7 @@ async def rounds(desk: Desk, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
-async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to_tell(
+async def test_a_silence_until_a_peer_counts_as_failed_is_reason_to_ask_and_to_tell(
     desk: Desk, is_connected: bool
 ) -> None:
     desk.messages.connected = {5: 0.0, 6: 0.0}
@@ -246,7 +239,10 @@ async def test_who_was_silent_until_it_counted_as_failed_is_reason_to_ask_and_to
 
 
 async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask(desk: Desk) -> None:
-    """Two dialled each other at once; what was under way on the one is offered anew."""
+    """Two dialled each other at once; what was under way on the one is offered anew.
+
+    It is reason to ask where the one that was replaced had been dead for long.
+    """
     desk.catch_up.found(5)
     desk.catch_up.lost(5, trio.current_time(), replaced=True)
     assert desk.asked.losses == [5]
@@ -255,11 +251,6 @@ async def test_a_connection_that_another_has_replaced_is_no_reason_to_ask(desk: 
     desk.catch_up.found(5)
     await trio.sleep(100)
     assert desk.asked.calls == []
-
-
-async def test_who_replaces_a_connection_that_was_dead_for_long_is_reason_to_ask(
-    desk: Desk,
-) -> None:
     desk.catch_up.lost(5, trio.current_time() - REPLAY_S - 1, replaced=True)
     await trio.sleep(100)
     assert len(desk.asked.calls) == 2
@@ -276,9 +267,7 @@ async def test_who_counted_as_failed_for_a_moment_is_no_reason_to_ask(desk: Desk
     assert desk.catch_up.missing_s == 0
 
 
-async def test_what_was_under_way_when_a_peer_was_cut_off_does_not_end_its_silence(
-    desk: Desk,
-) -> None:
+async def test_what_a_peer_sent_before_it_was_cut_off_does_not_end_its_silence(desk: Desk) -> None:
     desk.asked.heard[5] = trio.current_time()
     desk.asked.silent = [5]
     await rounds(desk, 1)
@@ -420,9 +409,7 @@ async def test_what_is_no_number_of_seconds_is_refused(desk: Desk, service: str)
     assert desk.asked.calls == []
 
 
-async def test_who_hears_that_another_was_apart_asks_for_no_longer_than_that_can_be(
-    desk: Desk,
-) -> None:
+async def test_another_was_apart_for_no_longer_than_that_can_be(desk: Desk) -> None:
     hear = desk.messages.services["apart"]
     await trio.sleep(1000)
     assert decode(hear(5, encode(1 << 60))) == clock_ms()

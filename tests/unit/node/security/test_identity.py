@@ -50,21 +50,22 @@ def test_the_permanent_key_is_the_first_62_bits_of_the_hash_of_the_public_key() 
     assert permanent_key(public_key) == int(bits[:62], 2)
 
 
-def test_an_identity_comes_back_from_its_file(tmp_path: Path) -> None:
-    identity = make_identity()
-    save_identity(identity, tmp_path / "peer.key")
-    loaded = load_identity(tmp_path / "peer.key")
-    assert (loaded.public_key, loaded.key) == (identity.public_key, identity.key)
-    assert verify(identity.public_key, "test", b"message", loaded.sign("test", b"message"))
-
-
-def test_only_the_owner_can_read_a_key_file_whatever_the_umask(tmp_path: Path) -> None:
+def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_path: Path) -> None:
+    path, identity = tmp_path / "peer.key", make_identity()
+    with pytest.raises(KeyFileError, match=r"peer\.key cannot be read: No such file"):
+        load_identity(path)
     before = os.umask(0)
     try:
-        save_identity(make_identity(), tmp_path / "peer.key")
+        save_identity(identity, path)
     finally:
         os.umask(before)
-    assert mode_of(tmp_path / "peer.key") == 0o600
+    assert mode_of(path) == 0o600, "whatever the umask"
+    with pytest.raises(KeyFileError, match="exists"):
+        save_identity(make_identity(), path)
+    loaded = load_identity(path)
+    assert (loaded.public_key, loaded.key) == (identity.public_key, identity.key)
+    assert verify(identity.public_key, "test", b"message", loaded.sign("test", b"message"))
+    assert "private" not in repr(loaded)
 
 
 def test_a_private_file_is_private_before_its_first_byte(
@@ -99,14 +100,6 @@ def test_a_key_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mo
         load_identity(path)
 
 
-def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
-    identity = make_identity()
-    save_identity(identity, tmp_path / "peer.key")
-    with pytest.raises(KeyFileError, match="exists"):
-        save_identity(make_identity(), tmp_path / "peer.key")
-    assert load_identity(tmp_path / "peer.key").key == identity.key
-
-
 PEM = Encoding.PEM, PrivateFormat.PKCS8
 OTHER_KIND = X25519PrivateKey.generate().private_bytes(*PEM, NoEncryption())
 LOCKED = make_identity().private_key.private_bytes(*PEM, BestAvailableEncryption(b"pass"))
@@ -128,23 +121,17 @@ def test_a_file_that_is_no_key_is_refused(tmp_path: Path, content: bytes, compla
         load_identity(tmp_path / "peer.key")
 
 
-def test_a_missing_key_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match=r"peer\.key cannot be read: No such file"):
-        load_identity(tmp_path / "peer.key")
-
-
 def test_a_signature_holds_for_its_signer_message_and_context_only() -> None:
     identity = make_identity()
-    signature = identity.sign("join", b"message")
-    assert verify(identity.public_key, "join", b"message", signature)
-    assert not verify(identity.public_key, "descriptor", b"message", signature)
-    assert not verify(identity.public_key, "join", b"massage", signature)
-    assert not verify(make_identity().public_key, "join", b"message", signature)
-    assert not verify(b"short", "join", b"message", signature)
-
-
-def test_an_identity_does_not_show_its_private_key() -> None:
-    assert "private" not in repr(make_identity())
+    public_key, signature = identity.public_key, identity.sign("join", b"message")
+    assert verify(public_key, "join", b"message", signature)
+    for key, context, text in (
+        (public_key, "descriptor", b"message"),
+        (public_key, "join", b"massage"),
+        (make_identity().public_key, "join", b"message"),
+        (b"short", "join", b"message"),
+    ):
+        assert not verify(key, context, text, signature)
 
 
 # Certificates
@@ -168,10 +155,13 @@ def verified(der: bytes = CERTIFICATE.der, now: float = NOW) -> PeerCertificate:
     return verify_peer(AUTHORITY, der, OWNER.key, NOBODY, now)
 
 
-def test_a_certificate_says_whose_it_is_and_passes() -> None:
+def test_a_certificate_says_whose_it_is_and_passes_until_its_last_moment() -> None:
     peer = verified()
     assert (peer.key, peer.public_key, peer.name) == (OWNER.key, OWNER.public_key, "kitchen")
-    assert peer == CERTIFICATE
+    for when in (NOW - CLOCK_SLACK_S, NOW, NOW + 999.9):
+        assert verified(now=when) == CERTIFICATE
+    assert issued().serial != CERTIFICATE.serial
+    assert issued(lifetime_s=1e9).not_after == AUTHORITY.not_after, "none outlives the authority"
 
 
 def test_a_certificate_is_for_both_sides_of_tls_and_for_no_host() -> None:
@@ -184,20 +174,15 @@ def test_a_certificate_is_for_both_sides_of_tls_and_for_no_host() -> None:
 
 
 def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
+    """A peer's own certificate is refused where an authority is expected, and the reverse."""
     certificate = x509.load_der_x509_certificate(AUTHORITY.der)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)
     assert read_authority(AUTHORITY.der).cluster == CLUSTER
-
-
-def test_certificates_differ_by_serial_numbers_and_none_outlives_the_authority() -> None:
-    assert issued().serial != CERTIFICATE.serial
-    assert issued(lifetime_s=1e9).not_after == AUTHORITY.not_after
-
-
-def test_a_certificate_passes_from_its_first_to_its_last_moment() -> None:
-    for when in (NOW - CLOCK_SLACK_S, NOW, NOW + 999.9):
-        assert verified(now=when).key == OWNER.key
+    with pytest.raises(errors.MalformedCertificateError, match="not one of"):
+        read_authority(CERTIFICATE.der)
+    with pytest.raises(errors.MalformedCertificateError):
+        verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
 
 @pytest.mark.parametrize(
@@ -209,30 +194,19 @@ def test_a_certificate_passes_from_its_first_to_its_last_moment() -> None:
         (1e15, errors.ExpiredCertificateError),
     ],
 )
-def test_a_certificate_is_refused_outside_its_time_and_the_clock_is_named(
+def test_outside_its_time_a_certificate_is_refused_and_the_clock_named(
     when: float, error: type[errors.CertificateError]
 ) -> None:
     with pytest.raises(error, match="this machine's clock says"):
         verified(now=when)
 
 
-def test_a_certificate_of_another_cluster_of_the_same_name_is_foreign() -> None:
+def test_certificates_of_another_cluster_or_peer_are_refused() -> None:
     other_signer = make_identity()
     other = make_authority(other_signer, CLUSTER, "desk", NOW)
     foreign = issue_certificate(other, other_signer, OWNER.public_key, "kitchen", NOW)
     with pytest.raises(errors.ForeignCertificateError, match=CLUSTER):
         verified(foreign.der)
-
-
-def test_a_peer_cannot_issue_certificates_and_the_authority_is_no_peer() -> None:
-    """Its own certificate names it as issuer, and is refused where an authority is expected."""
-    with pytest.raises(errors.MalformedCertificateError, match="not one of"):
-        read_authority(CERTIFICATE.der)
-    with pytest.raises(errors.MalformedCertificateError):
-        verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
-
-
-def test_somebody_elses_certificate_is_refused() -> None:
     claimed = make_identity().key
     with pytest.raises(errors.KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
         verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)

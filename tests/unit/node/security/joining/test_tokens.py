@@ -19,18 +19,14 @@ from gossamer.node.store import Store
 from support.clusters import made_cluster
 
 TOKEN = Token("ab" * 16, b"f" * 32, 12345, (("192.168.1.20", 7401), ("fe80::1", 7401)), b"s" * 16)
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-def test_a_token_comes_back_from_its_text_and_space_around_it_does_not_matter() -> None:
+def test_a_token_comes_back_from_its_text_that_shells_leave_alone() -> None:
+    """Space around it does not matter, and neither text nor identifier shows the secret."""
     for text in (TOKEN.to_text(), f"  {TOKEN.to_text()}\n"):
         assert read_token(text) == TOKEN
-
-
-def test_a_token_is_one_word_that_shells_leave_alone() -> None:
-    assert set(TOKEN.to_text().removeprefix(PREFIX)) <= set("abcdefghijklmnopqrstuvwxyz234567")
-
-
-def test_neither_text_nor_identifier_shows_the_secret() -> None:
+    assert set(TOKEN.to_text().removeprefix(PREFIX)) <= set(ALPHABET)
     assert "ssss" not in repr(TOKEN)
     assert token_id(TOKEN.secret) != token_id(b"t" * 16)
     assert TOKEN.secret not in token_id(TOKEN.secret)
@@ -60,11 +56,10 @@ def test_what_is_no_token_is_refused_with_the_reason(text: str, complaint: str) 
 
 def test_every_last_character_but_the_right_one_is_refused() -> None:
     """With some lengths the last one has bits that stand for nothing."""
-    alphabet = "abcdefghijklmnopqrstuvwxyz234567"
     for host in ("h", "ho", "hos", "host", "hosts"):
         text = evolve(TOKEN, addresses=((host, 7401),)).to_text()
         accepted = []
-        for letter in alphabet:
+        for letter in ALPHABET:
             with suppress(TokenTextError):
                 accepted.append(read_token(text[:-1] + letter).to_text())
         assert accepted == [text]
@@ -93,7 +88,9 @@ def test_a_token_with_an_impossible_part_is_refused(part: dict[str, Any], words:
 HERE = (("127.0.0.1", 7401),)
 
 
-def test_init_makes_a_cluster_and_names_what_to_keep(tmp_path: Path) -> None:
+def test_init_makes_a_cluster_and_names_what_to_keep_and_invite_prints_a_token(
+    tmp_path: Path,
+) -> None:
     text = init_cluster(tmp_path / "desk", "desk", "first")
     member = open_membership(tmp_path / "desk")
     assert member.authority.cluster in text
@@ -102,11 +99,7 @@ def test_init_makes_a_cluster_and_names_what_to_keep(tmp_path: Path) -> None:
     with Store(member.folder.state) as store:
         store.bind(member.identity.key, 0.0)
         assert [one.name for one in store.admissions.certificates()] == ["first"]
-
-
-def test_invite_prints_a_token_and_nothing_else(tmp_path: Path) -> None:
-    init_cluster(tmp_path, "desk", "first")
-    text = invite(tmp_path, HERE)
+    text = invite(tmp_path / "desk", HERE)
     assert re.fullmatch(r"gossamer1-[a-z2-7]+", text)
     assert read_token(text).addresses == HERE
 
@@ -114,10 +107,9 @@ def test_invite_prints_a_token_and_nothing_else(tmp_path: Path) -> None:
 def test_a_member_without_the_authority_can_neither_invite_nor_revoke(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "first") as cluster:
         folder = cluster.admit("kitchen").folder.path
-    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
-        invite(folder, HERE)
-    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
-        revoke(folder, "first")
+    for command, argument in ((invite, HERE), (revoke, "first")):
+        with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
+            command(folder, argument)  # type: ignore[operator]
 
 
 def with_kitchen(folder: Path) -> Membership:
