@@ -40,8 +40,6 @@ WITH_HANDLES = ("sampler.views", "links", "failed", "owner", "installed_at")
 
 
 class Pair:
-    """The same overlay under both hosts."""
-
     def __init__(
         self, nodes: int, settings: Settings, nursery: trio.Nursery, **conditions: Any
     ) -> None:
@@ -80,7 +78,6 @@ class Pair:
         return make_link_conditions(nodes, seed=SEED, **conditions)
 
     def _subscribe(self, node: TimedNode) -> None:
-        """Let a peer want half of every attribute."""
         attributes = self.settings.attributes
         low = self.draws.integers(0, RING_MASK >> 1, attributes)
         ranges = np.stack([low, low + (RING_MASK >> 1)], axis=1).reshape(1, -1)
@@ -91,7 +88,6 @@ class Pair:
         node.core.subscribe([Box(tuple(ranges[0].tolist()), mask)])
 
     def join(self, row: int, contact: int, tick: int) -> None:
-        """Let a peer join through another one at ``tick``."""
         node, other = self.network.nodes[row], self.network.nodes[contact]
         profile = other.core.profile
         record = peer.join_record(row, contact, np.array(profile, np.int64))
@@ -102,7 +98,6 @@ class Pair:
         node.address_book.learn(other.key, ())
 
     def publish(self, row: int, tick: int) -> None:
-        """Let a peer publish a random event at ``tick``."""
         node = self.network.nodes[row]
         values = self.draws.integers(0, RING_MASK, self.settings.attributes)
         self.events += 1
@@ -114,12 +109,10 @@ class Pair:
         self.network.schedule(tick, lambda: node.take(node.core.publish(event, point)))
 
     def take_down(self, row: int) -> None:
-        """Let a peer crash now."""
         self.engine.network.alive[row] = False
         self.network.nodes[row].is_up = False
 
     def bring_up(self, row: int, contact: int, tick: int) -> None:
-        """Let a peer start again now, and join."""
         self.engine.network.alive[row] = True
         peer.restart.interpreted(self.state, row)
         node = self.network.nodes[row]

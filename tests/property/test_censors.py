@@ -46,7 +46,6 @@ class CensoredHosts(Hosts):
         return copied
 
     def step(self, p: int, words: Words) -> list[Words]:
-        """Let the censor take events and say what it wants to; all else goes as always."""
         if p != CENSOR or not self.manner:
             return super().step(p, words)
         if words[KIND] != records.EVENT:
@@ -102,7 +101,6 @@ def overlay(wanting: int, **changes: Any) -> CensoredHosts:
 
 
 def outcome(wanting: int, manner: str, **changes: Any) -> tuple[float, int]:
-    """The share of deliveries at others that were made, and how many publications were answered."""
     hosts = overlay(wanting, **changes).copy()
     hosts.manner = manner
     due = {p for p in range(NODES - 1) if abs(p - PLACE) < wanting}

@@ -34,7 +34,6 @@ ANY_TIMES = st.floats(0, 1e9)
 
 @st.composite
 def traces(draw: st.DrawFn, times: st.SearchStrategy[float] = QUARTERS) -> ChurnTrace:
-    """A trace of one to five nodes whose sessions lie between, and may touch at, drawn times."""
     names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
     node: list[int] = []
     start_s: list[float] = []
@@ -53,7 +52,6 @@ def traces(draw: st.DrawFn, times: st.SearchStrategy[float] = QUARTERS) -> Churn
 
 @st.composite
 def specifications(draw: st.DrawFn) -> ChurnSpec:
-    """A specification of up to three populations and three failures within 500 seconds."""
     lengths = st.builds(Weibull, st.floats(1, 1e4), st.floats(0.3, 3)) | st.builds(
         Pareto, st.floats(1, 1e4), st.floats(1.01, 5)
     )

@@ -37,7 +37,6 @@ class Pattern:
         return f"{{{self.left.written()} {self.text} {self.right.written()}}}"
 
     def found(self, size: int, fits: Fits) -> set[tuple[int, ...]]:
-        """The publications of each way to match it, by brute force, without variables."""
         if self.left is None or self.right is None:
             return {(number,) for number in range(size) if fits(self.text, number)}
         left, right = self.left.found(size, fits), self.right.found(size, fits)
@@ -62,7 +61,6 @@ class Fits:
 
 
 def patterns(parts: tuple[str, ...] = PARTS) -> st.SearchStrategy[Pattern]:
-    """Patterns of four parts at most."""
     return st.recursive(
         st.builds(Pattern, st.sampled_from(parts)),
         lambda inner: st.builds(Pattern, st.sampled_from(["&", "->", "||"]), inner, inner),
@@ -128,7 +126,6 @@ def combinations(
 
 
 def agree(bound: list[tuple[tuple[tuple[str, str], ...], dict[str, Any]]]) -> bool:
-    """Whether every variable has one value."""
     values: dict[str, Any] = {}
     return all(
         values.setdefault(variable, publication[attribute]) == publication[attribute]

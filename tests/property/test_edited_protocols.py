@@ -25,7 +25,6 @@ VERSIONS = st.builds(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of protocols, with one of compiled code for all of them, `code`."""
     folder = tmp_path_factory.mktemp("edited")
     import_module("gossamer.sim.engine.loops")  # sets the user's folder for code, at first
     keep_code_in(FolderStore(folder / "code"))

@@ -33,7 +33,6 @@ def record(length: int, name: int) -> Any:
 
 
 def take(queue: event_queue.EventQueue) -> list[int] | None:
-    """The next record due at this tick, or None."""
     slot = event_queue.pop(queue)
     if slot < 0:
         return None

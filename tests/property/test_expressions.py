@@ -19,7 +19,6 @@ EVENTS = 60
 
 
 def parsed(written: Written) -> Expression | None:
-    """The expression, or None where it is refused as a contradiction."""
     try:
         return parse_expression(SCHEMA, written.text)
     except ExpressionError as error:
@@ -83,7 +82,6 @@ def held(boxes: tuple[EncodedBox, ...], point: tuple[int, ...]) -> bool:
 
 
 def is_inside(box: EncodedBox, boxes: tuple[EncodedBox, ...]) -> bool:
-    """Whether one of the boxes holds all of a box."""
     return any(one.contains(box.low) and one.contains(box.high) for one in boxes)
 
 

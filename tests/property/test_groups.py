@@ -163,7 +163,6 @@ class Play:
             self.lead(peer.key)  # it has heard of the others
 
     def settle(self) -> None:
-        """Let everything arrive, and one peer lead to the end."""
         leader = max(self.up(), key=lambda peer: peer.member.epoch)
         for _ in range(400):
             for peer in self.up():

@@ -16,15 +16,8 @@ from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.schema import Attribute, Schema
 from gossamer.protocol.content.subscription import Subscription
 from gossamer.protocol.content.values import canonical
+from gossamer.protocol.peer.space import hashing
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
-from gossamer.protocol.peer.space.hashing import (
-    RING_SIZE,
-    OrderPreservingHash,
-    equi_depth_hash,
-    quantile_hash,
-    uniform_hash,
-    uniform_hashes,
-)
 from gossamer.protocol.peer.space.line import divide_wide, scale_wide
 from support.content_strategies import (
     CHARACTERS,
@@ -45,19 +38,17 @@ NUMBERS = integer_attributes() | float_attributes()
 
 
 @st.composite
-def hashes_of(draw: st.DrawFn, attribute: schema.Attribute) -> OrderPreservingHash:
-    """Hashes of every variety for the attribute."""
+def hashes_of(draw: st.DrawFn, attribute: schema.Attribute) -> hashing.OrderPreservingHash:
     variety = draw(st.sampled_from(["uniform", "sample", "quantiles"]))
     if variety == "uniform":
-        return uniform_hash(attribute)
+        return hashing.uniform_hash(attribute)
     values = draw(st.lists(values_of(attribute), min_size=1, max_size=30))
     if variety == "sample":
-        return equi_depth_hash(attribute, values, buckets=draw(st.integers(1, 12)))
-    return quantile_hash(attribute, sorted(values, key=uniform_hash(attribute)))
+        return hashing.equi_depth_hash(attribute, values, buckets=draw(st.integers(1, 12)))
+    return hashing.quantile_hash(attribute, sorted(values, key=hashing.uniform_hash(attribute)))
 
 
 def in_order(attribute: schema.Attribute, one: Any, other: Any) -> tuple[Any, Any]:
-    """The two values with the lesser one first."""
     if isinstance(attribute, schema.EnumerationAttribute):
         low, high = sorted((one, other), key=attribute.values.index)
     else:
@@ -71,7 +62,7 @@ def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -
     hash_of = data.draw(hashes_of(attribute))
     constants = constants_for(attribute)
     low, high = in_order(attribute, data.draw(constants), data.draw(constants))
-    assert 0 <= hash_of(low) <= hash_of(high) < RING_SIZE
+    assert 0 <= hash_of(low) <= hash_of(high) < hashing.RING_SIZE
 
 
 @given(st.data())
@@ -81,7 +72,7 @@ def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
         attribute, data.draw(values_of(attribute)), data.draw(values_of(attribute))
     )
     assume(low != high)
-    hash_of = uniform_hash(attribute)
+    hash_of = hashing.uniform_hash(attribute)
     assert hash_of(low) < hash_of(high)
 
 
@@ -91,7 +82,7 @@ def test_neighbouring_integers_differ_in_the_widest_domain(
 ) -> None:
     assume(attribute.minimum < attribute.maximum)
     value = data.draw(st.integers(attribute.minimum, attribute.maximum - 1))
-    hash_of = uniform_hash(attribute)
+    hash_of = hashing.uniform_hash(attribute)
     assert hash_of(value) < hash_of(value + 1)
 
 
@@ -102,7 +93,7 @@ def test_floats_differ_from_2_to_the_minus_61_of_the_width(
     width = Fraction(attribute.maximum) - Fraction(attribute.minimum)
     low = Fraction(attribute.minimum) + share * (1 - Fraction(1, 2**bits)) * width
     high = low + width / 2**bits
-    hash_of = uniform_hash(attribute)
+    hash_of = hashing.uniform_hash(attribute)
     assert hash_of(low) < hash_of(high)
 
 
@@ -113,9 +104,9 @@ def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None
     low, high = sorted(
         data.draw(st.lists(st.text(letters, max_size=length), min_size=2, max_size=2, unique=True))
     )
-    whole = uniform_hash(schema.StringAttribute("s", alphabet))
+    whole = hashing.uniform_hash(schema.StringAttribute("s", alphabet))
     assert whole(low) < whole(high)
-    within = uniform_hash(schema.StringAttribute("s", alphabet, "ab" + low, "ab" + high))
+    within = hashing.uniform_hash(schema.StringAttribute("s", alphabet, "ab" + low, "ab" + high))
     assert within("ab" + low) < within("ab" + high)
 
 
@@ -137,13 +128,15 @@ def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
     data: st.DataObject,
 ) -> None:
     attribute = schema.FloatAttribute("x", 0, 1)
-    warp = equi_depth_hash(attribute, data.draw(st.lists(values_of(attribute), min_size=1))).warp
+    warp = hashing.equi_depth_hash(
+        attribute, data.draw(st.lists(values_of(attribute), min_size=1))
+    ).warp
     assert warp is not None
     bucket = data.draw(st.integers(0, len(warp.knots) - 2))
     start, end = warp.knots[bucket], warp.knots[bucket + 1]
     assume(warp.images[bucket + 1] - warp.images[bucket] >= end - start)
     place = data.draw(st.integers(start, end - 1))
-    assert warp(place) < (warp(place + 1) if place + 1 < RING_SIZE else RING_SIZE)
+    assert warp(place) < (warp(place + 1) if place + 1 < hashing.RING_SIZE else hashing.RING_SIZE)
 
 
 @given(NUMBERS, st.data())
@@ -154,12 +147,12 @@ def test_arc_length_follows_the_mass_of_the_sample(
     few = data.draw(st.lists(values_of(attribute), min_size=1, max_size=5))
     sample = data.draw(st.lists(st.sampled_from(few) | values_of(attribute), min_size=1))
     buckets = data.draw(st.integers(1, 20))
-    hash_of = equi_depth_hash(attribute, sample, buckets)
-    uniform = uniform_hash(attribute)
+    hash_of = hashing.equi_depth_hash(attribute, sample, buckets)
+    uniform = hashing.uniform_hash(attribute)
     places = [uniform(value) for value in sample]
     for value, place in zip(sample, places, strict=True):
         share_below = Fraction(sum(other < place for other in places), len(places))
-        error = abs(Fraction(hash_of(value), RING_SIZE) - share_below)
+        error = abs(Fraction(hash_of(value), hashing.RING_SIZE) - share_below)
         assert error <= Fraction(2, buckets) + Fraction(1, 2**10)
 
 
@@ -168,13 +161,13 @@ def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
     attribute = data.draw(integer_attributes(widest=2**40))
     drawn: list[Any] = data.draw(st.lists(values_of(attribute), min_size=1, max_size=20))
     boundaries = sorted(drawn)
-    hash_of = quantile_hash(attribute, boundaries)
+    hash_of = hashing.quantile_hash(attribute, boundaries)
     for value in boundaries:
         if value == attribute.minimum:
             assert hash_of(value) == 0
             continue
         share = Fraction(boundaries.index(value) + 1, len(boundaries) + 1)
-        assert abs(Fraction(hash_of(value), RING_SIZE) - share) <= Fraction(1, 2**10)
+        assert abs(Fraction(hash_of(value), hashing.RING_SIZE) - share) <= Fraction(1, 2**10)
 
 
 @given(NUMBERS, st.data())
@@ -224,7 +217,7 @@ def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
 @given(date_attributes())
 def test_dates_are_told_apart_to_the_microsecond(attribute: schema.DateAttribute) -> None:
     assume(attribute.maximum > attribute.minimum)
-    hash_of = uniform_hash(attribute)
+    hash_of = hashing.uniform_hash(attribute)
     assert hash_of(attribute.minimum) < hash_of(attribute.minimum + timedelta(microseconds=1))
 
 
@@ -253,10 +246,10 @@ def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject)
     subscription = Subscription.of(schema, true_of_event)
     assert subscription.matches(event)
     followed = [
-        equi_depth_hash(a, data.draw(st.lists(values_of(a), min_size=1, max_size=5)), 4)
+        hashing.equi_depth_hash(a, data.draw(st.lists(values_of(a), min_size=1, max_size=5)), 4)
         for a in schema
     ]
-    for hashes in (uniform_hashes(schema), followed):
+    for hashes in (hashing.uniform_hashes(schema), followed):
         box = encode_subscription(schema, hashes, subscription)
         assert box.contains(encode_event(schema, hashes, event))
 
@@ -266,13 +259,13 @@ def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
     schema: Schema, data: st.DataObject
 ) -> None:
     subscription = Subscription.of(schema, data.draw(consistent_comparisons(schema)))
-    box = encode_subscription(schema, uniform_hashes(schema), subscription)
+    box = encode_subscription(schema, hashing.uniform_hashes(schema), subscription)
     named = dict(subscription.constraints)
     for place, attribute in enumerate(schema):
         assert box.constrained[place] == (attribute.name in named)
-        assert 0 <= box.low[place] <= box.high[place] < RING_SIZE
+        assert 0 <= box.low[place] <= box.high[place] < hashing.RING_SIZE
         if not box.constrained[place]:
-            assert (box.low[place], box.high[place]) == (0, RING_SIZE - 1)
+            assert (box.low[place], box.high[place]) == (0, hashing.RING_SIZE - 1)
 
 
 @given(attributes(), st.data())
@@ -280,5 +273,5 @@ def test_an_equality_on_a_value_is_one_point(attribute: Attribute, data: st.Data
     schema = Schema([attribute])
     value = data.draw(values_of(attribute))
     subscription = Subscription.of(schema, [Comparison(attribute.name, Operator.EQUAL, value)])
-    box = encode_subscription(schema, uniform_hashes(schema), subscription)
-    assert box.low == box.high == encode_event(schema, uniform_hashes(schema), {"a": value})
+    box = encode_subscription(schema, hashing.uniform_hashes(schema), subscription)
+    assert box.low == box.high == encode_event(schema, hashing.uniform_hashes(schema), {"a": value})

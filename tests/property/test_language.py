@@ -17,7 +17,6 @@ FRAGMENTS = st.sampled_from(WORDS + LITERALS)
 
 
 def refusal(schema: Schema, text: str) -> ExpressionError | None:
-    """Why the text is refused, or None; a text that parses must read back as an equal one."""
     try:
         subscription = parse_subscription(schema, text)
     except ExpressionError as error:

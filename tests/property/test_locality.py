@@ -69,7 +69,6 @@ class PoisonedHosts(overlays.Hosts):
 
 
 def small_state() -> State:
-    """A state of NODES rows."""
     settings = config.resilient(NODES, view_size=4, shuffle_length=2)
     return overlays.converged(settings, overlays.random_identifiers(NODES, 1), 1)
 

@@ -110,7 +110,6 @@ def ranges_on(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
 def showered(
     draw: st.DrawFn, places: list[int], shape: tuple[int, int], seed: int
 ) -> tuple[Hosts, int, int]:
-    """An overlay in which peer 0 has installed a range, and its ends."""
     hosts = overlay(places, shape, seed)
     low, high = draw(ranges_on(places))
     hosts.install(0, (low, high))
@@ -124,7 +123,6 @@ def rendezvous_nodes(places: list[int], low: int, high: int) -> set[int]:
 
 
 def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
-    """Whether [low, high] holds a value that peer ``q`` answers for."""
     before, me = arc_of(hosts.state, q)
     first = (before + 1) & RING_MASK
     length = clockwise(first, me)

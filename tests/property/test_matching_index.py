@@ -42,7 +42,6 @@ class FlatFilters:
         self.held: dict[int, Filter] = {}
 
     def add(self, wanted: Filter) -> None:
-        """Add a filter to both, and check what the index says of it."""
         roots = self.roots()
         added = self.index.add(wanted)
         assert added.is_new is (wanted not in self.held.values())
@@ -55,7 +54,6 @@ class FlatFilters:
             assert covers(self.held[added.covered_by], wanted)
 
     def remove(self, filter_id: int) -> None:
-        """Remove a filter from both, and check what the index says of it."""
         roots = self.roots()
         removed = self.index.remove(filter_id)
         self.copies[filter_id] -= 1
@@ -78,14 +76,12 @@ class FlatFilters:
         }
 
     def check_publication(self, publication: dict[str, Any]) -> None:
-        """Questions about a publication."""
         expected = {one for one, held in self.held.items() if held.matches(publication)}
         assert same(self.index.match(publication), expected)
         expected = {one for one, held in self.held.items() if conforms(publication, held)}
         assert same(self.index.allowing(publication), expected)
 
     def check_filter(self, wanted: Filter) -> None:
-        """Questions about a filter."""
         index, held = self.index, self.held.items()
         assert same(index.covering(wanted), {one for one, h in held if covers(h, wanted)})
         assert same(index.covered(wanted), {one for one, h in held if covers(wanted, h)})
@@ -97,7 +93,6 @@ class FlatFilters:
 
 
 def same(found: list[int], expected: set[int]) -> bool:
-    """Whether every expected id is there once and no other."""
     return sorted(found) == sorted(expected)
 
 

@@ -52,7 +52,6 @@ def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any
 
 
 def distance(one: int, other: int) -> int:
-    """The distance of two places, the shorter way around."""
     return int(min(clockwise(one, other), clockwise(other, one)))
 
 
@@ -108,7 +107,6 @@ def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_be
 
 @st.composite
 def ranges(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
-    """A range of any values, or between identifiers."""
     bound = st.one_of(ANYWHERE, CROWDED, st.sampled_from(places), st.sampled_from([0, RING_MASK]))
     low, high = sorted((draw(bound), draw(bound)))
     return low, high
@@ -182,7 +180,6 @@ def box_of(interest: tuple[int, int]) -> tuple[int, int]:
 
 
 def want(hosts: Hosts, p: int, interests: list[tuple[int, int]]) -> None:
-    """Let a peer subscribe to these ranges and to nothing else, from now on."""
     boxes = np.array([box_of(one) for one in interests], np.int64).reshape(-1, 2)
     bits = np.ones(len(boxes), np.int64)
     subscribe(hosts.state, p, *held_boxes(hosts.settings, boxes, bits))
@@ -211,13 +208,11 @@ def placed(wanted: list[list[tuple[int, int]]], seed: int, **changes: Any) -> Ho
 
 
 def due(wanted: list[list[tuple[int, int]]], value: int) -> list[int]:
-    """Who wants an event of this value."""
     ranges = [[box_of(one) for one in interests] for interests in wanted]
     return [p for p, mine in enumerate(ranges) if any(low <= value <= high for low, high in mine)]
 
 
 def publish_at(hosts: Hosts, p: int, event: int, value: int) -> list[int]:
-    """Publish at ``p``; return who was served so far."""
     point = points_of(hosts.settings, np.array([[value]]), np.array([event]))[0]
     return sorted(hosts.publish(p, event, *point.tolist()))
 

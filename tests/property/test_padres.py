@@ -59,7 +59,6 @@ VALUES = TEXTS | NUMBERS | st.booleans() | st.datetimes()
 
 @st.composite
 def classy_filters(draw: st.DrawFn) -> Filter:
-    """Filters of a class, mostly such as PADRES can say."""
     asked = [Comparison("class", EQUAL, draw(st.sampled_from(["stock", "x-1", "a b"])))]
     for name in draw(st.sets(st.sampled_from("xyzs"), max_size=3)):
         textual = name == "s"
@@ -72,7 +71,6 @@ def classy_filters(draw: st.DrawFn) -> Filter:
 
 @st.composite
 def odd_filters(draw: st.DrawFn) -> Filter:
-    """Filters of any names and values."""
     asked = [Comparison(draw(NAMES), EQUAL, draw(VALUES)) for _ in range(draw(st.integers(0, 2)))]
     wanted = filter_or_none([Comparison("class", EQUAL, draw(TEXTS)), *asked])
     return wanted or Filter.of([Comparison("class", EQUAL, "a")])

@@ -46,7 +46,6 @@ def test_the_ends_of_a_range_come_back(low: int, high: int) -> None:
 
 
 def lone_peers(identifiers: list[int]) -> State:
-    """Peers that know nobody yet."""
     settings = Settings(view_size=2, shuffle_length=1)
     return make_state(settings, len(identifiers), keys=np.array(identifiers, np.int64))
 

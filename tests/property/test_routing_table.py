@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_TIMER
+from gossamer.protocol.peer.rendezvous import routing_table
 from gossamer.protocol.peer.rendezvous.box_aggregation import forwarding_limit
 from gossamer.protocol.peer.rendezvous.routing import next_hop, own_arc_begins
-from gossamer.protocol.peer.rendezvous.routing_table import (
-    aggregate,
-    remove_expired,
-    replace_source,
-)
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
@@ -31,14 +27,12 @@ Routed = tuple[int, Box]
 
 
 def ranges() -> st.SearchStrategy[tuple[int, int]]:
-    """A range of the small grid."""
     return st.tuples(st.sampled_from(GRID), st.sampled_from(GRID)).map(
         lambda ends: (min(ends), max(ends))
     )
 
 
 def routed_boxes(attributes: int) -> st.SearchStrategy[Routed]:
-    """An attribute to route by, and a box in the small grid."""
     return st.tuples(st.integers(0, attributes - 1), st.tuples(*[ranges()] * attributes))
 
 
@@ -52,12 +46,10 @@ def points_of(boxes: list[Routed]) -> set[tuple[int, ...]]:
 
 
 def as_rows(boxes: list[Routed]) -> np.ndarray:
-    """Boxes as rules read them: the attribute, then bounds."""
     return np.array([[a, *itertools.chain(*box)] for a, box in boxes], np.int64)
 
 
 def table_state(attributes: int, boxes: int, entries: int) -> State:
-    """One peer with small tables."""
     settings = Settings(
         attributes=attributes,
         boxes_per_neighbour=boxes,
@@ -77,7 +69,7 @@ def test_aggregation_loses_no_interest(attributes: int, spare: int, data: st.Dat
     count = 0
     for row in as_rows(boxes) if boxes else []:
         state.work.box[:] = row
-        count = aggregate(state, 0, 0, count)
+        count = routing_table.aggregate(state, 0, 0, count)
         assert count <= limit
     listed = [
         (row[0], tuple(zip(row[1::2], row[2::2], strict=True)))
@@ -91,7 +83,6 @@ def test_aggregation_loses_no_interest(attributes: int, spare: int, data: st.Dat
 
 
 def by_source(state: State) -> dict[int, set[tuple[int, ...]]]:
-    """What each neighbour asks for, as points."""
     found: dict[int, list[Routed]] = {}
     for source, attribute, box in entries(state, 0):
         found.setdefault(source, []).append((attribute, box))
@@ -110,7 +101,7 @@ def test_a_table_holds_what_each_neighbour_asked_for_last(
         merged, refused = state.counters[0, [MERGED, REFUSED_ENTRIES]]
         before = by_source(state)
         rows = as_rows(boxes).reshape(len(boxes), 1 + 2 * attributes)
-        replace_source(state, 0, source, 99, rows, 0, len(boxes))
+        routing_table.replace_source(state, 0, source, 99, rows, 0, len(boxes))
         asked[source] = points_of(boxes)
         held = by_source(state)
         assert state.table_count[0] <= room
@@ -133,7 +124,7 @@ def test_a_full_table_finds_room_as_long_as_any_two_entries_can_be_merged(
     sources = room // attributes
     boxes = data.draw(st.lists(routed_boxes(attributes), min_size=1, max_size=12))
     for source in range(sources):
-        replace_source(state, 0, source, 99, as_rows(boxes), 0, len(boxes))
+        routing_table.replace_source(state, 0, source, 99, as_rows(boxes), 0, len(boxes))
     held = by_source(state)
     assert state.counters[0, REFUSED_ENTRIES] == 0
     assert all(points_of(boxes) <= held[source] for source in range(sources))
@@ -143,20 +134,19 @@ def test_entries_vanish_when_they_are_not_refreshed() -> None:
     state = table_state(1, 8, 8)
     rows = as_rows([(0, ((0, 3),))])
     for source in (1, 2):
-        replace_source(state, 0, source, 99, rows, 0, 1)
+        routing_table.replace_source(state, 0, source, 99, rows, 0, 1)
     lifetime = state.params.entry_lifetime
     assert set(state.owner[0, :2] >> 32) == {lifetime}
     state.round[0] = lifetime
-    replace_source(state, 0, 2, 99, rows, 0, 1)
-    remove_expired(state, 0)
+    routing_table.replace_source(state, 0, 2, 99, rows, 0, 1)
+    routing_table.remove_expired(state, 0)
     assert [source for source, _, _ in entries(state, 0)] == [1, 2]
     state.round[0] = lifetime + 1
-    remove_expired(state, 0)
+    routing_table.remove_expired(state, 0)
     assert [source for source, _, _ in entries(state, 0)] == [2]
 
 
 def wide_ranges() -> st.SearchStrategy[tuple[int, int]]:
-    """A range anywhere on the ring."""
     value = st.integers(0, RING_MASK)
     return st.tuples(value, value).map(lambda ends: (min(ends), max(ends)))
 
@@ -209,13 +199,11 @@ def test_what_goes_out_covers_what_came_in(
 
 
 def own_boxes(state: State) -> list[Routed]:
-    """The subscription of peer 0, routed by its first attribute."""
     bounds = state.subscriptions[0, 0].tolist()
     return [(0, tuple(zip(bounds[::2], bounds[1::2], strict=True)))]
 
 
 def boxes_of(state: State, words: np.ndarray) -> list[Routed]:
-    """The boxes of an INSTALL."""
     head = BODY + 1 + state.link_profile.shape[2] + 2
     rows = words[head:].reshape(-1, state.work.box.shape[0]).tolist()
     return [(row[0], tuple(zip(row[1::2], row[2::2], strict=True))) for row in rows]

@@ -27,7 +27,6 @@ POISON = 0x5A5A5A5A5A5A
 
 
 def compiled_run(sampler: SamplerState, down: set[int], cycles: int, hint: bool) -> CycleEngine:
-    """Run ``sampler`` in the cycle engine."""
     network = make_network(len(sampler.key))
     network.alive[list(down)] = False
     engine = CycleEngine(
@@ -97,7 +96,6 @@ def test_views_stay_sound(name: str, seed: int, cycles: int, nodes: int, view: i
 
 
 def handle_record(sampler: SamplerState, p: int, now: int, words: Words) -> list[list[int]]:
-    """Hand row p a record through the interface that layers above use."""
     out = make_outbox(4096)
     sample_step(sampler, p, now, words.copy(), 0, out)
     return [list(r) for r in sampling_runs.written(out)]

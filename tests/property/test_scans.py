@@ -38,14 +38,7 @@ from gossamer.protocol.kernel.rows.row_search import (
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.rendezvous.routing import slots_around
-from gossamer.protocol.peer.sampling.descriptors import (
-    EMPTY,
-    OFFERED,
-    move,
-    seat,
-    swap,
-    write_slots,
-)
+from gossamer.protocol.peer.sampling import descriptors
 from gossamer.protocol.peer.sampling.sampler import make_sampler
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -63,15 +56,11 @@ LARGE = (1 << 62) - 1
 
 
 class Links(Struct):
-    """As much of a state as a search among links reads."""
-
     links: np.ndarray
     link_profile: np.ndarray
 
 
 class Boxes(Struct):
-    """Boxes in two rows."""
-
     boxes: np.ndarray
 
 
@@ -406,10 +395,9 @@ def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: i
 
 @st.composite
 def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """The words and profiles of two rows' views."""
-    words = st.integers(0, 99) | st.integers(0, 99).map(lambda word: word | OFFERED)
+    words = st.integers(0, 99) | st.integers(0, 99).map(lambda word: word | descriptors.OFFERED)
     return (
-        draw(arrays(np.int64, (2, VIEW), elements=words | st.just(EMPTY))),
+        draw(arrays(np.int64, (2, VIEW), elements=words | st.just(descriptors.EMPTY))),
         draw(arrays(np.int64, (2, VIEW, PROFILE), elements=st.integers(0, LARGE))),
     )
 
@@ -427,7 +415,11 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
         rule(seen(v), 1, *arguments)
         return [v.views.tolist(), v.view_profile.tolist()]
 
-    for rule, arguments in ((move, (one, other)), (swap, (one, other)), (seat, (one, 9, new, 2))):
+    for rule, arguments in (
+        (descriptors.move, (one, other)),
+        (descriptors.swap, (one, other)),
+        (descriptors.seat, (one, 9, new, 2)),
+    ):
         in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))  # type: ignore[misc]
 
 
@@ -442,7 +434,7 @@ def test_slots_are_written_alike(
         v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
-        write_slots(seen(v), 1, begin, end, seen(words), 2)
+        descriptors.write_slots(seen(v), 1, begin, end, seen(words), 2)
         return words.tolist()
 
     in_every_form(write)

@@ -64,7 +64,6 @@ def knowledge(draw: st.DrawFn, slots: int) -> Known:
 
 
 def small_state(shape: tuple[int, int, int], ranges: int, seed: int) -> State:
-    """Peers anywhere on the ring, many with equal interests, so that friends tie."""
     ring, small_world, friends = shape
     settings = Settings(
         ring_links=ring,
@@ -132,7 +131,6 @@ def youngest(known: Known) -> dict[int, int]:
 
 
 def wanted_by(state: State, q: int) -> list[tuple[int, int]]:
-    """The ranges of ``q`` that are not empty, as its profile tells them."""
     words = state.sampler.profile[q, state.params.first_range :].tolist()
     ranges = [(low_end(word), high_end(word)) for word in words]
     return [(low, high) for low, high in ranges if low <= high]

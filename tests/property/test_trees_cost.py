@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.dissemination import strategies
 from gossamer.protocol.dissemination.capacities import route_within
 from gossamer.protocol.dissemination.cost import price
 from gossamer.protocol.dissemination.graphs.graph import make_workspace
@@ -19,31 +20,21 @@ from gossamer.protocol.dissemination.graphs.spanning import (
 )
 from gossamer.protocol.dissemination.optimum import document_costs, lower_bounds
 from gossamer.protocol.dissemination.plan import Plan, make_plan
-from gossamer.protocol.dissemination.strategies import (
-    Routes,
-    route_by_minimum_spanning_tree,
-    route_by_shortest_paths,
-    route_hybrid,
-    route_mult,
-    route_mult2,
-    route_single,
-)
 from support.tree_plans import Case, cases, is_spanning_tree, slow_cost, tree_of
 
-STRATEGIES: dict[str, Callable[[Plan], Routes]] = {
-    "SPT": lambda plan: route_by_shortest_paths(plan, plan.graph.nodes - 1),
-    "MST": route_by_minimum_spanning_tree,
-    "SINGLE": route_single,
-    "MULT": route_mult,
-    "MULT2": route_mult2,
-    "MULT2 with few neighbours": lambda plan: route_mult2(plan, 1),
-    "HYBRID": lambda plan: route_hybrid(plan, 3),
+STRATEGIES: dict[str, Callable[[Plan], strategies.Routes]] = {
+    "SPT": lambda plan: strategies.route_by_shortest_paths(plan, plan.graph.nodes - 1),
+    "MST": strategies.route_by_minimum_spanning_tree,
+    "SINGLE": strategies.route_single,
+    "MULT": strategies.route_mult,
+    "MULT2": strategies.route_mult2,
+    "MULT2 with few neighbours": lambda plan: strategies.route_mult2(plan, 1),
+    "HYBRID": lambda plan: strategies.route_hybrid(plan, 3),
     "within capacities": lambda plan: route_within(plan, np.full(plan.graph.links, 5.0), 1.0, 4),
 }
 
 
 def several_trees(case: Case) -> Trees:
-    """The shortest path trees of all brokers, and the least spanning tree."""
     work = make_workspace(case.graph)
     trees = make_trees(case.graph.nodes + 1, case.graph.nodes)
     made = [make_shortest_path_tree(case.graph, work, root) for root in range(case.graph.nodes)]
@@ -96,7 +87,7 @@ def test_no_strategy_costs_less_than_the_lower_bound(case: Case, name: str) -> N
     assert (lower_bounds(plan, case.sample, exact=0) <= bounds + 1e-9).all()
 
 
-def carry(case: Case, routes: Routes, document: int) -> tuple[Counter[int], float]:
+def carry(case: Case, routes: strategies.Routes, document: int) -> tuple[Counter[int], float]:
     """Forward a document broker by broker, each looking only which links lead to matching ones.
 
     Returns how often each subscription got it, and the cost of all links crossed.
@@ -122,7 +113,6 @@ def carry(case: Case, routes: Routes, document: int) -> tuple[Counter[int], floa
 
 
 def leads_to(tree: nx.Graph, broker: int, source: int, places: set[int]) -> bool:
-    """Whether one of the places lies behind ``broker``, seen from ``source``."""
     return broker in places or any(
         leads_to(tree, other, broker, places) for other in tree[broker] if other != source
     )

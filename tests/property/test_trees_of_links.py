@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.protocol.dissemination.graphs import paths, steiner
 from gossamer.protocol.dissemination.graphs.exact import MOST_TERMINALS, least_steiner_cost
 from gossamer.protocol.dissemination.graphs.graph import (
     NONE,
@@ -18,20 +19,9 @@ from gossamer.protocol.dissemination.graphs.graph import (
     make_graph,
     make_workspace,
 )
-from gossamer.protocol.dissemination.graphs.paths import (
-    costs_are_equal,
-    find_by_heap,
-    find_by_levels,
-)
 from gossamer.protocol.dissemination.graphs.spanning import (
     minimum_spanning_tree,
     shortest_path_tree,
-)
-from gossamer.protocol.dissemination.graphs.steiner import (
-    cost_of_links,
-    trim,
-    write_short_tree,
-    write_steiner_tree,
 )
 from gossamer.protocol.dissemination.graphs.tables import join_by_table, make_path_table
 from gossamer.protocol.dissemination.graphs.triples import (
@@ -45,36 +35,29 @@ from gossamer.protocol.dissemination.graphs.triples import (
 )
 from gossamer.protocol.dissemination.stars import average_stretch, low_stretch_tree
 from gossamer.protocol.kernel.errors import CapacityError
-from support.tree_plans import (
-    as_networkx,
-    graphs,
-    is_spanning_tree,
-    least_steiner_cost_by_trying,
-    tree_of,
-)
+from support import tree_plans
 
 
 @st.composite
 def terminals_of(draw: st.DrawFn, graph: Graph) -> list[int]:
-    """Different brokers of a graph."""
     return draw(
         st.lists(st.integers(0, graph.nodes - 1), min_size=1, max_size=graph.nodes, unique=True)
     )
 
 
 def fast_tree(graph: Graph, work: Workspace, count: int) -> int:
-    return int(write_steiner_tree(graph, work, count))
+    return int(steiner.write_steiner_tree(graph, work, count))
 
 
 def trimmed_tree(graph: Graph, work: Workspace, count: int) -> int:
-    return int(trim(graph, work, fast_tree(graph, work, count), count))
+    return int(steiner.trim(graph, work, fast_tree(graph, work, count), count))
 
 
 def short_tree(graph: Graph, work: Workspace, count: int) -> int:
-    links = int(write_short_tree(graph, work, count))
-    cost = cost_of_links(graph, work, links)
+    links = int(steiner.write_short_tree(graph, work, count))
+    cost = steiner.cost_of_links(graph, work, links)
     tree = work.tree[:links].copy()
-    assert cost <= cost_of_links(graph, work, trimmed_tree(graph, work, count))
+    assert cost <= steiner.cost_of_links(graph, work, trimmed_tree(graph, work, count))
     work.tree[:links] = tree
     return links
 
@@ -90,15 +73,15 @@ def better_tree(graph: Graph, work: Workspace, count: int) -> int:
     return int(write_better_tree(graph, work, make_triples(graph, count), count))
 
 
-@given(data=st.data(), graph=graphs().filter(lambda graph: graph.nodes >= 3))
+@given(data=st.data(), graph=tree_plans.graphs().filter(lambda graph: graph.nodes >= 3))
 def test_the_short_tree_of_three_brokers_is_the_optimum(data: st.DataObject, graph: Graph) -> None:
     brokers = st.integers(0, graph.nodes - 1)
     terminals = data.draw(st.lists(brokers, min_size=3, max_size=3, unique=True))
     work = make_workspace(graph)
     work.terminals[:3] = terminals
-    links = int(write_short_tree(graph, work, 3))
-    best = least_steiner_cost_by_trying(graph, terminals)
-    assert cost_of_links(graph, work, links) == pytest.approx(best)
+    links = int(steiner.write_short_tree(graph, work, 3))
+    best = tree_plans.least_steiner_cost_by_trying(graph, terminals)
+    assert steiner.cost_of_links(graph, work, links) == pytest.approx(best)
     assert work.terminals[:3].tolist() == terminals
 
 
@@ -112,7 +95,7 @@ ALGORITHMS = {
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@given(data=st.data(), graph=graphs())
+@given(data=st.data(), graph=tree_plans.graphs())
 def test_a_steiner_tree_joins_its_brokers_within_its_bound(
     name: str, data: st.DataObject, graph: Graph
 ) -> None:
@@ -121,7 +104,7 @@ def test_a_steiner_tree_joins_its_brokers_within_its_bound(
     work = make_workspace(graph)
     work.terminals[: len(terminals)] = terminals
     links = algorithm(graph, work, len(terminals))
-    tree = tree_of(graph, work.tree[:links].tolist())
+    tree = tree_plans.tree_of(graph, work.tree[:links].tolist())
     assert tree.number_of_edges() == links
     if len(terminals) > 1:
         assert nx.is_tree(tree)
@@ -129,16 +112,16 @@ def test_a_steiner_tree_joins_its_brokers_within_its_bound(
         assert {node for node in tree if tree.degree[node] == 1} <= set(terminals)
     else:
         assert links == 0
-    best = least_steiner_cost_by_trying(graph, terminals)
+    best = tree_plans.least_steiner_cost_by_trying(graph, terminals)
     bound = min(bound, 2 - 2 / len(terminals))
-    assert best <= cost_of_links(graph, work, links) <= max(bound, 1.0) * best + 1e-9
+    assert best <= steiner.cost_of_links(graph, work, links) <= max(bound, 1.0) * best + 1e-9
 
 
-@given(data=st.data(), graph=graphs())
+@given(data=st.data(), graph=tree_plans.graphs())
 def test_the_optimum_is_what_trying_all_trees_finds(data: st.DataObject, graph: Graph) -> None:
     terminals = data.draw(terminals_of(graph))
     found = least_steiner_cost(graph, make_workspace(graph), np.array(terminals))
-    assert found == least_steiner_cost_by_trying(graph, terminals)
+    assert found == tree_plans.least_steiner_cost_by_trying(graph, terminals)
 
 
 def test_the_optimum_of_too_many_brokers_is_refused() -> None:
@@ -148,7 +131,7 @@ def test_the_optimum_of_too_many_brokers_is_refused() -> None:
         least_steiner_cost(graph, make_workspace(graph), np.arange(brokers))
 
 
-@given(data=st.data(), graph=graphs())
+@given(data=st.data(), graph=tree_plans.graphs())
 def test_the_best_triple_of_a_broker_is_found_greedily(data: st.DataObject, graph: Graph) -> None:
     """Nearest first, then the best second and third: as good as looking at all triples."""
     terminals = data.draw(terminals_of(graph))
@@ -167,12 +150,12 @@ def test_the_best_triple_of_a_broker_is_found_greedily(data: st.DataObject, grap
         assert best_triple_at(triples, count, v)[0] == pytest.approx(max(gains))
 
 
-@given(graph=graphs(unit=True), data=st.data())
+@given(graph=tree_plans.graphs(unit=True), data=st.data())
 def test_levels_and_the_heap_find_the_same_paths(graph: Graph, data: st.DataObject) -> None:
     sources = np.array(data.draw(terminals_of(graph)))
-    assert costs_are_equal(graph)
+    assert paths.costs_are_equal(graph)
     found = []
-    for search in (find_by_levels, find_by_heap):
+    for search in (paths.find_by_levels, paths.find_by_heap):
         work = make_workspace(graph)
         work.origin[:] = work.place[:] = work.before[:] = work.via[:] = NONE
         work.origin[sources] = sources
@@ -182,33 +165,33 @@ def test_levels_and_the_heap_find_the_same_paths(graph: Graph, data: st.DataObje
     assert found[0] == found[1]
 
 
-@given(graph=graphs(), data=st.data())
+@given(graph=tree_plans.graphs(), data=st.data())
 def test_a_shortest_path_tree_holds_shortest_paths(graph: Graph, data: st.DataObject) -> None:
     root = data.draw(st.integers(0, graph.nodes - 1))
     trees = shortest_path_tree(graph, make_workspace(graph), root)
-    assert is_spanning_tree(graph, trees, 0)
-    tree = tree_of(graph, trees.links(0).tolist())
+    assert tree_plans.is_spanning_tree(graph, trees, 0)
+    tree = tree_plans.tree_of(graph, trees.links(0).tolist())
     found = nx.single_source_dijkstra_path_length(tree, root)
-    assert found == nx.single_source_dijkstra_path_length(as_networkx(graph), root)
+    assert found == nx.single_source_dijkstra_path_length(tree_plans.as_networkx(graph), root)
 
 
-@given(graph=graphs())
+@given(graph=tree_plans.graphs())
 def test_the_least_spanning_tree_is_least(graph: Graph) -> None:
     trees = minimum_spanning_tree(graph, make_workspace(graph))
-    assert is_spanning_tree(graph, trees, 0)
-    least = nx.minimum_spanning_tree(as_networkx(graph)).size(weight="weight")
+    assert tree_plans.is_spanning_tree(graph, trees, 0)
+    least = nx.minimum_spanning_tree(tree_plans.as_networkx(graph)).size(weight="weight")
     assert graph.costs[trees.links(0)].sum() == least
 
 
-@given(graph=graphs(14), data=st.data(), width=st.sampled_from([0.0, 0.1, 0.3, 1.0]))
+@given(graph=tree_plans.graphs(14), data=st.data(), width=st.sampled_from([0.0, 0.1, 0.3, 1.0]))
 def test_a_low_stretch_tree_spans_and_its_stretch_is_equation_2(
     graph: Graph, data: st.DataObject, width: float
 ) -> None:
     loads = [data.draw(st.integers(1, 9)) for _ in range(graph.links)]
     work = make_workspace(graph)
     trees = low_stretch_tree(graph, work, loads, width)
-    assert is_spanning_tree(graph, trees, 0)
-    tree = tree_of(graph, trees.links(0).tolist())
+    assert tree_plans.is_spanning_tree(graph, trees, 0)
+    tree = tree_plans.tree_of(graph, trees.links(0).tolist())
     stretches = [
         load * nx.dijkstra_path_length(tree, one, other) / cost
         for load, (one, other), cost in zip(

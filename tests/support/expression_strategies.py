@@ -9,35 +9,26 @@ from typing import Any
 
 from attrs import frozen
 
+from gossamer.protocol.content import schema
 from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.filters.domains import exact_literal, exact_value
 from gossamer.protocol.content.filters.names import name_text
 from gossamer.protocol.content.operators import Comparison, Operator
-from gossamer.protocol.content.schema import (
-    BooleanAttribute,
-    DateAttribute,
-    DecimalAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.kernel.errors import ExpressionError
 from gossamer.protocol.peer.space.covering import cover
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from support.filter_strategies import DAY, EQUALITY, ORDERED, TEXTS, TEXTS_AROUND, TEXTUAL, holds
 
 SIZES = ("S", "M", "L", "XL")
-SCHEMA = Schema(
+SCHEMA = schema.Schema(
     [
-        FloatAttribute("x", -10, 10),
-        IntegerAttribute("n", 0, 9),
-        StringAttribute("s"),
-        DateAttribute("d", DAY, DAY + timedelta(days=3)),
-        EnumerationAttribute("e", SIZES),
-        BooleanAttribute("b"),
-        DecimalAttribute("c", 0, 5, 2),
+        schema.FloatAttribute("x", -10, 10),
+        schema.IntegerAttribute("n", 0, 9),
+        schema.StringAttribute("s"),
+        schema.DateAttribute("d", DAY, DAY + timedelta(days=3)),
+        schema.EnumerationAttribute("e", SIZES),
+        schema.BooleanAttribute("b"),
+        schema.DecimalAttribute("c", 0, 5, 2),
     ]
 )
 """One attribute of every type."""

@@ -6,27 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.protocol.kernel import records
 from gossamer.protocol.kernel.draws import mix
-from gossamer.protocol.kernel.records import (
-    BODY,
-    FROM,
-    KIND,
-    LENGTH,
-    TO,
-    UNREACHABLE,
-    USER,
-    Outbox,
-    Words,
-    close_record,
-    open_record,
-)
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.state.state import Int64s
 
 TICK = 1
 SEND = 9
-PING = USER
+PING = records.USER
 
 
 class Pings(Struct):
@@ -48,10 +36,10 @@ def make_pings(nodes: int) -> Pings:
     return Pings(**{name: np.zeros(nodes, np.int64) for name in Pings.__annotations__})
 
 
-def send_command(source: int, to: int, body: int | list[int] = 0) -> Words:
+def send_command(source: int, to: int, body: int | list[int] = 0) -> records.Words:
     """The command that makes ``source`` send ``to`` a ping with this body."""
     words = [body] if isinstance(body, int) else body
-    return np.array([BODY + 1 + len(words), SEND, source, source, to, *words], np.int64)
+    return np.array([records.BODY + 1 + len(words), SEND, source, source, to, *words], np.int64)
 
 
 @rule
@@ -59,30 +47,30 @@ def ping_step(
     state: Pings,
     p: int,
     now: int,  # noqa: ARG001  (as every step)
-    words: Words,
+    words: records.Words,
     at: int,
-    out: Outbox,
+    out: records.Outbox,
 ) -> None:
     """Send pings on command; count everything."""
-    kind = words[at + KIND]
+    kind = words[at + records.KIND]
     if kind == TICK:
         state.fired[p] += 1
     elif kind == SEND:
-        count = words[at + LENGTH] - BODY - 1
-        ping = open_record(out, PING, words[at + BODY], p, count)
+        count = words[at + records.LENGTH] - records.BODY - 1
+        ping = records.open_record(out, PING, words[at + records.BODY], p, count)
         if ping >= 0:
             for i in range(count):
-                out.words[ping + BODY + i] = words[at + BODY + 1 + i]
-            close_record(out, ping, count)
+                out.words[ping + records.BODY + i] = words[at + records.BODY + 1 + i]
+            records.close_record(out, ping, count)
     elif kind == PING:
         state.taken[p] += 1
-        state.last_word[p] = words[at + words[at + LENGTH] - 1]
-    elif kind == PING + UNREACHABLE:
+        state.last_word[p] = words[at + words[at + records.LENGTH] - 1]
+    elif kind == PING + records.UNREACHABLE:
         state.returned[p] += 1
 
 
 @rule
-def log_records(log: Words, _state: Any, words: Words, at: int, now: int) -> None:
+def log_records(log: records.Words, _state: Any, words: records.Words, at: int, now: int) -> None:
     """Write down (now, kind, to, from, last word) of every record; log[0, 0] counts them.
 
     ``log`` is int64[m, 5]; what it has no room for is counted only.
@@ -91,16 +79,18 @@ def log_records(log: Words, _state: Any, words: Words, at: int, now: int) -> Non
     row = log[0, 0]
     if row < len(log):
         log[row, 0] = now
-        log[row, 1] = words[at + KIND]
-        log[row, 2] = words[at + TO]
-        log[row, 3] = words[at + FROM]
-        log[row, 4] = words[at + words[at + LENGTH] - 1]
+        log[row, 1] = words[at + records.KIND]
+        log[row, 2] = words[at + records.TO]
+        log[row, 3] = words[at + records.FROM]
+        log[row, 4] = words[at + words[at + records.LENGTH] - 1]
 
 
 @rule
-def chain_records(chain: Words, _state: Any, words: Words, at: int, now: int) -> None:
+def chain_records(
+    chain: records.Words, _state: Any, words: records.Words, at: int, now: int
+) -> None:
     """Let chain[0] depend on every word of every record and on their order; chain[1] counts."""
     chain[1] += 1
-    chain[0] = mix(chain[0], now, words[at + LENGTH])
-    for i in range(words[at + LENGTH]):
+    chain[0] = mix(chain[0], now, words[at + records.LENGTH])
+    for i in range(words[at + records.LENGTH]):
         chain[0] = mix(chain[0], words[at + i], i)

@@ -36,16 +36,8 @@ from gossamer.protocol.peer.record_table.records import DELIVER
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS
+from gossamer.sim.engine import link_conditions
 from gossamer.sim.engine.latency import trip_ticks
-from gossamer.sim.engine.link_conditions import (
-    DUPLICATION,
-    LATENCY,
-    LATENCY_OF_COPY,
-    LOSS,
-    LinkConditions,
-    next_draws,
-    return_ticks,
-)
 from support.ping_protocol import chain_records
 
 # Parts of a tick: timers first, a sliver apart by row, then records, a sliver apart as sent.
@@ -170,7 +162,7 @@ class TimedNetwork:
     keys: list[int]
     phases: np.ndarray[tuple[int, int], np.dtype[np.int64]]
     period: int
-    links: LinkConditions
+    links: link_conditions.LinkConditions
     nursery: trio.Nursery
     joins: frozenset[int]
     chain: np.ndarray[tuple[int], np.dtype[np.int64]] = attrs.field(
@@ -224,17 +216,22 @@ class TimedNetwork:
         number = self._scheduled
         self.under_way.setdefault(row, {})[number] = record
         arrive = partial(self._arrive, source, self.nodes[to], frame, record, number)
-        draws = next_draws.interpreted(links, row)
-        if links.loss and mix.interpreted(links.seed, row, draws + LOSS) < links.loss:
+        draws = link_conditions.next_draws.interpreted(links, row)
+        if (
+            links.loss
+            and mix.interpreted(links.seed, row, draws + link_conditions.LOSS) < links.loss
+        ):
             links.counts[0] += 1
             self.under_way[row].pop(number)
             return
-        trip = trip_ticks.interpreted(links.latency, row, to, links.seed, draws + LATENCY)
+        trip = trip_ticks.interpreted(
+            links.latency, row, to, links.seed, draws + link_conditions.LATENCY
+        )
         self.schedule(self.tick + int(trip), arrive)
-        again = mix.interpreted(links.seed, row, draws + DUPLICATION)
+        again = mix.interpreted(links.seed, row, draws + link_conditions.DUPLICATION)
         if links.duplication and again < links.duplication:
             links.counts[1] += 1
-            counter = draws + LATENCY_OF_COPY
+            counter = draws + link_conditions.LATENCY_OF_COPY
             trip = trip_ticks.interpreted(links.latency, row, to, links.seed, counter)
             self.schedule(self.tick + int(trip), arrive)
 
@@ -248,7 +245,7 @@ class TimedNetwork:
         self.lost_to_dead += 1
         if source.is_up:
             header = [len(record), record[KIND], to.row, source.row]
-            delay = int(return_ticks.interpreted(self.links, header, 0))
+            delay = int(link_conditions.return_ticks.interpreted(self.links, header, 0))
             back = partial(self._come_back, source, record)
             if delay == 0:
                 back()

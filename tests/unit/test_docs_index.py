@@ -39,7 +39,6 @@ def links(page: Path) -> list[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """What its headings are called in addresses."""
     text = re.sub(r"(?ms)^(```+).*?^\1\s*$", "", page.read_text(encoding="utf-8"))
     titles = re.findall(r"(?m)^#{1,6} +(.+?) *$", text)
     kept = (re.sub(r"[^\w\- ]", "", title.lower()) for title in titles)
@@ -52,7 +51,6 @@ GROUPS = frozenset({"gossamer.commands", "gossamer.runners", "gossamer.studies"}
 
 @cache
 def is_module(name: str) -> bool:
-    """Whether a dotted name is a module or folder, or something that a module mentions."""
     if name in GROUPS:
         return True
     *package, last = name.split(".")
@@ -81,7 +79,6 @@ def test_the_site_shows_every_page_once() -> None:
 
 
 def comparison() -> list[list[str]]:
-    """The rows of all tables of the comparison, as cells, without their heads."""
     lines = (DOCS / "comparison.md").read_text(encoding="utf-8").splitlines()
     tables = [
         line
@@ -165,7 +162,6 @@ class Cluster:
 
 
 def clusters_of(path: Path) -> list[Cluster]:
-    """Those of the commands that ``path`` shows."""
     place = path.relative_to(ROOT).as_posix()
     made = []
     for line in re.findall(r"(?m)^ {4}gossamer node init (.+)$", path.read_text(encoding="utf-8")):

@@ -73,7 +73,6 @@ def start(code: str, processor: int) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def processes(request: pytest.FixtureRequest) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that run given code, all on one processor."""
     processor = min(os.sched_getaffinity(0))
     started = [start(code, processor) for code in request.param]
     yield started

@@ -35,7 +35,6 @@ NAMES: Final = {path: name for name, path in modules().items()}
 def import_statements(
     tree: ast.AST, inside_functions: bool
 ) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The import statements of a module, with or without those that run only at a call."""
     for node in parts_of(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
@@ -47,7 +46,6 @@ def import_statements(
 
 @cache
 def imports(path: Path, inside_functions: bool = True) -> set[str]:
-    """The modules that a file imports, by dotted name; names imported from them as well."""
     found = set()
     for node in import_statements(parsed(path), inside_functions):
         if isinstance(node, ast.Import):
@@ -60,7 +58,6 @@ def imports(path: Path, inside_functions: bool = True) -> set[str]:
 
 
 def found_imports(paths: Iterable[Path], packages: set[str]) -> list[str]:
-    """What these files import of some packages, as words."""
     return [
         f"{NAMES[path]} imports {name}"
         for path in paths

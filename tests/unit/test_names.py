@@ -85,7 +85,6 @@ EXCEPTIONS = {
 
 
 def words_of(name: str) -> list[str]:
-    """The words that a name is made of, in small letters."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 

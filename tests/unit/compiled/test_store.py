@@ -22,13 +22,11 @@ from gossamer.sim.engine.loops import Loop, loop_factory
 
 @rule
 def double(x: int) -> int:
-    """Twice a number."""
     return 2 * x
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that holds what is compiled during a test."""
     keyed_code._dispatchers.clear()
     double._dispatcher = None
     keep_code_in(FolderStore(tmp_path / "code"))
@@ -205,14 +203,11 @@ RATE = 1
 
 @rule
 def times_rate(x: int) -> int:
-    """A number times a global one, by way of another rule."""
     return double(x) * RATE  # type: ignore[no-any-return]
 
 
 @loop_factory(inline=False)
 def make_caller(called: Rule) -> Any:
-    """A loop that calls a rule."""
-
     def call(x: int) -> Any:
         return called(x)
 

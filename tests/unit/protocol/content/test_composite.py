@@ -160,7 +160,6 @@ def test_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
 
 
 def names(found: list[CompositeMatch]) -> list[tuple[object, ...]]:
-    """What matched, part by part."""
     return [match.publications for match in found]
 
 
@@ -334,7 +333,6 @@ def combinations(
 
 
 def agree(parts: tuple[Part, ...], publications: list[dict[str, Any]]) -> bool:
-    """Whether every publication matches its part and variables have one value each."""
     bound: dict[str, Any] = {}
     for part, publication in zip(parts, publications, strict=True):
         if not part.filter.matches(publication):

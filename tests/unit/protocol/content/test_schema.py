@@ -11,22 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.content import evolution
+from gossamer.protocol.content import evolution, schema
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, UNKNOWN_TYPE, Payload
-from gossamer.protocol.content.schema import (
-    MAX_ATTRIBUTES,
-    MAX_KNOWN_ATTRIBUTES,
-    Attribute,
-    BooleanAttribute,
-    DateAttribute,
-    DecimalAttribute,
-    EnumerationAttribute,
-    FloatAttribute,
-    IntegerAttribute,
-    Schema,
-    StringAttribute,
-)
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -54,28 +41,28 @@ maximum = 2020-12-31T12:00:00Z
 
 
 @pytest.fixture
-def quotes() -> Schema:
-    return Schema.from_mapping(tomllib.loads(QUOTES))
+def quotes() -> schema.Schema:
+    return schema.Schema.from_mapping(tomllib.loads(QUOTES))
 
 
-def test_reads_the_tables_of_a_toml_file(quotes: Schema) -> None:
+def test_reads_the_tables_of_a_toml_file(quotes: schema.Schema) -> None:
     assert quotes.attributes == (
-        EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
-        FloatAttribute("price", 0, 1000.5),
-        IntegerAttribute("volume", 0, 1_000_000),
-        StringAttribute("name", alphabet="ABCabc", minimum="A"),
-        DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
+        schema.EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
+        schema.FloatAttribute("price", 0, 1000.5),
+        schema.IntegerAttribute("volume", 0, 1_000_000),
+        schema.StringAttribute("name", alphabet="ABCabc", minimum="A"),
+        schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
     )
     assert quotes.index("volume") == 2
 
 
-def test_tables_round_trip(quotes: Schema) -> None:
-    again = Schema.from_mapping(quotes.to_mapping())
+def test_tables_round_trip(quotes: schema.Schema) -> None:
+    again = schema.Schema.from_mapping(quotes.to_mapping())
     assert again == quotes
     assert hash(again) == hash(quotes)
 
 
-def test_events_come_back_in_canonical_form_and_schema_order(quotes: Schema) -> None:
+def test_events_come_back_in_canonical_form_and_schema_order(quotes: schema.Schema) -> None:
     event = {
         "day": date(2020, 1, 31),
         "name": "Ab",
@@ -113,7 +100,7 @@ def test_events_come_back_in_canonical_form_and_schema_order(quotes: Schema) -> 
     ],
 )
 def test_values_outside_the_domain_are_refused(
-    quotes: Schema, name: str, value: object, message: str
+    quotes: schema.Schema, name: str, value: object, message: str
 ) -> None:
     with pytest.raises(WrongValueError) as caught:
         quotes[name].check(value)
@@ -121,7 +108,7 @@ def test_values_outside_the_domain_are_refused(
     assert caught.value.attribute == name
 
 
-def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: Schema) -> None:
+def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: schema.Schema) -> None:
     event = {"symbol": "GE", "price": 1, "volume": 1, "name": "A", "day": date(2020, 1, 1)}
     assert quotes.check_event(event)["price"] == 1
     with pytest.raises(UnknownAttributeError, match="no attribute 'prize', did you mean 'price'"):
@@ -132,7 +119,7 @@ def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: Schema) -> N
 
 
 def test_decimals_are_exact() -> None:
-    fee = DecimalAttribute("fee", 0, 10**9, 4)
+    fee = schema.DecimalAttribute("fee", 0, 10**9, 4)
     same = [0.1, Decimal("0.1"), Fraction(1, 10), Decimal("0.1000")]
     assert {fee.check(value) for value in same} == {0.1}
     assert fee.check(Decimal("999999999.9999")) == 999999999.9999
@@ -140,17 +127,17 @@ def test_decimals_are_exact() -> None:
         with pytest.raises(WrongValueError, match="a decimal from 0 to 1000000000 with 4 after"):
             fee.check(wrong)
     with pytest.raises(ConfigError, match="at most 15 digits"):
-        DecimalAttribute("fee", 0, 10**12, 4)
+        schema.DecimalAttribute("fee", 0, 10**12, 4)
 
 
 def test_booleans_are_no_numbers() -> None:
-    is_open = BooleanAttribute("open")
+    is_open = schema.BooleanAttribute("open")
     assert is_open.check(True) is True
     with pytest.raises(WrongValueError, match="takes true or false, not the integer 1"):
         is_open.check(1)
 
 
-def test_far_names_get_no_suggestion(quotes: Schema) -> None:
+def test_far_names_get_no_suggestion(quotes: schema.Schema) -> None:
     with pytest.raises(UnknownAttributeError) as caught:
         quotes["temperature"]
     assert caught.value.suggestion is None
@@ -163,7 +150,7 @@ NUMBER_1 = {"type": "integer", "minimum": 1, "maximum": 1}
     ("tables", "field"),
     [
         ({}, "schema"),
-        ({f"a{i}": NUMBER_1 for i in range(MAX_ATTRIBUTES + 1)}, "schema"),
+        ({f"a{i}": NUMBER_1 for i in range(schema.MAX_ATTRIBUTES + 1)}, "schema"),
         ({"two words": NUMBER_1}, "schema"),
         ({"and": NUMBER_1}, "schema"),
         ({"x": 5}, "schema.x"),
@@ -194,13 +181,13 @@ def test_impossible_schemas_are_refused_by_field(
     tables: dict[str, dict[str, object]], field: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        Schema.from_mapping(tables)
+        schema.Schema.from_mapping(tables)
     assert caught.value.field == field
 
 
 def test_names_are_different() -> None:
     with pytest.raises(ConfigError, match="a different name"):
-        Schema([IntegerAttribute("x", 0, 1), FloatAttribute("x", 0, 1)])
+        schema.Schema([schema.IntegerAttribute("x", 0, 1), schema.FloatAttribute("x", 0, 1)])
 
 
 @pytest.mark.parametrize(
@@ -299,13 +286,18 @@ def test_anything_else_is_refused(data: Any, content_type: Any, words: str) -> N
 
 
 FIRST = evolution.SchemaVersion.first(
-    Schema([FloatAttribute("price", 0, 100), EnumerationAttribute("side", ("buy", "sell"))])
+    schema.Schema(
+        [
+            schema.FloatAttribute("price", 0, 100),
+            schema.EnumerationAttribute("side", ("buy", "sell")),
+        ]
+    )
 )
 DAY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def test_an_attribute_comes_behind_all_others() -> None:
-    later = FIRST.added(BooleanAttribute("open"))
+    later = FIRST.added(schema.BooleanAttribute("open"))
     assert (later.number, later.known.names) == (2, ("price", "side", "open"))
     assert later.continues(FIRST)
     assert not FIRST.continues(later)
@@ -319,7 +311,7 @@ def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
     with pytest.raises(ContentError, match="'price' is retired since version 2 of the schema"):
         later.check_event({"price": 5})
     with pytest.raises(ConfigError, match="retired since version 2"):
-        later.added(FloatAttribute("price", 0, 1))
+        later.added(schema.FloatAttribute("price", 0, 1))
     with pytest.raises(ConfigError, match="expected one of the attributes in use: side"):
         later.without("price")
     with pytest.raises(ConfigError, match="expected one of several"):
@@ -329,20 +321,20 @@ def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
 @pytest.mark.parametrize(
     ("before", "changes"),
     [
-        (FloatAttribute("a", 0, 1), {"maximum": 2}),
-        (FloatAttribute("a", 0, 1), {"minimum": -1.5}),
-        (IntegerAttribute("a", 0, 1), {"minimum": -1, "maximum": 7}),
-        (DecimalAttribute("a", 0, 1, 2), {"places": 3}),
-        (DateAttribute("a", DAY, DAY), {"maximum": "2021-01-01"}),
-        (StringAttribute("a", "ab", "", "b"), {"alphabet": "abc", "maximum": "c"}),
-        (EnumerationAttribute("a", ("x",)), {"values": ["x", "y"]}),
+        (schema.FloatAttribute("a", 0, 1), {"maximum": 2}),
+        (schema.FloatAttribute("a", 0, 1), {"minimum": -1.5}),
+        (schema.IntegerAttribute("a", 0, 1), {"minimum": -1, "maximum": 7}),
+        (schema.DecimalAttribute("a", 0, 1, 2), {"places": 3}),
+        (schema.DateAttribute("a", DAY, DAY), {"maximum": "2021-01-01"}),
+        (schema.StringAttribute("a", "ab", "", "b"), {"alphabet": "abc", "maximum": "c"}),
+        (schema.EnumerationAttribute("a", ("x",)), {"values": ["x", "y"]}),
     ],
 )
 def test_domains_become_wider_and_never_narrower(
-    before: Attribute, changes: dict[str, object]
+    before: schema.Attribute, changes: dict[str, object]
 ) -> None:
     wider = evolution.changed(before, changes)
-    narrow, wide = (evolution.SchemaVersion.first(Schema([one])) for one in (before, wider))
+    narrow, wide = (evolution.SchemaVersion.first(schema.Schema([one])) for one in (before, wider))
     assert narrow.widened(wider).known == wide.known
     assert narrow.widened(wider).continues(narrow)
     with pytest.raises(ConfigError, match="expected more than"):
@@ -354,41 +346,44 @@ def test_domains_become_wider_and_never_narrower(
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (EnumerationAttribute("a", ("x", "y")), EnumerationAttribute("a", ("y", "x", "z"))),
-        (IntegerAttribute("a", 0, 1), FloatAttribute("a", 0, 2)),
-        (StringAttribute("a"), StringAttribute("a", "abc")),
-        (BooleanAttribute("a"), BooleanAttribute("a")),
+        (
+            schema.EnumerationAttribute("a", ("x", "y")),
+            schema.EnumerationAttribute("a", ("y", "x", "z")),
+        ),
+        (schema.IntegerAttribute("a", 0, 1), schema.FloatAttribute("a", 0, 2)),
+        (schema.StringAttribute("a"), schema.StringAttribute("a", "abc")),
+        (schema.BooleanAttribute("a"), schema.BooleanAttribute("a")),
     ],
 )
 def test_what_would_change_the_meaning_of_values_is_refused(
-    before: Attribute, after: Attribute
+    before: schema.Attribute, after: schema.Attribute
 ) -> None:
     with pytest.raises(ConfigError):
-        evolution.SchemaVersion.first(Schema([before])).widened(after)
+        evolution.SchemaVersion.first(schema.Schema([before])).widened(after)
 
 
 def test_other_schemas_are_no_continuation() -> None:
-    later = FIRST.added(BooleanAttribute("open")).without("price")
-    other = evolution.SchemaVersion.first(Schema([FloatAttribute("cost", 0, 100)]))
+    later = FIRST.added(schema.BooleanAttribute("open")).without("price")
+    other = evolution.SchemaVersion.first(schema.Schema([schema.FloatAttribute("cost", 0, 100)]))
     assert later.continues(FIRST)
-    assert not other.added(BooleanAttribute("open")).continues(FIRST)
+    assert not other.added(schema.BooleanAttribute("open")).continues(FIRST)
     reused = evolution.SchemaVersion(4, later.known, {})
     assert not reused.continues(later)
 
 
 def test_there_is_an_end_to_adding() -> None:
     version = FIRST
-    for number in range(len(FIRST.known), MAX_KNOWN_ATTRIBUTES):
-        version = version.added(BooleanAttribute(f"flag{number}"))
+    for number in range(len(FIRST.known), schema.MAX_KNOWN_ATTRIBUTES):
+        version = version.added(schema.BooleanAttribute(f"flag{number}"))
     with pytest.raises(ConfigError, match=r"at most 31 attributes, retired ones included"):
-        version.added(BooleanAttribute("one_more"))
+        version.added(schema.BooleanAttribute("one_more"))
 
 
 def test_a_later_value_is_read_by_its_kind() -> None:
     price, side = FIRST.known
     assert evolution.read_leniently(price, 5000) == 5000
     assert evolution.read_leniently(side, "short") == "short"
-    read = evolution.read_leniently(DateAttribute("day", DAY, DAY), "2021-02-03")
+    read = evolution.read_leniently(schema.DateAttribute("day", DAY, DAY), "2021-02-03")
     assert isinstance(read, datetime)
     assert read > DAY
     with pytest.raises(WrongValueError):
@@ -400,13 +395,13 @@ def test_a_later_value_is_read_by_its_kind() -> None:
 @pytest.mark.parametrize(
     "attribute",
     [
-        FloatAttribute("a", 0, 1.5),
-        DecimalAttribute("a", 0, 1, 2),
-        BooleanAttribute("a"),
-        DateAttribute("a", DAY, DAY),
-        StringAttribute("a", "ab"),
-        EnumerationAttribute("a", ("x", "y")),
+        schema.FloatAttribute("a", 0, 1.5),
+        schema.DecimalAttribute("a", 0, 1, 2),
+        schema.BooleanAttribute("a"),
+        schema.DateAttribute("a", DAY, DAY),
+        schema.StringAttribute("a", "ab"),
+        schema.EnumerationAttribute("a", ("x", "y")),
     ],
 )
-def test_tables_give_back_the_attribute(attribute: Attribute) -> None:
+def test_tables_give_back_the_attribute(attribute: schema.Attribute) -> None:
     assert evolution.attribute_of("a", evolution.table_of(attribute)) == attribute

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from gossamer.protocol.dissemination.graphs.errors import (
     WeightError,
 )
 from gossamer.protocol.dissemination.graphs.graph import NONE, make_graph
-from gossamer.protocol.dissemination.grouping import merge_by_overlap
+from gossamer.protocol.dissemination.grouping import Mergers, merge_by_overlap
 from gossamer.protocol.dissemination.optimum import document_costs
 from gossamer.protocol.dissemination.plan import Plan, make_plan, merge, regroup
 from gossamer.protocol.dissemination.sample import make_sample, match_keywords, matching_documents
@@ -29,6 +31,7 @@ from gossamer.protocol.kernel.rules import use_compiled
 from support.tree_plans import Case, random_case
 
 SEEDS = (1, 2, 3, 4, 5)
+ROUTES = (strategies.route_single, strategies.route_mult, strategies.route_mult2)
 
 
 def plan_of(case: Case) -> Plan:
@@ -48,16 +51,26 @@ def circle(brokers: int) -> Case:
     return Case(graph, make_sample(brokers, [0, 0], [one, two], places))
 
 
+def held_by_groups(case: Case) -> dict[int, set[int]]:
+    """The documents that groups of a single subscription get."""
+    matching = enumerate(matching_documents(case.sample))
+    return {s: set(documents.tolist()) for s, documents in matching if len(documents)}
+
+
+def mergings(mergers: Mergers) -> Iterator[tuple[int, int, float]]:
+    """The group that was kept, the one that it took in, and what all cost then."""
+    return zip(mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), mergers.costs[1:], strict=True)
+
+
 def test_two_trees_carry_what_one_cannot_at_the_same_cost() -> None:
     """Example I.3: on a circle of n, two trees cost n and the best single one 3 n / 2 - 1."""
     case = circle(12)
     plan = plan_of(case)
     assert total(strategies.route_mult(plan), plan) == 12
     assert total(strategies.route_mult2(plan_of(case)), plan) == 12
-    single = strategies.route_single(plan_of(case))
-    costs = [total(strategies.route_by_shortest_paths(plan, root), plan) for root in range(12)]
-    assert min(costs) >= 3 * 12 / 2 - 1
-    assert total(single, plan) >= 3 * 12 / 2 - 1
+    single = [strategies.route_by_shortest_paths(plan, root) for root in range(12)]
+    single.append(strategies.route_single(plan_of(case)))
+    assert min(total(routes, plan) for routes in single) >= 3 * 12 / 2 - 1
 
 
 def test_one_broker_with_all_subscriptions_gets_its_shortest_path_tree() -> None:
@@ -71,14 +84,13 @@ def test_one_broker_with_all_subscriptions_gets_its_shortest_path_tree() -> None
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> None:
+    """It keeps the state that costs least."""
     case = random_case(12, 14, 9, seed)
     plan, checked = plan_of(case), plan_of(case)
     mergers = merge_by_overlap(plan)
-    held = {s: set(d.tolist()) for s, d in enumerate(matching_documents(case.sample)) if len(d)}
+    held = held_by_groups(case)
     assert mergers.costs[0] == sum(cost_of_union(checked, s, s) for s in held)
-    for kept, lost, cost in zip(
-        mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), mergers.costs[1:], strict=True
-    ):
+    for kept, lost, cost in mergings(mergers):
         similar = {
             (one, other): len(held[one] & held[other]) / len(held[one] | held[other])
             for one, other in combinations(sorted(held), 2)
@@ -88,11 +100,7 @@ def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> N
         merge(checked, kept, lost)
         assert cost == pytest.approx(sum(cost_of_union(checked, s, s) for s in held))
     assert len(held) == 1
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_mult_keeps_the_state_that_costs_least(seed: int) -> None:
-    plan = plan_of(random_case(12, 14, 9, seed))
+    plan = plan_of(case)
     routes = strategies.route_mult(plan)
     assert routes.mergers is not None
     assert routes.trees.count == routes.mergers.groups[routes.mergers.best]
@@ -104,7 +112,7 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
     case = random_case(12, 14, 9, seed)
     plan, checked = plan_of(case), plan_of(case)
     mergers = merge_by_gain(plan)
-    held = {s: set(d.tolist()) for s, d in enumerate(matching_documents(case.sample)) if len(d)}
+    held = held_by_groups(case)
 
     def shares() -> dict[tuple[int, int], float]:
         found = {}
@@ -114,7 +122,7 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
                 found[one, other] = 1 - cost_of_union(checked, one, other) / max(apart, 1e-9)
         return found
 
-    for kept, lost in zip(mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), strict=True):
+    for kept, lost, _ in mergings(mergers):
         found = shares()
         assert found[kept, lost] == pytest.approx(max(found.values()))
         held[kept] |= held.pop(lost)
@@ -136,7 +144,7 @@ def test_subscriptions_of_the_same_documents_are_merged_first() -> None:
     matches = [[0, 1, 2], [0, 1, 2], [3]]
     plan = make_plan(graph, make_sample(6, [0, 0, 5], matches, [3, 4, 5, 1]))
     mergers = merge_by_gain(plan, neighbours=1)
-    assert list(zip(mergers.kept[1:], mergers.lost[1:], strict=True))[:2] == [(0, 1), (0, 2)]
+    assert [(kept, lost) for kept, lost, _ in mergings(mergers)][:2] == [(0, 1), (0, 2)]
     assert plan.groups.tolist() == [0, 0, 0, 3]
     assert mergers.costs[-1] == sum(cost_of_union(plan, group, group) for group in (0, 3))
 
@@ -164,17 +172,13 @@ def test_a_subscription_that_nothing_matched_joins_its_nearest_neighbour() -> No
     assert routes.groups[2] == routes.groups[1] != routes.groups[0]
 
 
-def test_documents_that_match_nothing_cost_nothing() -> None:
-    graph = make_graph(3, [(0, 1), (1, 2)])
-    plan = make_plan(graph, make_sample(3, [0, 2], [[], []], [1]))
-    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
-        assert total(route(plan), plan) == 0
-
-
-def test_a_graph_of_one_broker_needs_no_links() -> None:
-    plan = make_plan(make_graph(1, []), make_sample(1, [0], [[0]], [0]))
-    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
-        assert total(route(plan), plan) == 0
+def test_what_crosses_no_link_costs_nothing() -> None:
+    """Documents that match nothing, and those of a graph of one broker."""
+    unwanted = Case(make_graph(3, [(0, 1), (1, 2)]), make_sample(3, [0, 2], [[], []], [1]))
+    alone = Case(make_graph(1, []), make_sample(1, [0], [[0]], [0]))
+    for plan in (plan_of(unwanted), plan_of(alone)):
+        for route in ROUTES:
+            assert total(route(plan), plan) == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -229,7 +233,7 @@ def test_groups_are_named_by_their_lowest_subscription() -> None:
 def everything(case: Case) -> list[object]:
     """What all compiled parts make of a case."""
     found: list[object] = []
-    for route in (strategies.route_single, strategies.route_mult, strategies.route_mult2):
+    for route in ROUTES:
         plan = plan_of(case)
         routes = route(plan)
         bill = price(case.graph, plan.work, routes.trees, routes.groups, case.sample)
@@ -253,59 +257,55 @@ def test_a_disconnected_graph_names_its_components() -> None:
         "the graph is in 3 components (0, 1, 2; 4, 5; 3), "
         "expected brokers that all reach each other"
     )
-
-
-def test_many_components_are_named_in_brief() -> None:
     with pytest.raises(DisconnectedError, match=r"\(0, 1, 2, 3 and 3 more; 7; 8; 9; and 2 more\)"):
         make_graph(12, [(i, i + 1) for i in range(6)])
 
 
-@pytest.mark.parametrize("cost", [0, -2, float("nan"), float("inf"), float("-inf")])
-def test_a_cost_is_a_number_above_zero(cost: float) -> None:
-    with pytest.raises(WeightError, match=r"cost of link 1 between 1 and 2 is .*, expected a fin"):
-        make_graph(3, [(0, 1), (1, 2)], [1, cost])
+INFINITY, NAN = float("inf"), float("nan")
+ONE_MORE = "cost of link 1 between 1 and 2 is .*, expected a fin"
 
 
-@pytest.mark.parametrize("costs", [[1, "dear"], [1, None], [1, 2, 3]])
-def test_costs_are_numbers_one_for_each_link(costs: list[object]) -> None:
-    with pytest.raises(WeightError, match="expected a finite number above 0"):
-        make_graph(3, [(0, 1), (1, 2)], costs)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("links", "costs", "error", "words"),
+    [
+        *(([(0, 1), (1, 2)], [1, cost], WeightError, ONE_MORE) for cost in (0, -2, NAN, INFINITY)),
+        ([(0, 1), (1, 2)], [1, -INFINITY], WeightError, ONE_MORE),
+        ([(0, 1), (1, 2)], [1, "dear"], WeightError, "expected a finite number above 0"),
+        ([(0, 1), (1, 2)], [1, None], WeightError, "expected a finite number above 0"),
+        ([(0, 1), (1, 2)], [1, 2, 3], WeightError, "expected a finite number above 0"),
+        ([(0, 1), (2, -1)], None, UnknownHostError, "end of link 1 is -1, expected .* 0 to 2"),
+        ([(0, 1), (2, 3)], None, UnknownHostError, "end of link 1 is 3, expected .* 0 to 2"),
+        ([(0, 1), (1, 1)], None, LinkError, "link 1 between 1 and 1 joins a broker to itself"),
+        ([(0, 1), (1, 2), (1, 0)], None, LinkError, "link 2 between 1 and 0 is a second one"),
+    ],
+)
+def test_impossible_links_are_refused(
+    links: list[tuple[int, int]], costs: Any, error: type[TreesError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        make_graph(3, links, costs)
 
 
-@pytest.mark.parametrize("end", [-1, 3])
-def test_a_link_ends_at_a_broker(end: int) -> None:
-    with pytest.raises(UnknownHostError, match=f"end of link 1 is {end}, expected .* 0 to 2"):
-        make_graph(3, [(0, 1), (2, end)])
-
-
-def test_a_link_joins_two_brokers_that_are_not_joined_yet() -> None:
-    with pytest.raises(LinkError, match="link 1 between 1 and 1 joins a broker to itself"):
-        make_graph(2, [(0, 1), (1, 1)])
-    with pytest.raises(LinkError, match="link 2 between 1 and 0 is a second one"):
-        make_graph(3, [(0, 1), (1, 2), (1, 0)])
-
-
-def test_documents_and_subscriptions_are_at_known_brokers() -> None:
-    with pytest.raises(UnknownHostError, match=r"host of document 1 is 5, expected .* 0 to 4"):
-        make_sample(5, [0, 5], [[0], [0]], [0])
-    with pytest.raises(UnknownHostError, match="host of subscription 0 is -1"):
-        make_sample(5, [0], [[0]], [-1])
-
-
-def test_documents_match_known_subscriptions() -> None:
-    with pytest.raises(SubscriptionError, match=r"document 1 matches subscription 2, .* 0 to 1"):
-        make_sample(5, [0, 1], [[0], [1, 2]], [0, 3])
-
-
-@pytest.mark.parametrize("size", [0, -1, float("nan"), "large"])
-def test_a_size_is_a_number_above_zero(size: object) -> None:
-    with pytest.raises(WeightError, match="size of document"):
-        make_sample(2, [0, 1], [[], []], [0], [1, size])  # type: ignore[arg-type]
-
-
-def test_every_document_says_what_it_matches() -> None:
-    with pytest.raises(ValueError, match="matches are given for 1 documents, expected 2"):
-        make_sample(2, [0, 1], [[]], [0])
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((5, [0, 5], [[0], [0]], [0]), UnknownHostError, "host of document 1 is 5, .* 0 to 4"),
+        ((5, [0], [[0]], [-1]), UnknownHostError, "host of subscription 0 is -1"),
+        (
+            (5, [0, 1], [[0], [1, 2]], [0, 3]),
+            SubscriptionError,
+            "document 1 matches subscription 2, .* 0 to 1",
+        ),
+        *(
+            ((2, [0, 1], [[], []], [0], [1, size]), WeightError, "size of document")
+            for size in (0, -1, NAN, "large")
+        ),
+        ((2, [0, 1], [[0]], [0]), ValueError, "matches are given for 1 documents, expected 2"),
+    ],
+)
+def test_impossible_documents_are_refused(arguments: Any, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        make_sample(*arguments)
 
 
 def test_all_refusals_are_of_one_kind() -> None:

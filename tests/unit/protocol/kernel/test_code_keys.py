@@ -28,7 +28,6 @@ from gossamer.sim.studies.peers.running.collector import observe
 
 
 def function(source: str, **names: Any) -> Any:
-    """A function as a script defines it, with these global names."""
     space = {"__name__": "__main__", **names}
     exec(source, space)
     return space["f"]

@@ -18,15 +18,11 @@ from gossamer.protocol.peer.state.state import State, make_state
 
 
 class Inner(Struct):
-    """A struct without columns."""
-
     numbers: np.ndarray
     scale: int
 
 
 class Table(Struct):
-    """A struct with columns, and an array beside them."""
-
     count: np.ndarray
     pair: np.ndarray
     nothing: np.ndarray
@@ -71,7 +67,6 @@ def read_row(s: Any, p: int) -> Any:
 
 @rule
 def write_row(s: Any, p: int) -> None:
-    """Change every column of a row."""
     s.count[p] += 7
     s.pair[p, 1] = -5
     for w in range(s.nothing.shape[1]):
@@ -80,19 +75,16 @@ def write_row(s: Any, p: int) -> None:
 
 @rule
 def read_below(s: Any, p: int) -> Any:
-    """Read columns of a struct within a struct."""
     return read_row(s.table, p)
 
 
 @rule
 def sum_of_pair(s: Any, p: int) -> Any:
-    """Hand a row of a column on."""
     return add_up(s.pair[p])
 
 
 @rule
 def add_up(row: Any) -> Any:
-    """The sum of a vector."""
     total = 0
     for w in range(row.shape[0]):
         total += row[w]
@@ -100,7 +92,6 @@ def add_up(row: Any) -> Any:
 
 
 def block_of(table: Struct) -> Any:
-    """The one array that holds the columns of a struct."""
     assert table._rows is not None
     return table._rows.block
 
@@ -174,7 +165,6 @@ def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
 
 @rule
 def read_shared(s: Any, p: int) -> Any:
-    """Read a column, and those of a struct within, which lie in the same row."""
     return s.further[p, 1] + read_row(s.table, p)
 
 

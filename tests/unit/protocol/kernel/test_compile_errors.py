@@ -30,27 +30,22 @@ def plain(value: int) -> int:
 
 
 def read_field(s: Any, p: int) -> None:
-    """Read a field that the struct does not have."""
     s.fired[p] = s.missing[p]  # fault
 
 
 def make_array(s: Any, p: int) -> None:
-    """Make an array."""
     s.fired[p] = np.zeros(3)[p]  # fault
 
 
 def make_list(s: Any, p: int) -> None:
-    """Make a list."""
     s.fired[p] = len([p])  # fault
 
 
 def use_dictionary(s: Any, p: int) -> None:
-    """Read a dictionary of the module."""
     s.fired[p] = LIMITS["most"]  # fault
 
 
 def call_function(s: Any, p: int) -> None:
-    """Call what is no rule."""
     s.fired[p] = plain(p)  # fault
 
 
@@ -60,42 +55,35 @@ def index_twice(s: Any, p: int) -> None:
 
 
 def call_otherwise(s: Any, p: int) -> None:
-    """Call a rule with more than it takes."""
     give_one(s, p)  # fault
 
 
 def raise_with_row(s: Any, p: int) -> None:
-    """Raise what has to be made first."""
     if s.fired[p] > 5:
         raise ValueError(p)  # fault
 
 
 def print_row(s: Any, p: int) -> None:
-    """Print."""
     s.fired[p] += 1
     print("row", p)  # fault
 
 
 def cut_off(s: Any, p: int) -> None:
-    """Write a fraction to an array of whole numbers."""
     s.fired[p] = p / 2  # fault
 
 
 def import_in_rule(s: Any, p: int) -> None:
-    """Import what belongs at the top of the file."""
     import math  # fault
 
     s.fired[p] = int(math.sqrt(4.0))
 
 
 def unpack_with_star(s: Any, p: int) -> None:
-    """Take a tuple apart as the compiler cannot."""
     first, *_others = (p, p, p)  # fault
     s.fired[p] = first
 
 
 def write_none(s: Any, p: int) -> None:
-    """Write what is nothing for some."""
     x = None
     if p < 20:
         x = 1
@@ -103,13 +91,11 @@ def write_none(s: Any, p: int) -> None:
 
 
 def call_by_name(s: Any, p: int) -> None:
-    """Name an argument of a function that the compiler has its own of."""
     s.fired[p] = round(number=2.5)  # fault
 
 
 @rule
 def give_one() -> int:
-    """One."""
     return 1
 
 
@@ -132,7 +118,6 @@ def step_around(fault: Callable[..., Any]) -> Rule:
 
 
 def line_of_fault(function: Callable[..., Any]) -> int:
-    """The line with the remark "fault"."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if line.endswith("# fault\n"))
 

@@ -23,15 +23,11 @@ from gossamer.protocol.peer.step import ABOUT_EVENTS, ABOUT_PEERS, RETURNED, ste
 
 
 class Sizes(NamedTuple):
-    """A named tuple of integers."""
-
     rows: int
     columns: int
 
 
 class Inner(Struct):
-    """A struct within another."""
-
     numbers: np.ndarray
     scale: int
 
@@ -71,20 +67,17 @@ def read_all(s: Any) -> Any:
 
 @rule
 def write_all(s: Any) -> None:
-    """Change arrays on both levels."""
     s.cube[0, 1, 2] = 99
     s.inner.numbers[0] += 1.0
 
 
 @rule
 def call_another(s: Any) -> Any:
-    """A rule that calls a rule."""
     return read_all(s) + 1
 
 
 @rule
 def give_eight() -> Any:
-    """A rule of no arguments."""
     return 1 << 3
 
 
@@ -120,7 +113,6 @@ def test_a_struct_made_anew_of_the_same_kind_needs_no_new_code() -> None:
 
 
 def vars_of(struct: Struct) -> dict[str, Any]:
-    """The fields of a struct."""
     return {name: getattr(struct, name) for name in type(struct).__annotations__}
 
 
@@ -199,8 +191,6 @@ def test_a_rule_is_pickled_by_its_name() -> None:
 
 
 def one_more(called: Any) -> Any:
-    """A rule that calls another."""
-
     @rule
     def call(value: int) -> int:
         return int(called(value)) + 1
@@ -210,7 +200,6 @@ def one_more(called: Any) -> Any:
 
 @rule
 def as_it_is(value: int) -> int:
-    """The innermost."""
     return value
 
 
@@ -226,8 +215,6 @@ def test_rules_that_call_each_other_forty_deep_are_compiled() -> None:
 
 
 def writing(number: int) -> Rule:
-    """A rule that notes that it was called, and with what."""
-
     @rule
     def note(s: Any, p: int, now: int, words: Any, at: int, _out: Outbox) -> None:
         s[p] = number + now + words[at]
@@ -236,7 +223,6 @@ def writing(number: int) -> Rule:
 
 
 def taken(take: Callable[..., Any], kind: int) -> tuple[bool, list[int]]:
-    """Whether a table takes a kind, and what its rule then wrote."""
     state = np.zeros(3, np.int64)
     found = take(kind, state, 1, 100, np.array([0, 7]), 1, make_outbox(8))
     return bool(found), state.tolist()

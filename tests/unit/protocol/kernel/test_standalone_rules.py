@@ -25,7 +25,6 @@ RATE = 3
 
 @standalone_rule
 def scaled(x: int, words: Any, out: Outbox) -> bool:
-    """Write a multiple of ``x``, and return whether it is large."""
     words[0] += x * RATE
     out.cursor[1] += 1
     return bool(words[0] > 100)
@@ -33,13 +32,11 @@ def scaled(x: int, words: Any, out: Outbox) -> bool:
 
 @standalone_rule
 def scaled_twice(x: int, words: Any, out: Outbox) -> int:
-    """Call another standalone rule; return how often that was large."""
     return int(scaled(x, words, out)) + int(scaled(x, words, out))
 
 
 @rule
 def summed(n: int, words: Any, out: Outbox) -> int:
-    """Call a standalone rule in a loop."""
     large = 0
     for i in range(n):
         large += scaled_twice(i, words, out)
@@ -74,7 +71,6 @@ def forget() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that holds what is compiled during a test."""
     forget()
     keep_code_in(FolderStore(tmp_path / "code"))
     yield tmp_path / "code"
@@ -144,7 +140,6 @@ ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
 
 @standalone_rule
 def by_pointer(x: float) -> float:
-    """Call something of this process."""
     return float(ADDRESS(x))
 
 

@@ -19,8 +19,6 @@ from gossamer.protocol.kernel.struct import Struct
 
 
 class Rates(Struct):
-    """Numbers of every kind that a struct may have as fields."""
-
     rate: float
     short: np.float32
     flag: bool
@@ -31,7 +29,6 @@ class Rates(Struct):
 
 @rule
 def add_up(s: Any) -> Any:
-    """Read every field; -1 where the flag is not set."""
     s.sums[0] = s.rate
     s.sums[1] = s.short
     s.sums[2] = s.pair[0]
@@ -39,7 +36,6 @@ def add_up(s: Any) -> Any:
 
 
 def make_rates(rate: float, **changes: Any) -> Rates:
-    """Rates whose fields tell each other apart."""
     fields: dict[str, Any] = {
         "short": np.float32(0.1),
         "flag": True,
@@ -137,15 +133,11 @@ def test_missing_and_unknown_fields_are_refused() -> None:
 
 
 class Bench(Struct, shared=True):
-    """Scratch space of every kind that may be shared."""
-
     words: np.ndarray
     pair: tuple[np.ndarray, int]
 
 
 class Shop(Struct, shared=("spare",)):
-    """Rows, and scratch space beside and inside."""
-
     rows: np.ndarray
     spare: np.ndarray
     bench: Bench
@@ -153,7 +145,6 @@ class Shop(Struct, shared=("spare",)):
 
 @rule
 def use_scratch(s: Any, p: int) -> Any:
-    """Write a row and every kind of scratch space."""
     s.rows[p] = 5
     s.spare[0, 1] = 6.0
     s.bench.words[p] = 7

@@ -14,7 +14,6 @@ DECORATORS = {"rule", "inline_rule"}
 
 
 def rules_of(path: Path) -> list[ast.FunctionDef]:
-    """The functions of a file that are rules."""
     return [
         node
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

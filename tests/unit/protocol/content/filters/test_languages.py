@@ -156,7 +156,6 @@ def test_padres_errors_point_at_the_fault(text: str, column: int, reason: str) -
 
 
 def check_schema(text: str, column: int, reason: str) -> None:
-    """The schema refuses the text, for the reason, at the column."""
     check_refused(lambda refused: api.parse(refused, SCHEMA), text, column, reason)
 
 

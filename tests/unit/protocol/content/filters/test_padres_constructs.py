@@ -9,11 +9,7 @@ import pytest
 
 from gossamer.protocol.content import filters as api
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters.composite import (
-    composite_padres,
-    composite_text,
-    parse_composite,
-)
+from gossamer.protocol.content.filters import composite
 from support import padres_grammar as padres
 from support.refusals import check_refused
 
@@ -133,18 +129,18 @@ COMPOSITES = [
 @pytest.mark.parametrize(("text", "same"), COMPOSITES)
 def test_composites(text: str, same: str) -> None:
     there = padres.Reader(text).composite()
-    here = parse_composite(text)
-    assert composite_text(here) == same
-    assert here == parse_composite(same)
+    here = composite.parse_composite(text)
+    assert composite.composite_text(here) == same
+    assert here == composite.parse_composite(same)
     assert len(padres.alternatives(there)) == len(here.alternatives)
-    again = composite_padres(here)
+    again = composite.composite_padres(here)
     padres.Reader(again).composite()
-    assert parse_composite(again) == here
+    assert composite.parse_composite(again) == here
 
 
 def test_gossamer_binds_conjunctions_tighter() -> None:
     text = '{class == "a"} || {class == "b"} & {class == "c"}'
-    assert composite_text(parse_composite(text)) == text
+    assert composite.composite_text(composite.parse_composite(text)) == text
 
 
 BAD_FILTERS = [
@@ -176,7 +172,7 @@ BAD_COMPOSITES = [
 BAD = [
     *((api.parse, *row) for row in BAD_FILTERS),
     *((api.parse_publication, *row) for row in BAD_PUBLICATIONS),
-    *((parse_composite, *row) for row in BAD_COMPOSITES),
+    *((composite.parse_composite, *row) for row in BAD_COMPOSITES),
 ]
 
 

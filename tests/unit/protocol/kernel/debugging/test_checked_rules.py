@@ -29,15 +29,11 @@ ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
 
 
 class Pair(NamedTuple):
-    """Two arrays."""
-
     left: np.ndarray
     right: np.ndarray
 
 
 class Inner(Struct):
-    """A struct within another."""
-
     numbers: np.ndarray
 
 
@@ -63,7 +59,6 @@ class Everything(Struct, shared=("shelf",)):
 
 
 def make_everything() -> Everything:
-    """Zeros for `PEERS` peers."""
     numbers = np.zeros(PEERS, np.int64)
     return Everything(
         Rows(PEERS, {"column": (), "block": (2, 3)}),
@@ -226,7 +221,6 @@ def test_nothing_is_said_of_what_is_right_and_it_is_done(engine: Any) -> None:
 
 @rule
 def write_from_outside(_collector: Any, state: Any, _words: Any, _at: int, _now: int) -> None:
-    """An observer that changes what it observes."""
     state.fired[0] += 1
 
 

@@ -15,7 +15,6 @@ KEYS = np.arange(1000, dtype=np.int64) * 7919
 
 
 def cell_of(box: list[int], attributes: int) -> int:
-    """The index of the curve at the centre of a box."""
     bits = bits_an_attribute(attributes)
     ends = zip(box[0::2], box[1::2], strict=True)
     centre = [(low + (high - low) // 2) >> (62 - bits) for low, high in ends]

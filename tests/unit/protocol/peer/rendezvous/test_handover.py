@@ -18,7 +18,6 @@ from support import overlays
 
 
 def handed_over(state: State, identifier: int) -> list[tuple[int, overlays.Box]]:
-    """What peer 5 hands a newcomer at a place."""
     out = make_outbox(64 * state.table.shape[2])
     hand_over(state, 5, 99, identifier, out)
     (words,) = overlays.written(out)

@@ -244,7 +244,6 @@ def offering() -> Hosts:
 
 
 def take(hosts: Hosts, *copies: int) -> None:
-    """Let copies that peer 0 wants come to it down a tree."""
     for copy in copies:
         hosts.step(0, record(records.EVENT, 0, 1, [copy, 0, records.TREE, 1, 1, -1, WANTED]))
 

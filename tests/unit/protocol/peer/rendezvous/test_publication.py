@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, Words
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    EVENT_MODE,
-    NOT_PUBLISHED,
-    PUBLISHED,
-    STORED,
-    TREE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import TRIED_AT
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
@@ -43,13 +36,21 @@ def overlay(seed: int = 3, **changes: Any) -> Hosts:
 
 
 def told(hosts: Hosts, kind: int) -> list[tuple[int, int]]:
-    """(peer, event) of every effect of a kind, in order."""
     return [(int(w[TO]), int(w[BODY])) for w in hosts.of_kind(kind)]
 
 
 def holders(hosts: Hosts, event: int) -> set[int]:
-    """Who remembers an event of one attribute."""
     return set(np.flatnonzero((hosts.state.event_copies == event).any(axis=1)).tolist())
+
+
+def unanswered(*events: int) -> Hosts:
+    """An overlay in which what peer 0 published has been lost."""
+    hosts = overlay()
+    hosts.loses = all_of(records.EVENT)
+    for event in events:
+        hosts.publish(0, event, VALUE)
+    hosts.loses = nothing
+    return hosts
 
 
 @pytest.mark.parametrize("replicas", [0, 1, 2])
@@ -60,7 +61,7 @@ def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
     """Whoever publishes, the rendezvous node itself included; told once."""
     hosts = overlay(replicas=replicas)
     hosts.publish(publisher, 7, value)
-    assert told(hosts, PUBLISHED) == [(publisher, 7)]
+    assert told(hosts, records.PUBLISHED) == [(publisher, 7)]
     order = np.argsort(hosts.identifiers()).tolist()
     first = order.index(hosts.rendezvous(value))
     expected = {order[(first + i) % NODES] for i in range(replicas + 1)}
@@ -69,20 +70,20 @@ def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
 
 def test_every_attribute_has_to_be_answered() -> None:
     hosts = overlay(attributes=3)
-    hosts.loses = all_of(STORED)
+    hosts.loses = all_of(records.STORED)
     values = (VALUE, 2 * VALUE, 1)
     publisher = next(p for p in range(NODES) if p not in map(hosts.rendezvous, values))
     hosts.publish(publisher, 7, *values)
-    assert hosts.of_kind(PUBLISHED) == []
+    assert hosts.of_kind(records.PUBLISHED) == []
     hosts.loses = nothing
     for attribute in (2, 0):
-        hosts.handle(record(STORED, publisher, 5, [7, attribute]))
-        assert told(hosts, PUBLISHED) == []
-    hosts.handle(record(STORED, publisher, 5, [7, 1]))
-    assert told(hosts, PUBLISHED) == [(publisher, 7)]
+        hosts.handle(record(records.STORED, publisher, 5, [7, attribute]))
+        assert told(hosts, records.PUBLISHED) == []
+    hosts.handle(record(records.STORED, publisher, 5, [7, 1]))
+    assert told(hosts, records.PUBLISHED) == [(publisher, 7)]
 
 
-@pytest.mark.parametrize("kind", [EVENT, STORED])
+@pytest.mark.parametrize("kind", [records.EVENT, records.STORED])
 def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> None:
     hosts = overlay()
     wanting = (1, 4, 9)
@@ -95,14 +96,14 @@ def test_what_is_not_answered_is_published_again_and_served_once(kind: int) -> N
     hosts.rounds(Settings().retry_rounds + 1)
     hosts.loses = nothing
     hosts.rounds(2 * Settings().retry_rounds)
-    assert told(hosts, PUBLISHED) == [(publisher, 7)]
+    assert told(hosts, records.PUBLISHED) == [(publisher, 7)]
     assert sorted(p for p, *_ in hosts.served) == sorted(wanting)
 
 
 def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
     """Until there is an answer; the next publication begins anew."""
     hosts = overlay()
-    hosts.loses = all_of(EVENT)
+    hosts.loses = all_of(records.EVENT)
     publisher = next(p for p in range(NODES) if p != hosts.rendezvous(VALUE))
     for event in (7, 8):
         published_in = int(hosts.state.round[publisher])
@@ -112,52 +113,40 @@ def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
             hosts.cycle()
             rounds.append(int(hosts.state.pending[publisher, 0, TRIED_AT]) - published_in)
         assert sorted(set(rounds) - {0}) == [2, 6, 14, 22, 30]
-        hosts.handle(record(STORED, publisher, 5, [event, 0]))
-        assert (publisher, event) in told(hosts, PUBLISHED)
+        hosts.handle(record(records.STORED, publisher, 5, [event, 0]))
+        assert (publisher, event) in told(hosts, records.PUBLISHED)
 
 
 def test_more_publications_than_can_be_remembered_are_refused() -> None:
-    hosts = overlay()
-    hosts.loses = all_of(EVENT)
-    for event in (1, 2, 3):
-        hosts.publish(0, event, VALUE)
-    assert told(hosts, NOT_PUBLISHED) == [(0, 3)]
+    hosts = unanswered(1, 2, 3)
+    assert told(hosts, records.NOT_PUBLISHED) == [(0, 3)]
     assert hosts.state.counters[0, NOT_TAKEN] == 1
-    hosts.loses = nothing
     hosts.rounds(Settings().retry_rounds)
-    assert sorted(told(hosts, PUBLISHED)) == [(0, 1), (0, 2)]
+    assert sorted(told(hosts, records.PUBLISHED)) == [(0, 1), (0, 2)]
     hosts.publish(0, 3, VALUE)
-    assert (0, 3) in told(hosts, PUBLISHED)
+    assert (0, 3) in told(hosts, records.PUBLISHED)
+
+
+def test_a_restart_forgets_what_was_not_answered() -> None:
+    hosts = unanswered(7)
+    restart(hosts.state, 0)
+    assert (hosts.state.pending[0] == -1).all()
 
 
 def test_without_the_setting_nothing_is_answered() -> None:
     hosts = overlay(pending_publications=0)
     hosts.publish(0, 7, VALUE)
     kinds = {int(words[KIND]) for words in hosts.passed}
-    assert EVENT in kinds
-    assert not kinds & {STORED, PUBLISHED, NOT_PUBLISHED}
+    assert records.EVENT in kinds
+    assert not kinds & {records.STORED, records.PUBLISHED, records.NOT_PUBLISHED}
 
 
-@pytest.mark.parametrize(
-    "body", [[7], [7, 0, 0], [7, -1], [7, 1], [-1, 0], [8, 0]], ids=lambda body: str(body)
-)
+@pytest.mark.parametrize("body", [[7], [7, 0, 0], [7, -1], [7, 1], [-1, 0], [8, 0]], ids=str)
 def test_a_strange_answer_changes_nothing(body: list[int]) -> None:
-    hosts = overlay()
-    hosts.loses = all_of(EVENT)
-    hosts.publish(0, 7, VALUE)
-    hosts.loses = nothing
+    hosts = unanswered(7)
     before = hosts.state.pending.copy()
-    assert hosts.step(0, record(STORED, 0, 5, body)) == []
+    assert hosts.step(0, record(records.STORED, 0, 5, body)) == []
     np.testing.assert_array_equal(hosts.state.pending, before)
-
-
-def test_a_restart_forgets_what_was_not_answered() -> None:
-    hosts = overlay()
-    hosts.loses = all_of(EVENT)
-    hosts.publish(0, 7, VALUE)
-    hosts.loses = nothing
-    restart(hosts.state, 0)
-    assert (hosts.state.pending[0] == -1).all()
 
 
 @few_examples(4)
@@ -172,19 +161,19 @@ def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
     """Whoever crashes, they crash before they pass the event on down its tree."""
     hosts = overlay(seed)
     draws = np.random.default_rng(seed)
-    wanting = set()
-    for p in range(NODES):
-        low = int(draws.integers(0, RING_MASK // 2))
+    lows = draws.integers(0, RING_MASK // 2, NODES).tolist()
+    for p, low in enumerate(lows):
         hosts.subscribe(p, (low, low + RING_MASK // 2))
-        if low <= value <= low + RING_MASK // 2:
-            wanting.add(p)
+    wanting = {p for p, low in enumerate(lows) if low <= value <= low + RING_MASK // 2}
     hosts.rounds(4)
     publisher = next(p for p in range(NODES) if p not in crashed)
     hosts.loses = lambda words: bool(
-        words[KIND] == EVENT and words[BODY + EVENT_MODE] == TREE and words[FROM] in crashed
+        words[KIND] == records.EVENT
+        and words[BODY + records.EVENT_MODE] == records.TREE
+        and words[FROM] in crashed
     )
     hosts.handle(publish_record(publisher, 7, np.array([value])))
-    assert told(hosts, PUBLISHED) == [(publisher, 7)], f"seed {seed}"
+    assert told(hosts, records.PUBLISHED) == [(publisher, 7)], f"seed {seed}"
     hosts.alive[list(crashed)] = False
     hosts.rounds(8)
     served = [p for p, *_ in hosts.served]
@@ -217,7 +206,7 @@ def test_no_acknowledged_event_is_lost_under_churn(seed: int) -> None:
             hosts.publish(int(draws.choice(list(up_since))), event, value)
         hosts.cycle()
     hosts.rounds(12)
-    acknowledged = {event for _, event in told(hosts, PUBLISHED)}
+    acknowledged = {event for _, event in told(hosts, records.PUBLISHED)}
     served = [(p, event) for p, event, *_ in hosts.served]
     due = {
         (p, event)

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, LENGTH, TO, Words
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    INSTALL,
-    INSTALL_NEWS,
-    INSTALL_TIMER,
-    LINK_BROKE,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.received_boxes import head_words
 from gossamer.protocol.peer.rendezvous.refreshing import NOTHING_INSTALLED
 from gossamer.protocol.peer.settings.config import Settings
@@ -59,7 +53,7 @@ def hosts() -> Hosts:
 def round_of(hosts: Hosts, p: int) -> list[Words]:
     """What a peer sends when a round begins in which its neighbours are all heard of."""
     hosts.state.round[p] += 1
-    return hosts.step(p, overlays.record(INSTALL_TIMER, p, p))
+    return hosts.step(p, overlays.record(records.INSTALL_TIMER, p, p))
 
 
 def until_quiet(hosts: Hosts, p: int) -> None:
@@ -71,7 +65,7 @@ def until_quiet(hosts: Hosts, p: int) -> None:
 
 
 def installed(sent: list[Words]) -> set[int]:
-    return {int(words[TO]) for words in sent if words[KIND] == INSTALL}
+    return {int(words[TO]) for words in sent if words[KIND] == records.INSTALL}
 
 
 def test_every_round_installs_everything_in_the_paper() -> None:
@@ -126,11 +120,11 @@ def own_place_changed(hosts: Hosts) -> None:
 
 def others_ask_for_something(hosts: Hosts) -> None:
     source = hosts.neighbours(0)[-1]
-    hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, WHOLE)]))
+    hosts.step(0, overlays.install_record(hosts.state, records.INSTALL, 0, source, [(0, WHOLE)]))
 
 
 def connection_broke(hosts: Hosts) -> None:
-    hosts.step(0, overlays.record(LINK_BROKE, 0, 0, [hosts.neighbours(0)[0]]))
+    hosts.step(0, overlays.record(records.LINK_BROKE, 0, 0, [hosts.neighbours(0)[0]]))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +173,7 @@ def asked_of(hosts: Hosts, sent: list[Words]) -> dict[int, tuple[int, ...]]:
     return {
         int(words[TO]): tuple(words[body : words[LENGTH]].tolist())
         for words in sent
-        if words[KIND] == INSTALL
+        if words[KIND] == records.INSTALL
     }
 
 
@@ -225,7 +219,7 @@ def any_request(hosts: Hosts, draws: np.random.Generator) -> None:
     source = int(draws.choice(hosts.neighbours(0)))
     low = int(draws.integers(0, RING_MASK - (1 << 57)))
     box = ((low, low + (1 << 57)),)
-    hosts.step(0, overlays.install_record(hosts.state, INSTALL, 0, source, [(0, box)]))
+    hosts.step(0, overlays.install_record(hosts.state, records.INSTALL, 0, source, [(0, box)]))
 
 
 CHANGES_BY_CHANCE = (any_subscription, any_neighbour_gone, any_place, any_request)
@@ -239,12 +233,12 @@ def test_the_silent_are_asked_in_other_rounds_too(hosts: Hosts) -> None:
         hosts.state.links[0] = (hosts.state.links[0] & overlays.HANDLE) | age << 32
         # A round in which it is nobody's turn.
         hosts.state.round[0] += EVERY
-        sent = hosts.step(0, overlays.record(INSTALL_TIMER, 0, 0))
+        sent = hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))
         asked = {k for k in range(slots) if age >= (EVERY if k < 2 * RING else HEARTBEAT)}
         assert {int(w[TO]) for w in sent} == {
             int(hosts.state.links[0, k]) & overlays.HANDLE for k in asked
         }
-        assert all(w[KIND] == INSTALL_NEWS for w in sent)
+        assert all(w[KIND] == records.INSTALL_NEWS for w in sent)
 
 
 def test_a_question_is_answered_and_changes_nothing_else(hosts: Hosts) -> None:
@@ -253,20 +247,20 @@ def test_a_question_is_answered_and_changes_nothing_else(hosts: Hosts) -> None:
     before = hosts.entries(0)
     assert before
     sent = hosts.step(
-        0, overlays.install_record(hosts.state, INSTALL_NEWS, 0, source, [], answer=True)
+        0, overlays.install_record(hosts.state, records.INSTALL_NEWS, 0, source, [], answer=True)
     )
-    assert [(int(w[KIND]), int(w[TO])) for w in sent] == [(ACKNOWLEDGE, source)]
+    assert [(int(w[KIND]), int(w[TO])) for w in sent] == [(records.ACKNOWLEDGE, source)]
     assert len(sent[0]) > BODY
     assert hosts.entries(0) == before
 
 
 def test_entries_live_from_one_installation_to_the_next(hosts: Hosts) -> None:
-    hosts.cycle(timers=(INSTALL_TIMER,))
+    hosts.cycle(timers=(records.INSTALL_TIMER,))
     held = {p for p in range(NODES) if hosts.entries(p)}
     assert held
     for _ in range(4 * EVERY):
         hosts.state.round[:] += 1
-        hosts.cycle(timers=(INSTALL_TIMER,))
+        hosts.cycle(timers=(records.INSTALL_TIMER,))
         assert {p for p in range(NODES) if hosts.entries(p)} == held
 
 
@@ -274,12 +268,12 @@ def test_what_a_neighbour_lost_unnoticed_is_back_after_as_many_rounds() -> None:
     losers = 0
     for loser in range(1, NODES):
         hosts = overlay()
-        hosts.cycle(timers=(INSTALL_TIMER,))
+        hosts.cycle(timers=(records.INSTALL_TIMER,))
         held = set(hosts.entries(loser))
         losers += bool(held)
         hosts.state.table_count[loser] = 0
         for _ in range(EVERY):
             hosts.state.round[:] += 1
-            hosts.cycle(timers=(INSTALL_TIMER,))
+            hosts.cycle(timers=(records.INSTALL_TIMER,))
         assert set(hosts.entries(loser)) == held
     assert losers > 2

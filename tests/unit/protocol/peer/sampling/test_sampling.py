@@ -31,7 +31,6 @@ NO_PROFILE = np.zeros(0, np.int64)
 
 
 def sampler_with(name: str, views: list[list[tuple[int, int]]], size: int = 4) -> SamplerState:
-    """A sampler whose first rows hold the descriptors given as (freshness, handle)."""
     sampler = make_sampler(32, name, size, 3, 0, seed=5)
     for p, view in enumerate(views):
         for slot, (freshness, handle) in enumerate(view):

@@ -8,18 +8,7 @@ import attrs
 import pytest
 
 from gossamer.protocol.kernel.errors import ConfigError
-from gossamer.protocol.peer.settings.config import (
-    LOAD_UNIT,
-    LOAD_WINDOW,
-    SAMPLERS,
-    Settings,
-    baseline,
-    finger_levels_for,
-    friend_links_for,
-    kindred,
-    paper,
-    resilient,
-)
+from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.state.state import make_state
 
 WHOLE_NUMBERS = {
@@ -63,29 +52,28 @@ SWITCHES = [
     *("ring_offers", "hand_on", "replay_backoff"),
 ]
 CHOICES = {
-    "sampler": list(SAMPLERS),
+    "sampler": list(config.SAMPLERS),
     "rendezvous": ["value", "attribute", "key"],
     "placement": ["drawn", "interest"],
 }
 
 
 def assert_refused(field: str, value: Any) -> None:
-    """The error is about this field and this value, and says so."""
     with pytest.raises(ConfigError, match=rf"\b{field} is .*, expected ") as caught:
-        Settings(**{field: value})
+        config.Settings(**{field: value})
     assert (caught.value.field, caught.value.value) == (field, value)
 
 
 def test_every_setting_is_tested_here() -> None:
     tested = {*WHOLE_NUMBERS, *SWITCHES, *CHOICES, "shift_threshold"}
-    assert tested == {field.name for field in attrs.fields(Settings)}
+    assert tested == {field.name for field in attrs.fields(config.Settings)}
 
 
 @pytest.mark.parametrize(("field", "bounds"), WHOLE_NUMBERS.items())
 def test_whole_numbers_keep_their_bounds(field: str, bounds: tuple[int, int]) -> None:
     low, high = bounds
     for value in bounds:
-        assert getattr(Settings(**{field: value}), field) == value  # type: ignore[arg-type]
+        assert getattr(config.Settings(**{field: value}), field) == value  # type: ignore[arg-type]
     if field != "view_size":
         assert_refused(field, low - 1)
     for wrong in (high + 1, -1, 2.0, "3", None, True):
@@ -94,7 +82,7 @@ def test_whole_numbers_keep_their_bounds(field: str, bounds: tuple[int, int]) ->
 
 @pytest.mark.parametrize("field", SWITCHES)
 def test_switches_are_true_or_false(field: str) -> None:
-    assert not getattr(Settings(**{field: False}), field)  # type: ignore[arg-type]
+    assert not getattr(config.Settings(**{field: False}), field)  # type: ignore[arg-type]
     for value in (0, 1, "yes", None):
         assert_refused(field, value)
 
@@ -102,11 +90,11 @@ def test_switches_are_true_or_false(field: str) -> None:
 @pytest.mark.parametrize(("field", "choices"), CHOICES.items())
 def test_choices_are_named_in_the_error(field: str, choices: list[str]) -> None:
     for value in choices:
-        assert getattr(Settings(**{field: value}), field) == value  # type: ignore[arg-type]
+        assert getattr(config.Settings(**{field: value}), field) == value  # type: ignore[arg-type]
     for wrong in ("", "Cyclon", None, 0):
         assert_refused(field, wrong)
     with pytest.raises(ConfigError, match=", ".join(choices)):
-        Settings(**{field: "unknown"})  # type: ignore[arg-type]
+        config.Settings(**{field: "unknown"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -114,65 +102,64 @@ def test_choices_are_named_in_the_error(field: str, choices: list[str]) -> None:
 )
 def test_a_threshold_is_a_number_that_fits_a_word(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"shift_threshold is .*, expected "):
-        Settings(shift_threshold=value)
+        config.Settings(shift_threshold=value)
 
 
 def test_a_shuffle_is_no_longer_than_a_view() -> None:
     with pytest.raises(ConfigError, match="shuffle_length is 8, expected a whole number from 1"):
-        Settings(view_size=7)
+        config.Settings(view_size=7)
 
 
 def test_a_message_holds_more_boxes_than_there_are_attributes() -> None:
     """So that boxes of one attribute can always be merged to make room."""
-    assert Settings(attributes=5, boxes_per_neighbour=6).boxes_per_neighbour == 6
+    assert config.Settings(attributes=5, boxes_per_neighbour=6).boxes_per_neighbour == 6
     with pytest.raises(ConfigError, match="boxes_per_neighbour is 5, expected a whole number"):
-        Settings(attributes=5, boxes_per_neighbour=5)
+        config.Settings(attributes=5, boxes_per_neighbour=5)
 
 
 def test_the_largest_views_can_be_built() -> None:
-    assert make_state(Settings(view_size=256), 2).sampler.views.shape == (2, 256)
+    assert make_state(config.Settings(view_size=256), 2).sampler.views.shape == (2, 256)
 
 
 def test_parameters_are_integers_for_rules() -> None:
-    parameters = Settings(shift_threshold=0.5, rendezvous="attribute").parameters()
+    parameters = config.Settings(shift_threshold=0.5, rendezvous="attribute").parameters()
     assert all(type(value) is int for value in parameters)
-    assert parameters.shift_threshold == LOAD_UNIT * LOAD_WINDOW // 2
-    assert (parameters.by_value, Settings().parameters().by_value) == (0, 1)
+    assert parameters.shift_threshold == config.LOAD_UNIT * config.LOAD_WINDOW // 2
+    assert (parameters.by_value, config.Settings().parameters().by_value) == (0, 1)
 
 
 def test_link_slots_are_two_ring_sides_small_world_and_friends() -> None:
-    assert Settings(ring_links=3, small_world_links=4, friend_links=5).links == 15
+    assert config.Settings(ring_links=3, small_world_links=4, friend_links=5).links == 15
 
 
 @pytest.mark.parametrize(
     ("nodes", "friends"), [(1, 1), (2, 1), (8, 1), (16, 2), (1000, 8), (100_000, 15)]
 )
 def test_friend_links_follow_the_logarithm_of_the_size(nodes: int, friends: int) -> None:
-    assert friend_links_for(nodes) == friends
+    assert config.friend_links_for(nodes) == friends
 
 
-def differences(one: Settings, other: Settings) -> dict[str, Any]:
-    """The settings of ``other`` that differ from ``one``."""
+def differences(one: config.Settings, other: config.Settings) -> dict[str, Any]:
     before, after = attrs.asdict(one), attrs.asdict(other)
     return {field: after[field] for field in before if before[field] != after[field]}
 
 
 def test_the_paper_preset_is_the_default_but_for_its_friends() -> None:
-    assert differences(Settings(), paper(100_000)) == {"friend_links": 15}
+    assert differences(config.Settings(), config.paper(100_000)) == {"friend_links": 15}
 
 
 def test_the_baseline_differs_as_documented() -> None:
-    assert differences(paper(1000), baseline(1000)) == {
+    assert differences(config.paper(1000), config.baseline(1000)) == {
         "rendezvous": "attribute",
         "friend_links": 0,
         "small_world_links": 8,
         "load_shifting": False,
     }
-    assert baseline(1000).links == paper(1000).links
+    assert config.baseline(1000).links == config.paper(1000).links
 
 
 def test_the_resilient_preset_differs_as_documented() -> None:
-    assert differences(paper(1000), resilient(1000)) == {
+    assert differences(config.paper(1000), config.resilient(1000)) == {
         "ring_links": 3,
         "join_lookup": True,
         "stabilise": True,
@@ -184,7 +171,7 @@ def test_the_resilient_preset_differs_as_documented() -> None:
 
 
 def test_the_kindred_preset_differs_as_documented() -> None:
-    assert differences(resilient(1000), kindred(1000)) == {
+    assert differences(config.resilient(1000), config.kindred(1000)) == {
         "friend_links": 0,
         "finger_levels": 8,
         "placement": "interest",
@@ -205,8 +192,8 @@ def test_the_kindred_preset_differs_as_documented() -> None:
         "replay_backoff": True,
         "acknowledged_hops": 32,
     }
-    assert kindred(1000, subscriptions=4).guest_links == 3
-    assert kindred(1000, subscriptions=64).guest_links == 8
+    assert config.kindred(1000, subscriptions=4).guest_links == 3
+    assert config.kindred(1000, subscriptions=64).guest_links == 8
 
 
 @pytest.mark.parametrize(
@@ -214,18 +201,20 @@ def test_the_kindred_preset_differs_as_documented() -> None:
 )
 def test_fingers_reach_every_peer(nodes: int, ring: int, levels: int) -> None:
     """The last level that may be needed is there: its reach is half the ring or more."""
-    assert finger_levels_for(nodes, ring) == levels
+    assert config.finger_levels_for(nodes, ring) == levels
     assert nodes <= 12 or ring << (levels + 1) >= nodes / 2
 
 
 def test_routing_by_key_adds_a_coordinate_to_several_attributes() -> None:
-    assert [kindred(9, attributes=a).coordinates for a in (1, 2, 15)] == [1, 3, 16]
-    assert [kindred(9, attributes=a).rows for a in (1, 2)] == [1, 8]
+    assert [config.kindred(9, attributes=a).coordinates for a in (1, 2, 15)] == [1, 3, 16]
+    assert [config.kindred(9, attributes=a).rows for a in (1, 2)] == [1, 8]
     with pytest.raises(ConfigError, match="attributes is 16, expected a whole number from 1 to 15"):
-        kindred(9, attributes=16)
+        config.kindred(9, attributes=16)
 
 
-@pytest.mark.parametrize("preset", [paper, baseline, resilient, kindred])
+@pytest.mark.parametrize(
+    "preset", [config.paper, config.baseline, config.resilient, config.kindred]
+)
 def test_changes_override_a_preset(preset: Any) -> None:
     settings = preset(1000, friend_links=3, load_shifting=False, replicas=1)
     assert (settings.friend_links, settings.load_shifting, settings.replicas) == (3, False, 1)

@@ -7,7 +7,9 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,98 +17,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.content import schema
-from gossamer.protocol.content import schema as content_schema
 from gossamer.protocol.content.errors import UnknownAttributeError, WrongValueError
 from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings.config import kindred, paper
-from gossamer.protocol.peer.space import ring, routing_key
-from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
-from gossamer.protocol.peer.space.hashing import (
-    RING_BITS,
-    RING_SIZE,
-    equi_depth_hash,
-    quantile_hash,
-    uniform_hash,
-    uniform_hashes,
-)
+from gossamer.protocol.peer.space import hashing, ring, routing_key
+from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event, encode_subscription
 from gossamer.protocol.peer.space.ring import RING_MASK
 
-PRICE = content_schema.FloatAttribute("price", 0, 1000)
-HALF = RING_SIZE // 2
+PRICE = schema.FloatAttribute("price", 0, 1000)
+DAY = schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 1, 2))
+HALF = hashing.RING_SIZE // 2
 
 
-def test_the_ring_is_that_of_the_overlay() -> None:
-    assert (RING_BITS, RING_SIZE) == (ring.RING_BITS, ring.RING)
-
-
-def test_floats_span_the_ring() -> None:
-    price = uniform_hash(PRICE)
-    assert [price(value) for value in (0, 500.0, 1000)] == [0, HALF, RING_SIZE - 1]
+def test_floats_span_the_ring_which_is_that_of_the_overlay() -> None:
+    assert (hashing.RING_BITS, hashing.RING_SIZE) == (ring.RING_BITS, ring.RING)
+    price = hashing.uniform_hash(PRICE)
+    assert [price(value) for value in (0, 500.0, 1000)] == [0, HALF, hashing.RING_SIZE - 1]
+    assert [price(-1), price(10**400)] == [0, hashing.RING_SIZE - 1]
+    assert price.array(np.array([-1e300, 1e300])).tolist() == [0, hashing.RING_SIZE - 1]
 
 
 def test_discrete_values_get_equal_arcs() -> None:
-    assert [uniform_hash(content_schema.IntegerAttribute("n", -2, 1))(n) for n in range(-2, 2)] == [
-        0,
-        HALF // 2,
-        HALF,
-        HALF // 2 * 3,
-    ]
-    size = uniform_hash(content_schema.EnumerationAttribute("size", ("small", "large")))
+    number = hashing.uniform_hash(schema.IntegerAttribute("n", -2, 1))
+    assert [number(n) for n in range(-2, 2)] == [0, HALF // 2, HALF, HALF // 2 * 3]
+    assert hashing.uniform_hash(schema.IntegerAttribute("n", 7, 7))(7) == 0
+    size = hashing.uniform_hash(schema.EnumerationAttribute("size", ("small", "large")))
     assert [size("small"), size("large")] == [0, HALF]
-    day = uniform_hash(
-        content_schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 1, 2))
-    )
+    day = hashing.uniform_hash(DAY)
     assert day("2020-01-01") == 0
-    assert abs(day("2020-01-01T12:00:00Z") - HALF) < RING_SIZE // 10**10
-
-
-def test_one_value_domains_hash_to_the_start() -> None:
-    assert uniform_hash(content_schema.IntegerAttribute("n", 7, 7))(7) == 0
+    assert abs(day("2020-01-01T12:00:00Z") - HALF) < hashing.RING_SIZE // 10**10
 
 
 def test_strings_use_the_ring_behind_the_common_prefix() -> None:
-    word = uniform_hash(content_schema.StringAttribute("s", "ab", "aaaaa", "aaaab"))
+    """Bounds outside the alphabet stand between the strings around them."""
+    word = hashing.uniform_hash(schema.StringAttribute("s", "ab", "aaaaa", "aaaab"))
     assert word("aaaaa") == 0
-    assert word("aaaab") > RING_SIZE // 3
-    letters = uniform_hash(content_schema.StringAttribute("s", "abc"))
-    assert [letters(text) * 4 // RING_SIZE for text in ("", "a", "b", "c")] == [0, 1, 2, 3]
-
-
-def test_bounds_outside_the_alphabet_stand_between_the_strings_around_them() -> None:
-    word = uniform_hash(content_schema.StringAttribute("s", "bd"))
+    assert word("aaaab") > hashing.RING_SIZE // 3
+    letters = hashing.uniform_hash(schema.StringAttribute("s", "abc"))
+    assert [letters(text) * 4 // hashing.RING_SIZE for text in ("", "a", "b", "c")] == [0, 1, 2, 3]
+    word = hashing.uniform_hash(schema.StringAttribute("s", "bd"))
     assert word("bdddd") <= word("bde") <= word("d")
     assert word("b") <= word("ba") <= word("bb")
-
-
-def test_values_outside_the_domain_take_its_ends() -> None:
-    price = uniform_hash(PRICE)
-    assert price(-1) == 0
-    assert price(10**400) == RING_SIZE - 1
-    assert price.array(np.array([-1e300, 1e300])).tolist() == [0, RING_SIZE - 1]
 
 
 @pytest.mark.parametrize("value", ["5", True, float("nan"), None])
 def test_other_types_are_refused(value: object) -> None:
     with pytest.raises(WrongValueError, match="attribute 'price' takes a number"):
-        uniform_hash(PRICE)(value)
+        hashing.uniform_hash(PRICE)(value)
 
 
-@pytest.mark.parametrize(
-    "values", [np.array(["5"]), np.array([True]), np.array([np.nan]), np.array([np.inf])]
-)
-def test_arrays_of_other_things_are_refused(values: np.ndarray) -> None:
+@pytest.mark.parametrize("value", ["5", True, np.nan, np.inf])
+def test_arrays_of_other_things_than_numbers_are_refused(value: Any) -> None:
     with pytest.raises(WrongValueError, match="attribute 'price' takes"):
-        uniform_hash(PRICE).array(values)
-
-
-def test_arrays_are_for_numbers_only() -> None:
+        hashing.uniform_hash(PRICE).array(np.array([value]))
     with pytest.raises(WrongValueError, match="being of type string"):
-        uniform_hash(content_schema.StringAttribute("s")).array(np.array([1]))
+        hashing.uniform_hash(schema.StringAttribute("s")).array(np.array([1]))
 
 
 def test_arrays_keep_their_shape() -> None:
-    price = uniform_hash(PRICE)
+    price = hashing.uniform_hash(PRICE)
     grid = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert price.array(grid).tolist() == [[price(n) for n in row] for row in grid.tolist()]
     assert price.array(np.float32(500)).shape == ()  # type: ignore[arg-type]
@@ -117,90 +87,93 @@ def test_equal_mass_gets_equal_arcs_under_a_skewed_sample() -> None:
     """Of 20,000 exponential values, every tenth of the ring receives a tenth, to a hundredth."""
     draw = random.Random(7)
     sample = [min(draw.expovariate(0.1), 1000) for _ in range(20_000)]
-    hashed = equi_depth_hash(PRICE, sample).array(np.array(sample))
-    shares = np.histogram(hashed, bins=10, range=(0, RING_SIZE))[0] / len(sample)
+    hashed = hashing.equi_depth_hash(PRICE, sample).array(np.array(sample))
+    shares = np.histogram(hashed, bins=10, range=(0, hashing.RING_SIZE))[0] / len(sample)
     assert np.abs(shares - 0.1).max() < 0.01
-    uniform = uniform_hash(PRICE).array(np.array(sample))
-    assert np.histogram(uniform, bins=10, range=(0, RING_SIZE))[0][0] > 0.9 * len(sample)
+    uniform = hashing.uniform_hash(PRICE).array(np.array(sample))
+    assert np.histogram(uniform, bins=10, range=(0, hashing.RING_SIZE))[0][0] > 0.9 * len(sample)
 
 
 def test_a_repeated_value_keeps_the_arc_up_to_its_successor() -> None:
-    symbols = content_schema.EnumerationAttribute("symbol", ("A", "B", "C", "D"))
-    hash_of = equi_depth_hash(symbols, ["A"] + ["B"] * 6 + ["C"] * 3)
-    starts = [hash_of(symbol) / RING_SIZE for symbol in symbols.values]
+    symbols = schema.EnumerationAttribute("symbol", ("A", "B", "C", "D"))
+    hash_of = hashing.equi_depth_hash(symbols, ["A"] + ["B"] * 6 + ["C"] * 3)
+    starts = [hash_of(symbol) / hashing.RING_SIZE for symbol in symbols.values]
     # The last sampled value shares its arc with the unsampled one behind it.
     assert starts == pytest.approx([0, 0.1, 0.7, 0.85], abs=0.001)
-
-
-def test_array_and_sequence_samples_give_the_same_hash() -> None:
     sample = [1.5, 2.5, 2.5, 900.0]
-    assert equi_depth_hash(PRICE, sample) == equi_depth_hash(PRICE, np.array(sample))
+    assert hashing.equi_depth_hash(PRICE, sample) == hashing.equi_depth_hash(
+        PRICE, np.array(sample)
+    )
 
 
 def test_quantiles_get_equal_arcs() -> None:
-    hash_of = quantile_hash(PRICE, [10, 20, 40])
-    places = [hash_of(value) / RING_SIZE for value in (0, 10, 20, 40, 1000)]
+    hash_of = hashing.quantile_hash(PRICE, [10, 20, 40])
+    places = [hash_of(value) / hashing.RING_SIZE for value in (0, 10, 20, 40, 1000)]
     assert places == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=0.001)
 
 
-def test_impossible_distributions_are_refused() -> None:
-    with pytest.raises(ConfigError, match="sample of price is 'empty'"):
-        equi_depth_hash(PRICE, [])
-    with pytest.raises(ConfigError, match="buckets is 0"):
-        equi_depth_hash(PRICE, [1], buckets=0)
-    with pytest.raises(ConfigError, match="quantiles of price is 'empty'"):
-        quantile_hash(PRICE, [])
-    with pytest.raises(ConfigError, match="ascending order"):
-        quantile_hash(PRICE, [2, 1])
-
-
-def test_hashes_come_in_the_order_of_the_schema() -> None:
-    schema = content_schema.Schema([PRICE, content_schema.StringAttribute("name")])
-    assert [h.attribute.name for h in uniform_hashes(schema)] == ["price", "name"]
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: hashing.equi_depth_hash(PRICE, []), "sample of price is 'empty'"),
+        (lambda: hashing.equi_depth_hash(PRICE, [1], buckets=0), "buckets is 0"),
+        (lambda: hashing.quantile_hash(PRICE, []), "quantiles of price is 'empty'"),
+        (lambda: hashing.quantile_hash(PRICE, [2, 1]), "ascending order"),
+    ],
+)
+def test_impossible_distributions_are_refused(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        make()
 
 
 def test_hashes_travel_between_processes() -> None:
     """Sweeps hand them to worker processes."""
-    attributes: list[content_schema.Attribute] = [
-        PRICE,
-        content_schema.StringAttribute("s", "ab"),
-        content_schema.DateAttribute("d", datetime(2020, 1, 1), datetime(2020, 1, 2)),
-        content_schema.EnumerationAttribute("e", ("x", "y")),
-    ]
-    for attribute, value in zip(attributes, [7.5, "ab", "2020-01-01", "y"], strict=True):
-        hash_of = equi_depth_hash(attribute, [value])
-        assert pickle.loads(pickle.dumps(hash_of)) == hash_of
-        assert pickle.loads(pickle.dumps(hash_of))(value) == hash_of(value)
+    for attribute, value in (
+        (PRICE, 7.5),
+        (schema.StringAttribute("s", "ab"), "ab"),
+        (DAY, "2020-01-01"),
+        (schema.EnumerationAttribute("e", ("x", "y")), "y"),
+    ):
+        hash_of = hashing.equi_depth_hash(attribute, [value])
+        again = pickle.loads(pickle.dumps(hash_of))
+        assert again == hash_of
+        assert again(value) == hash_of(value)
 
 
 SCHEMA = schema.Schema(
     [
-        schema.FloatAttribute("price", 0, 1000),
+        PRICE,
         schema.IntegerAttribute("count", 0, 7),
         schema.EnumerationAttribute("size", ("S", "M", "L", "XL")),
     ]
 )
-HASHES = uniform_hashes(SCHEMA)
+HASHES = hashing.uniform_hashes(SCHEMA)
+
+
+def box_of(text: str) -> EncodedBox:
+    return encode_subscription(SCHEMA, HASHES, parse_subscription(SCHEMA, text))
+
+
+def test_hashes_come_in_the_order_of_the_schema() -> None:
+    assert [one.attribute.name for one in HASHES] == ["price", "count", "size"]
 
 
 def test_a_box_is_closed_and_whole_where_unconstrained() -> None:
-    subscription = parse_subscription(SCHEMA, '250 < price < 500 and size >= "M" and size < "XL"')
-    box = encode_subscription(SCHEMA, HASHES, subscription)
+    box = box_of('250 < price < 500 and size >= "M" and size < "XL"')
     assert box.constrained == (True, False, True)
-    assert box.low == (RING_SIZE // 4, 0, RING_SIZE // 4)
-    assert box.high == (RING_SIZE // 2, RING_SIZE - 1, RING_SIZE // 2)
+    assert box.low == (hashing.RING_SIZE // 4, 0, hashing.RING_SIZE // 4)
+    assert box.high == (hashing.RING_SIZE // 2, hashing.RING_SIZE - 1, hashing.RING_SIZE // 2)
 
 
 def test_open_bounds_on_integers_move_to_the_next_value() -> None:
-    box = encode_subscription(SCHEMA, HASHES, parse_subscription(SCHEMA, "1 < count < 5"))
-    assert (box.low[1], box.high[1]) == (RING_SIZE // 4, RING_SIZE // 2)
-    halves = encode_subscription(SCHEMA, HASHES, parse_subscription(SCHEMA, "1.5 < count < 4.5"))
-    assert halves == box
+    box = box_of("1 < count < 5")
+    assert (box.low[1], box.high[1]) == (hashing.RING_SIZE // 4, hashing.RING_SIZE // 2)
+    assert box_of("1.5 < count < 4.5") == box
 
 
 def test_events_are_points() -> None:
     point = encode_event(SCHEMA, HASHES, {"size": "L", "count": 2, "price": 500})
-    assert point == (RING_SIZE // 2, RING_SIZE // 4, RING_SIZE // 2)
+    assert point == (hashing.RING_SIZE // 2, hashing.RING_SIZE // 4, hashing.RING_SIZE // 2)
 
 
 def test_what_does_not_fit_the_schema_is_refused() -> None:
@@ -256,7 +229,6 @@ def test_many_points_at_once_are_as_one_by_one(rows: list[tuple[int, int]], firs
 
 @st.composite
 def boxes(draw: st.DrawFn, attributes: int) -> list[int]:
-    """A box, narrow or wide along each attribute."""
     ends = []
     for _ in range(attributes):
         low = draw(ANYWHERE)

@@ -40,12 +40,10 @@ def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
 
 @pytest.fixture
 def hosts() -> Hosts:
-    """Fourteen peers, those beside the ring asked in every second round."""
     return overlay()
 
 
 def wants_answer(hosts: Hosts, words: Words) -> int:
-    """What an INSTALL says of an answer."""
     return int(words[BODY + 1 + hosts.state.link_profile.shape[2]])
 
 

@@ -33,7 +33,6 @@ def overlay(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
 
 
 def fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
-    """Whom ``p`` has as fingers on a side, by level."""
     levels = hosts.state.params.finger_levels
     first = hosts.state.params.chosen_links + side * levels
     words = hosts.state.links[p, first : first + levels].tolist()
@@ -57,7 +56,6 @@ def expected_fingers(hosts: Hosts, p: int, side: int) -> list[int | None]:
 
 
 def check_fingers(hosts: Hosts) -> None:
-    """Everybody has the fingers that the definition gives, on either side."""
     for p in range(len(hosts.alive)):
         for side in (0, 1):
             assert fingers(hosts, p, side) == expected_fingers(hosts, p, side), (p, side)

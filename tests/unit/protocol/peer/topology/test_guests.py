@@ -40,7 +40,6 @@ def hosts_of(hosts: Hosts, p: int) -> list[int]:
 
 
 def guests_of(hosts: Hosts, q: int) -> set[int]:
-    """The guests of ``q``."""
     first = hosts.state.params.chosen_links + GUESTS
     return {word & HANDLE for word in hosts.state.links[q, first:].tolist() if word >= 0}
 

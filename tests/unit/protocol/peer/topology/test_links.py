@@ -19,12 +19,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import settle_ring, slot_of
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
 from gossamer.protocol.peer.step import join_record, restart
-from gossamer.protocol.peer.topology import selection
-from gossamer.protocol.peer.topology.link_changes import (
-    note_neighbours,
-    set_bars_by_links,
-    slot_noted,
-)
+from gossamer.protocol.peer.topology import link_changes, selection
 from gossamer.protocol.peer.topology.utility import friend_utility
 from support import overlays
 
@@ -32,13 +27,11 @@ SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3,
 
 
 def seats(state: State) -> list[tuple[int, int]]:
-    """(age, handle) of those seated, sorted."""
     words = state.work.seat_word[: state.links.shape[1]].tolist()
     return sorted((word >> 32, word & overlays.HANDLE) for word in words if word >= 0)
 
 
 def lone_state(nodes: int = 15) -> State:
-    """Peers that know nobody; handles are rows."""
     return make_state(SETTINGS, nodes, keys=overlays.random_identifiers(nodes, 1))
 
 
@@ -48,7 +41,6 @@ def received(state: State, ages: list[tuple[int, int]]) -> np.ndarray:
 
 
 def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Offer peer 0 these descriptors alone; return who is seated."""
     selection.begin_selection(state, 0)
     selection.offer_received(state, 0, received(state, ages), 0, len(ages))
     return seats(state)
@@ -100,7 +92,6 @@ def test_newscast_times_become_ages() -> None:
 
 
 def link(state: State, p: int, k: int) -> list[int]:
-    """The descriptor in slot ``k``."""
     return [int(state.links[p, k]), *state.link_profile[p, k].tolist()]
 
 
@@ -108,7 +99,7 @@ def seat(state: State, others: list[int]) -> None:
     """Let peer 0 select among exactly these, as many at a time as a record holds."""
     most = state.links.shape[1] + 1
     for first in range(0, len(others), most):
-        set_bars_by_links(state, 0)
+        link_changes.set_bars_by_links(state, 0)
         selection.begin_selection(state, 0)
         if first > 0:
             selection.offer_links(state, 0)
@@ -184,7 +175,6 @@ def overlay(nodes: int = 10, **changes: Any) -> overlays.Hosts:
 
 @pytest.fixture
 def hosts() -> overlays.Hosts:
-    """A converged overlay of ten peers."""
     return overlay()
 
 
@@ -374,7 +364,7 @@ def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is(hosts: overlays.Host
 def test_own_links_are_candidates() -> None:
     state = overlay().state
     before = overlays.copies_of(state)
-    set_bars_by_links(state, 0)
+    link_changes.set_bars_by_links(state, 0)
     selection.begin_selection(state, 0)
     selection.offer_links(state, 0)
     assert [handle for _, handle in seats(state)] == sorted(overlays.neighbours(state, 0))
@@ -394,5 +384,5 @@ def test_a_neighbour_noted_is_found_again_whoever_is_noted_in_the_same_place(
 ) -> None:
     state = make_state(SETTINGS, 1)
     state.links[0, : len(others)] = [spread * q for q in others]
-    note_neighbours(state, 0)
-    assert slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)
+    link_changes.note_neighbours(state, 0)
+    assert link_changes.slot_noted(state, spread * sought) == slot_of(state, 0, spread * sought)

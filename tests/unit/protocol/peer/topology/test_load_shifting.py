@@ -133,7 +133,6 @@ def skewed_values(count: int, seed: int) -> list[int]:
 
 
 def loads_of(hosts: overlays.Hosts, values: list[int]) -> np.ndarray:
-    """Events that each peer is the rendezvous node of."""
     places = hosts.identifiers().tolist()
     owners = [overlays.true_rendezvous(places, value) for value in values]
     return np.bincount(owners, minlength=len(places))
@@ -161,7 +160,6 @@ def test_a_skewed_load_is_evened_out_and_the_ring_keeps_its_order() -> None:
 
 
 def ring_order(hosts: overlays.Hosts) -> list[int]:
-    """The peers clockwise, peer 0 first."""
     order: list[int] = np.argsort(hosts.identifiers(), kind="stable").tolist()
     first = order.index(0)
     return order[first:] + order[:first]
