@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import attrs
 import cbor2
@@ -15,18 +17,25 @@ import trio
 
 from gossamer.node.errors import RefusedByPeer
 from gossamer.node.peer.peer import Peer, open_peer
-from gossamer.node.security.cluster import Membership, client_context, join_client_context
-from gossamer.node.transport.base.base import Address, Admitted, Hello, LocalPeer, PeerIdentity
+from gossamer.node.security.certificates import verify_peer
+from gossamer.node.security.cluster import (
+    Membership,
+    client_context,
+    join_client_context,
+    server_context,
+)
+from gossamer.node.transport.base.base import Address, Admitted, LocalPeer
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
+from support.attackers import believe, read_to_end
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
 from support.memory_use import memory_of_process
-from support.node_peers import aside, linked, of_member
+from support.node_peers import aside, knock, linked, of_member
 from support.waiting import PATIENCE_S, eventually
 
 # Of the whole process, while one attacker does what it can.
@@ -45,11 +54,6 @@ async def victim(cluster: MadeCluster, **narrow: float) -> AsyncIterator[Peer]:
         yield peer
 
 
-async def knock(peer: Peer) -> trio.SocketStream:
-    host, port = peer.addresses[0]
-    return await trio.open_tcp_stream(host, port)
-
-
 async def secured(peer: Peer, context: ssl.SSLContext) -> TlsStream:
     tcp = TcpStream(await knock(peer))
     tls = TlsStream(tcp, context, server_side=False)
@@ -59,27 +63,6 @@ async def secured(peer: Peer, context: ssl.SSLContext) -> TlsStream:
         await trio.aclose_forcefully(tcp)
         raise
     return tls
-
-
-def unasking(member: Membership) -> ssl.SSLContext:
-    """A member's context that takes any certificate of the other side."""
-    context = client_context(member)
-    context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-async def heard(stream: trio.abc.Stream) -> list[Frame]:
-    """Everything that the peer says until it ends the connection."""
-    reader, frames = FrameReader(Limits()), []
-    with trio.fail_after(PATIENCE_S):
-        try:
-            while data := await stream.receive_some(65536):
-                reader.feed(data)
-                frames += list(reader)
-        except trio.BrokenResourceError:
-            pass
-    await trio.aclose_forcefully(stream)
-    return frames
 
 
 def hello_of(member: Membership, **changes: object) -> bytes:
@@ -105,8 +88,10 @@ async def without_certificate(peer: Peer, cluster: MadeCluster) -> list[Frame]:
 
 async def of_another_cluster(peer: Peer, cluster: MadeCluster) -> list[Frame]:
     with made_cluster(cluster.folder.parent / "foreign") as foreign:
+        context = client_context(foreign.first)
+        context.verify_mode = ssl.CERT_NONE
         hello = hello_of(foreign.first, cluster=cluster.first.authority.cluster)
-        return await knocked_with(peer, unasking(foreign.first), hello)
+        return await knocked_with(peer, context, hello)
 
 
 async def expired(peer: Peer, cluster: MadeCluster) -> list[Frame]:
@@ -153,13 +138,12 @@ async def in_plain_text(peer: Peer, cluster: MadeCluster) -> list[Frame]:
 
 
 async def knocked_with(peer: Peer, context: ssl.SSLContext, hello: bytes) -> list[Frame]:
-    tls = await secured(peer, context)
-    try:
-        await tls.send_all(hello)
-    except trio.BrokenResourceError:
-        await trio.aclose_forcefully(tls)
-        return []
-    return await heard(tls)
+    """Everything that the peer says to this hello until it ends the connection."""
+    tls, reader = await secured(peer, context), FrameReader(Limits())
+    await send(tls, hello)
+    with trio.fail_after(PATIENCE_S):
+        reader.feed(await read_to_end(tls))
+    return list(reader)
 
 
 STRANGERS = [
@@ -191,13 +175,12 @@ async def test_strangers_learn_nothing_and_are_counted(
 async def test_a_stranger_that_drips_is_let_go_in_time(cluster: MadeCluster) -> None:
     """Below TLS and above it; however it drips, all of it is one handshake."""
     async with victim(cluster, handshake_seconds=0.3) as peer:
-        member = await aside(cluster.admit, "a")
-        context = client_context(member)
+        context = client_context(await aside(cluster.admit, "a"))
         for begin in (knock, partial(secured, context=context)):
             # On a busy machine TLS may be late already.
             with suppress(trio.BrokenResourceError), trio.fail_after(PATIENCE_S):
                 stream: trio.abc.Stream = await begin(peer)
-                await until_broken(dripping, stream)
+                await send(stream, *DRIPPING)
                 await trio.aclose_forcefully(stream)
         # What dripped below TLS was no TLS, or late.
         await eventually(lambda: sum(peer.counters.refused.values()) == 2)
@@ -214,7 +197,7 @@ async def let_in(peer: Peer, member: Membership) -> AsyncIterator[trio.abc.Strea
         tls,
         LocalPeer(key, cluster, "attack", fingerprint=member.certificate.fingerprint),
         Limits(),
-        _believe,
+        believe,
         certificate=tls.peer_certificate(),
         dialled=True,
         remote=Address("127.0.0.1", 1),
@@ -223,66 +206,51 @@ async def let_in(peer: Peer, member: Membership) -> AsyncIterator[trio.abc.Strea
     await trio.aclose_forcefully(tls)
 
 
-def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:
-    return PeerIdentity(hello.key)
+async def send(stream: trio.abc.Stream, once: bytes, again: bytes = b"") -> None:
+    """Send something, and something again and again, until the peer ends the connection."""
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.send_all(once)
+        while again:
+            await stream.send_all(again)
+            await trio.sleep(0.02 if len(again) == 1 else 0)
 
 
-async def oversize(stream: trio.abc.Stream) -> None:
-    await stream.send_all((1 << 31).to_bytes(4, "big") + bytes(1 << 16))
-
-
-async def deep(stream: trio.abc.Stream) -> None:
-    await stream.send_all(framed(b"\xa1\x64type" + b"\x81" * 100_000 + b"\x01"))
-
-
-async def key_twice(stream: trio.abc.Stream) -> None:
-    ping = cbor2.dumps({"type": "ping", "number": 1})
-    await stream.send_all(framed(b"\xa3" + ping[1:] + cbor2.dumps("number") + cbor2.dumps(2)))
-
-
-async def without_end(stream: trio.abc.Stream) -> None:
-    """A frame of the longest size but for its last byte, and then nothing."""
-    length = Limits().frame_bytes
-    await stream.send_all(length.to_bytes(4, "big") + bytes(length - 1))
-
-
-async def dripping(stream: trio.abc.Stream) -> None:
-    """A frame byte by byte: none is ever whole, and pings are answered by nobody."""
-    await stream.send_all((2000).to_bytes(4, "big"))
-    while True:
-        await stream.send_all(b"\0")
-        await trio.sleep(0.02)
-
-
-async def endless_frames(stream: trio.abc.Stream) -> None:
-    ping = encode_frame("ping", number=1) * 1000
-    while True:
-        await stream.send_all(ping)
+PING = cbor2.dumps({"type": "ping", "number": 1})
+LONGEST = Limits().frame_bytes
+# A frame byte by byte: none is ever whole, and pings are answered by nobody.
+DRIPPING = ((2000).to_bytes(4, "big"), b"\0")
 
 
 @pytest.mark.parametrize(
-    ("attack", "cause", "limits"),
+    ("sent", "cause", "limits"),
     [
-        (oversize, "bad frame", {}),
-        (deep, "bad frame", {}),
-        (key_twice, "bad frame", {}),
-        (without_end, "silent", SILENCE),
-        (dripping, "silent", SILENCE),
-        (endless_frames, "flood", FLOOD),
+        pytest.param([(1 << 31).to_bytes(4, "big") + bytes(1 << 16)], "bad frame", {}, id="long"),
+        pytest.param(
+            [framed(b"\xa1\x64type" + b"\x81" * 100_000 + b"\x01")], "bad frame", {}, id="deep"
+        ),
+        pytest.param(
+            [framed(b"\xa3" + PING[1:] + cbor2.dumps("number") + cbor2.dumps(2))],
+            *("bad frame", {}),
+            id="key twice",
+        ),
+        pytest.param(
+            [LONGEST.to_bytes(4, "big") + bytes(LONGEST - 1)],
+            *("silent", SILENCE),
+            id="the longest frame but for its last byte",
+        ),
+        pytest.param(DRIPPING, "silent", SILENCE, id="dripping"),
+        pytest.param([b"", 1000 * framed(PING)], "flood", FLOOD, id="endless frames"),
     ],
 )
 async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
-    cluster: MadeCluster,
-    attack: Callable[[trio.abc.Stream], Awaitable[None]],
-    cause: str,
-    limits: dict[str, float],
+    cluster: MadeCluster, sent: Sequence[bytes], cause: str, limits: dict[str, float]
 ) -> None:
     async with victim(cluster, **limits) as peer:
         async with let_in(peer, await aside(cluster.admit, "attacker")) as stream:
             before = memory_of_process()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(until_broken, attack, stream)
-                nursery.start_soon(heard_out, stream)
+                nursery.start_soon(partial(send, stream, *sent))
+                nursery.start_soon(read_to_end, stream)  # else it is cut for being deaf
                 await eventually(lambda: peer.counters.closed[cause] == 1)
                 nursery.cancel_scope.cancel()
             growth = memory_of_process() - before
@@ -292,27 +260,7 @@ async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
             await eventually(lambda: peer.counters.accepted == 2)
 
 
-async def until_broken(
-    attack: Callable[[trio.abc.Stream], Awaitable[None]], stream: trio.abc.Stream
-) -> None:
-    try:
-        await attack(stream)
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        return
-
-
-async def heard_out(stream: trio.abc.Stream) -> None:
-    """Read what the peer says, so that it is not cut for being deaf."""
-    try:
-        while await stream.receive_some(65536):
-            pass
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        return
-
-
-async def test_a_peer_that_is_revoked_loses_its_open_connections_and_gets_no_new_one(
-    cluster: MadeCluster,
-) -> None:
+async def test_who_is_revoked_loses_its_connections_and_gets_none(cluster: MadeCluster) -> None:
     async with open_peer(of_member(cluster.first)) as first:
         second = await aside(cluster.admit, "second")
         async with open_peer(of_member(second, first.addresses)) as gone:
@@ -325,3 +273,70 @@ async def test_a_peer_that_is_revoked_loses_its_open_connections_and_gets_no_new
             with pytest.raises(RefusedByPeer, match="revoked"):
                 async with let_in(first, second):
                     raise AssertionError("it was let in")
+
+
+# The TLS of members and strangers, without a peer.
+
+
+async def meet(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[bytes | None, bytes | None]:
+    """Let two ends meet over loopback; the certificate each has seen, None where it refused."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+    for end in ends:
+        end.setblocking(False)
+    left, right = (trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in ends)
+    seen: dict[str, bytes | None] = {"client": None, "server": None}
+
+    async def take_part(name: str, tls: trio.SSLStream[trio.SocketStream]) -> None:
+        with suppress(trio.BrokenResourceError):
+            await tls.do_handshake()
+            # Under TLS 1.3 a client learns that it is refused when it first reads.
+            await tls.send_all(b"?")
+            if await tls.receive_some(1) == b"?":
+                seen[name] = tls.getpeercert(binary_form=True)
+        await trio.aclose_forcefully(tls)
+
+    with trio.fail_after(PATIENCE_S):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_part, "client", trio.SSLStream(left, client))
+            nursery.start_soon(take_part, "server", trio.SSLStream(right, server, server_side=True))
+    return seen["client"], seen["server"]
+
+
+async def test_members_see_each_others_certificates(cluster: MadeCluster) -> None:
+    first, other = cluster.first, cluster.admit("other")
+    by_client, by_server = await meet(client_context(other), server_context(first))
+    assert by_client == first.certificate.der
+    assert by_server == other.certificate.der
+    assert by_server is not None
+    verified = verify_peer(
+        first.authority, by_server, other.identity.key, first.revoked, cluster.now
+    )
+    assert verified.name == "other"
+
+
+async def test_who_shows_no_certificate_gets_nothing(cluster: MadeCluster) -> None:
+    assert join_client_context().verify_mode is ssl.CERT_NONE
+    assert await meet(join_client_context(), server_context(cluster.first)) == (None, None)
+
+
+async def test_clusters_do_not_mix(cluster: MadeCluster, tmp_path: Path) -> None:
+    with made_cluster(tmp_path / "foreign") as foreign:
+        stranger = foreign.first
+    for client, server in ((stranger, cluster.first), (cluster.first, stranger)):
+        assert await meet(client_context(client), server_context(server)) == (None, None)
+
+
+async def test_an_expired_member_gets_nothing(tmp_path: Path) -> None:
+    old = MadeCluster(tmp_path / "old", time.time() - 10 * DAY_S)
+    late = old.admit("late", lifetime_s=DAY_S)
+    with old.store:
+        assert await meet(client_context(late), server_context(old.first)) == (None, None)
+        assert await meet(client_context(old.first), server_context(late)) == (None, None)
+
+
+async def test_older_tls_is_refused_and_no_session_resumed(cluster: MadeCluster) -> None:
+    client, server = client_context(cluster.first), server_context(cluster.first)
+    assert server.num_tickets == 0, "no session survives to skip the certificate"
+    client.minimum_version = client.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert await meet(client, server) == (None, None)

@@ -8,8 +8,10 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -26,7 +28,7 @@ from gossamer.node.discovery.multicast import (
     _Names,
     read_answer,
 )
-from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
+from gossamer.node.discovery.network_interfaces import choose, local_addresses
 from gossamer.node.discovery.sources import (
     MULTICAST,
     REMEMBERED,
@@ -38,6 +40,7 @@ from gossamer.node.discovery.sources import (
     static_peers,
 )
 from gossamer.node.errors import DiscoveryError, InterfaceError
+from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, eventually
 
 CLUSTER = "ab" * 16
@@ -95,36 +98,19 @@ class Endless:
             self.cleaned_up = True
 
 
-class HangingZeroconf:
-    """A library whose `close` returns only when it is released."""
-
-    def __init__(self) -> None:
-        self.closing = threading.Event()
-        self.released = threading.Event()
-
-    def register_service(self, info: ServiceInfo, cooperating_responders: bool) -> None:
-        """Registers nothing."""
-
-    def cancel(self) -> None:
-        """Cancels nothing."""
-
-    def close(self) -> None:
-        self.closing.set()
-        self.released.wait(PATIENCE_S)
-
-
 def multicast_works() -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+    loopback = socket.inet_aton(LOOPBACK)
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+    ):
         receiver.bind(("", 0))
         receiver.settimeout(1)
         try:
-            membership = socket.inet_aton("224.0.0.251") + socket.inet_aton(LOOPBACK)
+            membership = socket.inet_aton("224.0.0.251") + loopback
             receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                sender.setsockopt(
-                    socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LOOPBACK)
-                )
-                sender.sendto(b"?", ("224.0.0.251", receiver.getsockname()[1]))
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
+            sender.sendto(b"?", ("224.0.0.251", receiver.getsockname()[1]))
             return receiver.recv(1) == b"?"
         except OSError:
             return False
@@ -140,29 +126,24 @@ async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
     sources = [static_peers([("a", 1), ("b", 2)]), remembered]
     async with discover(sources, no_failure) as stream:
         found = [one async for one in stream]
-    assert sorted(found, key=str) == sorted(
-        [
-            DiscoveredPeer(None, (("a", 1),), STATIC),
-            DiscoveredPeer(None, (("b", 2),), STATIC),
-            DiscoveredPeer(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
-        ],
-        key=str,
-    )
+    assert len(found) == 3
+    assert set(found) == {
+        DiscoveredPeer(None, (("a", 1),), STATIC),
+        DiscoveredPeer(None, (("b", 2),), STATIC),
+        DiscoveredPeer(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
+    }
 
 
 async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
-    failures: list[tuple[str, str]] = []
-
-    def on_failure(name: str, error: Exception) -> None:
-        failures.append((name, str(error)))
-
-    async with discover([Failing(), static_peers([("a", 1)])], on_failure) as stream:
+    failures: list[tuple[str, Exception]] = []
+    one = static_peers([("a", 1)])
+    async with discover([Failing(), one], lambda *failed: failures.append(failed)) as stream:
         found = [one async for one in stream]
     assert found == [DiscoveredPeer(None, (("a", 1),), STATIC)]
-    ((name, sentence),) = failures
+    ((name, error),) = failures
     assert name == "failing"
-    assert "no carrier" in sentence
-    assert "discovery.multicast = false" in sentence
+    assert "no carrier" in str(error)
+    assert "discovery.multicast = false" in str(error)
 
 
 async def test_a_source_waits_for_its_reader_and_stops_with_it() -> None:
@@ -202,13 +183,7 @@ async def test_leaving_says_goodbye() -> None:
     watcher = Zeroconf([LOOPBACK])
     changes: list[str] = []
 
-    # zeroconf passes these by name.
-    def on_change(
-        zeroconf: Zeroconf,  # noqa: ARG001
-        service_type: str,  # noqa: ARG001
-        name: str,
-        state_change: ServiceStateChange,
-    ) -> None:
+    def on_change(name: str, state_change: ServiceStateChange, **_: object) -> None:
         assert name == announcement(1).name
         changes.append(state_change.name)
 
@@ -224,11 +199,11 @@ async def test_leaving_says_goodbye() -> None:
         await trio.to_thread.run_sync(watcher.close)
 
 
-async def test_a_goodbye_that_hangs_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
-) -> None:
-    hanging = HangingZeroconf()
+@on_jumping_clock
+async def test_a_goodbye_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    closing, released = threading.Event(), threading.Event()
+    hanging = Mock()
+    hanging.close = lambda: closing.set() or released.wait(PATIENCE_S)  # type: ignore[func-returns-value]
     monkeypatch.setattr("gossamer.node.discovery.multicast._open", lambda _: hanging)
     monkeypatch.setattr(_Names, "browse", lambda *_: hanging)
     began = trio.current_time()
@@ -237,35 +212,30 @@ async def test_a_goodbye_that_hangs_is_given_up(
             await trio.testing.wait_all_tasks_blocked()
         assert trio.current_time() - began <= 2
         # The clock may have jumped before the thread began; it begins all the same.
-        assert hanging.closing.wait(PATIENCE_S)
+        assert closing.wait(PATIENCE_S)
     finally:
-        hanging.released.set()
+        released.set()
 
 
 @needs_multicast
 async def test_a_liar_on_the_network_is_counted_and_the_honest_are_found() -> None:
     source = Multicast(announcement(1), interface=LOOPBACK)
     liar = Zeroconf([LOOPBACK])
-    lies = [
-        service(name="not-a-key", hosts=(LOOPBACK,)),
-        service(name=f"{6:016x}", hosts=(LOOPBACK,)),  # and announces key 5
-    ]
-    honest = service(hosts=(LOOPBACK,))
+    # The second announces key 5, which the third has.
+    names = ["not-a-key", f"{6:016x}", f"{5:016x}"]
+    register = partial(liar.register_service, cooperating_responders=True)
     try:
         with trio.fail_after(PATIENCE_S):
             async with discover([source], no_failure) as stream:
                 async with trio.open_nursery() as registering:
-                    for info in [*lies, honest]:
-                        registering.start_soon(trio.to_thread.run_sync, register, liar, info)
+                    for name in names:
+                        info = service(name=name, hosts=(LOOPBACK,))
+                        registering.start_soon(trio.to_thread.run_sync, register, info)
                 assert (await anext(stream)).key == 5
                 await eventually(lambda: source.counts.malformed >= 2)
     finally:
         await trio.to_thread.run_sync(liar.close)
     assert source.counts.found == 1
-
-
-def register(zeroconf: Zeroconf, info: ServiceInfo) -> None:
-    zeroconf.register_service(info, cooperating_responders=True)
 
 
 async def test_names_heard_while_too_many_wait_are_counted_and_not_kept() -> None:
@@ -278,17 +248,15 @@ async def test_names_heard_while_too_many_wait_are_counted_and_not_kept() -> Non
     assert await names.next() == (f"{2:016x}.{SERVICE}", 1)
 
 
-async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
+async def test_a_name_without_answer_is_asked_for_again_and_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = Multicast(announcement(1))
     names = _Names(source.counts, own=announcement(1).name)
     asked: list[str] = []
-
-    def never(_: object, name: str) -> None:
-        asked.append(name)
-
-    monkeypatch.setattr("gossamer.node.discovery.multicast._look_up", never)
+    monkeypatch.setattr(
+        "gossamer.node.discovery.multicast._look_up", lambda _, name: asked.append(name)
+    )
     names.add(announcement(2).name, 1)
     async with trio.open_nursery() as nursery:
         look_up: Any = source._look_up_names
@@ -298,9 +266,8 @@ async def test_a_name_without_answer_is_asked_for_again_and_then_given_up(
     assert asked == [announcement(2).name] * ATTEMPTS
 
 
-async def test_what_is_remembered_is_bounded_and_finds_are_paced(
-    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
-) -> None:
+@on_jumping_clock
+async def test_what_is_remembered_is_bounded_and_finds_are_paced() -> None:
     source = Multicast(announcement(1), found_limit=3, found_per_s=2)
     began = trio.current_time()
     for key in range(10):
@@ -312,11 +279,15 @@ async def test_what_is_remembered_is_bounded_and_finds_are_paced(
     assert source._is_news(DiscoveredPeer(9, (("h", 2),), MULTICAST))
 
 
-def test_an_answer_of_the_cluster_is_a_find() -> None:
+def test_an_answer_of_the_cluster_is_a_find_of_no_more_addresses_than_it_can_need() -> None:
     counts = MulticastCounts()
     info = service(hosts=("10.0.0.5", "fd00::5", LOOPBACK, "0.0.0.0", "224.0.0.1"))
     found = read_answer(info, announcement(1), counts, loopback=False)
     assert found == DiscoveredPeer(5, (("10.0.0.5", 7005), ("fd00::5", 7005)), MULTICAST)
+    info = service(hosts=tuple(f"10.0.0.{i}" for i in range(1, 30)))
+    found = read_answer(info, announcement(1), counts, loopback=False)
+    assert found is not None
+    assert len(found.addresses) == 8
     assert counts == MulticastCounts()
 
 
@@ -341,13 +312,6 @@ def test_any_other_answer_is_counted_by_cause(info: ServiceInfo, cause: str) -> 
     assert counts == MulticastCounts(**{cause: 1})
 
 
-def test_no_more_addresses_of_a_peer_are_taken_than_it_can_need() -> None:
-    info = service(hosts=tuple(f"10.0.0.{i}" for i in range(1, 30)))
-    found = read_answer(info, announcement(1), MulticastCounts(), loopback=False)
-    assert found is not None
-    assert len(found.addresses) == 8
-
-
 def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> None:
     addresses = local_addresses()
     (loopback,) = [one for one in addresses if str(one.address) == LOOPBACK]
@@ -358,13 +322,10 @@ def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> N
         choose("nope", addresses)
 
 
-async def test_a_machine_without_network_is_told_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def only_loopback() -> tuple[InterfaceAddress, ...]:
-        return tuple(one for one in local_addresses() if one.address.is_loopback)
-
-    monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", only_loopback)
+@on_jumping_clock
+async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    loopback = tuple(one for one in local_addresses() if one.address.is_loopback)
+    monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", lambda: loopback)
     failures: list[Exception] = []
     async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)) as stream:
         assert [one async for one in stream] == []

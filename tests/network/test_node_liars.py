@@ -1,32 +1,133 @@
-"""Members that lie: a fifth of all peers in league, and one that would fill a view alone."""
+"""Members that lie, in league or alone, and floods of subscriptions: bounded and harmless."""
 
 from __future__ import annotations
 
 import random
+import struct
 from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 
 import attrs
 import pytest
 import trio
 
+from gossamer.node.config.node import Local
+from gossamer.node.local.frames import VERSION
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.load.rate_limits import PER_ROUND
 from gossamer.node.peer.peer import Subscription
 from gossamer.node.security.cluster import Membership
-from gossamer.protocol.peer.record_table.records import SAMPLE_REQUEST
+from gossamer.node.transport.base.frames import encode_frame
+from gossamer.protocol.peer.record_table.records import INSTALL, INSTALL_NEWS, SAMPLE_REQUEST
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import ARC_START, LOAD, NOTHING, RANGES
 from gossamer.protocol.peer.state.state import profile_words
-from support.attackers import attacker
+from support.attackers import Attacker, attacker, read_to_end
 from support.clusters import MadeCluster
 from support.liars import League, Liar
+from support.local_nodes import LocalNode
+from support.loopback_peer import IBM
 from support.memory_members import MemberPeers, member_peers
+from support.memory_peers import ROUND_S
+from support.memory_use import memory_of_process
+from support.node_peers import take_ids
 from support.transport_peers import on_jumping_clock
+from support.waiting import eventually
+
+SEED = 1
+ROUNDS = 3
+# Of the process, in which three other peers run.
+GROWTH_BYTES = 8 << 20
+SETTINGS = config.resilient(16, attributes=2, subscriptions=16, event_memory=256)
+BOXES = SETTINGS.boxes_per_neighbour
+PROFILE = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
+
+
+def boxes(draws: random.Random) -> bytes:
+    """As many subscriptions as a record may bring, none like another."""
+    words = [0, 0, BOXES]
+    for number in range(BOXES):
+        lows = [draws.getrandbits(61) for _ in range(2)]
+        words += [number % 2, *(end for low in lows for end in (low, low + draws.getrandbits(60)))]
+    return struct.pack(f"<{len(words)}q", *words)
+
+
+async def flood(crowd: MemberPeers, target: int, attack: Attacker, records: int) -> None:
+    """Send so many records of subscriptions, in `ROUNDS` of the peer's rounds."""
+    draws, entry = random.Random(SEED), attack.descriptor(PROFILE)
+    for number in range(records):
+        kind = INSTALL if number % 2 else INSTALL_NEWS
+        await attack.send("record", kind=kind, words=boxes(draws), peers=[entry])
+        if number % (records // ROUNDS) == 0:
+            await attack.send("ping", number=number)
+            await attack.next_frame("pong")
+            await trio.sleep(ROUND_S)
+            entries = crowd.peers[target].gauges().routing_entries
+            assert entries <= SETTINGS.routing_table_entries
+
+
+@pytest.mark.parametrize(
+    "subscriptions", [10_000, pytest.param(100_000, marks=pytest.mark.campaign)]
+)
+@on_jumping_clock
+async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
+    cluster: MadeCluster, subscriptions: int
+) -> None:
+    """Most of it is not even looked at; who was there before goes on getting all events."""
+    records = subscriptions // BOXES
+    async with member_peers(cluster, 4, preset="resilient") as crowd:
+        await crowd.whole()
+        first, *others = crowd.peers.values()
+        events = others[0].subscribe("price >= 0")
+        await crowd.rounds(8)
+        before = memory_of_process()
+        async with attacker(crowd, first.key, cluster.admit("flooder")) as attack:
+            await flood(crowd, first.key, attack, records)
+            published = {await crowd.publish(key, i) for i, key in enumerate(crowd.peers)}
+            assert await take_ids(events, len(published)) == published
+        growth = memory_of_process() - before
+        dropped = first.counters.dropped["flood"]
+        print(f"{records} records, {dropped} dropped, {growth} bytes more")
+        assert growth < GROWTH_BYTES
+        assert dropped >= records - (ROUNDS + 2) * (PER_ROUND[INSTALL] + PER_ROUND[INSTALL_NEWS])
+        assert dropped > records / 3
+        late = others[1].subscribe("price > 500")
+        await crowd.rounds(8)
+        news = await crowd.publish(others[2].key, 501)
+        assert await take_ids(late, 1) == {news}
+
+
+@on_jumping_clock
+async def test_an_application_that_floods_with_subscriptions_is_cut(tmp_path: Path) -> None:
+    """It has as many as it may have, then refusals, then no connection; others are served."""
+    node = LocalNode(tmp_path, local=Local(subscriptions=16, requests_per_s=500))
+    async with node.running(), node.client() as other:
+        assert node.address.path is not None
+        stream = await trio.open_unix_socket(node.address.path)
+        begun = trio.current_time()
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(read_to_end, stream)
+            await stream.send_all(encode_frame("attach", version=VERSION, software="flood"))
+            sent = 0
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                while sent < 100_000:
+                    asked = {"number": sent, "id": str(sent), "expression": f"price > {sent}"}
+                    await stream.send_all(encode_frame("subscribe", **asked))
+                    sent += 1
+            nursery.cancel_scope.cancel()
+        assert sent < 100_000
+        await eventually(lambda: node.counts.ended["flood"] == 1)
+        assert node.counts.refused["CapacityError"] > 100
+        assert node.counts.requests < 500 * (trio.current_time() - begun) + 2 * 500 + 300
+        await eventually(lambda: len(node.peer.subscribers) == 0)
+        assert await other.publish(IBM)
+
 
 # How many peers there are, and how many of them lie.
 FEW, FULL = (10, 2), (40, 8)
-ROUNDS, EVENTS, SEED = 12, 30, 1
-SETTINGS = config.resilient(FULL[0], attributes=2, subscriptions=16, event_memory=256)
+EVENTS = 30
+CROWDED = config.resilient(FULL[0], attributes=2, subscriptions=16, event_memory=256)
 LIES = frozenset({ARC_START, LOAD, RANGES})
 
 # Told from views of 20 and eight liars: no view can be of less than 60 % honest peers.
@@ -85,7 +186,7 @@ async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
     cluster: MadeCluster, sort: str, size: tuple[int, int]
 ) -> None:
     lies, silent, least_share, least_delivery = SORTS[sort]
-    league = None if lies is None else League(SETTINGS.shuffle_length, lies, silent)
+    league = None if lies is None else League(CROWDED.shuffle_length, lies, silent)
 
     def betray(member: Membership, dependencies: Dependencies) -> Dependencies:
         return dependencies if league is None else Liar(league, member).change(dependencies)
@@ -93,13 +194,13 @@ async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
     async with member_peers(
         cluster,
         size[0],
-        change=lambda _, dependencies: attrs.evolve(dependencies, settings=SETTINGS),
+        change=lambda _, dependencies: attrs.evolve(dependencies, settings=CROWDED),
         every=size[0] // size[1],
         betray=betray,
     ) as crowd:
         tried = Overlay(crowd)
         tried.subscribe()
-        await tried.crowd.rounds(ROUNDS)
+        await tried.crowd.rounds(12)
         shares, delivery = tried.shares(), await tried.deliver()
         told = ", ".join(f"{name} {share:.3f}" for name, share in sorted(shares.items()))
         print(f"liars tell {sort}: honest share of {told}; delivered {delivery:.4f}")
@@ -112,25 +213,16 @@ async def test_a_fifth_of_liars_neither_takes_over_nor_stops_delivery(
 
 
 @on_jumping_clock
-async def test_one_peer_fills_no_view_by_asking_for_exchange_after_exchange(
-    cluster: MadeCluster,
-) -> None:
+async def test_one_peer_fills_no_view_by_many_exchanges(cluster: MadeCluster) -> None:
     """It may begin as many as anybody else; the others are dropped and counted."""
     async with member_peers(cluster, 6, preset="resilient") as crowd:
         await crowd.whole()
         first = crowd.peers[next(iter(crowd.peers))]
-        profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
         async with attacker(crowd, first.key, cluster.admit("pushy")) as attack:
-            entry = attack.descriptor(profile)
-            asked = 50
+            asked, words, entry = 50, struct.pack("<2q", 1, 0), attack.descriptor(PROFILE)
             for _ in range(asked):
-                await attack.send(
-                    "record",
-                    kind=SAMPLE_REQUEST,
-                    words=b"".join(word.to_bytes(8, "little") for word in (1, 0)),
-                    peers=[entry],
-                )
+                await attack.send("record", kind=SAMPLE_REQUEST, words=words, peers=[entry])
             await attack.send("ping", number=1)
             await attack.next_frame("pong")
-            assert asked - 2 * PER_ROUND[SAMPLE_REQUEST] <= first.counters.dropped["flood"]
-            assert first.counters.dropped["flood"] <= asked - PER_ROUND[SAMPLE_REQUEST]
+            dropped, allowed = first.counters.dropped["flood"], PER_ROUND[SAMPLE_REQUEST]
+            assert asked - 2 * allowed <= dropped <= asked - allowed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import attrs
 import trio
@@ -42,8 +42,7 @@ class Attacker:
         number = self.sequence if sequence is None else sequence
         serial = self.member.certificate.serial
         made = Descriptor(self.key, serial, (("memory", 9),), profile, number, 0)
-        signed = sign_descriptor(self.member.authority, self.member.identity, made)
-        return signed.signature + signed.content
+        return sign_descriptor(self.member.authority, self.member.identity, made).packed
 
     async def send(self, frame_type: str, **fields: object) -> None:
         await self.stream.send_all(encode_frame(frame_type, **fields))
@@ -79,11 +78,21 @@ async def attacker(crowd: MemberPeers, target: int, member: Membership) -> Async
     me = LocalPeer(
         key, member.authority.cluster, "attacker", fingerprint=member.certificate.fingerprint
     )
-    transport = crowd.network.transport(me, Limits(), _believe)
+    transport = crowd.network.transport(me, Limits(), believe)
     admitted = await transport.dial([crowd.address_of(target)], target)
     yield Attacker(member, admitted.stream)
     await trio.aclose_forcefully(admitted.stream)
 
 
-def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:
+def believe(_: bytes | None, hello: Hello) -> PeerIdentity:
     return PeerIdentity(hello.key)
+
+
+async def read_to_end(stream: trio.abc.Stream) -> bytes:
+    """All that comes until the other side ends the connection, in whatever way."""
+    heard = bytearray()
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        while data := await stream.receive_some(65536):
+            heard += data
+    await trio.aclose_forcefully(stream)
+    return bytes(heard)

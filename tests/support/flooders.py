@@ -22,7 +22,7 @@ from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.event_keys import EventKey, introduce, make_event_key
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, MOST_SHARING, Seal, identifier, sign
-from gossamer.node.transport.base.base import Address, Hello, LocalPeer, PeerIdentity
+from gossamer.node.transport.base.base import Address, LocalPeer
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
@@ -37,6 +37,7 @@ from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.space.routing_key import point_of
 from gossamer.protocol.peer.state.state import profile_words
+from support.attackers import believe
 
 # Events after which others have their turn, and pause before it dials again where it was cut.
 TURN = 16
@@ -112,7 +113,7 @@ class Flooder:
             fingerprint=certificate.fingerprint,
             schema=schema_fingerprint(self.schema),
         )
-        admitted = await transport_of(self.member, Limits())(me, _believe).dial([target])
+        admitted = await transport_of(self.member, Limits())(me, believe).dial([target])
         return Connection(admitted, Limits(), frame_types(Codec(self.settings)))
 
     async def _send(self, connection: Connection) -> None:
@@ -165,7 +166,3 @@ class Flooder:
             (seal.close(content, draw, point_bytes(point), proof), point)
             for (content, draw, point), proof in zip(parts, proofs, strict=True)
         ]
-
-
-def _believe(_: bytes | None, hello: Hello) -> PeerIdentity:
-    return PeerIdentity(hello.key)

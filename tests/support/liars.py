@@ -125,8 +125,7 @@ class Liar:
         where = tuple((host, port) for host, port in addresses)
         number = int.from_bytes(serial, "big")
         made = Descriptor(key, number, where, tuple(profile), sequence, at)
-        signed = sign_descriptor(self.member.authority, self.member.identity, made)
-        return signed.signature + signed.content
+        return sign_descriptor(self.member.authority, self.member.identity, made).packed
 
 
 def _misquoted(entry: bytes) -> bytes:

@@ -65,6 +65,11 @@ async def take_ids(events: Subscription, count: int) -> set[int]:
     return {event.id for event in await take(events, count)}
 
 
+async def knock(peer: Peer) -> trio.SocketStream:
+    """A plain connection to where a peer listens."""
+    return await trio.open_tcp_stream(*peer.addresses[0])
+
+
 def linked(peer: Peer) -> set[int]:
     """Keys of the peers that ``peer`` has links to."""
     return {other.key for other in peer.snapshot().peers if other.links}
