@@ -94,22 +94,20 @@ def test_frame_alone_imports_no_host_and_no_heavy_library(
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_lists_subcommands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_commands_and_is_an_error_without_arguments(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr()
     assert re.search(r"^  probe +from probe-host$", shown.out, re.MULTILINE)
     assert shown.err == ""
-
-
-def test_help_without_any_host_says_so() -> None:
     assert "none is installed" in help_text({})
-
-
-def test_no_arguments_is_an_error_with_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("Usage: gossamer")
+    assert main(["probe", "--help"]) == 0
+    assert "gossamer probe" in capsys.readouterr().out
 
 
 def test_version_is_that_of_the_distribution(
@@ -126,11 +124,8 @@ def test_version_is_that_of_the_distribution(
 def test_subcommand_gets_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "greet", "--name", "Ada"]) == 0
     assert capsys.readouterr().out == "hello Ada\n"
-
-
-def test_subcommand_help_names_the_whole_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", "--help"]) == 0
-    assert "gossamer probe" in capsys.readouterr().out
+    assert main(["probe", "greet", "--colour", "red"]) == 2
+    assert "--colour" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -150,15 +145,12 @@ def test_errors_of_the_user_end_in_one_sentence(
     assert capsys.readouterr().err == f"gossamer: {sentence}\n"
 
 
-def test_interrupt_exits_as_shells_expect() -> None:
+def test_interrupt_exits_as_shells_expect(probe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "fail", "interrupt"]) == 130
-
-
-def test_interrupt_while_a_host_is_imported(
-    probe: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    capsys.readouterr()
     (probe / "probe_host.py").write_text("raise KeyboardInterrupt\n")
-    assert main(["probe"]) == 130
+    del sys.modules["probe_host"]
+    assert main(["probe"]) == 130, "while it is imported"
     assert capsys.readouterr().err == "gossamer: interrupted\n"
 
 
@@ -182,11 +174,6 @@ def test_defects_keep_their_traceback(probe: Path) -> None:
     assert "rows do not add up" in done.stderr
 
 
-def test_bad_option_of_a_subcommand_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", "greet", "--colour", "red"]) == 2
-    assert "--colour" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -203,10 +190,13 @@ def test_unknown_command_is_answered_with_what_exists(
 
 
 def test_user_errors_are_told_from_defects() -> None:
-    assert is_user_error(ConfigError("k", 1, "2"))
-    assert is_user_error(SimulationError("no"))
-    assert not is_user_error(InvariantError("no"))
-    assert not is_user_error(ValueError("no"))
+    errors = (
+        ConfigError("k", 1, "2"),
+        SimulationError("no"),
+        InvariantError("no"),
+        ValueError("no"),
+    )
+    assert [is_user_error(error) for error in errors] == [True, True, False, False]
 
 
 # Shells complete commands, options and folders
@@ -216,44 +206,39 @@ def words(*given: str) -> list[str]:
     return [line.partition("\t")[0] for line in candidates(given)]
 
 
-def test_the_first_word_is_a_command() -> None:
-    assert words("") == [*find_commands(), "--help", "--version"]
-    assert words("no") == ["node"]
-    assert words("--v") == ["--version"]
-    assert words("wrong", "") == []
+@pytest.mark.parametrize(
+    ("given", "offered"),
+    [
+        ("no", ["node"]),
+        ("--v", ["--version"]),
+        ("wrong ", []),
+        ("node schema wi", ["widen"]),
+        ("node wrong ", []),
+        ("node run --set ", []),
+        ("node run --set a=b ", [FOLDERS]),
+        ("node run --set=a=b one ", [FOLDERS]),
+        ("sub --folder ", [FOLDERS]),
+        ("sub --retained --fol", ["--folder"]),
+        ("pub --jsonl ", [FILES]),
+        ("node stop -- --f", [FOLDERS]),
+        ("node stop one ", []),
+        ("completion z", ["zsh"]),
+    ],
+)
+def test_words_are_completed(given: str, offered: list[str]) -> None:
+    assert words(*given.split(" ")) == offered
 
 
-def test_commands_of_a_command_are_explained() -> None:
-    lines = candidates(["node", "rel"])
-    assert lines == [
+def test_commands_are_explained_and_all_options_known_but_of_another_shell(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert candidates(["node", "rel"]) == [
         "reload\tHave a running node read its configuration anew; say what is in force, and what "
         "is not."
     ]
-    assert words("node", "schema", "wi") == ["widen"]
-    assert words("node", "wrong", "") == []
-
-
-def test_options_are_known_and_their_values_are_not_arguments() -> None:
+    assert words("") == [*find_commands(), "--help", "--version"]
     assert "--overlay" in words("node", "run", "--ov")
-    assert words("node", "run", "--set", "") == []
-    assert words("node", "run", "--set", "a=b", "") == [FOLDERS]
-    assert words("node", "run", "--set=a=b", "one", "") == [FOLDERS]
-    assert words("sub", "--folder", "") == [FOLDERS]
-    assert words("sub", "--retained", "--fol") == ["--folder"]
-    assert words("pub", "--jsonl", "") == [FILES]
-    assert words("node", "stop", "--", "--f") == [FOLDERS]
-
-
-def test_a_command_takes_no_more_arguments_than_it_has() -> None:
-    assert words("node", "stop", "one", "") == []
-
-
-def test_shells_are_completed_too() -> None:
-    assert words("completion", "z") == ["zsh"]
     assert "--answer" not in words("completion", "--")
-
-
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "tcsh"]) == 2
     said = capsys.readouterr().err
     assert "'tcsh'" in said

@@ -18,14 +18,11 @@ from support.installed_command import ENTRY_POINTS, install
 
 URLS = ("s3a://bucket/w", "hdfs://host:8020/w", "hdfs:/w", "abfss://c@a.net/w", "gs://b/w")
 # Modules that hold commands, `gossamer.node.cli.starting` apart, which hands on to one of them.
-MODULES = sorted(
-    {
-        line.split("=")[1].strip().partition(":")[0]
-        for line in ENTRY_POINTS.splitlines()
-        if ":" in line
-    }
-    - {"gossamer.node.cli.starting", "gossamer.spark.sweep.runner"}
-)
+MODULES = {
+    line.split("=")[1].strip().partition(":")[0]
+    for line in ENTRY_POINTS.splitlines()
+    if ":" in line
+} - {"gossamer.node.cli.starting", "gossamer.spark.sweep.runner"}
 COMMANDS = (
     "sim run URL",
     "sim run a.toml --out URL",
@@ -85,30 +82,20 @@ def paths_of(annotation: Any) -> bool:
     return annotation is Path or any(paths_of(part) for part in get_args(annotation))
 
 
-def path_parameters() -> list[tuple[str, str, Any]]:
-    """Command, name and settings of every parameter of the commands that takes paths."""
-    apps = [
-        app
-        for module in map(import_module, MODULES)
+def test_every_path_of_every_command_is_read_the_same_way() -> None:
+    found = [
+        (command.callback.__name__, name, settings.parser)
+        for module in map(import_module, sorted(MODULES))
         for app in vars(module).values()
         if isinstance(app, typer.Typer)
-    ]
-    callbacks = [command.callback for app in apps for command in app.registered_commands]
-    return [
-        (callback.__name__, name, settings)
-        for callback in callbacks
-        if callback is not None
-        for name, hint in get_type_hints(callback, include_extras=True).items()
+        for command in app.registered_commands
+        if command.callback is not None
+        for name, hint in get_type_hints(command.callback, include_extras=True).items()
         for settings in getattr(hint, "__metadata__", ())
         if paths_of(hint.__origin__)
     ]
-
-
-def test_every_path_of_every_command_is_read_the_same_way() -> None:
-    found = path_parameters()
     assert {"run", "figures", "init", "batch"} <= {command for command, _, _ in found}
-    others = [(command, name) for command, name, how in found if how.parser is not local_path]
-    assert others == []
+    assert [one for one in found if one[2] is not local_path] == []
 
 
 @pytest.mark.parametrize(
@@ -129,15 +116,12 @@ def test_paths_of_this_machine_are_read(text: str, path: str) -> None:
     assert os.fspath(local_path(text)) == path
 
 
-@pytest.mark.parametrize("text", ["file://host/a", "file:////a", "file://"])
-def test_files_of_other_machines_are_refused(text: str) -> None:
-    with pytest.raises(StorageError, match="is not a file of this machine, expected a path"):
-        local_path(text)
-
-
-def test_a_path_that_was_a_url_is_no_destination(
+def test_files_of_other_machines_are_refused_and_urls_are_no_destination(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for text in ("file://host/a", "file:////a", "file://"):
+        with pytest.raises(StorageError, match="is not a file of this machine, expected a path"):
+            local_path(text)
     monkeypatch.chdir(tmp_path)
     for url in (*URLS, "file:///w"):
         with pytest.raises(ResultsError, match="expected a"):

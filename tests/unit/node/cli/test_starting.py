@@ -41,26 +41,20 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "folders", "changes"),
+    ("args", "read"),
     [
-        (["run"], [], []),
-        (["run", "one"], ["one"], []),
-        (["run", "one", "two"], ["one", "two"], []),
-        (["run", "--set", "a=1", "one", "--set=b=2"], ["one"], ["a=1", "b=2"]),
+        ("run", ([], [])),
+        ("run one", ([Path("one")], [])),
+        ("run one two", ([Path("one"), Path("two")], [])),
+        ("run --set a=1 one --set=b=2", ([Path("one")], ["a=1", "b=2"])),
+        *((args, None) for args in ("", "status", "--help", "run --help", "run --set", "run -f")),
+        ("run --", None),
     ],
 )
-def test_a_plain_run_is_read_at_once(
-    args: list[str], folders: list[str], changes: list[str]
+def test_a_plain_run_is_read_at_once_and_all_else_left_to_the_whole_command_line(
+    args: str, read: tuple[list[Path], list[str]] | None
 ) -> None:
-    assert read_plain_run(args) == (list(map(Path, folders)), changes)
-
-
-@pytest.mark.parametrize(
-    "args",
-    [[], ["status"], ["--help"], ["run", "--help"], ["run", "--set"], ["run", "-f"], ["run", "--"]],
-)
-def test_everything_else_is_left_to_the_whole_command_line(args: list[str]) -> None:
-    assert read_plain_run(args) is None
+    assert read_plain_run(args.split()) == read
 
 
 def test_options_of_brokers_are_settings() -> None:

@@ -76,6 +76,7 @@ def test_every_command_explains_itself(shell: Shell, command: str) -> None:
 def test_init_leaves_a_configuration_that_means_what_it_says(tmp_path: Path, shell: Shell) -> None:
     said = shell.ok("node", "init", "desk", "--name", 'Ada\'s "first"', "--preset", "wan")
     assert "now: gossamer node run desk" in said
+    assert "expected a folder that holds no cluster yet" in shell.refused("node", "init", "desk")
     text = (tmp_path / "desk/node.toml").read_text()
     assert tomllib.loads(text)["identity"] == {"name": 'Ada\'s "first"'}
     config = load_config(tmp_path / "desk/node.toml", {}).config
@@ -100,11 +101,6 @@ def test_init_of_several_peers_makes_one_cluster(tmp_path: Path, shell: Shell) -
     assert [(tmp_path / f"demo/peer{n}/ca.key").exists() for n in (1, 2, 3)] == [True, False, False]
 
 
-def test_an_existing_cluster_is_not_overwritten(shell: Shell) -> None:
-    shell.ok("node", "init", "desk")
-    assert "expected a folder that holds no cluster yet" in shell.refused("node", "init", "desk")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -121,15 +117,13 @@ def test_init_refuses_what_cannot_be(
     assert not (tmp_path / "desk/ca.key").exists()
 
 
-def test_check_shows_settings_and_their_origin(shell: Shell) -> None:
+def test_check_shows_settings_and_what_would_keep_the_node_from_starting(
+    tmp_path: Path, shell: Shell
+) -> None:
     shell.ok("node", "init", "desk")
     out = shell.ok("node", "check", "desk", "--set", "delivery.successors=3")
     assert "certified for 730 more days" in out
-    assert re.search(r"symbol \(string\), price \(float\), volume \(integer\)", out)
-
-
-def test_check_finds_what_would_keep_the_node_from_starting(tmp_path: Path, shell: Shell) -> None:
-    shell.ok("node", "init", "desk")
+    assert "symbol (string), price (float), volume (integer)" in out
     folder = tmp_path / "desk"
     (folder / "peer.key").chmod(0o644)
     assert "peer.key can be used by others (mode 644)" in shell.refused("node", "run", "desk")
@@ -142,15 +136,15 @@ def test_check_finds_what_would_keep_the_node_from_starting(tmp_path: Path, shel
         assert main(["node", command, "desk"]) == 2
         said = shell.capsys.readouterr().err
         assert "has state of version 5, expected at most 4" in said
-    (folder / "schema.toml").write_text("[attributes.a]\ntype = 'string'\n")
-    assert "describes schema" in shell.refused("node", "run", "desk")
-    (folder / "node.toml").write_text("[delivery]\nretain = 3\n")
-    assert "node.toml: delivery.retain is an unknown setting" in shell.refused(
-        "node", "run", "desk"
-    )
+    for file, text, words in (
+        ("schema.toml", "[attributes.a]\ntype = 'string'\n", "describes schema"),
+        ("node.toml", "[delivery]\nretain = 3\n", "node.toml: delivery.retain is an unknown"),
+    ):
+        (folder / file).write_text(text)
+        assert words in shell.refused("node", "run", "desk")
 
 
-def test_a_schema_of_which_peers_need_another_preset_is_told_before_they_run(
+def test_a_schema_that_needs_another_preset_is_told_before_peers_run(
     tmp_path: Path, shell: Shell
 ) -> None:
     tables = "".join(f"[attributes.a{number}]\ntype = 'string'\n" for number in range(16))
@@ -165,51 +159,40 @@ def test_a_schema_of_which_peers_need_another_preset_is_told_before_they_run(
     assert "resilient" not in shell.ok("node", "init", "other").partition("events are made")[2]
 
 
-def test_without_a_membership_the_way_to_one_is_named(shell: Shell) -> None:
+def test_invitations_need_a_membership_and_a_known_port(tmp_path: Path, shell: Shell) -> None:
     for command in ("doctor", "invite"):
         said = shell.refused("node", command, "--folder", "nowhere")
         assert "nowhere" in said
         assert "gossamer node" in said
-
-
-def test_an_invitation_names_where_the_peer_takes_requests(shell: Shell) -> None:
     shell.ok("node", "init", "desk")
     invite = ("node", "invite", "--folder", "desk", "--address")
     assert read_token(shell.ok(*invite, "10.1.2.3")).addresses == (("10.1.2.3", 7712),)
     assert "--address is 'a b'" in shell.refused(*invite, "a b")
-
-
-def test_a_port_that_is_not_known_yet_cannot_be_invited_to(shell: Shell) -> None:
-    shell.ok("node", "init", "desk", "--preset", "local")
-    said = shell.refused("node", "invite", "--folder", "desk")
+    shell.ok("node", "init", "other", "--preset", "local")
+    said = shell.refused("node", "invite", "--folder", "other")
     assert "known only while its node runs; start it" in said
+    for token, words in (("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")):
+        assert words in shell.refused("node", "join", token, "new")
+        assert not (tmp_path / "new").exists()
+
+
+NO_NODE = "expected one started by 'gossamer node run"
 
 
 @pytest.mark.parametrize(
-    ("token", "words"), [("nonsense", "is no join token"), ("gossamer1-aaaa", "copy it again")]
-)
-def test_a_bad_token_is_refused_before_anything_is_made(
-    tmp_path: Path, shell: Shell, token: str, words: str
-) -> None:
-    assert words in shell.refused("node", "join", token, "desk")
-    assert not (tmp_path / "desk").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "words"),
     [
-        ("sub", "price > 80"),
-        ("pub", "price=80"),
-        ("top",),
-        ("node", "status"),
-        ("node", "stop"),
-        ("node", "ready", "nowhere"),
+        (("sub", "price > 80"), NO_NODE),
+        (("pub", "price=80"), NO_NODE),
+        (("top",), NO_NODE),
+        (("node", "status"), NO_NODE),
+        (("node", "stop"), NO_NODE),
+        (("node", "ready", "nowhere"), NO_NODE),
+        (("pub", "--jsonl", "none.jsonl"), "--jsonl is unreadable"),
     ],
 )
-def test_commands_that_need_a_node_say_how_to_start_one(
-    shell: Shell, arguments: tuple[str, ...]
-) -> None:
-    assert "expected one started by 'gossamer node run" in shell.refused(*arguments)
+def test_commands_say_what_they_need(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    assert words in shell.refused(*arguments)
 
 
 def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
@@ -229,15 +212,11 @@ def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
         ("sub", "price > 1", "--count", "0"),
     ],
 )
-def test_options_that_do_not_go_together_exit_with_2(
+def test_options_that_exclude_each_other_exit_with_2(
     shell: Shell, arguments: tuple[str, ...]
 ) -> None:
     assert main(arguments) == 2
     assert "Usage" in shell.capsys.readouterr().err
-
-
-def test_a_file_that_cannot_be_read_is_named(shell: Shell) -> None:
-    assert "--jsonl is unreadable" in shell.refused("pub", "--jsonl", "none.jsonl")
 
 
 def test_revoking_says_who_is_shut_out(shell: Shell) -> None:
@@ -271,7 +250,7 @@ def test_the_picture_of_a_peer_has_its_links_rates_queues_and_drops() -> None:
     assert "…" not in shown(picture(EMPTY.to_json()), width=80)
 
 
-def test_the_picture_of_a_broker_has_nothing_of_the_ring() -> None:
+def test_a_status_is_shown_in_words_and_the_picture_of_a_broker_without_the_ring() -> None:
     neighbour = PeerView(key=3, position=0.7, name="kitchen", links=("neighbour",), connected=True)
     members = {"alive": 2, "suspect": 0, "gone": 1, "revoked": 0}
     broker = evolve(EMPTY, role="broker", peers=(neighbour,), members=members)
@@ -281,8 +260,6 @@ def test_the_picture_of_a_broker_has_nothing_of_the_ring() -> None:
     for word in ("ring", "friend", "round ", "position", "load", "published", "…"):
         assert word not in text.replace("round trip", "")
 
-
-def test_a_status_is_shown_in_words() -> None:
     said = {"ready": True, "page": "", "addresses": ["a", "b"], "local": {"ended": {"flood": 2}}}
     text = shown(status_table(said))
     for row in (r"ready\s+yes", r"page\s+none", r"addresses\s+a, b", r"local\s+ended: flood 2"):
@@ -290,7 +267,7 @@ def test_a_status_is_shown_in_words() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--jsonl", "-"), ("price=1",)])
-def test_pub_ends_with_code_1_where_events_may_be_lost_and_3_where_this_peer_alone_holds_them(
+def test_pub_ends_with_1_where_events_may_be_lost_and_3_where_this_peer_alone_has_them(
     monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
 ) -> None:
     def one(*_: object) -> tuple[str, bool]:

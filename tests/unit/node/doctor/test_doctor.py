@@ -89,15 +89,12 @@ def test_a_handshake_that_fails_is_explained(error: Exception, words: str) -> No
     assert any(part in handshake_cause(error)[0] for part in words.split("|"))
 
 
-def test_what_tls_said_is_found_behind_the_errors_of_other_layers() -> None:
+def test_what_tls_or_another_server_said_is_found_behind_other_errors() -> None:
     broken = trio.BrokenResourceError()
     broken.__cause__ = unverified(10)
     wrapped = DiscoveryError("in other words")
     wrapped.__context__ = broken
     assert handshake_cause(wrapped) == handshake_cause(unverified(10))
-
-
-def test_a_server_that_speaks_first_is_named_by_its_words() -> None:
     assert "SSH" in banner_cause(b"SSH-2.0-OpenSSH")[0]
     assert "mail" in banner_cause(b"220 host ESMTP")[0]
     assert banner_cause(b"\x00\x01")[0].endswith("and first")
@@ -149,18 +146,6 @@ def test_findings_are_shown_as_they_are_whatever_a_peer_says() -> None:
     assert document["findings"][1] == bad
 
 
-def test_a_key_that_others_may_read_is_a_fault(tmp_path: Path) -> None:
-    key = tmp_path / "key.pem"
-    assert not local.check_key_file(key).ok
-    key.write_text("secret")
-    key.chmod(0o640)
-    finding = local.check_key_file(key)
-    assert (finding.ok, finding.advice) == (False, f"chmod 600 {key}")
-    assert "mode 640" in finding.what
-    key.chmod(0o600)
-    assert local.check_key_file(key).ok
-
-
 @pytest.mark.parametrize(
     ("starts", "ends", "ok", "words"),
     [
@@ -182,37 +167,40 @@ def test_a_certificate_is_judged_by_this_clock(
     assert finding.ok is ok
     assert words in finding.what
     assert bool(finding.advice) == (ends < 14 or not ok)
-
-
-def test_what_is_no_certificate_is_said_to_be_none(tmp_path: Path) -> None:
     assert "cannot be read" in local.check_certificate(tmp_path / "none", NOW).what
-    (tmp_path / "junk").write_text("junk")
-    assert "holds no certificate" in local.check_certificate(tmp_path / "junk", NOW).what
+    path.write_text("junk")
+    assert "holds no certificate" in local.check_certificate(path, NOW).what
 
 
-def test_a_port_is_free_or_taken_or_not_ours() -> None:
+def test_keys_ports_and_state_files_are_checked(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    assert not local.check_key_file(key).ok
+    key.write_text("secret")
+    key.chmod(0o640)
+    finding = local.check_key_file(key)
+    assert (finding.ok, finding.advice) == (False, f"chmod 600 {key}")
+    assert "mode 640" in finding.what
+    key.chmod(0o600)
+    assert local.check_key_file(key).ok
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         taken = local.check_port(*holder.getsockname())
-    assert not taken.ok
-    assert "choose another port" in taken.advice
-    assert local.check_port("127.0.0.1", 0).ok
     foreign = local.check_port("192.0.2.77", 0)
-    assert not foreign.ok
-    assert "listen.addresses" in foreign.advice
+    for unusable, advice in ((taken, "choose another port"), (foreign, "listen.addresses")):
+        assert not unusable.ok
+        assert advice in unusable.advice
+    assert local.check_port("127.0.0.1", 0).ok
 
-
-def test_a_state_file_is_readable_of_a_known_version_or_not_there_yet(tmp_path: Path) -> None:
     def broken(path: Path) -> int:
         raise DiscoveryError(f"{path} is junk")
 
-    path = tmp_path / "state.db"
-    assert local.check_state(path, lambda _: 1, 1).ok
-    path.touch()
-    assert local.check_state(path, lambda _: 1, 1).ok
-    assert "knows up to 1" in local.check_state(path, lambda _: 2, 1).what
-    assert "junk" in local.check_state(path, broken, 1).what
+    state = tmp_path / "state.db"
+    assert local.check_state(state, lambda _: 1, 1).ok, "not there yet"
+    state.touch()
+    assert local.check_state(state, lambda _: 1, 1).ok
+    assert "knows up to 1" in local.check_state(state, lambda _: 2, 1).what
+    assert "junk" in local.check_state(state, broken, 1).what
 
 
 @pytest.mark.trio
@@ -247,12 +235,23 @@ SEEN = datetime(2027, 6, 1, tzinfo=UTC)
 LAST_RUN = Signs((("state.db", SEEN), ("cluster.json", START)))
 
 
-def test_a_clock_in_the_future_is_suspected_where_the_certificate_was_valid_last_time() -> None:
-    finding = check_own_clock(datetime(2036, 6, 1, tzinfo=UTC), START, END, LAST_RUN)
+def test_a_clock_that_was_set_forward_is_suspected() -> None:
+    """Where the certificate was valid last time, or the peer noted that it ran on.
+
+    All files are of the wrong time by then; what the peer noted of the jump is not.
+    """
+    now = datetime(2036, 6, 1, tzinfo=UTC)
+    finding = check_own_clock(now, START, END, LAST_RUN)
     assert not finding.ok
     assert "clock says 2036-06-01 00:00 UTC; state.db is of 2027-06-01" in finding.what
     assert "unless this peer was off for so long, the clock is ahead" in finding.what
     assert "Set this machine's clock" in finding.advice
+    signs = Signs((("state.db", now),), gap=(SEEN, now - timedelta(hours=1)))
+    finding = check_own_clock(now, START, END, signs)
+    assert not finding.ok
+    assert "the last run before the clock moved on is of 2027-06-01" in finding.what
+    earlier = Signs((("state.db", now),), gap=(START, SEEN))
+    assert check_own_clock(now, START, END, earlier).ok
 
 
 @pytest.mark.parametrize(
@@ -275,17 +274,6 @@ def test_a_certificate_that_has_expired_is_no_clocks_fault(
     assert check_own_clock(now, START, END, signs).ok is ok
 
 
-def test_a_clock_that_was_set_forward_while_the_peer_ran_is_suspected() -> None:
-    """All files are of the wrong time by then; what the peer noted of the jump is not."""
-    now = datetime(2036, 6, 1, tzinfo=UTC)
-    signs = Signs((("state.db", now),), gap=(SEEN, now - timedelta(hours=1)))
-    finding = check_own_clock(now, START, END, signs)
-    assert not finding.ok
-    assert "the last run before the clock moved on is of 2027-06-01" in finding.what
-    earlier = Signs((("state.db", now),), gap=(START, SEEN))
-    assert check_own_clock(now, START, END, earlier).ok
-
-
 @pytest.mark.parametrize(("behind", "ok"), [(AHEAD / 2, True), (timedelta(days=400), False)])
 def test_a_clock_that_is_behind_its_own_files_is_wrong(behind: timedelta, ok: bool) -> None:
     finding = check_own_clock(SEEN - behind, START, END, LAST_RUN)
@@ -293,17 +281,13 @@ def test_a_clock_that_is_behind_its_own_files_is_wrong(behind: timedelta, ok: bo
     assert ("it is behind, or was ahead then" in finding.what) is not ok
 
 
-def test_files_tell_when_they_were_written(tmp_path: Path) -> None:
+def test_files_and_what_is_kept_of_a_gap_tell_times(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    path.touch()
-    os.utime(path, (SEEN.timestamp(), SEEN.timestamp()))
-    assert signs_of_files([path, tmp_path / "missing"]) == (("state.db", SEEN),)
-
-
-def test_what_is_kept_of_a_gap_can_be_read(tmp_path: Path) -> None:
-    with Store(tmp_path / "state.db") as store:
+    with Store(path) as store:
         store.set_meta(LAST_GAP, b"[1.0, 86402.5]")
         raw = store.get_meta(LAST_GAP)
+    os.utime(path, (SEEN.timestamp(), SEEN.timestamp()))
+    assert signs_of_files([path, tmp_path / "missing"]) == (("state.db", SEEN),)
     assert raw is not None
     assert [moment.timestamp() for moment in read_gap(raw)] == [1.0, 86402.5]
     for bad in (b"", b"[]", b"[1]", b"{}", b'["a", "b"]', b"[1e300, 2]", b"\xff"):

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 
 from gossamer.client.results import Payload
 from gossamer.node.commands.clients.event_files import SUBSCRIPTION_FILE, EventFiles
@@ -47,10 +48,20 @@ MEANT = {
 
 
 def test_arguments_mean_what_the_schema_says() -> None:
+    """They may be absent, but not all of them."""
     assert event_of_arguments(SCHEMA, GIVEN) == MEANT
     # A symbol of digits stays text, a price may be whole or a fraction.
     odd = event_of_arguments(SCHEMA, ["symbol=7", "price=1/3", *GIVEN[2:]])
     assert (odd["symbol"], odd["price"]) == ("7", Fraction(1, 3))
+    assert "side" not in event_of_arguments(SCHEMA, GIVEN[:-1])
+    with pytest.raises(EventInputError, match="a value for at least one attribute"):
+        event_of_arguments(SCHEMA, [])
+    schema = Schema([BooleanAttribute("open"), DecimalAttribute("fee", 0, 100, 2)])
+    assert event_of_arguments(schema, ["open=true", "fee=0.1"]) == {"open": True, "fee": 0.1}
+    with pytest.raises(EventInputError, match="'open' takes true or false"):
+        event_of_arguments(schema, ["open=yes"])
+    with pytest.raises(EventInputError, match=r"a decimal from 0 to 100 with 2 after the point"):
+        event_of_arguments(schema, ["fee=0.125"])
 
 
 @pytest.mark.parametrize(
@@ -76,31 +87,12 @@ def test_an_argument_that_does_not_fit_is_named(place: int, argument: str, words
     assert "\n" not in str(caught.value)
 
 
-def test_attributes_may_be_absent_but_not_all_of_them() -> None:
-    assert "side" not in event_of_arguments(SCHEMA, GIVEN[:-1])
-    with pytest.raises(EventInputError, match="a value for at least one attribute"):
-        event_of_arguments(SCHEMA, [])
-
-
-def test_booleans_and_decimals_are_read_by_their_type() -> None:
-    schema = Schema([BooleanAttribute("open"), DecimalAttribute("fee", 0, 100, 2)])
-    assert event_of_arguments(schema, ["open=true", "fee=0.1"]) == {"open": True, "fee": 0.1}
-    with pytest.raises(EventInputError, match="'open' takes true or false"):
-        event_of_arguments(schema, ["open=yes"])
-    with pytest.raises(EventInputError, match=r"a decimal from 0 to 100 with 2 after the point"):
-        event_of_arguments(schema, ["fee=0.125"])
-
-
-def test_what_is_printed_of_an_event_can_be_published_again() -> None:
-    values = {**MEANT, "price": Fraction(1, 3)}
-    line = line_of_event(ReceivedEvent("1f", values, "2a", 12.5, ("sub",), 7))
+def test_what_is_printed_of_an_event_can_be_published_again_without_a_payload() -> None:
+    event = ReceivedEvent("1f", {**MEANT, "price": Fraction(1, 3)}, "2a", 12.5, ("sub",), 7)
+    line = line_of_event(event)
     assert json.loads(line)["values"]["day"] == "2026-11-20"
-    assert event_of_line(SCHEMA, line, 1) == values
-
-
-def test_a_payload_is_printed_and_not_published_by_lines() -> None:
-    payload = Payload(b"\x00\xff", "image/png")
-    line = line_of_event(ReceivedEvent("1f", MEANT, "2a", 12.5, ("sub",), 7, payload=payload))
+    assert event_of_line(SCHEMA, line, 1) == event.values
+    line = line_of_event(evolve(event, payload=Payload(b"\x00\xff", "image/png")))
     assert json.loads(line)["payload"] == {"content_type": "image/png", "base64": "AP8="}
     with pytest.raises(EventInputError, match="line 3: carries a payload, expected values only"):
         event_of_line(SCHEMA, line, 3)
@@ -115,18 +107,17 @@ def test_a_payload_is_printed_and_not_published_by_lines() -> None:
         ('{"prize": 1}', "line 7: there is no attribute 'prize'"),
         ('{"symbol": 1}', "line 7: attribute 'symbol' takes"),
         ('{"id": "x", "values": {}}', "line 7: an event has a value for"),
+        # A value is no number because it looks like one.
+        (
+            json.dumps({**dict(part.split("=", 1) for part in GIVEN), "volume": 1}),
+            "line 7: attribute 'price' takes",
+        ),
     ],
 )
 def test_a_line_that_is_no_event_is_named(line: str, words: str) -> None:
     with pytest.raises(EventInputError) as caught:
         event_of_line(SCHEMA, line, 7)
     assert str(caught.value).startswith(words)
-
-
-def test_a_value_of_a_line_is_no_number_because_it_looks_like_one() -> None:
-    line = json.dumps({**dict(part.split("=", 1) for part in GIVEN), "volume": 1})
-    with pytest.raises(EventInputError, match="'price' takes"):
-        event_of_line(SCHEMA, line, 1)
 
 
 # Files that appear whole, whoever is killed
@@ -200,7 +191,7 @@ QUOTES: dict[str, Any] = {
 def written(folder: Path, rows: dict[str, Any], files: int = 2) -> Path:
     """A workload whose events are these rows."""
     table = pa.table(rows)
-    (folder / "events").mkdir()
+    (folder / "events").mkdir(parents=True)
     for part in range(files):
         first, end = (at * len(table) // files for at in (part, part + 1))
         file = folder / "events" / f"part-{part:05}.parquet"
@@ -214,42 +205,28 @@ def lines(folder: Path, *columns: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in stream]
 
 
-@pytest.fixture
-def quotes(tmp_path: Path) -> Path:
-    return written(tmp_path, QUOTES)
-
-
-def test_rows_come_in_order_with_the_columns_asked_for(quotes: Path) -> None:
-    found = lines(quotes, "symbol", "price=close")
+def test_rows_come_in_order_with_the_columns_asked_for_or_all(tmp_path: Path) -> None:
+    """Rows of Siena have names of their own; whoever stops reading is not waited for."""
+    quotes, siena = tmp_path / "quotes", tmp_path / "siena"
+    found = lines(written(quotes, QUOTES), "symbol", "price=close")
     assert len(found) == 2_500
     assert found[:2] == [{"symbol": "IBM", "price": 80.5}, {"symbol": "T", "price": 81.5}]
     assert [event["price"] for event in found] == QUOTES["close"]
-
-
-def test_all_columns_are_published_but_the_number_of_the_row(quotes: Path) -> None:
-    assert lines(quotes)[3] == {"symbol": "T", "close": 83.5, "volume": 3}
-
-
-def test_rows_of_siena_have_names_of_their_own(tmp_path: Path) -> None:
-    rows = {"event": [0, 1], "names": [["a", "b"], ["c"]], "values": [[1, 2], [3]]}
-    assert lines(written(tmp_path, rows)) == [{"a": 1, "b": 2}, {"c": 3}]
-
-
-def test_whoever_stops_reading_is_not_waited_for(quotes: Path) -> None:
+    assert lines(quotes)[3] == {"symbol": "T", "close": 83.5, "volume": 3}, "not the row's number"
     with opened_table(quotes, ()) as file:
         assert os.read(file, 10)
+    rows = {"event": [0, 1], "names": [["a", "b"], ["c"]], "values": [[1, 2], [3]]}
+    assert lines(written(siena, rows)) == [{"a": 1, "b": 2}, {"c": 3}]
 
 
 def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> None:
+    """Damage in the middle is told after what came before."""
     with pytest.raises(EventInputError, match="holds no table events, expected a workload"):
         lines(tmp_path)
     folder = written(tmp_path, QUOTES)
     with pytest.raises(EventInputError, match=r"has no column price \(there are event, symbol,"):
         lines(folder, "price")
-
-
-def test_damage_in_the_middle_is_told_after_what_came_before(quotes: Path) -> None:
-    second = quotes / "events" / "part-00001.parquet"
+    second = folder / "events" / "part-00001.parquet"
     second.write_bytes(second.read_bytes()[:-20])
     with pytest.raises(EventInputError, match=r"part-00001\.parquet: is damaged"):
-        lines(quotes)
+        lines(folder)

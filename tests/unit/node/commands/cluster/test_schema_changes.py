@@ -37,52 +37,50 @@ def test_changes_are_numbered_signed_and_shown(tmp_path: Path) -> None:
     assert schema_changes.show(tmp_path / "c" / "peer2")[0] == "version 1 of the schema"
 
 
-Call = Callable[[Path], str]
-BAD: dict[str, tuple[Call, str]] = {
-    "known": (
-        lambda folder: schema_changes.add(folder, "price", "boolean", []),
-        "price is 'there already', expected a name that was never used",
-    ),
-    "type": (
-        lambda folder: schema_changes.add(folder, "x", "text", []),
-        "x.type is 'text', expected one of integer, ",
-    ),
+add, widen, retire = schema_changes.add, schema_changes.widen, schema_changes.retire
+BAD: dict[str, tuple[Callable[..., str], tuple[object, ...], str]] = {
+    "known": (add, ("price", "boolean", []), "price is 'there already', expected a name that was"),
+    "type": (add, ("x", "text", []), "x.type is 'text', expected one of integer, "),
     "domain": (
-        lambda folder: schema_changes.add(folder, "x", "float", ["minimum=5", "maximum=3"]),
+        add,
+        ("x", "float", ["minimum=5", "maximum=3"]),
         "x.maximum is 3, expected more than 5",
     ),
     "field": (
-        lambda folder: schema_changes.add(folder, "x", "boolean", ["minimum=5"]),
+        add,
+        ("x", "boolean", ["minimum=5"]),
         "x.minimum is 5, expected only the fields",
     ),
     "no field": (
-        lambda folder: schema_changes.add(folder, "x", "boolean", ["minimum"]),
+        add,
+        ("x", "boolean", ["minimum"]),
         "FIELD=VALUE is 'minimum', expected such as minimum=0",
     ),
     "narrower": (
-        lambda folder: schema_changes.widen(folder, "price", ["maximum=3"]),
+        widen,
+        ("price", ["maximum=3"]),
         "expected more than a number from 0 to 100000, of the same type",
     ),
-    "nothing": (
-        lambda folder: schema_changes.widen(folder, "price", []),
-        "FIELD=VALUE is 'nothing'",
-    ),
+    "nothing": (widen, ("price", []), "FIELD=VALUE is 'nothing'"),
     "unknown": (
-        lambda folder: schema_changes.retire(folder, "prize"),
+        retire,
+        ("prize",),
         "schema is 'prize', expected one of the attributes in use: symbol, price, volume",
     ),
     "name": (
-        lambda folder: schema_changes.add(folder, "a b", "boolean", []),
+        add,
+        ("a b", "boolean", []),
         "schema is 'a b', expected a name of at most 64 letters",
     ),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_impossible_is_named_and_changes_nothing(peers: Path, case: str) -> None:
-    call, words = BAD[case]
+@pytest.mark.parametrize(("change", "arguments", "words"), BAD.values(), ids=BAD)
+def test_what_is_impossible_is_named_and_changes_nothing(
+    peers: Path, change: Callable[..., str], arguments: tuple[object, ...], words: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        call(peers / "peer1")
+        change(peers / "peer1", *arguments)
     assert words in str(caught.value)
     assert schema_changes.show(peers / "peer1")[0] == "version 1 of the schema"
     assert not (peers / "peer1" / "schema.json").exists()
