@@ -88,7 +88,7 @@ def test_incremental_paper_table_1_distances() -> None:
     assert [distance for distance, _ in rows_at(overlay, "B8")] == [1, 5, 1, 1, 7]
 
 
-def test_only_the_host_broker_keeps_statistics_and_purges_them() -> None:
+def test_only_the_host_broker_keeps_statistics_where_it_prunes_and_purges_them() -> None:
     overlay = figure_4_selective()
     overlay.subscribe(one="present(x)")
     overlay.publish(5)
@@ -96,32 +96,24 @@ def test_only_the_host_broker_keeps_statistics_and_purges_them() -> None:
     assert {name for name, entries in kept.items() if entries} == {"I"}
     overlay.ask("one", messages.Unsubscribe("s"))
     assert overlay.brokers["I"].sizes().statistics == 0
-
-
-def test_modes_without_pruning_keep_no_statistics() -> None:
     overlay = row("AB", covering="active")
     overlay.publish(5)
     assert len(overlay.deliveries) == 1
     assert overlay.brokers["B"].sizes().statistics == 0
 
 
-def test_the_window_slides_by_time() -> None:
+def test_the_window_slides_by_time_and_drops_the_oldest() -> None:
     statistics = Statistics(window=10, most=100)
     for time in (0, 5, 11):
         statistics.record(S1, Record(time, Id("A", 1), time, time))
     assert statistics.distances(S1) == {Id("A", 1): [5, 11]}
     statistics.expire(30)
-    assert len(statistics) == 0
-    assert statistics.largest_count(S1) == 0
-
-
-def test_the_window_is_bounded_and_drops_the_oldest() -> None:
-    statistics = Statistics(window=1000, most=3)
-    other = Id("I", 2)
+    assert (len(statistics), statistics.largest_count(S1)) == (0, 0)
+    bounded, other = Statistics(window=1000, most=3), Id("I", 2)
     for time, subscription in enumerate((S1, other, S1, other)):
-        statistics.record(subscription, Record(time, Id("A", 1), time, 0))
-    assert statistics.distances(S1) == {Id("A", 1): [2]}
-    assert statistics.distances(other) == {Id("A", 1): [1, 3]}
+        bounded.record(subscription, Record(time, Id("A", 1), time, 0))
+    assert bounded.distances(S1) == {Id("A", 1): [2]}
+    assert bounded.distances(other) == {Id("A", 1): [1, 3]}
 
 
 def test_purged_subscriptions_take_no_room_in_the_window() -> None:
@@ -157,18 +149,13 @@ def test_neighbours_have_marks_of_their_own_until_none_are_left() -> None:
         assert [ask(name) for name in sharing] == [shared, shared]
         assert list(marks.names(given["N1"] | given["N5"] | shared)) == ["N1", "N5"]
     assert marks.came(client("N1")) == memory_marks.LISTED
-
-
-def test_marks_of_a_neighbour_that_is_gone_go_to_the_next() -> None:
-    marks = memory_marks.Marks()
-    for name in "AB":
-        marks.assign(name)
-    freed = marks.sent("A")
-    marks.forget("A")
-    assert marks.sent("A") == memory_marks.SENT_SOMEWHERE
-    marks.assign("C")
-    assert marks.sent("C") == freed
-    assert list(marks.names(freed)) == ["C"]
+    # Those of a neighbour that is gone go to the next.
+    freed = marks.sent("N1")
+    marks.forget("N1")
+    assert marks.sent("N1") == memory_marks.SENT_SOMEWHERE
+    marks.assign("next")
+    assert marks.sent("next") == freed
+    assert list(marks.names(freed)) == ["next"]
 
 
 class CountingIndex(PlainIndex):
@@ -207,10 +194,8 @@ def test_links_are_asked_about_together_and_answered_each_for_itself() -> None:
     assert CountingIndex.asked == 1
     effects = broker.handle(0, neighbour("P"), t.Frame(1, 3, t.Unsubscription(wide.id)))
     assert subscribed(effects) == ["Q", "R"]
-
-
-def test_what_is_answered_for_a_link_is_asked_again_once_it_sent_something() -> None:
+    # What is answered for a link is asked again once it sent something.
     broker = hub()
-    wanted = parse("x >= 1")
-    assert subscribed(broker.handle(0, client("c"), Subscribe("s", wanted))) == list(NAMES)
-    assert subscribed(broker.handle(0, client("c"), Subscribe("t", wanted))) == []
+    for label, receivers in (("s", list(NAMES)), ("t", [])):
+        effects = broker.handle(0, client("c"), Subscribe(label, parse("x >= 1")))
+        assert subscribed(effects) == receivers
