@@ -7,14 +7,17 @@ into a folder. All times of the plays are simulated; the last line is processor 
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from pathlib import Path
 from time import process_time
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import read_options
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.studies.dissemination.adaptation.adaptation import Adaptation, run_adaptation
@@ -45,38 +48,23 @@ def overlay(kind: str, brokers: int, seed: int) -> Topology:
 
 
 def plain(found: Adaptation) -> dict[str, object]:
-    """What a play came to, as numbers."""
-    runs = {"planned anew": found.adaptive, "first trees kept": found.frozen}
-    return {
-        "optimum": found.optimum.sum(),
-        **{
-            name: {
-                "cost": one.cost.sum(),
-                "of OPT": one.cost.sum() / found.optimum.sum(),
-                "switches": len(one.installed),
-                "control_bytes": int(one.control_bytes.sum()),
-                "document_bytes": int(one.document_bytes.sum()),
-                "confirm_bytes": int(one.confirm_bytes.sum()),
-                "documents": one.documents,
-                "deliveries": one.deliveries,
-                "lost": one.lost,
-                "doubled": one.doubled,
-            }
-            for name, one in runs.items()
-        },
-    }
+    told: dict[str, object] = {"optimum": found.optimum.sum()}
+    for name, one in (("planned anew", found.adaptive), ("first trees kept", found.frozen)):
+        counted = ("documents", "deliveries", "lost", "doubled")
+        summed = ("control_bytes", "document_bytes", "confirm_bytes")
+        told[name] = {
+            "cost": one.cost.sum(),
+            "of OPT": one.cost.sum() / found.optimum.sum(),
+            "switches": len(one.installed),
+            **{key: int(getattr(one, key).sum()) for key in summed},
+            **{key: getattr(one, key) for key in counted},
+        }
+    return told
 
 
 def main() -> None:
-    """Run the plays and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--brokers", type=int, default=40)
-    parser.add_argument("--length", type=float, default=240.0)
-    parser.add_argument("--rate", type=float, default=8.0)
-    parser.add_argument("--links", choices=("sparse", "dense"), default="dense")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    links = ("dense", "sparse")
+    given = read_options(__doc__, brokers=40, length=240.0, rate=8.0, links=links, seed=1, out=Path)
     begun = process_time()
     keep_compiled_code()
     topology = overlay(given.links, given.brokers, given.seed)
@@ -94,9 +82,8 @@ def main() -> None:
                 flash=(third, 2 * third, 0.8),
             )
 
-            def watch(name: str, share: float, task: object = task) -> None:
-                done = share + (name == "frozen")
-                progress.update(task, completed=done)  # type: ignore[arg-type]
+            def watch(name: str, share: float, task: TaskID = task) -> None:
+                progress.update(task, completed=share + (name == "frozen"))
 
             found[TITLES[kind]] = run_adaptation(
                 topology, play, given.seed, stretch=given.length / 24, watch=watch

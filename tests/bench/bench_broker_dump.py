@@ -20,9 +20,7 @@ the search for garbage, of a snapshot or a dump, ends in exit code 1.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import sys
 import tempfile
 from array import array
@@ -37,6 +35,10 @@ from typing import Any
 
 import trio
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_brokers import ADVERTISED, PUBLISHER, SUBSCRIBER, connect, everything
+from bench.common import SEED, Row, read_options, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.node.broker.contract.host import NEVER
 from gossamer.node.broker.contract.matches import Match
@@ -47,31 +49,23 @@ from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers.core.effects import Deliver
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.index import compiled_index
-from gossamer.protocol.brokers.core.messages import NeighbourUp
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import (
-    Advertisement,
     BetweenBrokers,
     Frame,
     Publication,
     Subscription,
-    Synchronise,
     Unsubscription,
 )
-from gossamer.protocol.content.filters import exact_publication, parse
+from gossamer.protocol.content.filters import exact_publication
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.studies.stock_quotes import Quote, little_covering, make_quotes
 
-SEED = 1
-SUBSCRIPTIONS = 100_000
-DUMPS = 3
 ROOM = 256
 OF_MESSAGES = 8
 WARM_UP = 500
-PUBLISHER, SUBSCRIBER = neighbour("P"), neighbour("S")
-ADVERTISED = Id("P", 1)
 # Parts of the names of tasks that take a dump in, and that write.
 THOSE_WHO_DUMP = ("_go_on_with", "_serve")
 SNAPSHOT, DUMP, JOURNAL, MEANWHILE = "snapshot", "dump", "journal", "journal meanwhile"
@@ -80,11 +74,7 @@ SNAPSHOT, DUMP, JOURNAL, MEANWHILE = "snapshot", "dump", "journal", "journal mea
 class Took:
     """How long steps took in seconds, kept so that keeping it costs the loop little.
 
-    Attributes:
-        walls: by the clock, each.
-        processor: of the processor, the longest.
-        garbage: of that, the longest search for garbage.
-        apart_from_garbage: the longest but for that.
+    All are kept of the clock, and the longest of the processor and of the search for garbage.
     """
 
     def __init__(self) -> None:
@@ -92,14 +82,12 @@ class Took:
         self.processor = self.garbage = self.apart_from_garbage = 0.0
 
     def note(self, wall: float, processor: float = 0.0, garbage: float = 0.0) -> None:
-        """Another step."""
         self.walls.append(wall)
         self.processor = max(self.processor, processor)
         self.garbage = max(self.garbage, garbage)
         self.apart_from_garbage = max(self.apart_from_garbage, processor - garbage)
 
-    def row(self, what: str) -> dict[str, Any]:
-        """A row of the table, in milliseconds."""
+    def row(self, what: str) -> Row:
         return {
             "what": what,
             "longest_ms": 1e3 * max(self.walls),
@@ -155,7 +143,6 @@ class Steps(trio.abc.Instrument):
         return begin
 
     def on_garbage(self, phase: str, _: dict[str, int]) -> None:
-        """As `gc.callbacks` calls it."""
         if phase == "start":
             self._collecting = thread_time()
         else:
@@ -182,6 +169,7 @@ class Neighbours:
     """What a broker is told by two neighbours, one that publishes and one that subscribes."""
 
     def __init__(self, quotes: list[Quote]) -> None:
+        self._everything = everything(quotes)
         self._quotes = [exact_publication(quote) for quote in quotes]
         self._filters = little_covering(quotes, SEED)
         self._frames = {PUBLISHER: count(2), SUBSCRIBER: count(2)}
@@ -191,11 +179,7 @@ class Neighbours:
 
     def begin(self, broker: TreeBroker, size: int) -> None:
         """Both come, the one with an advertisement of everything, the other with subscriptions."""
-        everything = parse(" and ".join(f"present({name})" for name in self._quotes[0]))
-        offered = (Advertisement(ADVERTISED, everything),)
-        for hop, told in ((PUBLISHER, offered), (SUBSCRIBER, ())):
-            broker.handle(0, None, NeighbourUp(hop.name))
-            broker.handle(0, hop, Frame(1, 1, Synchronise(told, ())))
+        connect(broker, self._everything)
         for _ in range(size):
             broker.handle(0, *self._framed(SUBSCRIBER, self._subscription()))
 
@@ -218,7 +202,7 @@ class Neighbours:
         return hop, Frame(1, next(self._frames[hop]), message)
 
 
-async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[dict[str, Any]]:
+async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row]:
     """Let a broker go on until it has been dumped so often."""
     told, host, steps = Neighbours(make_quotes(20_000, SEED)), TreeHost(TreeSettings()), Steps()
     broker = TreeBroker("B", host.of, new_index=compiled_index)
@@ -257,13 +241,9 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[dic
 
 def main() -> int:
     """Measure and print; returns 1 where a dump held the loop for longer than the limit."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subscriptions", type=int, default=SUBSCRIPTIONS)
-    parser.add_argument("--dumps", type=int, default=DUMPS)
-    parser.add_argument("--in-this-process", action="store_true")
-    parser.add_argument("--limit", type=float)
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__, subscriptions=100_000, dumps=3, in_this_process=False, limit=float, out=Path
+    )
     keep_compiled_code()
     apart = in_this_process if chosen.in_this_process else in_a_process
     with tempfile.TemporaryDirectory() as folder:
@@ -274,8 +254,7 @@ def main() -> int:
     for one in rows:
         times = "".join(f"{one[name]:>14.3f}" for name in columns)
         print(f"{one['what']:20}{times}{one['times']:>10,}")
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_rows(chosen.out, rows)
     held = max(one["without_ms"] for one in rows if one["what"] in (SNAPSHOT, DUMP))
     return int(chosen.limit is not None and held > chosen.limit)
 

@@ -13,18 +13,30 @@ for each that it triggers.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
-from statistics import median
-from time import process_time
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_matching import SIZES, WORKLOADS
+from bench.common import (
+    SEED,
+    Row,
+    print_rows,
+    quotes_of,
+    read_options,
+    seconds_each,
+    timed,
+    timed_row,
+    write_rows,
+)
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index
@@ -40,35 +52,28 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Unsubscription,
 )
 from gossamer.protocol.content.filters import Filter, exact_publication, parse
-from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.studies.stock_quotes import (
-    Quote,
-    heavy_covering,
-    little_covering,
-    make_quotes,
-    read_quotes,
-)
+from gossamer.sim.studies.stock_quotes import Quote
 
-SEED = 1
-SIZES = (1_000, 5_000, 20_000, 50_000, 200_000)
-WORKLOADS = {"little": little_covering, "heavy": heavy_covering}
 COVERINGS = ("off", "lazy", "active", "selective")
 BURSTS = (100, 700, 2_100)
 CLIENTS, RUNS, PUBLICATIONS = 100, 5, 2_000
 PUBLISHER, SUBSCRIBER = neighbour("P"), neighbour("S")
+ADVERTISED = Id("P", 1)
+
+
+def connect(broker: TreeBroker, advertised: Filter) -> None:
+    """Let two neighbours come, one that advertises and one that will subscribe."""
+    offers = (Advertisement(ADVERTISED, advertised),)
+    for hop, told in ((PUBLISHER, offers), (SUBSCRIBER, ())):
+        broker.handle(0, None, NeighbourUp(hop.name))
+        broker.handle(0, hop, Frame(1, 1, Synchronise(told, ())))
 
 
 class Between:
-    """A broker between two neighbours."""
-
     def __init__(self, covering: str, advertised: Filter) -> None:
         self.broker = TreeBroker("B", TreeSettings(covering=covering), new_index=compiled_index)
-        self.advertisement = Id("P", 1)
         self.frames = {PUBLISHER: 1, SUBSCRIBER: 1}
-        offers = (Advertisement(self.advertisement, advertised),)
-        for hop, told in ((PUBLISHER, offers), (SUBSCRIBER, ())):
-            self.broker.handle(0, None, NeighbourUp(hop.name))
-            self.broker.handle(0, hop, Frame(1, 1, Synchronise(told, ())))
+        connect(self.broker, advertised)
 
     def subscribe(self, numbered: tuple[int, Filter]) -> None:
         number, wanted = numbered
@@ -79,14 +84,14 @@ class Between:
 
     def publish(self, numbered: tuple[int, dict[str, Any]]) -> int:
         number, values = numbered
-        return self.take(PUBLISHER, Publication(Id("P", number), self.advertisement, values))
+        return self.take(PUBLISHER, Publication(Id("P", number), ADVERTISED, values))
 
     def take(self, hop: Any, message: BetweenBrokers) -> int:
         self.frames[hop] += 1
         return len(self.broker.handle(0, hop, Frame(1, self.frames[hop], message)))
 
 
-def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[dict[str, Any]]:
+def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[Row]:
     """Load a broker, publish to it, and take a tenth of the subscriptions back."""
     between = Between(covering, everything(quotes))
     wanted = list(enumerate(islice(WORKLOADS[name](quotes, SEED), size)))
@@ -95,20 +100,23 @@ def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[di
     late = max(size // 10, 100)
     with only_the_brokers_memory():
         loaded = seconds_each(between.subscribe, wanted[:-late], 1)
-        subscribed = seconds_each(between.subscribe, wanted[-late:])
+        subscribed = seconds_each(between.subscribe, wanted[-late:], RUNS)
         sent = between.broker.sizes().sent
-        published = seconds_each(between.publish, numbered)
-        left = seconds_each(between.unsubscribe, Random(SEED).sample(range(size), size // 10))
-    label = f"{name}, {covering}"
+        published = seconds_each(between.publish, numbered, RUNS)
+        leaving = Random(SEED).sample(range(size), size // 10)
+        left = seconds_each(between.unsubscribe, leaving, RUNS)
     return [
-        row(f"{label}: subscribe, mean", size, loaded, "subscription", sent=sent),
-        row(f"{label}: subscribe, last", size, subscribed, "subscription", sent=sent),
-        row(f"{label}: publish", size, published, "publication", sent=sent),
-        row(f"{label}: unsubscribe", size, left, "unsubscription", sent=sent),
+        timed_row(f"{name}, {covering}: {what}", size, seconds, unit, sent=sent)
+        for what, seconds, unit in (
+            ("subscribe, mean", loaded, "subscription"),
+            ("subscribe, last", subscribed, "subscription"),
+            ("publish", published, "publication"),
+            ("unsubscribe", left, "unsubscription"),
+        )
     ]
 
 
-def measure_clients(name: str, size: int, quotes: list[Quote]) -> dict[str, Any]:
+def measure_clients(name: str, size: int, quotes: list[Quote]) -> Row:
     """Publish to a broker whose own clients subscribe."""
     between = Between("active", everything(quotes))
     for number in range(CLIENTS):
@@ -124,24 +132,21 @@ def measure_clients(name: str, size: int, quotes: list[Quote]) -> dict[str, Any]
         got += between.publish(one)
 
     with only_the_brokers_memory():
-        published = seconds_each(publish, numbered)
+        published = seconds_each(publish, numbered, RUNS)
     got //= len(numbered)
-    return row(f"{name}, clients: publish", size, published, "publication", sent=got)
+    return timed_row(f"{name}, clients: publish", size, published, "publication", sent=got)
 
 
 def everything(quotes: list[Quote]) -> Filter:
-    """An advertisement of all quotes."""
     return parse(" and ".join(f"present({attribute})" for attribute in quotes[0]))
 
 
 def publications(quotes: list[Quote]) -> list[tuple[int, dict[str, Any]]]:
-    """Some quotes, numbered as a broker numbers its publications."""
     chosen = Random(SEED).choices(quotes, k=PUBLICATIONS)
     return list(enumerate((exact_publication(quote) for quote in chosen), start=2))
 
 
 def warm_up(between: Between, size: int, wanted: Filter) -> None:
-    """Let rules be compiled, or read from the cache, before anything is timed."""
     between.subscribe((size, wanted))
     between.subscribe((size + 1, wanted))
     between.publish((1, {}))
@@ -160,7 +165,7 @@ def only_the_brokers_memory() -> Iterator[None]:
         gc.unfreeze()
 
 
-def measure_burst(covering: str, size: int) -> dict[str, Any]:
+def measure_burst(covering: str, size: int) -> Row:
     """Five subscriptions that cover `size` others each, taken back one by one."""
     rng = Random(SEED)
     between = Between(covering, parse("present(group) and present(x) and present(y)"))
@@ -174,59 +179,17 @@ def measure_burst(covering: str, size: int) -> dict[str, Any]:
     for group in range(5):
         between.subscribe((group, parse(f"group == {group}")))
     seconds = []
-    triggered = 0
     for group in range(5):
-        begun = process_time()
-        triggered = max(between.unsubscribe(group) - 1, 1)
-        seconds.append((process_time() - begun) / triggered)
-    return row(f"burst, {covering}", size, seconds, "triggered", sent=triggered)
-
-
-def seconds_each(
-    work: Callable[[Any], object], items: Sequence[Any], runs: int = RUNS
-) -> list[float]:
-    """Processor seconds an item, for as many parts of the items as there are runs."""
-    size = max(len(items) // runs, 1)
-    found = []
-    for begin in range(0, runs * size, size):
-        begun = process_time()
-        for item in items[begin : begin + size]:
-            work(item)
-        found.append((process_time() - begun) / size)
-    return found
-
-
-def row(name: str, size: int, seconds: list[float], unit: str, **more: Any) -> dict[str, Any]:
-    """A row of `bench.json`."""
-    return {
-        "name": name,
-        "size": size,
-        "median_s": median(seconds),
-        "least_s": min(seconds),
-        "runs": len(seconds),
-        "unit": unit,
-        "machine": machine(),
-        **more,
-    }
-
-
-def print_table(rows: Iterable[dict[str, Any]]) -> None:
-    """One line a row."""
-    print(f"{'what':32}{'size':>9}{'us':>9}{'least':>9}{'sent, got':>11}")
-    for one in rows:
-        us = f"{one['median_s'] * 1e6:>9.1f}{one['least_s'] * 1e6:>9.1f}"
-        print(f"{one['name']:32}{one['size']:>9,}{us}{one['sent']:>11,}")
+        spent, effects = timed(partial(between.unsubscribe, group))
+        triggered = max(effects - 1, 1)
+        seconds.append(spent / triggered)
+    return timed_row(f"burst, {covering}", size, seconds, "triggered", sent=triggered)
 
 
 def main() -> None:
-    """Measure, print, and write `bench.json` if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--quotes", type=Path)
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
     keep_compiled_code()
-    quotes = read_quotes(chosen.quotes) if chosen.quotes else make_quotes(100_000, SEED)
+    quotes = quotes_of(chosen.quotes)
     rows = [
         one
         for name in WORKLOADS
@@ -236,10 +199,8 @@ def main() -> None:
     ]
     rows += [measure_clients(name, size, quotes) for name in WORKLOADS for size in chosen.sizes]
     rows += [measure_burst("active", size) for size in BURSTS]
-    print(machine())
-    print_table(rows)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    print_rows(rows, sent="sent, got")
+    write_rows(chosen.out, rows)
 
 
 if __name__ == "__main__":

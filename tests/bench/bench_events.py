@@ -8,15 +8,13 @@ is five million events a second at 10^5 nodes.
 
 from __future__ import annotations
 
-import os
-import platform
 import resource
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
+from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases
@@ -32,8 +30,6 @@ LATENCIES = {
 
 
 def measure(latency: Latency, nodes: int) -> list[float]:
-    """Events a second of each timed run."""
-
     def start_once(cycle: int) -> Int64s:
         return draw_phases(nodes if cycle == 0 else 0, 1, PERIOD, SEED)
 
@@ -59,22 +55,8 @@ def measure(latency: Latency, nodes: int) -> list[float]:
     return rates
 
 
-def describe_machine() -> str:
-    """Processor, cores and what else matters to the figures."""
-    model = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = information.read_text().splitlines()
-        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        model = names[0] if names else model
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    return f"{model}, {os.cpu_count()} cores, {versions}, {load}"
-
-
 def main() -> None:
-    """Measure the sizes given on the command line."""
-    print(describe_machine())
+    print(machine())
     for nodes in [int(argument) for argument in sys.argv[1:]] or [10**5, 10**6]:
         for name, latency in LATENCIES.items():
             rates = np.array(measure(latency, nodes)) / 1e6

@@ -10,66 +10,38 @@ determined, as a mean while the last tenth is added; matching and removing likew
 
 from __future__ import annotations
 
-import argparse
-import gc
-import json
-from collections.abc import Callable, Iterable, Sequence
+import sys
 from itertools import islice
 from pathlib import Path
 from random import Random
-from statistics import median
-from time import process_time
-from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import (
+    SEED,
+    Row,
+    print_rows,
+    quotes_of,
+    read_options,
+    seconds_each,
+    timed_row,
+    write_rows,
+)
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.filters.composite import parse_composite
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.matching.index import MatchingIndex
-from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.bench.measurement import state_bytes
-from gossamer.sim.studies.stock_quotes import (
-    Quote,
-    heavy_covering,
-    little_covering,
-    make_quotes,
-    read_quotes,
-)
+from gossamer.sim.studies.stock_quotes import Quote, heavy_covering, little_covering
 
-SEED = 1
-SIZES = (1_000, 5_000, 20_000, 50_000, 200_000)
+SIZES = [1_000, 5_000, 20_000, 50_000, 200_000]
 WORKLOADS = {"little": little_covering, "heavy": heavy_covering}
 RUNS, PUBLICATIONS, REMOVED = 5, 1_000, 1_000
 WINDOW = 200
 
 
-def seconds_each(work: Callable[[Any], object], items: Sequence[Any], runs: int) -> list[float]:
-    """Processor seconds an item, for as many parts of the items as there are runs."""
-    found = []
-    size = max(len(items) // runs, 1)
-    for begin in range(0, size * runs, size):
-        begun = process_time()
-        for item in items[begin : begin + size]:
-            work(item)
-        found.append((process_time() - begun) / size)
-    return found
-
-
-def row(name: str, size: int, seconds: list[float], unit: str, **more: Any) -> dict[str, Any]:
-    """A row of `bench.json`."""
-    return {
-        "name": name,
-        "size": size,
-        "median_s": median(seconds),
-        "least_s": min(seconds),
-        "runs": len(seconds),
-        "unit": unit,
-        "machine": machine(),
-        **more,
-    }
-
-
-def measure_index(name: str, size: int, quotes: list[Quote]) -> list[dict[str, Any]]:
+def measure_index(name: str, size: int, quotes: list[Quote]) -> list[Row]:
     """Load an index, then add, match and remove at that size."""
     rng = Random(SEED)
     wanted: list[Filter] = list(islice(WORKLOADS[name](quotes, SEED), size))
@@ -91,14 +63,14 @@ def measure_index(name: str, size: int, quotes: list[Quote]) -> list[dict[str, A
     removed = seconds_each(index.remove, leaving, RUNS)
     shape = {"bytes": round(stored), "filters": held, "roots": roots}
     return [
-        row(f"{name}: add", size, added, "subscription", **shape),
-        row(f"{name}: add, mean from empty", size, loaded, "subscription", **shape),
-        row(f"{name}: match", size, matched, "publication", matches=matches / 5000, **shape),
-        row(f"{name}: remove", size, removed, "subscription", **shape),
+        timed_row(f"{name}: add", size, added, "subscription", **shape),
+        timed_row(f"{name}: add, mean from empty", size, loaded, "subscription", **shape),
+        timed_row(f"{name}: match", size, matched, "publication", matches=matches / 5000, **shape),
+        timed_row(f"{name}: remove", size, removed, "subscription", **shape),
     ]
 
 
-def measure_composites(size: int, quotes: list[Quote]) -> list[dict[str, Any]]:
+def measure_composites(size: int, quotes: list[Quote]) -> list[Row]:
     """Pairs of quotes joined by a variable: one symbol closes where the other opens."""
     rng = Random(SEED)
     matcher = CompositeMatcher(compiled=True)
@@ -112,56 +84,34 @@ def measure_composites(size: int, quotes: list[Quote]) -> list[dict[str, Any]]:
     steps = list(enumerate(rng.choices(quotes, k=PUBLICATIONS)))
     stepped = seconds_each(lambda one: matcher.step(one[0], one[1], one[0]), steps, RUNS)
     return [
-        row("composite: add", size, added, "subscription"),
-        row("composite: step", size, stepped, "publication", waiting=matcher.waiting),
+        timed_row("composite: add", size, added, "subscription"),
+        timed_row("composite: step", size, stepped, "publication", waiting=matcher.waiting),
     ]
 
 
 def warm_up(index: MatchingIndex) -> None:
     """Let rules be compiled, or read from the cache, before anything is timed."""
     for text in ("price > 2", "price > 1"):
-        index.add(parse(text))
+        index.mark(index.add(parse(text)).id, 1)
     index.match({})
+    index.reach({}, 1, 0)
     for filter_id in (1, 0):
         index.remove(filter_id)
 
 
-def print_table(rows: Iterable[dict[str, Any]]) -> None:
-    """One line a row."""
-    print(
-        f"{'what':32}{'size':>9}{'us':>9}{'least':>9}{'filters':>9}{'roots':>8}{'matches':>9}{'bytes':>7}"
-    )
-    for one in rows:
-        held, roots, bytes_ = (one.get(key, "") for key in ("filters", "roots", "bytes"))
-        matches = f"{one['matches']:.1f}" if "matches" in one else ""
-        print(
-            f"{one['name']:32}{one['size']:>9,}{one['median_s'] * 1e6:>9.1f}"
-            f"{one['least_s'] * 1e6:>9.1f}"
-            f"{held:>9}{roots:>8}{matches:>9}{bytes_:>7}"
-        )
-
-
 def main() -> None:
-    """Measure, print, and write `bench.json` if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--quotes", type=Path)
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
     keep_compiled_code()
-    quotes = read_quotes(chosen.quotes) if chosen.quotes else make_quotes(100_000, SEED)
-    gc.collect()
-    gc.freeze()  # the quotes are not the index's
-    rows = []
-    for name in WORKLOADS:
-        for size in chosen.sizes:
-            rows += measure_index(name, size, quotes)
-    for size in chosen.sizes:
-        rows += measure_composites(size, quotes)
-    print(machine())
-    print_table(rows)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    quotes = quotes_of(chosen.quotes)
+    rows = [
+        row
+        for name in WORKLOADS
+        for size in chosen.sizes
+        for row in measure_index(name, size, quotes)
+    ]
+    rows += [row for size in chosen.sizes for row in measure_composites(size, quotes)]
+    print_rows(rows, filters="filters", roots="roots", matches="matches", bytes="bytes")
+    write_rows(chosen.out, rows)
 
 
 if __name__ == "__main__":

@@ -20,26 +20,28 @@ of processor time; bytes of arrays, and of everything by the growth of resident 
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import resource
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
-from time import process_time
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_matching import warm_up
+from bench.common import SEED, Row, quotes_of, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.bench.measurement import state_bytes
-from gossamer.sim.studies.stock_quotes import Quote, make_quotes, read_quotes
+from gossamer.sim.studies.stock_quotes import Quote
 
-SEED: Final = 1
 PUBLICATIONS: Final = 1_000
 MARKS: Final = 32
 PART: Final = 10_000
@@ -71,23 +73,15 @@ def range_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
         )
 
 
-def mixed_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
-    """Predicates on values of all types, three of them or four."""
-    return _mixed(quotes, seed, ("== ", "startswith "))
-
-
-def part_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
-    """The same, and some that ask for a part of a string."""
-    return _mixed(quotes, seed, ("== ", "startswith ", "contains "))
-
-
-def _mixed(quotes: Sequence[Quote], seed: int, operators: Sequence[str]) -> Iterator[str]:
+def mixed_texts(operators: str, quotes: Sequence[Quote], seed: int) -> Iterator[str]:
+    """Three or four predicates on values of all types, with these operators of a string."""
     rng = Random(seed)
     while True:
         quote = rng.choice(quotes)
         symbol, day = str(quote["symbol"]), str(quote["date"])
+        operator = rng.choice(operators.split())
         parts = [
-            f'symbol {rng.choice(operators)}"{symbol if rng.random() < 0.7 else symbol[:2]}"',
+            f'symbol {operator} "{symbol if rng.random() < 0.7 else symbol[:2]}"',
             f"close {rng.choice(('<', '>='))} {_cents(quote['close'], rng.uniform(0.8, 1.2))}",
             f'date >= "{day[:7]}"' if rng.random() < 0.5 else f'date startswith "{day[:7]}"',
             f"rising == {rng.choice(('true', 'false'))}",
@@ -98,8 +92,8 @@ def _mixed(quotes: Sequence[Quote], seed: int, operators: Sequence[str]) -> Iter
 WORKLOADS: Final[dict[str, Callable[[Sequence[Quote], int], Iterator[str]]]] = {
     "padres": padres_texts,
     "ranges": range_texts,
-    "mixed": mixed_texts,
-    "parts": part_texts,
+    "mixed": partial(mixed_texts, "== startswith"),
+    "parts": partial(mixed_texts, "== startswith contains"),
 }
 
 
@@ -117,15 +111,19 @@ def load(index: MatchingIndex, texts: Iterator[str], size: int) -> dict[str, flo
     """Add so many subscriptions; seconds of reading and adding one, and of adding the last ones."""
     read = added = last = 0.0
     begun_with = resident()
-    for done in range(0, size, PART):
-        begun = process_time()
-        wanted: list[Filter] = [parse(next(texts)) for _ in range(min(PART, size - done))]
-        read += process_time() - begun
-        begun = process_time()
-        for number, one in enumerate(wanted):
-            holder = 1 << (done + number) % MARKS
+
+    def read_some(count: int) -> list[Filter]:
+        return [parse(next(texts)) for _ in range(count)]
+
+    def add(first: int, wanted: Sequence[Filter]) -> None:
+        for number, one in enumerate(wanted, start=first):
+            holder = 1 << number % MARKS
             index.mark(index.add(one).id, holder, among=holder)
-        last = process_time() - begun
+
+    for done in range(0, size, PART):
+        seconds, wanted = timed(partial(read_some, min(PART, size - done)))
+        read += seconds
+        last, _ = timed(partial(add, done, wanted))
         added += last
     return {
         "read_s": read / size,
@@ -138,30 +136,26 @@ def load(index: MatchingIndex, texts: Iterator[str], size: int) -> dict[str, flo
 
 def match(index: MatchingIndex, published: Sequence[Quote]) -> dict[str, float]:
     """What a publication costs: the whole, and the part that grows with what it matches."""
-    seconds, found = np.zeros(len(published)), np.zeros(len(published))
+    count = len(published)
+    seconds, found = np.zeros(count), np.zeros(count)
     for number, quote in enumerate(published):
-        begun = process_time()
-        matching = index.match(quote)
-        seconds[number] = process_time() - begun
+        seconds[number], matching = timed(partial(index.match, quote))
         found[number] = len(matching)
-    columns = np.column_stack([np.ones(len(published)), found])
+    columns = np.column_stack([np.ones(count), found])
     (fixed, each), *_ = np.linalg.lstsq(columns, seconds, rcond=None)
-    begun = process_time()
-    for quote in published:
-        index.reach(quote, (1 << MARKS) - 1, 0)
-    reach = (process_time() - begun) / len(published)
+    reach, _ = timed(lambda: [index.reach(quote, (1 << MARKS) - 1, 0) for quote in published])
     return {
         "match_s": float(seconds.mean()),
         "fixed_s": float(fixed),
         "each_s": float(each),
         "least_s": float(seconds.min()),
         "matches": float(found.mean()),
-        "reach_s": reach,
+        "reach_s": reach / count,
     }
 
 
-def measure(name: str, size: int, quotes: list[Quote]) -> dict[str, Any]:
-    """A row: a workload at a size."""
+def measure(name: str, size: int, quotes: list[Quote]) -> Row:
+    """A workload at a size."""
     index = MatchingIndex(compiled=True)
     warm_up(index)
     rng = Random(SEED)
@@ -173,27 +167,12 @@ def measure(name: str, size: int, quotes: list[Quote]) -> dict[str, Any]:
     return {"name": name, "size": size, "filters": len(index), **found, "machine": machine()}
 
 
-def warm_up(index: MatchingIndex) -> None:
-    """Let rules be compiled, or read from the cache, before anything is timed."""
-    for text in ("price > 2", "price > 1"):
-        index.mark(index.add(parse(text)).id, 1)
-    index.match({})
-    index.reach({}, 1, 0)
-    for filter_id in (1, 0):
-        index.remove(filter_id)
+COLUMNS: Final = ("read", "add", "add_last", "match", "fixed", "least", "reach")
 
 
-def print_head() -> None:
-    """What the columns of `print_row` are; times are microseconds."""
-    columns = ("read", "add", "add_last", "match", "fixed", "least", "reach")
-    print("workload        size  different  " + "  ".join(f"{one:>8}" for one in columns), end="")
-    print("  each    matches  array B  resident B", flush=True)
-
-
-def print_row(one: dict[str, Any]) -> None:
-    """One line, as soon as it is known."""
-    columns = ("read", "add", "add_last", "match", "fixed", "least", "reach")
-    times = "  ".join(f"{one[f'{column}_s'] * 1e6:8.1f}" for column in columns)
+def print_row(one: Row) -> None:
+    """One line, as soon as it is known; times are microseconds."""
+    times = "  ".join(f"{one[f'{column}_s'] * 1e6:8.1f}" for column in COLUMNS)
     print(
         f"{one['name']:9}{one['size']:>11,}{one['filters']:>11,}  {times}"
         f"{one['each_s'] * 1e6:6.2f}{one['matches']:>11,.1f}"
@@ -203,19 +182,13 @@ def print_row(one: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write `bench.json` if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="*", default=(100_000, 1_000_000))
-    parser.add_argument("--workloads", nargs="*", default=list(WORKLOADS), choices=list(WORKLOADS))
-    parser.add_argument("--quotes", type=Path)
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    sizes = [100_000, 1_000_000]
+    chosen = read_options(__doc__, sizes=sizes, workloads=[*WORKLOADS], quotes=Path, out=Path)
     keep_compiled_code()
-    quotes = read_quotes(chosen.quotes) if chosen.quotes else make_quotes(100_000, SEED)
-    gc.collect()
-    gc.freeze()  # the quotes are not the index's
+    quotes = quotes_of(chosen.quotes)
     print(machine())
-    print_head()
+    print("workload        size  different", *(f"{one:>8}" for one in COLUMNS), sep="  ", end="")
+    print("  each    matches  array B  resident B", flush=True)
     rows = []
     for size in chosen.sizes:
         for name in chosen.workloads:
@@ -223,8 +196,7 @@ def main() -> None:
             rows.append(measure(name, min(size, most), quotes))
             print_row(rows[-1])
             gc.collect()
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_rows(chosen.out, rows)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@ share, are in the memory of each. What only one process has is told beside it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -38,12 +36,12 @@ from attrs import define, evolve, field, frozen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import SEED, read_options, write_rows
 from support.clusters import MadeCluster
 from support.node_processes import Shell
 from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.quotes import SCHEMA, WIDTHS, Quote, Wish, make_quotes, make_wishes
 
-SEED = 1
 LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
 ARRIVAL_S = 30.0  # without any delivery, after which no more are waited for
 SETTLING_S = 3.0  # the same, while subscriptions may not be known everywhere yet
@@ -55,25 +53,16 @@ QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
 
 @frozen
 class Size:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        processes: how many peers each has; the first one has one, to tell what further ones cost.
-        wishes: subscriptions, shared out evenly.
-        steady, rate: quotes published at so many a second.
-        bursts, burst: so many bursts of so many quotes after that.
-        round_s: of gossip.
-        widths: the least and the largest share of the quotes that a range holds in its attribute.
-    """
-
-    processes: tuple[int, ...]
-    wishes: int
-    steady: int
+    processes: tuple[int, ...]  # peers of each; the first has one, to tell what further ones cost
+    wishes: int  # subscriptions, shared out evenly
+    steady: int  # quotes published at the steady rate
     rate: float
     bursts: int
-    burst: int
+    burst: int  # quotes of each
     round_s: float
-    widths: tuple[float, float] = WIDTHS
+    widths: tuple[float, float] = WIDTHS  # least and largest share of the quotes in a range
 
     @property
     def peers(self) -> int:
@@ -100,20 +89,13 @@ class Measure:
 
 @define
 class Stream:
-    """Quotes published one after another, and what came of them.
-
-    Attributes:
-        published: for each quote its event and when it was due or published, Unix seconds.
-        acknowledged: seconds that took, of each quote; -1 where nobody did.
-        receipts: [wish, event, when] of what subscriptions got.
-        used, before: what the processes had used after and before, a dictionary each.
-    """
+    """Quotes published one after another, and what came of them."""
 
     quotes: Sequence[Quote]
-    published: list[tuple[int, float]]
-    acknowledged: list[float]
-    receipts: list[tuple[int, int, float]]
-    before: list[dict[str, Any]]
+    published: list[tuple[int, float]]  # of each its event and when it was due, Unix seconds
+    acknowledged: list[float]  # seconds that took, of each; -1 where nobody did
+    receipts: list[tuple[int, int, float]]  # [wish, event, when] of what subscriptions got
+    before: list[dict[str, Any]]  # what the processes had used
     used: list[dict[str, Any]]
 
     def latencies_ms(self) -> list[float]:
@@ -127,35 +109,24 @@ class Stream:
 
     def total(self, name: str) -> float:
         """By how much a number grew, over all processes."""
-        used: float = sum(one[name] for one in self.used)
-        before: float = sum(one[name] for one in self.before)
-        return used - before
+        return _grown(self.before, self.used, name)
 
 
 @define(eq=False)
 class Bench:
-    """A cluster at work.
-
-    Attributes:
-        unexpected: what should not have happened: matches missing, repeated, or false.
-        unanswered: publications that nobody acknowledged in time.
-        tried: events published while subscriptions might not be in force; they may come late.
-    """
+    """A cluster at work."""
 
     size: Size
     peers: PeerProcesses
     wishes: Sequence[Wish]
-    unexpected: Counter[str] = field(factory=Counter)
-    unanswered: int = 0
-    tried: set[int] = field(factory=set)
+    unexpected: Counter[str] = field(factory=Counter)  # matches missing, repeated, or false
+    unanswered: int = 0  # publications that nobody acknowledged in time
+    tried: set[int] = field(factory=set)  # events published before, which may come late
 
     def subscribe(self) -> None:
         """Let every subscription be made, and wait until the overlay knows of all."""
-        asked: dict[int, list[tuple[int, int, str]]] = {p.first: [] for p in self.peers.processes}
-        for number, wish in enumerate(self.wishes):
-            process, place = self.peers.of_peer(number % self.size.peers)
-            asked[process.first].append((number, place, wish.expression))
-        self.peers.call_each("subscribe", [{"wishes": wishes} for wishes in asked.values()])
+        shares = self.peers.shared_out([wish.expression for wish in self.wishes])
+        self.peers.call_each("subscribe", [{"wishes": share} for share in shares])
 
     def settle(self, quotes: Sequence[Quote]) -> float:
         """Publish until every subscription gets what it should; return how long that took."""
@@ -169,12 +140,10 @@ class Bench:
         raise RuntimeError(f"subscriptions were not in force within {patience_s} s")
 
     def steady(self, quotes: Sequence[Quote]) -> Stream:
-        """Publish at a steady rate, whatever becomes of it."""
         begin = time.time() + LEAD_S
         return self._run(quotes, [begin + i / self.size.rate for i in range(len(quotes))])
 
     def burst(self, quotes: Sequence[Quote]) -> Stream:
-        """Publish all at once."""
         return self._run(quotes, [0.0] * len(quotes))
 
     def watch(self, quotes: Sequence[Quote]) -> list[Measure]:
@@ -200,27 +169,25 @@ class Bench:
 
     def _publish(self, quotes: Sequence[Quote], due: Sequence[float], patience_s: float) -> Stream:
         """Publish, and wait until as much was delivered as there are matches, or none comes."""
-        asked: dict[int, list[tuple[int, float, Quote]]] = {
-            process.first: [] for process in self.peers.processes
-        }
-        homes = []
-        for i, (quote, at) in enumerate(zip(quotes, due, strict=True)):
-            process, place = self.peers.of_peer(i % self.size.peers)
-            homes.append(process.first)
-            asked[process.first].append((place, at, quote))
+        shares = self.peers.shared_out([*zip(due, quotes, strict=True)])
+        asked = [{"quotes": [(place, *one) for _, place, one in share]} for share in shares]
         before = self.peers.call("usage")
-        answers = self.peers.call_each("publish", [{"quotes": one} for one in asked.values()])
-        done = {first: iter(answer) for first, answer in zip(asked, answers, strict=True)}
-        answered = list(_ordered(homes, done, due))
-        published = [(event, at or told) for (event, told, _), at in answered]
-        acknowledged = [seconds for (_, _, seconds), _ in answered]
-        wanted = Counter(
-            self.peers.of_peer(number % self.size.peers)[0].first
-            for number, wish in enumerate(self.wishes)
-            for quote in quotes
-            if wish.wants(quote)
+        answers = self.peers.call_each("publish", asked)
+        # In the order of the quotes.
+        answered = sorted(
+            (number, *answer)
+            for share, done in zip(shares, answers, strict=True)
+            for (number, _, _), answer in zip(share, done, strict=True)
         )
-        waits = [{"count": wanted[first], "patience_s": patience_s} for first in asked]
+        published = [(event, due[number] or told) for number, event, told, _ in answered]
+        acknowledged = [seconds for _, _, _, seconds in answered]
+        waits = [
+            {
+                "count": sum(wish.wants(quote) for _, _, wish in share for quote in quotes),
+                "patience_s": patience_s,
+            }
+            for share in self.peers.shared_out(self.wishes)
+        ]
         self.peers.call_each("wait_for", waits)
         used = self.peers.call("usage")
         receipts = self._take_receipts()
@@ -248,14 +215,6 @@ class Bench:
                 "repeated": got.total() - len(got),
             }
         )
-
-
-def _ordered(
-    homes: Sequence[int], done: dict[int, Iterator[Any]], due: Sequence[float]
-) -> Iterator[tuple[Any, float]]:
-    """What the processes published, in the order in which it was asked for."""
-    for home, at in zip(homes, due, strict=True):
-        yield next(done[home]), at
 
 
 @contextmanager
@@ -329,7 +288,6 @@ def _start_once(shell: Shell) -> tuple[float, float, int, int]:
 
 
 def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
-    """Everything of the report, and what was delivered wrongly."""
     quotes = make_quotes(size.steady + size.bursts * size.burst, SEED)
     with open_bench(size, folder, quotes) as (bench, ready_s):
         bench.subscribe()
@@ -350,8 +308,7 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
     bursts_per_cpu_s = max(size.burst / one.total("cpu_s") for one in bursts)
     bursts_reached = max(one.reached(size.peers) / one.total("cpu_s") for one in bursts)
     round_ms = 1e3 * _grown(idle, rested, "cpu_s") / _grown(idle, rested, "rounds")
-    reached = steady.reached(size.peers)
-    copies = steady.total("events_forwarded")
+    reached, steady_cpu_s = steady.reached(size.peers), steady.total("cpu_s")
     further = [
         (total - memory[0]) / (one["peers"] - 1)
         for total, one in zip(memory[1:], rested[1:], strict=True)
@@ -369,14 +326,14 @@ def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
         Measure("acknowledged after, median", 1e3 * statistics.median(steady.acknowledged), "ms"),
         Measure("publications not acknowledged", bench.unanswered, ""),
         Measure("deliveries a processor second", per_cpu_s[0], "1/s", "20,000"),
-        Measure(
-            "the same, counting a peer's once", reached / steady.total("cpu_s"), "1/s", "10,000"
-        ),
-        Measure("publications a processor second", size.steady / steady.total("cpu_s"), "1/s"),
+        Measure("the same, counting a peer's once", reached / steady_cpu_s, "1/s", "10,000"),
+        Measure("publications a processor second", size.steady / steady_cpu_s, "1/s"),
         Measure("bursts: deliveries a processor second", max(per_cpu_s[1:]), "1/s", "30,000"),
         Measure("bursts: counting a peer's once", bursts_reached, "1/s", "25,000"),
         Measure("bursts: publications a processor second", bursts_per_cpu_s, "1/s"),
-        Measure("copies sent for each peer reached", copies / reached, ""),
+        Measure(
+            "copies sent for each peer reached", steady.total("events_forwarded") / reached, ""
+        ),
         *traffic,
         Measure("processor time of a peer's gossip round", round_ms, "ms"),
         Measure("memory of a process with one peer", memory[0], "MB", "60 MB"),
@@ -393,32 +350,19 @@ def _grown(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], na
 
 
 def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="six peers, a few seconds")
-    parser.add_argument("--round", type=float, help="seconds of a gossip round")
-    parser.add_argument(
-        "--compiled", choices=("auto", "always", "never"), help="see node.compiled in docs/node.md"
-    )
-    parser.add_argument("--steady", type=int, help="quotes published at the steady rate")
-    parser.add_argument("--rate", type=float, help="quotes a second")
-    parser.add_argument("--bursts", type=int, help="bursts after that")
-    parser.add_argument(
-        "--widths", type=float, nargs=2, help="least and largest share of quotes in a range"
-    )
-    parser.add_argument("--out", type=Path, default=Path(), help="where bench.json is written")
-    given = parser.parse_args()
-    size = SMALL if given.small else FULL
-    changes = {
-        "round_s": given.round,
-        "steady": given.steady,
-        "rate": given.rate,
-        "bursts": given.bursts,
-        "widths": given.widths and tuple(given.widths),
+    modes = ("auto", "always", "never")
+    changes: dict[str, Any] = {
+        "round_s": float,
+        "steady": int,
+        "rate": float,
+        "bursts": int,
+        "widths": [float],
     }
-    size = evolve(size, **{name: value for name, value in changes.items() if value})
-    if given.compiled:
-        os.environ["GOSSAMER_TEST_COMPILED"] = given.compiled
+    given = read_options(__doc__, small=False, compiled=modes, out=Path(), **changes)
+    given.widths = tuple(given.widths)
+    changed = {name: value for name in changes if (value := getattr(given, name))}
+    size = evolve(SMALL if given.small else FULL, **changed)
+    os.environ["GOSSAMER_TEST_COMPILED"] = given.compiled
     with tempfile.TemporaryDirectory() as folder:
         measures, unexpected = measure(size, Path(folder))
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -428,7 +372,7 @@ def main() -> None:
         for one in measures
     ]
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "bench.json").write_text(json.dumps(rows, indent=1) + "\n")
+    write_rows(given.out / "bench.json", rows)
     if unexpected:
         sys.exit(f"deliveries were wrong: {dict(unexpected)}")
     print("every match was delivered once, and nothing else")

@@ -35,11 +35,11 @@ from attrs import define, field
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.stacks.catalogue import STACKS, GossamerStack, Stack
-from bench.stacks.environments import LeftOut
 from bench.stacks.measuring import measure
 from bench.stacks.results import Run, medians
 from bench.stacks.workload import Workload
 from gossamer.sim.bench.benchmarks import machine
+from support.peer_processes import ProcessFailed
 
 SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2, rest=2)
 SMALL_ROUND_S = 0.2
@@ -48,18 +48,13 @@ RUNS = 3
 
 @define(eq=False)
 class Row:
-    """A stack and its runs.
-
-    Attributes:
-        failures: why runs failed.
-    """
+    """A stack, its runs, and why some failed."""
 
     stack: Stack
     runs: list[Run] = field(factory=list)
     failures: list[str] = field(factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """All of it, as it is written."""
         return {
             "name": self.stack.name,
             "versions": self.stack.versions,
@@ -80,7 +75,7 @@ def measure_all(
         _say(f"{row.stack.title}: installation")
         try:
             row.stack.install(environments)
-        except LeftOut as reason:
+        except ProcessFailed as reason:
             row.failures.append(str(reason))
     taking_part = [row for row in rows if not row.failures]
     for number in range(runs):
@@ -89,18 +84,20 @@ def measure_all(
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     row.runs.append(measure(row.stack, workload, Path(folder)))
-                except LeftOut as reason:
+                except ProcessFailed as reason:
                     row.failures.append(str(reason))
     return rows
 
 
-COLUMNS = ("", "deliv./cpu s", "median ms", "99 % ms", "burst: d./cpu s", "d./s", "99 % ms")
-MORE = ("at rest", "MB", "lost", "twice", "security")
+COLUMNS = (
+    *("", "deliv./cpu s", "median ms", "99 % ms", "burst: d./cpu s", "d./s", "99 % ms"),
+    *("at rest", "MB", "lost", "twice", "security"),
+)
 
 
 def print_table(rows: Sequence[Row]) -> None:
     """A line a stack, then what is to be known of each."""
-    lines = [(*COLUMNS, *MORE), *(_cells(row) for row in rows if row.runs)]
+    lines = [COLUMNS, *(_cells(row) for row in rows if row.runs)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
         first, *rest = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -129,14 +126,12 @@ def _remarks(row: Row) -> Iterator[str]:
 def _cells(row: Row) -> tuple[str, ...]:
     told = medians(row.runs)
     steady, burst = told["steady"], told["burst"]
+    in_steady = ("deliveries_per_cpu_s", "latency_ms", "slow_ms")
+    in_burst = ("deliveries_per_cpu_s", "deliveries_per_s", "slow_ms")
     return (
         row.stack.title,
-        _number(steady["deliveries_per_cpu_s"]),
-        _number(steady["latency_ms"]),
-        _number(steady["slow_ms"]),
-        _number(burst["deliveries_per_cpu_s"]),
-        _number(burst["deliveries_per_s"]),
-        _number(burst["slow_ms"]),
+        *(_number(steady[name]) for name in in_steady),
+        *(_number(burst[name]) for name in in_burst),
         f"{told['resting_cpu']:.2f}",
         _number(told["resident_mb"]),
         _counts(steady, burst, "lost"),
@@ -150,7 +145,6 @@ def _number(value: float | None) -> str:
 
 
 def _counts(steady: Mapping[str, float], burst: Mapping[str, float], name: str) -> str:
-    """How many deliveries of both streams, over all runs; apart if there are any."""
     if steady[name] == burst[name] == 0:
         return "0"
     return f"{steady[name]:,.0f}+{burst[name]:,.0f}"
@@ -166,7 +160,6 @@ def _end(number: int, _: object) -> None:
 
 
 def main() -> None:
-    """Measure, print and write."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     parser = argparse.ArgumentParser(

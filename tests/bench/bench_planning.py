@@ -11,16 +11,16 @@ milliseconds, by the clock.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import Any
 
 import trio
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import SEED, Row, read_options, write_rows
 from gossamer.node.broker.engine.apart import in_a_process, worked_out
 from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
@@ -29,13 +29,11 @@ from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import MULT, STRATEGIES
 from gossamer.sim.bench.benchmarks import machine
 
-SEED = 1
 WAKE_S = 0.001
 TOPICS = 100
 
 
 def problem_of(brokers: int, subscriptions: int, documents: int, strategy: str) -> Problem:
-    """A problem drawn at random."""
     draws = Random(SEED)
     names = tuple(f"{number:016x}" for number in range(brokers))
     links = {(draws.randrange(number), number) for number in range(1, brokers)}
@@ -61,7 +59,7 @@ def problem_of(brokers: int, subscriptions: int, documents: int, strategy: str) 
     )
 
 
-async def measure(problem: Problem) -> dict[str, Any]:
+async def measure(problem: Problem) -> Row:
     """Have a problem solved while a task looks at the clock."""
     late = 0.0
 
@@ -92,14 +90,15 @@ async def measure(problem: Problem) -> dict[str, Any]:
 
 def main() -> int:
     """Measure and print; returns 1 where trees took longer than the limit."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--brokers", type=int, default=50)
-    parser.add_argument("--subscriptions", type=int, nargs="+", default=(100, 1000))
-    parser.add_argument("--documents", type=int, default=300)
-    parser.add_argument("--strategy", choices=STRATEGIES, default=MULT)
-    parser.add_argument("--limit", type=float, help="seconds")
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        brokers=50,
+        subscriptions=[100, 1000],
+        documents=300,
+        strategy=tuple(dict.fromkeys((MULT, *STRATEGIES))),
+        limit=float,
+        out=Path,
+    )
     print(machine())
     rows = []
     for size in chosen.subscriptions:
@@ -111,8 +110,7 @@ def main() -> int:
             for name, value in rows[-1].items()
         )
         print(told, flush=True)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_rows(chosen.out, rows)
     slowest = max(row["seconds"] for row in rows)
     return int(chosen.limit is not None and slowest > chosen.limit)
 

@@ -6,11 +6,15 @@ default 10^4 nodes and every sampler. Prints the means of three seeds as Markdow
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import read_options
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.bench.sampler_quality import Overlay
 
@@ -48,7 +52,6 @@ def graph_row(formed: Overlay) -> list[float]:
 
 
 def tables(name: str, nodes: int) -> Iterator[str]:
-    """The rows of a sampler in both tables."""
     formed = [Overlay(name, nodes, seed) for seed in SEEDS]
     for overlay in formed:
         overlay.run(CYCLES)
@@ -65,15 +68,11 @@ def tables(name: str, nodes: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure the samplers given on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("samplers", nargs="*", default=SAMPLERS, metavar="sampler")
-    parser.add_argument("--nodes", type=int, default=10_000)
-    given = parser.parse_args()
+    given = read_options(__doc__, SAMPLERS, nodes=10_000)
     after = " | ".join(f"after {cycles}" for cycles in HEALED_AFTER)
     print(f"| sampler | failed | first | mean of {BROADCASTS} | last {LAST} | {after} |")
     print("| sampler | clustering | path | in-degree | sd | at the mode | last delivery |")
-    for name in given.samplers:
+    for name in given.words:
         for row in tables(name, given.nodes):
             print(row, flush=True)
 

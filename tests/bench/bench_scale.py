@@ -43,7 +43,6 @@ def utility_of_everybody(s: Any, p: int, utilities: Any) -> None:
 
 
 def best_utility(s: State, p: int) -> float:
-    """The mean utility of the K_f best friends that node ``p`` could have."""
     utilities = np.empty(len(s.links))
     utility_of_everybody.compiled(s, p, utilities)
     first = 2 * s.params.ring_links + s.params.small_world_links
@@ -83,7 +82,6 @@ def run_once(number: int) -> float:
 
 
 def main() -> None:
-    """Run as often as the command line says."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     seconds = [run_once(number + 1) for number in range(runs)]
     print(f"median {np.median(seconds):.0f} s of {runs} runs on {machine()}")

@@ -9,17 +9,21 @@ instead (``--regions``, ``--clusters``, ``--subscribers`` and ``--publications``
 
 from __future__ import annotations
 
-import argparse
 import random
 import resource
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from time import process_time
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import read_options, timed
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.messages import Attach
 from gossamer.protocol.brokers.scot import ROUTINGS, Factor, Scot, ScotSettings
@@ -46,22 +50,18 @@ VARIANTS: Mapping[str, ScotSettings] = {
 
 def measure(settings: ScotSettings, subscribers: int, burst: int) -> tuple[BurstResult, float]:
     """Run a burst; returns its result and messages in a second of processor time."""
-    begun = process_time()
-    result = run_burst(
-        Burst(
-            scot=figure_8(),
-            settings=settings,
-            subscribers=subscribers,
-            burst_notifications=burst,
-            burst_per_minute=RATE,
-        )
+    planned = Burst(
+        scot=figure_8(),
+        settings=settings,
+        subscribers=subscribers,
+        burst_notifications=burst,
+        burst_per_minute=RATE,
     )
-    messages = result.subscription_messages + result.messages
-    return result, messages / (process_time() - begun)
+    seconds, result = timed(partial(run_burst, planned))
+    return result, (result.subscription_messages + result.messages) / seconds
 
 
 def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
-    """What the table says of a run."""
     burst_ended = result.started + 5 * SECOND + burst * MINUTE // RATE
     settled = (result.burst_ended - burst_ended) / 1_000
     return {
@@ -134,22 +134,21 @@ def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Rep
 
 
 def run_large(regions: int, clusters: int, subscribers: int, publications: int) -> Table:
-    """What a large overlay costs."""
     table = Table("", "messages", "CPU s", "messages a CPU s", title=machine())
     workload = Quotes()
-    begun = process_time()
-    network = large_network(regions, clusters)
-    table.add_row(f"{len(network.brokers):,} brokers", "", f"{process_time() - begun:.1f}", "")
-    for name, found, spent in (
+    spent, network = timed(partial(large_network, regions, clusters))
+    table.add_row(f"{len(network.brokers):,} brokers", "", f"{spent:.1f}", "")
+    for name, work in (
         (
             f"{subscribers:,} subscriptions",
-            *_timed(large_broadcast, network, subscribers, workload),
+            partial(large_broadcast, network, subscribers, workload),
         ),
         (
             f"{publications:,} publications",
-            *_timed(large_publishing, network, publications, workload),
+            partial(large_publishing, network, publications, workload),
         ),
     ):
+        spent, found = timed(work)
         sent = found.inter + found.intra
         table.add_row(name, f"{sent:,}", f"{spent:.1f}", f"{sent / spent:,.0f}")
         if len(found.clients):
@@ -159,17 +158,6 @@ def run_large(regions: int, clusters: int, subscribers: int, publications: int) 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     table.add_row("peak memory", f"{peak:.2f} GiB", "", "")
     return table
-
-
-def _timed(
-    part: Callable[[ScotNetwork, int, Quotes], Replayed],
-    network: ScotNetwork,
-    number: int,
-    workload: Quotes,
-) -> tuple[Replayed, float]:
-    begun = process_time()
-    found = part(network, number, workload)
-    return found, process_time() - begun
 
 
 def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
@@ -194,16 +182,8 @@ def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--subscribers", type=int)
-    parser.add_argument("--burst", type=int, default=5_000)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--regions", type=int, default=100)
-    parser.add_argument("--clusters", type=int, default=10)
-    parser.add_argument("--publications", type=int, default=2_000)
-    chosen = parser.parse_args()
+    of_large: dict[str, Any] = {"regions": 100, "clusters": 10, "publications": 2_000}
+    chosen = read_options(__doc__, subscribers=int, burst=5_000, out=Path, large=False, **of_large)
     keep_compiled_code()
     if chosen.large:
         subscribers = chosen.subscribers or 100_000

@@ -58,7 +58,6 @@ async def listen(
 
 
 async def publish(count: int, client: LocalClient) -> None:
-    """Publish in batches."""
     for first in range(0, count, BATCH):
         await client.publish_many([{"x": n} for n in range(first, min(first + BATCH, count))])
 
@@ -75,7 +74,6 @@ async def measure(folder: Path, count: int, settings: dict[str, str]) -> tuple[f
 
 
 def main(count: int) -> None:
-    """Print what each mode takes for each publication."""
     print(f"{count} publications, a subscriber at each of {SCOT.broker_count} brokers")
     for name, settings in MODES.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -11,30 +11,24 @@ hash by which events are named with and without signatures, are not in them.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import process_time
+from statistics import median
 from typing import Any, cast
 
 import attrs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import read_options, timed
 from gossamer.node.peer.frames.event_authentication import PlainEvents, SignedEvents
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.encoding import encode
-from gossamer.node.security.event_keys import (
-    EventKey,
-    Publisher,
-    introduce,
-    make_event_key,
-)
+from gossamer.node.security.event_keys import EventKey, Publisher, introduce, make_event_key
 from gossamer.node.security.sealing import DRAW_BYTES, Seal, sign
 from support.clusters import made_cluster
 
@@ -92,11 +86,10 @@ def seal_plain(seal: Seal, events: Sequence[bytes]) -> list[bytes]:
     ]
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def each_us(work: Callable[[], Any]) -> tuple[float, Any]:
     """Microseconds of processor time an event, and what came of it."""
-    began = process_time()
-    result = work()
-    return (process_time() - began) / EVENTS * 1e6, result
+    seconds, result = timed(work)
+    return seconds / EVENTS * 1e6, result
 
 
 def measure(member: Membership, sharing: int) -> tuple[float, float]:
@@ -108,10 +101,10 @@ def measure(member: Membership, sharing: int) -> tuple[float, float]:
         seal, member, key, _no_key, cast(PublisherService, known), cast(Forgeries, None)
     )
     plain = PlainEvents(COORDINATES)
-    signing, sealed = timed(lambda: seal_signed(seal, member, key, events, sharing))
-    closing, unsigned = timed(lambda: seal_plain(seal, events))
-    verifying, opened = timed(lambda: [signed.open(0, one, 0) for one in sealed])
-    reading, read = timed(lambda: [plain.open(0, one, 0) for one in unsigned])
+    signing, sealed = each_us(lambda: seal_signed(seal, member, key, events, sharing))
+    closing, unsigned = each_us(lambda: seal_plain(seal, events))
+    verifying, opened = each_us(lambda: [signed.open(0, one, 0) for one in sealed])
+    reading, read = each_us(lambda: [plain.open(0, one, 0) for one in unsigned])
     assert opened == read == events, "not what was published"
     return signing - closing, verifying - reading
 
@@ -121,19 +114,13 @@ async def _no_key() -> EventKey:
 
 
 def main() -> None:
-    """Print what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--deliveries", type=int, default=55, help="of a publication")
-    parser.add_argument("--peers", type=int, default=25, help="where these are")
-    parser.add_argument("--delivery-us", type=float, default=160.0, help="without signatures")
-    given = parser.parse_args()
+    given = read_options(__doc__, runs=5, deliveries=55, peers=25, delivery_us=160.0)
     print(f"{'sharing':>8}{'sign':>8}{'verify':>8}{'a delivery':>12}{'share':>8}")
     with tempfile.TemporaryDirectory() as folder, made_cluster(Path(folder) / "first") as cluster:
         member = cluster.first
         for sharing in SHARING:
             runs = [measure(member, sharing) for _ in range(given.runs)]
-            signing, verifying = (statistics.median(one) for one in zip(*runs, strict=True))
+            signing, verifying = map(median, zip(*runs, strict=True))
             extra = (signing + given.peers * verifying) / given.deliveries
             share = extra / given.delivery_us
             print(f"{sharing:8}{signing:8.1f}{verifying:8.1f}{extra:12.1f}{share:8.1%}")

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import by_turns, timed
 from gossamer.sim.bench.gossip_protocols import NodeGossip
 from gossamer.sim.custom.conditions import Conditions
 from gossamer.sim.custom.plain.driver import PlainDriver
@@ -25,7 +29,6 @@ LATENCY_S, ROUNDS, RUNS = 0.1, 20, 5
 
 
 def run_nodes(nodes: int) -> int:
-    """Plain nodes; returns the events."""
     conditions = Conditions(nodes=nodes, latency=constant_latency(round(1000 * LATENCY_S)))
     driver = PlainDriver(NodeGossip.declared, {}, conditions)
     driver.begin()
@@ -107,21 +110,16 @@ def run_simpy_callbacks(nodes: int) -> int:
 
 
 def main(sizes: list[int]) -> None:
-    """Print the three at every size."""
     ways: dict[str, Callable[[int], int]] = {
         "plain nodes": run_nodes,
         "SimPy, stores": run_simpy_stores,
         "SimPy, callbacks": run_simpy_callbacks,
     }
     for nodes in sizes:
-        rates: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(RUNS):
-            for name, way in ways.items():
-                begun = time.process_time()
-                events = way(nodes)
-                rates[name].append(events / (time.process_time() - begun))
-        for name, found in rates.items():
-            print(f"{nodes:>7,} nodes  {name:<17} {median(found) / 1000:8,.0f} thousand events/s")
+        works = {name: partial(timed, partial(way, nodes)) for name, way in ways.items()}
+        for name, found in by_turns(works, RUNS).items():
+            rate = median(events / seconds for seconds, events in found)
+            print(f"{nodes:>7,} nodes  {name:<17} {rate / 1000:8,.0f} thousand events/s")
 
 
 if __name__ == "__main__":

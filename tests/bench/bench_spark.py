@@ -11,28 +11,24 @@ Run it by hand:
 to nowhere, Spark writing them, and the whole command, which checks them as well. `commands` is
 what users wait and pay for: a plain writer of the same rows, then `gossamer spark workload` and
 `crunch`, each a process of its own with all that it starts. `runs` crunches so many small runs by
-the command. Processor time is
-that of the machine, on which nothing else may run; memory is the largest sum of what the processes
-hold alone (PSS).
-With ``--out FILE`` the rows of `bench.json` are written there.
+the command. Processor time is that of the machine, on which nothing else may run; memory is the
+largest sum of what the processes hold alone (PSS). With ``--out FILE`` the rows of `bench.json`
+are written there.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -40,6 +36,9 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import Row, read_options, write_rows
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import Wish, make_workload
@@ -67,29 +66,6 @@ PLAIN = (
 COMMAND = "import sys; from gossamer.command.main import main; sys.exit(main(sys.argv[1:]))"
 
 
-class Memory:
-    """The largest memory of this process and all that it started, while it is watched."""
-
-    def __init__(self) -> None:
-        self.peak_bytes = 0
-        self._over = threading.Event()
-
-    def watch(self) -> None:
-        """Look again and again until `stop`."""
-        while not self._over.wait(PEAK_EVERY_S):
-            self.peak_bytes = max(self.peak_bytes, sum(map(held, processes())))
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._over.set()
-
-
-def processes() -> list[psutil.Process]:
-    """This process and all that it started."""
-    this = psutil.Process()
-    return [this, *this.children(recursive=True)]
-
-
 def held(process: psutil.Process) -> int:
     """What a process holds, what it shares counted in part; 0 when it is gone."""
     try:
@@ -98,28 +74,8 @@ def held(process: psutil.Process) -> int:
         return 0
 
 
-@contextmanager
-def watched() -> Iterator[Memory]:
-    """Watch memory in a thread."""
-    memory = Memory()
-    thread = threading.Thread(target=memory.watch)
-    thread.start()
-    try:
-        yield memory
-    finally:
-        memory.stop()
-        thread.join()
-
-
-@attrs.frozen(kw_only=True)
-class Spent:
-    """What some work took.
-
-    Attributes:
-        wall_s: time that passed.
-        cpu_s: processor time of the machine.
-        peak_bytes: memory at most.
-    """
+class Spent(NamedTuple):
+    """What some work took: time, processor time of the machine, and memory at most."""
 
     wall_s: float
     cpu_s: float
@@ -137,15 +93,25 @@ def cpu_s() -> float:
 
 
 def timed(work: Callable[[], object]) -> Spent:
-    """What some work takes."""
-    with watched() as memory:
-        begun, before = perf_counter(), cpu_s()
+    this, over, memory = psutil.Process(), threading.Event(), [0]
+
+    def watch() -> None:
+        while not over.wait(PEAK_EVERY_S):
+            memory.append(sum(map(held, [this, *this.children(recursive=True)])))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    begun, before = perf_counter(), cpu_s()
+    try:
         work()
+    finally:
         spent, cpu = perf_counter() - begun, cpu_s() - before
-    return Spent(wall_s=spent, cpu_s=cpu, peak_bytes=memory.peak_bytes)
+        over.set()
+        watching.join()
+    return Spent(spent, cpu, max(memory))
 
 
-def measure_commands(kind: str, size: int, memory: str) -> list[dict[str, Any]]:
+def measure_commands(kind: str, size: int, memory: str) -> list[Row]:
     """A plain writer beside the commands that make and crunch the same rows, each once."""
     with tempfile.TemporaryDirectory() as scratch:
         made, out = f"{scratch}/w", f"{scratch}/c"
@@ -163,7 +129,7 @@ def measure_commands(kind: str, size: int, memory: str) -> list[dict[str, Any]]:
     return found
 
 
-def measure_runs(count: int, memory: str) -> list[dict[str, Any]]:
+def measure_runs(count: int, memory: str) -> list[Row]:
     """The command that crunches so many small runs."""
     with tempfile.TemporaryDirectory() as scratch:
         for seed in range(count):
@@ -180,7 +146,7 @@ def run_python(*arguments: str) -> None:
         raise SystemExit(f"{' '.join(arguments[1:])} ended with {done.returncode}: {done.stderr}")
 
 
-def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
+def measure_rows(session: Any, kind: str, size: int) -> list[Row]:
     """The stages of making a workload of ``size`` subscriptions and events each."""
     wish = Wish(subscriptions=size, events=size)
     tables = make_workload(kind, wish).tables()
@@ -196,36 +162,33 @@ def measure_rows(session: Any, kind: str, size: int) -> list[dict[str, Any]]:
             files = files_of(session, table)
             write_row_table(session, table, folder / table.name, files, folder)
 
-    found = []
     with tempfile.TemporaryDirectory() as scratch:
 
         def plain() -> None:
             for table in tables:
                 write_plainly(table, Path(scratch) / f"{table.name}.parquet")
 
-        stages = {
+        stages: dict[str, Callable[[], object]] = {
             "rows made by NumPy": make,
             "NumPy and PyArrow, one process": plain,
             "rows written by Spark": lambda: write(Path(scratch) / "written"),
-            "the command, checks included": lambda: write_workload(
-                session, kind, wish, Path(scratch) / "out"
+            "the command, checks included": partial(
+                write_workload, session, kind, wish, Path(scratch) / "out"
             ),
         }
-        for name, work in stages.items():
-            found.append(row(f"{kind}: {name}", 2 * size, timed(work), "row"))
-    return found
+        return [
+            row(f"{kind}: {name}", 2 * size, timed(work), "row") for name, work in stages.items()
+        ]
 
 
-def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[dict[str, Any]]:
-    """Crunching one run of this size."""
+def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         make_up_run(folder, deliveries, nodes)
         runs = find_runs([folder])
+        out = Path(scratch) / "out"
         spent = timed(
-            lambda: crunch_results(
-                session, runs, Path(scratch) / "out", plots=True, exact_up_to=10_000_000
-            )
+            lambda: crunch_results(session, runs, out, plots=True, exact_up_to=10_000_000)
         )
     return [row(f"crunch, {nodes:,} nodes", deliveries, spent, "delivery")]
 
@@ -248,15 +211,8 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
         }
         table[next(iter(columns))] = np.arange(rows).astype(columns[next(iter(columns))])
         write_table(table, system / f"{name}.parquet")
-    schema = pa.schema(
-        [
-            ("event", pa.int64()),
-            ("node", pa.int32()),
-            ("hops", pa.int16()),
-            ("tree_hops", pa.int16()),
-            ("time_s", pa.float64()),
-        ]
-    )
+    kinds = (pa.int64(), pa.int32(), pa.int16(), pa.int16(), pa.float64())
+    schema = pa.schema([*zip(("event", "node", "hops", "tree_hops", "time_s"), kinds, strict=True)])
     with pq.ParquetWriter(system / "deliveries.parquet", schema, compression="zstd") as writer:
         for first in range(0, deliveries, BATCH):
             count = min(BATCH, deliveries - first)
@@ -272,8 +228,7 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def row(name: str, size: int, spent: Spent, unit: str) -> dict[str, Any]:
-    """A row of `bench.json`."""
+def row(name: str, size: int, spent: Spent, unit: str) -> Row:
     return {
         "name": name,
         "size": size,
@@ -285,8 +240,7 @@ def row(name: str, size: int, spent: Spent, unit: str) -> dict[str, Any]:
     }
 
 
-def show(rows: Sequence[dict[str, Any]]) -> None:
-    """The rows for people."""
+def show(rows: Sequence[Row]) -> None:
     columns = ("", "size", "seconds", "CPU seconds", "a second", "memory, MiB")
     table = Table(*columns, title=machine())
     for one in rows:
@@ -299,32 +253,31 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("rows", "crunch", "commands", "runs"))
-    parser.add_argument("--sizes", default="1000000")
-    parser.add_argument("--kind", default="vinifera")
-    parser.add_argument("--deliveries", type=int, default=1_000_000)
-    parser.add_argument("--nodes", type=int, default=100_000)
-    parser.add_argument("--memory", default="1g", help="of Java, for the commands")
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        ("rows", "crunch", "commands", "runs"),
+        sizes="1000000",
+        kind="vinifera",
+        deliveries=1_000_000,
+        nodes=100_000,
+        memory="1g",
+        out=Path,
+    )
     sizes = [int(size) for size in chosen.sizes.split(",")]
-    if chosen.what == "commands":
-        measured = [measure_commands(chosen.kind, size, chosen.memory) for size in sizes]
-    elif chosen.what == "runs":
-        measured = [measure_runs(size, chosen.memory) for size in sizes]
-    else:
+    rows: list[Row] = []
+    for size in sizes if "commands" in chosen.words else ():
+        rows += measure_commands(chosen.kind, size, chosen.memory)
+    for size in sizes if "runs" in chosen.words else ():
+        rows += measure_runs(size, chosen.memory)
+    if {"rows", "crunch"} & {*chosen.words}:
         with spark_session() as session:
             session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
-            if chosen.what == "rows":
-                measured = [measure_rows(session, chosen.kind, size) for size in sizes]
-            else:
-                measured = [measure_crunch(session, chosen.deliveries, chosen.nodes)]
-    rows = [one for several in measured for one in several]
+            for size in sizes if "rows" in chosen.words else ():
+                rows += measure_rows(session, chosen.kind, size)
+            if "crunch" in chosen.words:
+                rows += measure_crunch(session, chosen.deliveries, chosen.nodes)
     show(rows)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    write_rows(chosen.out, rows)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ of the runs. Sockets, TLS, frames and signatures are not in them.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
@@ -27,6 +26,7 @@ import trio.testing
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import SEED, read_options
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
@@ -45,7 +45,6 @@ from support.memory_peers import MemoryPeers
 from support.memory_transport import Faults, MemoryNetwork
 from support.quotes import SCHEMA, make_quotes, make_wishes
 
-SEED = 1
 # Until the overlay is at rest.
 FORMING_ROUNDS = 60
 WISHES_EACH = 5
@@ -101,7 +100,6 @@ async def overhear(count: int, rounds: int, folder: Path) -> tuple[int, int, Tak
 
 
 def name_of(record: Record) -> str:
-    """Of its kind; samplers declare theirs by themselves."""
     return NAMES.get(record[KIND], f"SAMPLER {record[KIND]}")
 
 
@@ -125,7 +123,6 @@ def timed(core: Core, taken: Taken, at_rest: int) -> tuple[dict[str, float], lis
 
 
 def compare(key: int, taken: Taken, at_rest: int, code: LinkedCode) -> list[dict[str, float]]:
-    """Milliseconds a round by kind, interpreted and as machine code."""
     interpreted, linked = Core(SETTINGS, key), Core(SETTINGS, key)
     linked.take_by(linked_step(linked, code).take)
     found = [timed(core, taken, at_rest) for core in (interpreted, linked)]
@@ -136,12 +133,7 @@ def compare(key: int, taken: Taken, at_rest: int, code: LinkedCode) -> list[dict
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peers", type=int, default=40, help="at most 255")
-    parser.add_argument("--rounds", type=int, default=20, help="that are measured")
-    parser.add_argument("--runs", type=int, default=3)
-    given = parser.parse_args()
+    given = read_options(__doc__, peers=40, rounds=20, runs=3)
     if machine_code.load(STEPS) is None and machine_code.make(STEPS) is not machine_code.Made.HERE:
         sys.exit("the machine code could not be made")
     code = machine_code.load(STEPS)

@@ -17,10 +17,8 @@ fails unless every event came once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -33,13 +31,13 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import SEED, print_medians, read_options
 from gossamer.sim.bench.benchmarks import machine
 from support.clusters import MadeCluster
 from support.node_processes import Shell, free_ports, wait_for_line
 from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.quotes import make_quotes
 
-SEED = 1
 SUBSCRIPTIONS = 5
 # Rounds in which the overlay forms and subscriptions become known.
 SETTLING_ROUNDS = 20
@@ -59,16 +57,15 @@ def one_peer(events: int, runs: int) -> list[Figures]:
     ):
         peers.open(ROUND_S, {})
         peers.call("ready")
-        taker = peers.processes[1]
         wishes = [(number, 0, "price >= 0") for number in range(SUBSCRIPTIONS)]
-        taker.call("subscribe", wishes=wishes)
+        peers.programs[1].call("subscribe", wishes=wishes)
         peers.call("rest", rounds=SETTLING_ROUNDS)
         # The first run is where machine code comes into use.
         return [_publish(peers, quotes) for _ in range(1 + runs)][1:]
 
 
 def _publish(peers: PeerProcesses, quotes: Sequence[Mapping[str, float]]) -> Figures:
-    publisher, taker = peers.processes
+    publisher, taker = peers.programs
     before = [one["cpu_s"] for one in peers.call("usage")]
     answers = publisher.call("publish", quotes=[(0, 0.0, dict(quote)) for quote in quotes])
     events = [event for event, _, _ in answers]
@@ -151,19 +148,11 @@ def _used_s(process: subprocess.Popen[str]) -> float:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=10_000, help="of a run over one peer")
-    parser.add_argument("--lines", type=int, default=100_000, help="of a run of the commands")
-    parser.add_argument("--runs", type=int, default=5, help="of each, after one that warms up")
-    given = parser.parse_args()
+    given = read_options(__doc__, events=10_000, lines=100_000, runs=5)
     os.environ["GOSSAMER_TEST_COMPILED"] = "always"
     print(machine())
     for runs in (one_peer(given.events, given.runs), commands(given.lines, given.runs)):
-        for name in runs[0]:
-            values = [one[name] for one in runs]
-            shown = ", ".join(f"{value:,.0f}" for value in values)
-            print(f"{name:52} {statistics.median(values):>10,.0f}   ({shown})")
+        print_medians(runs)
 
 
 if __name__ == "__main__":

@@ -14,21 +14,22 @@ some factors faster and slower, until queues grow.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from attrs import define, field
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
@@ -42,7 +43,13 @@ from gossamer.protocol.brokers.core.messages import (
     Unsubscribe,
 )
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
-from gossamer.protocol.brokers.tree.memory.messages import Frame, Message
+from gossamer.protocol.brokers.tree.memory.messages import (
+    Frame,
+    Message,
+    Publication,
+    Subscription,
+    Unsubscription,
+)
 from gossamer.protocol.brokers.tree.memory.sent import Sent
 from gossamer.protocol.brokers.tree.memory.subscriptions import SubscriptionTable
 from gossamer.protocol.content.filters import parse
@@ -56,9 +63,14 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
     run_burst,
 )
 
-ROOTS, DEGREE, PUBLICATIONS, UNSUBSCRIPTIONS, REACH = 20, 2_099, 1_000, 5, 2.0
+ROOTS, DEGREE, UNSUBSCRIPTIONS, REACH = 20, 2_099, 5, 2.0
 COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
 KINDS = ("matching", "covering", "unsubscription", "publication")
+KINDS_OF = {
+    **dict.fromkeys((Subscribe, Subscription), "matching"),
+    **dict.fromkeys((Unsubscribe, Unsubscription), "unsubscription"),
+    **dict.fromkeys((Publish, Publication), "publication"),
+}
 PAPER = {
     "active": (0.81, 12.0, 1.4, 3.0),
     "lazy": (1.6, 27.0, 0.0, 6.2),
@@ -73,18 +85,15 @@ BURSTS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
 class Spent:
     """Processor seconds and messages of a broker, by kind."""
 
-    seconds: Counter[str] = field(factory=Counter)
+    seconds: dict[str, float] = field(factory=lambda: defaultdict(float))
     messages: Counter[str] = field(factory=Counter)
 
     def add(self, kind: str, seconds: float, covering: float) -> None:
-        """A message of a kind took so long, with that much for covering."""
-        # Counters of numbers that are not whole add up as well.
-        self.seconds[kind] += seconds - covering  # type: ignore[assignment]
-        self.seconds["covering"] += covering if kind == "matching" else 0.0  # type: ignore[assignment]
+        self.seconds[kind] += seconds - covering
+        self.seconds["covering"] += covering if kind == "matching" else 0.0
         self.messages[kind] += 1
 
     def each(self, kind: str) -> float:
-        """Seconds a message."""
         number = self.messages["matching" if kind == "covering" else kind]
         return self.seconds[kind] / number if number else 0.0
 
@@ -113,11 +122,10 @@ class Pump:
             self._step(*self.waiting.popleft())
 
     def _step(self, name: str, source: Hop | None, message: Message) -> None:
-        kind = _kind(message)
-        before, begun = self.covering_s, process_time()
-        effects = self.brokers[name].handle(0, source, message)
-        if kind:
-            took = process_time() - begun
+        before = self.covering_s
+        took, effects = timed(partial(self.brokers[name].handle, 0, source, message))
+        content = message.message if isinstance(message, Frame) else message
+        if kind := KINDS_OF.get(type(content)):
             self.spent[name].add(kind, took, self.covering_s - before)
         for effect in effects:
             if isinstance(effect, Send):
@@ -127,31 +135,20 @@ class Pump:
     def timed_covering(self) -> Iterator[None]:
         """Count the time in questions about what was sent."""
 
-        def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **named: Any) -> Any:
-                begun = process_time()
-                found = function(*args, **named)
-                self.covering_s += process_time() - begun
+                spent, found = timed(partial(function, *args, **named))
+                self.covering_s += spent
                 return found
 
             return call
 
         with (
-            patch.object(Sent, "coverer", timed(Sent.coverer)),
-            patch.object(Sent, "covered_by", timed(Sent.covered_by)),
-            patch.object(SubscriptionTable, "is_covered", timed(SubscriptionTable.is_covered)),
+            patch.object(Sent, "coverer", counted(Sent.coverer)),
+            patch.object(Sent, "covered_by", counted(Sent.covered_by)),
+            patch.object(SubscriptionTable, "is_covered", counted(SubscriptionTable.is_covered)),
         ):
             yield
-
-
-def _kind(message: Message) -> str:
-    content = message.message if isinstance(message, Frame) else message
-    name = type(content).__name__
-    if name in ("Subscribe", "Subscription"):
-        return "matching"
-    if name in ("Unsubscribe", "Unsubscription"):
-        return "unsubscription"
-    return "publication" if name in ("Publish", "Publication") else ""
 
 
 def measure(covering: str, publications: int) -> Pump:
@@ -180,11 +177,11 @@ def measure(covering: str, publications: int) -> Pump:
     return pump
 
 
-def row(pump: Pump, covering: str, brokers: list[str], where: str) -> dict[str, Any]:
-    """A row of `bench.json`: microseconds a message, by kind."""
+def row(pump: Pump, covering: str, brokers: list[str], where: str) -> Row:
     total = Spent()
     for name in brokers:
-        total.seconds.update(pump.spent[name].seconds)
+        for kind, seconds in pump.spent[name].seconds.items():
+            total.seconds[kind] += seconds
         total.messages.update(pump.spent[name].messages)
     return {
         "name": f"Table II, {covering}, {where}",
@@ -196,7 +193,7 @@ def row(pump: Pump, covering: str, brokers: list[str], where: str) -> dict[str, 
     }
 
 
-def print_rows(rows: list[dict[str, Any]]) -> None:
+def print_rows(rows: list[Row]) -> None:
     """Ours beside the paper's."""
     heads = "".join(f"{kind:>16}" for kind in KINDS)
     print(f"{'microseconds a message':32}{heads}{'messages':>12}")
@@ -208,7 +205,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
         print(f"{'paper, ' + covering:32}{cells}")
 
 
-def print_conclusions(rows: list[dict[str, Any]]) -> None:
+def print_conclusions(rows: list[Row]) -> None:
     """What the paper concludes from the table, and whether that holds here."""
     ours = {one["covering"]: one["us"] for one in rows if one["where"] == "E"}
     matching, covering = ours["active"]["matching"], ours["active"]["covering"]
@@ -218,7 +215,7 @@ def print_conclusions(rows: list[dict[str, Any]]) -> None:
     print(f"active publishes in {share:.2f} of the time without covering (paper: 0.38)")
 
 
-def measured_times(rows: list[dict[str, Any]], factor: float) -> FixedTimes:
+def measured_times(rows: list[Row], factor: float) -> FixedTimes:
     """What active covering was measured to take at E, so many times slower."""
     us = next(one["us"] for one in rows if (one["covering"], one["where"]) == ("active", "E"))
     subscription = us["matching"] + us["covering"]
@@ -229,7 +226,7 @@ def measured_times(rows: list[dict[str, Any]], factor: float) -> FixedTimes:
     )
 
 
-def burst(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
+def burst(covering: str, service: FixedTimes, degree: int) -> Row:
     """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
     and a publication every 10 ms."""
     result = run_burst(
@@ -259,12 +256,7 @@ def burst(covering: str, service: FixedTimes, degree: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, and write `bench.json` if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--publications", type=int, default=PUBLICATIONS)
-    parser.add_argument("--bursts", action="store_true")
-    parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, publications=1_000, bursts=False, out=Path)
     keep_compiled_code()
     rows = []
     for covering in COVERINGS:
@@ -280,8 +272,7 @@ def main() -> None:
         for covering in ("active", "incremental"):
             bursts.append(burst(covering, measured_times(rows, factor), degree))
             print(bursts[-1], flush=True)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(rows + bursts, indent=1) + "\n", encoding="utf-8")
+    write_rows(chosen.out, rows + bursts)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,9 @@ wants it, within two minutes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,12 +30,12 @@ import trio
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import SEED, print_medians, read_options
 from gossamer.sim.bench.benchmarks import machine
 from support.node_fleets import Fleet
 from support.node_processes import Shell, end, wait_for_line
 from support.spark_processes import wait_for
 
-SEED = 1
 DEAREST = 600.0
 COUNTED = {
     "copies sent for an event": "events_forwarded_total",
@@ -81,7 +79,6 @@ def subscribers(shell: Shell, fleet: Fleet) -> Iterator[None]:
 
 @contextmanager
 def busy(processors: int) -> Iterator[None]:
-    """So many processors have something else to do."""
     command = [sys.executable, "-c", "while True: pass"]
     running = [subprocess.Popen(command) for _ in range(processors)]
     try:
@@ -114,15 +111,10 @@ def publish(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> di
     return published
 
 
-def got(folder: Path, place: int) -> set[str]:
-    """The ids of the events in the files of a subscriber."""
-    files = (folder / "got" / f"peer{place}").glob("*.jsonl")
-    return {json.loads(line)["id"] for file in files for line in file.read_text().splitlines()}
-
-
-def has_all(folder: Path, place: int, wanted: set[str]) -> bool:
-    """Whether a subscriber has all these events."""
-    return wanted <= got(folder, place)
+def has_all(got: Path, wanted: set[str]) -> bool:
+    """Whether the files of a subscriber have all these events."""
+    lines = (line for file in got.glob("*.jsonl") for line in file.read_text().splitlines())
+    return wanted <= {json.loads(line)["id"] for line in lines}
 
 
 def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mapping[str, float]:
@@ -134,7 +126,7 @@ def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mappin
     for place in range(peers):
         least = threshold(place, peers)
         wanted = {event for event, price in published.items() if price >= least}
-        wait_for(partial(has_all, shell.folder, place, wanted))
+        wait_for(partial(has_all, shell.folder / "got" / f"peer{place}", wanted))
     after = trio.run(totals, fleet)
     figures = {"acknowledged a second": len(published) / took_s}
     for label in COUNTED:
@@ -150,13 +142,7 @@ def as_settings(texts: Sequence[str]) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peers", type=int, default=6)
-    parser.add_argument("--events", type=int, default=6000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--busy", type=int, default=0)
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
-    options = parser.parse_args()
+    options = read_options(__doc__, peers=6, events=6000, runs=5, busy=0, set=[str])
     draws = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         shell = Shell(Path(folder))
@@ -169,10 +155,7 @@ def main() -> None:
         stack.enter_context(busy(options.busy))
         runs = [run(shell, fleet, options.events, draws) for _ in range(options.runs + 1)][1:]
     print(machine())
-    for label in runs[0]:
-        values = sorted(one[label] for one in runs)
-        middle = statistics.median(values)
-        print(f"{label:28} {middle:10,.1f}  ({values[0]:,.1f}, {values[-1]:,.1f})")
+    print_medians(runs)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,12 @@ Times are processor time, of code that has been compiled before.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from time import process_time
 from typing import Any
 
 import networkx as nx
@@ -30,6 +27,7 @@ from networkx.algorithms.approximation import steiner_tree
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import Row, read_options, timed, write_rows
 from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.dissemination.best import best_routes
 from gossamer.protocol.dissemination.graphs.exact import least_steiner_cost
@@ -70,25 +68,24 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 from gossamer.sim.studies.dissemination.workload.workload import Locality, make_workload, sampled
 from support.tree_plans import small_case
 
-Rows = list[dict[str, Any]]
+Rows = list[Row]
+# How MULT2 and what comes near it are made of a plan.
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "COMPUTETREE": route_single,
+    "MULT": route_mult,
+    "HYBRID": lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
+    "MULT2": route_mult2,
+    "MULT2, lists": lambda plan: route_mult2(plan, NEIGHBOURS),
+    "MULT2, lists of 8": lambda plan: route_mult2(plan, 8),
+    "MULT2, lists of 32": lambda plan: route_mult2(plan, NEIGHBOURS),
+}
 
 
 def path_table_of(graph: Graph) -> Any:
-    """A table of its own, room for work and all."""
     return make_path_table(graph, make_workspace(graph))
 
 
-def timed(work: Callable[[], Any], runs: int = 1) -> tuple[float, Any]:
-    """Median processor seconds, and what the last run gave."""
-    seconds = []
-    for _ in range(runs):
-        begun = process_time()
-        found = work()
-        seconds.append(process_time() - begun)
-    return median(seconds), found
-
-
-def row(name: str, size: int, value: float, unit: str, **more: Any) -> dict[str, Any]:
+def row(name: str, size: int, value: float, unit: str, **more: Any) -> Row:
     """A row of the result, printed as well."""
     made = {"name": name, "size": size, "value": value, "unit": unit, **more}
     print("  ".join(f"{key} {found}" for key, found in made.items()), flush=True)
@@ -96,7 +93,6 @@ def row(name: str, size: int, value: float, unit: str, **more: Any) -> dict[str,
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
-    """The same graph, costs as weights."""
     found = nx.Graph()
     for (one, other), cost in zip(graph.ends.tolist(), graph.costs.tolist(), strict=True):
         found.add_edge(one, other, weight=cost)
@@ -136,18 +132,14 @@ def steiner(largest: int) -> Rows:
                 ours = [timed_tree(graph, work, make, terminals) for terminals in draws]
                 fast = median(seconds for seconds, _ in ours)
                 ratios = [cost / other for (_, cost), (_, other) in zip(ours, theirs, strict=True)]
-                rows.append(
-                    row(
-                        f"Steiner tree, {algorithm}, {size}",
-                        count,
-                        round(fast * 1e6, 1),
-                        "us",
-                        times_faster=round(slow / fast, 1),
-                        cost_over_networkx=round(mean(ratios), 4),
-                        worst=round(max(ratios), 4),
-                        dearer=sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
-                    )
-                )
+                more = {
+                    "times_faster": round(slow / fast, 1),
+                    "cost_over_networkx": round(mean(ratios), 4),
+                    "worst": round(max(ratios), 4),
+                    "dearer": sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
+                }
+                name_of_row = f"Steiner tree, {algorithm}, {size}"
+                rows.append(row(name_of_row, count, round(fast * 1e6, 1), "us", **more))
     return rows
 
 
@@ -156,7 +148,7 @@ DRAWS = 20
 
 def timed_networkx(graph: nx.Graph, terminals: list[int]) -> tuple[float, float]:
     """Processor seconds of networkx's faster algorithm, and what its tree costs."""
-    seconds, tree = timed(lambda: steiner_tree(graph, terminals, method="mehlhorn"))
+    seconds, tree = timed(partial(steiner_tree, graph, terminals, method="mehlhorn"))
     return seconds, float(tree.size(weight="weight"))
 
 
@@ -170,8 +162,8 @@ def timed_tree(
         return make(len(terminals))
 
     once()
-    seconds, links = timed(once, 5)
-    return seconds, float(cost_of_links(graph, work, links))
+    runs = [timed(once) for _ in range(5)]
+    return median(seconds for seconds, _ in runs), float(cost_of_links(graph, work, runs[-1][1]))
 
 
 def grid(side: int) -> Graph:
@@ -194,17 +186,10 @@ def stretch(_: int) -> Rows:
             more: dict[str, Any] = {"brokers": graph.nodes, "log2n_loglogn": round(bound, 1)}
             for width in (proven_width(graph.nodes), 0.1, 0.25, 0.5):
                 seconds, trees = timed(partial(low_stretch_tree, graph, work, width=width))
-                found = average_stretch(graph, work, trees)
-                rows.append(
-                    row(
-                        f"stretch, {kind}, cones of {width:.3f}",
-                        graph.links,
-                        round(found, 3),
-                        "times",
-                        seconds=round(seconds, 3),
-                        **more,
-                    )
-                )
+                found = round(average_stretch(graph, work, trees), 3)
+                more["seconds"] = round(seconds, 3)
+                name = f"stretch, {kind}, cones of {width:.3f}"
+                rows.append(row(name, graph.links, found, "times", **more))
             found = average_stretch(graph, work, shortest_path_tree(graph, work, graph.nodes // 2))
             rows.append(row(f"stretch, {kind}, shortest paths", graph.links, found, "times"))
     return rows
@@ -218,7 +203,6 @@ def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample
 
 
 def plans(largest: int) -> Rows:
-    """The strategies at the sizes of Fig. 8, and how their times grow."""
     rows = []
     times: dict[str, list[tuple[int, float]]] = {}
     for brokers in (500, 1000, 2000, 5000):
@@ -227,16 +211,9 @@ def plans(largest: int) -> Rows:
         graph, sample = paper_workload(brokers)
         seconds, table = timed(partial(path_table_of, graph))
         rows.append(row("path table", brokers, round(seconds, 3), "s"))
-        makers: dict[str, Callable[[Any], Any]] = {
-            "COMPUTETREE": route_single,
-            "MULT": route_mult,
-            "HYBRID": lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS),
-            "MULT2, lists": lambda plan: route_mult2(plan, NEIGHBOURS),
-            "MULT2": route_mult2,
-        }
-        for name, make in makers.items():
+        for name in ("COMPUTETREE", "MULT", "HYBRID", "MULT2, lists", "MULT2"):
             plan = make_plan(graph, sample, table)
-            seconds, routes = timed(partial(make, plan))
+            seconds, routes = timed(partial(MAKERS[name], plan))
             cost = routes.price(plan, sample).total
             rows.append(
                 row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
@@ -245,8 +222,7 @@ def plans(largest: int) -> Rows:
     return rows + [growth(name, found) for name, found in times.items() if len(found) > 1]
 
 
-def growth(name: str, times: list[tuple[int, float]]) -> dict[str, Any]:
-    """The power of the number of brokers that times grow with, fitted."""
+def growth(name: str, times: list[tuple[int, float]]) -> Row:
     sizes, seconds = np.array(times).T
     power = float(np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-6)), 1)[0])
     return row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
@@ -256,22 +232,16 @@ def scale(largest: int) -> Rows:
     """Many subscriptions at 500 brokers; where all pairs can be judged, what lists lose."""
     rows = []
     graph = barabasi_albert(500, seed=1).graph
-    table = make_path_table(graph, make_workspace(graph))
+    table = path_table_of(graph)
     for subscriptions in (300, 1000, 3000, 10_000):
         if subscriptions > largest:
             break
         sample = many_subscriptions(graph, subscriptions)
-        exact = subscriptions <= MOST_EXACT
+        exact = ["MULT2"] if subscriptions <= MOST_EXACT else []
         costs: dict[str, float] = {}
-        for name, make in (
-            ("MULT", route_mult),
-            ("HYBRID", lambda plan: route_hybrid(plan, neighbours=NEIGHBOURS)),
-            *((("MULT2", route_mult2),) if exact else ()),
-            ("MULT2, lists of 8", lambda plan: route_mult2(plan, 8)),
-            ("MULT2, lists of 32", lambda plan: route_mult2(plan, NEIGHBOURS)),
-        ):
+        for name in ("MULT", "HYBRID", *exact, "MULT2, lists of 8", "MULT2, lists of 32"):
             plan = make_plan(graph, sample, table)
-            seconds, routes = timed(partial(make, plan))
+            seconds, routes = timed(partial(MAKERS[name], plan))
             costs[name] = routes.price(plan, sample).total
             more: dict[str, Any] = {"cost": costs[name], "trees": routes.trees.count}
             if "MULT2" in costs:
@@ -317,17 +287,16 @@ def quality(_: int) -> Rows:
             "best tree over the best grouping": best.one_tree / best.grouped,
             "best grouping over a Steiner tree a document": best.grouped / bound,
         }
-        for name, make in (("MULT", route_mult), ("MULT2", route_mult2)):
+        for name in ("MULT", "MULT2"):
             fresh = make_plan(graph, sample, plan.table)
-            cost = make(fresh).price(fresh, sample).total
+            cost = MAKERS[name](fresh).price(fresh, sample).total
             found[f"{name} over the best grouping"] = cost / best.grouped
         for name, value in (found | steiner_ratios(seed)).items():
             ratios.setdefault(name, []).append(value)
     return [distribution(name, found) for name, found in ratios.items()]
 
 
-def distribution(name: str, ratios: list[float]) -> dict[str, Any]:
-    """How ratios to an optimum are distributed."""
+def distribution(name: str, ratios: list[float]) -> Row:
     at_best = sum(ratio < 1 + 1e-9 for ratio in ratios) / len(ratios)
     return row(
         name,
@@ -347,39 +316,30 @@ def steiner_ratios(seed: int) -> dict[str, float]:
     graph = barabasi_albert(12 + stream.below(12), 2, seed=seed).graph
     work, terminals = make_workspace(graph), np.array(stream.some(range(graph.nodes), 8))
     best = least_steiner_cost(graph, work, terminals)
-    triples = make_triples(graph, len(terminals))
-    work.terminals[: len(terminals)] = terminals
-    better = cost_of_links(graph, work, write_better_tree(graph, work, triples, len(terminals)))
-    work.terminals[: len(terminals)] = terminals
-    fast = cost_of_links(graph, work, write_steiner_tree(graph, work, len(terminals)))
-    return {"Steiner tree, triples": better / best, "Steiner tree, Mehlhorn": fast / best}
+    makers = {
+        "Steiner tree, triples": partial(write_better_tree, graph, work, make_triples(graph, 8)),
+        "Steiner tree, Mehlhorn": partial(write_steiner_tree, graph, work),
+    }
+    found = {}
+    for name, make in makers.items():
+        work.terminals[:8] = terminals
+        found[name] = cost_of_links(graph, work, make(8)) / best
+    return found
 
 
-PARTS = {
-    "steiner": steiner,
-    "stretch": stretch,
-    "plans": plans,
-    "scale": scale,
-    "quality": quality,
-}
+PARTS = {part.__name__: part for part in (steiner, stretch, plans, scale, quality)}
 
 
 def main() -> None:
-    """Measure the parts that are named, all if none is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=list(PARTS))
-    parser.add_argument("--largest", type=int, default=10_000)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = read_options(__doc__, PARTS, largest=10_000, out=Path)
     keep_compiled_code()
     rows: Rows = []
     with use_compiled():
         for strategy in ("SINGLE", "MULT", "HYBRID", "MULT2"):
             warm_up(strategy)
-        for part in options.parts:
+        for part in options.words:
             rows += PARTS[part](options.largest)
-    if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_rows(options.out, rows)
 
 
 if __name__ == "__main__":

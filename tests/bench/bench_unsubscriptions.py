@@ -25,11 +25,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import trio
 from attrs import asdict, evolve
@@ -42,6 +41,8 @@ from gossamer.sim.bench.benchmarks import machine
 from support.burst_clients import CARRIED
 from support.burst_runs import FULL, PHASES, PLACEMENTS, SMALL, Outcome, Plan, measure
 
+INTERESTS = ("roots", "degree", "overlap")
+OF_PLAN = ("taken_back", "placement", "history", "rate", "publications_first", "index")
 AIM = 0.1  # the longest delay of incremental covering, over that of active covering
 
 
@@ -50,38 +51,33 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
     coverings = list(dict.fromkeys(one.covering for one in outcomes))
     by_covering = [[one for one in outcomes if one.covering == name] for name in coverings]
 
-    def line(name: str, values: Any) -> tuple[str, list[float]]:
-        return name, [median(values(one) for one in runs) for runs in by_covering]
-
-    delays = [
-        line(f"{phase}: {what}, ms", lambda one, p=phase, w=what: one.delays[p][w])
-        for phase in PHASES
-        for what in ("median", "99th", "longest")
+    figures: dict[str, Callable[[Outcome], float]] = {
+        **{
+            f"{phase}: {what}, ms": lambda one, p=phase, w=what: one.delays[p][w]  # type: ignore[misc]
+            for phase, what in product(PHASES, ("median", "99th", "longest"))
+        },
+        "clients had their answers after, s": lambda one: one.asked_s,
+        "burst over after, s": lambda one: float("inf") if one.over_s is None else one.over_s,
+        "messages about subscriptions": lambda one: sum(one.messages.get(k, 0) for k in CARRIED),
+        "of these triggered": lambda one: one.triggered,
+        "subscriptions examined again": lambda one: one.examined,
+        "preserved": lambda one: one.preserved,
+        "held back": lambda one: one.held,
+        "publications between brokers": lambda one: one.messages.get("Publication", 0),
+        "longest queue seen, messages": lambda one: one.longest_queue,
+        "entries of all tables before": lambda one: one.tables[0],
+        "entries of all tables after": lambda one: one.tables[1],
+        "processor time of brokers, s": lambda one: sum(one.processor_s.values()),
+        "memory of all brokers, MB": lambda one: one.resident_bytes / 1e6,
+        "subscribing took, s": lambda one: one.setup_s,
+        "processor time of brokers until then, s": lambda one: one.setup_processor_s,
+        "load before": lambda one: one.load,
+    }
+    found = [
+        (name, [median(map(figure, runs)) for runs in by_covering])
+        for name, figure in figures.items()
     ]
-    return [
-        *delays,
-        line("clients had their answers after, s", lambda one: one.asked_s),
-        line("burst over after, s", lambda one: float("inf") if one.over_s is None else one.over_s),
-        line("messages about subscriptions", lambda one: _about_subscriptions(one.messages)),
-        line("of these triggered", lambda one: one.triggered),
-        line("subscriptions examined again", lambda one: one.examined),
-        line("preserved", lambda one: one.preserved),
-        line("held back", lambda one: one.held),
-        line("publications between brokers", lambda one: one.messages.get("Publication", 0)),
-        line("longest queue seen, messages", lambda one: one.longest_queue),
-        line("entries of all tables before", lambda one: one.tables[0]),
-        line("entries of all tables after", lambda one: one.tables[1]),
-        line("processor time of brokers, s", lambda one: sum(one.processor_s.values())),
-        line("memory of all brokers, MB", lambda one: one.resident_bytes / 1e6),
-        line("subscribing took, s", lambda one: one.setup_s),
-        line("processor time of brokers until then, s", lambda one: one.setup_processor_s),
-        line("load before", lambda one: one.load),
-        ("runs", [len(runs) for runs in by_covering]),
-    ]
-
-
-def _about_subscriptions(messages: dict[str, int]) -> int:
-    return sum(messages.get(kind, 0) for kind in CARRIED)
+    return [*found, ("runs", [len(runs) for runs in by_covering])]
 
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
@@ -99,7 +95,6 @@ def print_table(outcomes: Sequence[Outcome]) -> None:
 
 
 def describe(plan: Plan) -> str:
-    """A sentence about what is run."""
     interests, overlay = plan.interests, plan.overlay
     order = "taken first" if plan.publications_first else "taken in their turn"
     return (
@@ -112,7 +107,6 @@ def describe(plan: Plan) -> str:
 
 
 def main() -> None:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="five brokers, a few seconds")
     parser.add_argument("--runs", type=int, default=3, help="of each covering; default 3")
@@ -184,7 +178,7 @@ def _run(plan: Plan, given: argparse.Namespace, outcomes: list[Outcome]) -> None
 
 def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
     plan = SMALL if given.small else FULL
-    for name in ("runs", "roots", "degree", "overlap", "taken_back"):
+    for name in ("runs", *INTERESTS, "taken_back"):
         number = getattr(given, name)
         if number is not None and number < 1:
             parser.error(f"--{name.replace('_', '-')} is {number}, expected at least 1")
@@ -192,16 +186,10 @@ def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
         parser.error(f"--rate is {given.rate:g}, expected more than 0 and at most 1000")
     if given.history is not None and given.history < 0:
         parser.error(f"--history is {given.history}, expected at least 0")
-    inner = {name: getattr(given, name) for name in ("roots", "degree", "overlap")}
-    outer = {
-        name: getattr(given, name)
-        for name in (
-            *("taken_back", "placement", "history", "rate"),
-            *("publications_first", "index"),
-        )
-    }
-    interests = evolve(plan.interests, **{k: v for k, v in inner.items() if v is not None})
-    plan = evolve(plan, interests=interests, **{k: v for k, v in outer.items() if v is not None})
+    given_ones = {name: value for name, value in vars(given).items() if value is not None}
+    interests = {name: given_ones[name] for name in INTERESTS if name in given_ones}
+    others = {name: given_ones[name] for name in OF_PLAN if name in given_ones}
+    plan = evolve(plan, interests=evolve(plan.interests, **interests), **others)
     if plan.taken_back > plan.interests.roots:
         expected = f"at most the {plan.interests.roots} that are broad"
         parser.error(f"--taken-back is {plan.taken_back}, expected {expected}")

@@ -8,10 +8,16 @@ turns. Prints the median seconds of each and its ratio to the first.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import by_turns
 
 RUNS = 9
 PROGRAM = """
@@ -31,20 +37,14 @@ def start(python: str) -> float:
 
 
 def main(pythons: list[str]) -> None:
-    """Measure all of them by turns and print the table."""
-    for python in pythons:
-        start(python)
-    seconds: dict[str, list[float]] = {python: [] for python in pythons}
-    for _ in range(RUNS):
-        for python in pythons:
-            seconds[python].append(start(python))
-    first = statistics.median(seconds[pythons[0]])
+    starts = {python: partial(start, python) for python in pythons}
+    by_turns(starts, 1)  # may compile
+    seconds = by_turns(starts, RUNS)
+    first = median(seconds[pythons[0]])
     print("seconds (least to most)      ratio  interpreter")
     for python, taken in seconds.items():
-        middle = statistics.median(taken)
-        print(
-            f"{middle:.2f} ({min(taken):.2f} to {max(taken):.2f})  {middle / first:.3f}  {python}"
-        )
+        extremes = f"({min(taken):.2f} to {max(taken):.2f})"
+        print(f"{median(taken):.2f} {extremes}  {median(taken) / first:.3f}  {python}")
 
 
 if __name__ == "__main__":

@@ -26,16 +26,15 @@ from support.checkout import ROOT
 BUCKET: Final = "lake"
 KEY, SECRET = "the-key", "the-secret"
 _CONTROL: Final = "/_faults"
-_ERROR: Final = b"<Error><Code>%s</Code><Message>%s</Message></Error>"
+_FAILURES: Final = {
+    "error": ("500 Internal Server Error", b"InternalError", b"Told to fail."),
+    "refused": ("403 Forbidden", b"InvalidAccessKeyId", b"The access key is not known."),
+}
 
 
 @attrs.frozen
 class ObjectStore:
-    """A running server.
-
-    Attributes:
-        endpoint: its address.
-    """
+    """A running server, by its address."""
 
     endpoint: str
 
@@ -58,13 +57,8 @@ class ObjectStore:
     ) -> None:
         """Let requests of a method whose path contains a text fail, after those told of before.
 
-        Args:
-            method: of HTTP.
-            contains: a part of the path.
-            how: "error" (status 500), "refused" (403, which is not tried again), "cut" (the
-                connection is closed), or "slow".
-            times: how many requests.
-            seconds: that a slow one takes.
+        By an "error" (status 500), as "refused" (403, which is not tried again), "cut" (the
+        connection is closed), or "slow", which takes so many seconds.
         """
         rule = {"method": method, "contains": contains, "how": how}
         self._control({"rules": [rule | {"times": times, "seconds": seconds}]})
@@ -82,7 +76,6 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """A server with one empty bucket."""
     if importlib.util.find_spec("moto") is None:
         pytest.skip("needs a server of S3: pip install 'moto[server]'")
     server = subprocess.Popen(
@@ -102,9 +95,6 @@ def object_store() -> Iterator[ObjectStore]:
         server.communicate()  # its input ends, and it with that
 
 
-Start = Callable[..., Any]
-
-
 class _Front:
     """Fails requests as it is told, and hands all others on."""
 
@@ -114,30 +104,26 @@ class _Front:
         self._failed = 0
         self._guard = threading.Lock()
 
-    def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if path == _CONTROL:
             return self._told(environ, start)
         signed = environ.get("HTTP_AUTHORIZATION", "")
         is_known = f"Credential={KEY}/" in signed
-        rule: dict[str, Any] | None = {"how": "refused"}
-        if is_known:
-            rule = self._rule(environ["REQUEST_METHOD"], path)
-        if rule is None:
-            return self._server(environ, start)
-        if rule["how"] == "slow":
-            time.sleep(rule["seconds"])
-            return self._server(environ, start)
-        if rule["how"] == "cut":
+        rule = self._rule(environ["REQUEST_METHOD"], path) if is_known else {"how": "refused"}
+        how = rule and rule["how"]
+        if how == "cut":
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionAbortedError
-        if rule["how"] == "refused":
-            start("403 Forbidden", [("Content-Type", "application/xml")])
-            return [_ERROR % (b"InvalidAccessKeyId", b"The access key is not known.")]
-        start("500 Internal Server Error", [("Content-Type", "application/xml")])
-        return [_ERROR % (b"InternalError", b"Told to fail.")]
+        if how in _FAILURES:
+            status, code, message = _FAILURES[how]
+            start(status, [("Content-Type", "application/xml")])
+            return [b"<Error><Code>%s</Code><Message>%s</Message></Error>" % (code, message)]
+        if rule:  # slow
+            time.sleep(float(rule["seconds"]))
+        return self._server(environ, start)
 
-    def _told(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+    def _told(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         told = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         with self._guard:
             failed = self._failed
@@ -172,13 +158,8 @@ def _serve() -> None:
     server = make_server("127.0.0.1", 0, front, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.port}"
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        region_name="us-east-1",
-    )
+    keys = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
     client.create_bucket(Bucket=BUCKET)
     print(endpoint, flush=True)
     sys.stdin.read()

@@ -1,17 +1,12 @@
-"""A process that runs real peers and does what its standard input asks for; see `peer_processes`.
-
-A request is a line of JSON, [name, arguments]; so is the answer, [true, result] or [false, why].
-"""
+"""A process that runs real peers and does what standard input asks for; see `peer_processes`."""
 
 from __future__ import annotations
 
 import gc
-import json
 import os
 import resource
-import sys
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +15,55 @@ import trio
 
 from gossamer.node.config.broker import AUTO, Node
 from gossamer.node.config.delivery import Delivery
-from gossamer.node.config.node import (
-    Discovery,
-    Identity,
-    Listen,
-    NodeConfig,
-    Page,
-    Protocol,
-)
+from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
 from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.application import Inside
+from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.peer import Peer, Subscription, open_peer
 from gossamer.protocol.content.schema import Schema
-from support.peer_traffic import Traffic
+from gossamer.protocol.kernel.records import BODY, KIND
+from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
+from gossamer.protocol.peer.rendezvous.routing_table import is_interested
+from support.peer_requests import run_on_trio
 from support.quotes import SCHEMA
+
+
+@attrs.define
+class Traffic:
+    """What events cost on their way through a peer: copies, and the peers they come through."""
+
+    received: int = 0  # copies of events that the peer took
+    uninterested: int = 0  # of these, copies of events that nobody at the peer wants
+    hops: Counter[int] = attrs.field(factory=Counter)  # of deliveries, by peers they came through
+    _inside: Inside | None = None
+
+    def watch(self, peer: Peer) -> None:
+        """Count from now on; that takes time, so not while time is measured."""
+        self._inside = peer.observe(self._see)
+
+    def _see(self, record: Record) -> None:
+        if record[KIND] in EVENT_MESSAGES:
+            assert self._inside is not None
+            self.received += 1
+            state, values = self._inside.state, BODY + EVENT_VALUES
+            self.uninterested += not is_interested.interpreted(state, SELF, record, values)
+        elif record[KIND] == DELIVER:
+            self.hops[record[BODY + 1]] += 1
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted: received, uninterested, and [hops, deliveries] pairs."""
+        return {
+            "received": self.received,
+            "uninterested": self.uninterested,
+            "hops": sorted(self.hops.items()),
+        }
 
 
 @attrs.define(eq=False)
 class Host:
     """The peers of this process, and the applications that use them.
 
-    Attributes:
-        receipts: [subscription, event, Unix seconds] of what was taken from the streams.
-        traffic: of every peer, since `watch` was asked for.
+    Receipts are [subscription, event, Unix seconds] of what was taken from the streams.
     """
 
     nursery: trio.Nursery
@@ -54,12 +76,16 @@ class Host:
         self, folders: list[str], bootstrap: list[str], round_s: float, settings: dict[str, Any]
     ) -> list[str]:
         """Start a peer for each folder; return where they listen."""
-        places: list[Peer | None] = [None] * len(folders)
+        places: dict[int, Peer] = {}
+
+        async def start(place: int, config: NodeConfig) -> None:
+            places[place] = await self.nursery.start(run_peer, config)
+
         async with trio.open_nursery() as nursery:
             for place, folder in enumerate(folders):
                 config = peer_config(Path(folder), bootstrap, round_s, settings)
-                nursery.start_soon(self._start, config, places, place)
-        self.peers = [peer for peer in places if peer is not None]
+                nursery.start_soon(start, place, config)
+        self.peers = [places[place] for place in range(len(folders))]
         return [str(peer.addresses[0]) for peer in self.peers]
 
     async def ready(self) -> float:
@@ -67,6 +93,9 @@ class Host:
         for peer in self.peers:
             await peer.ready()
         return time.time()
+
+    async def close(self) -> None:
+        """Nothing: the nursery ends the peers."""
 
     async def subscribe(self, wishes: list[tuple[int, int, str]]) -> None:
         """Take the events of each [number, place of the peer, expression]."""
@@ -134,22 +163,16 @@ class Host:
         return [traffic.counts() for traffic in self.traffic]
 
     async def usage(self) -> dict[str, Any]:
-        """What the process has used so far, and what its peers have counted."""
         gc.collect()
         used = resource.getrusage(resource.RUSAGE_SELF)
-        counted = ("frames_sent", "bytes_sent", "events_forwarded", "events_delivered", "rounds")
         return {
             "cpu_s": used.ru_utime + used.ru_stime,
             **_memory(),
             "peers": len(self.peers),
             "connections": sum(int(peer.gauges().connections) for peer in self.peers),
-            "rounds_late": sum(peer.counters.rounds_late for peer in self.peers),
-            "dropped": _sum_of([dict(peer.counters.dropped) for peer in self.peers]),
-            **{name: sum(getattr(peer.counters, name) for peer in self.peers) for name in counted},
+            "events_forwarded": sum(peer.counters.events_forwarded for peer in self.peers),
+            "rounds": sum(peer.counters.rounds for peer in self.peers),
         }
-
-    async def _start(self, config: NodeConfig, places: list[Peer | None], place: int) -> None:
-        places[place] = await self.nursery.start(run_peer, config)
 
     async def _take(self, number: int, stream: Subscription) -> None:
         async for event in stream:
@@ -164,11 +187,6 @@ async def run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> No
         await trio.sleep_forever()
 
 
-def _compiled() -> str:
-    """How peers take frames: as a benchmark asks for."""
-    return os.environ.get("GOSSAMER_TEST_COMPILED", AUTO)
-
-
 def peer_config(
     folder: Path,
     bootstrap: list[str],
@@ -178,15 +196,15 @@ def peer_config(
     address: str = "127.0.0.1:0",
 ) -> NodeConfig:
     """What a peer is told that listens at ``address`` and looks for others at ``bootstrap``."""
-    delivery = Delivery(**settings.pop("delivery", {}))
+    others = {name: value for name, value in settings.items() if name != "delivery"}
     return NodeConfig(
-        node=Node(compiled=_compiled()),
+        node=Node(compiled=os.environ.get("GOSSAMER_TEST_COMPILED", AUTO)),
         preset="local",
         identity=Identity(folder=folder),
         listen=Listen(addresses=(address,)),
         discovery=Discovery(multicast=False, peers=tuple(bootstrap)),
-        protocol=Protocol(round_s=round_s, settings=settings),
-        delivery=delivery,
+        protocol=Protocol(round_s=round_s, settings=others),
+        delivery=Delivery(**settings.get("delivery", {})),
         page=Page(enabled=False),
         schema=schema,
     )
@@ -200,34 +218,5 @@ def _memory() -> dict[str, int]:
     return {"resident_bytes": 1024 * kilobytes["Rss"], "unshared_bytes": 1024 * unshared}
 
 
-def _sum_of(counts: list[dict[str, int]]) -> dict[str, int]:
-    names = {name for count in counts for name in count}
-    total = {name: sum(count.get(name, 0) for count in counts) for name in sorted(names)}
-    return {name: number for name, number in total.items() if number}
-
-
-async def _requests() -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """What is asked for on standard input, until that ends."""
-    held = b""
-    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
-        async for data in stream:
-            *lines, held = (held + data).split(b"\n")
-            for line in lines:
-                yield json.loads(line)
-
-
-async def _serve() -> None:
-    async with trio.open_nursery() as nursery:
-        host = Host(nursery)
-        async for name, arguments in _requests():
-            try:
-                answer = [True, await getattr(host, name)(**arguments)]
-            except Exception as error:
-                answer = [False, f"{type(error).__name__}: {error}"]
-            print(json.dumps(answer), flush=True)
-        nursery.cancel_scope.cancel()
-
-
 if __name__ == "__main__":
-    gc.freeze()  # as a node does
-    trio.run(_serve)
+    run_on_trio(lambda nursery, _: Host(nursery))

@@ -32,7 +32,6 @@ class Wish:
 
     @property
     def expression(self) -> str:
-        """It in the subscription language."""
         return " and ".join(
             f"{name} >= {low!r} and {name} <= {high!r}" for name, (low, high) in self.ranges.items()
         )
@@ -66,13 +65,9 @@ def make_quotes(count: int, seed: int) -> list[Quote]:
 def make_wishes(
     count: int, quotes: Sequence[Quote], seed: int, widths: tuple[float, float] = WIDTHS
 ) -> list[Wish]:
-    """Subscriptions to ranges of all attributes.
+    """Subscriptions to ranges of all attributes, each of which holds a share of ``quotes`` in it.
 
-    Args:
-        count: how many.
-        quotes: what will be published.
-        seed: of the ranges.
-        widths: the least and the largest share of ``quotes`` that a range holds in its attribute.
+    Shares are from the least to the largest of ``widths``.
     """
     draws = random.Random(seed)
     ordered = {name: sorted(quote[name] for quote in quotes) for name in SCHEMA.names}

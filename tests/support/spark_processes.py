@@ -92,21 +92,35 @@ def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.Comp
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def run_until_told(
-    sign: str, act: Callable[[], None] | None, *arguments: str
-) -> tuple[int, str, str]:
-    """Run `gossamer spark`, and do something once, as soon as its progress says a certain thing.
+def run_spark_well(*arguments: str, **changes: str | None) -> str:
+    """Run `gossamer spark`, which has to end well and without a complaint; what it prints."""
+    done = run_spark_command(*arguments, **changes)
+    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    return done.stdout
 
-    Args:
-        sign: a pattern for a line on standard error.
-        act: what is done meanwhile.
-        arguments: of the command.
 
-    Returns:
-        Exit code, standard output and standard error.
+def kill_spark_when(condition: Callable[[], object], *arguments: str, scratch: Path) -> None:
+    """Start `gossamer spark`, and kill it as soon as a condition holds.
+
+    Its files, which stay then, go to the folder ``scratch``.
+    """
+    scratch.mkdir(exist_ok=True)
+    with start_spark_command(*arguments, TMPDIR=str(scratch)) as process:
+        try:
+            wait_for(lambda: process.poll() is not None or condition())
+            assert process.poll() is None, process.communicate()
+        finally:
+            kill_group(process)
+
+
+def run_until_told(sign: str, act: Callable[[], None], *arguments: str) -> tuple[int, str, str]:
+    """Run `gossamer spark`, and act once, when a line of standard error matches the pattern.
+
+    Returns exit code, standard output and standard error.
     """
     told: list[str] = []
     printed: list[str] = []
+    acted = False
     with start_spark_command(*arguments) as process:
         try:
             assert process.stdout is not None
@@ -115,15 +129,15 @@ def run_until_told(
             reading.start()
             for line in process.stderr:
                 told.append(line)
-                if act is not None and re.search(sign, line):
+                if not acted and re.search(sign, line):
                     act()
-                    act = None
+                    acted = True
             code = process.wait(HUNG_S)
             reading.join()
         except BaseException:
             kill_group(process)
             raise
-    assert act is None, f"it ended before it had begun: {told}"
+    assert acted, f"it ended before it had begun: {told}"
     return code, "".join(printed), "".join(told)
 
 
@@ -134,7 +148,6 @@ def kill_group(process: subprocess.Popen[str]) -> None:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
     deadline = time.monotonic() + HUNG_S
     while not condition():
         assert time.monotonic() < deadline, "what was to happen did not"
@@ -143,12 +156,9 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 @attrs.frozen
 class Cluster:
-    """A standalone cluster of Spark on this machine.
+    """A standalone cluster of Spark on this machine: the address of its master, and its workers.
 
-    Attributes:
-        master: its address.
-        workers: processes that start an executor each for whoever asks the master for some.
-        start_worker: starts one more, in place of one that was killed.
+    Each worker starts an executor for whoever asks the master for some.
     """
 
     master: str
@@ -201,14 +211,10 @@ def apart_from(folder: Path, other: Path | None = None) -> tuple[str, ...]:
 def standalone_cluster(
     folder: Path, java_home: Path, workers: int, inside: Sequence[str] = (), **variables: str
 ) -> Iterator[Cluster]:
-    """A master and workers of one core each on this machine.
+    """A master and workers of one core each on this machine, with their files in a folder.
 
-    Args:
-        folder: for the files of workers and executors.
-        java_home: of the Java that they run on.
-        workers: how many at first.
-        inside: what the commands of workers begin with, such as `apart_from` a folder.
-        variables: of their environment, which executors inherit.
+    Commands of workers begin with ``inside``, such as `apart_from` a folder; executors inherit the
+    variables of their environment.
     """
     running: list[subprocess.Popen[str]] = []
     started: list[subprocess.Popen[str]] = []
@@ -263,13 +269,9 @@ def _start(
 
     home = Path(pyspark.__file__).parent
     name, *others = arguments
+    program = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}")
     process = subprocess.Popen(
-        [
-            *inside,
-            str(home / "bin" / "spark-class"),
-            f"org.apache.spark.deploy.{name}",
-            *others,
-        ],
+        [*inside, *program, *others],
         env=environment(SPARK_HOME=str(home), **changes),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -1,22 +1,19 @@
 """What the processes of peers have in common, whatever stack they run; see the modules `*_peers`.
 
-Such a process does what its standard input asks for. A request is a line of JSON, [name,
-arguments]; so is the answer, [true, result] or [false, why]. Each stack runs in an environment of
-its own, so this module needs nothing but the standard library.
+Each stack runs in an environment of its own, so this needs nothing but the standard library.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import struct
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
+
+from support.peer_requests import describe
 
 # What every event begins with: its number and when it was published or due, Unix seconds.
 HEAD = struct.Struct("<Qd")
@@ -24,13 +21,9 @@ SEED = 1
 
 
 class Publication(NamedTuple):
-    """An event to be published.
+    """An event to be published by a peer, to the subscribers of a topic.
 
-    Attributes:
-        event: its number.
-        peer: the number of its publisher.
-        topic: to whose subscribers it goes.
-        due_at: Unix seconds; 0 in a burst, where it is due once those before it are taken.
+    It is due at so many Unix seconds; at 0 in a burst, once those before it are taken.
     """
 
     event: int
@@ -40,14 +33,7 @@ class Publication(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """An event that an application took.
-
-    Attributes:
-        peer: whose application.
-        event: its number.
-        sent_at: when it was published or due, Unix seconds.
-        taken_at: the same of when it was taken.
-    """
+    """An event that the application of a peer took, and when it was sent or due, Unix seconds."""
 
     peer: int
     event: int
@@ -58,10 +44,7 @@ class Receipt(NamedTuple):
 class Applications(ABC):
     """The peers of this process and the applications that use them.
 
-    Attributes:
-        receipts: what was taken since the last `take`.
-        published: events of this stream that the stack has taken.
-        refused: those it has not, by what it said.
+    Of a stream the stack has taken those that are ``published``, and not those ``refused``.
     """
 
     def __init__(self) -> None:
@@ -143,48 +126,16 @@ class Applications(ABC):
         return HEAD.pack(publication.event, publication.due_at or time.time()) + self._filler
 
     def note(self, peer: int, payload: bytes) -> None:
-        """An application of ``peer`` has taken an event."""
         taken_at = time.time()
         event, sent_at = HEAD.unpack_from(payload)
         self.receipts.append(Receipt(peer, event, sent_at, taken_at))
 
     def refuse(self, error: BaseException) -> None:
-        """The stack would not take an event."""
         self.refused[describe(error)] += 1
 
 
 def by_peer(publications: Sequence[Publication]) -> dict[int, list[Publication]]:
-    """The events of each publisher, in order."""
     shares: dict[int, list[Publication]] = {}
     for one in publications:
         shares.setdefault(one.peer, []).append(one)
     return shares
-
-
-def describe(error: BaseException) -> str:
-    """What went wrong, in one line; of several things that did, the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def answers_stream() -> TextIO:
-    """Standard output for answers only: what libraries print goes to standard error."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return answers
-
-
-async def serve(
-    applications: Applications, read_line: Callable[[], Awaitable[str]], answers: TextIO
-) -> None:
-    """Answer requests until there are no more, then part from all others."""
-    while line := await read_line():
-        name, arguments = json.loads(line)
-        try:
-            answer = [True, await getattr(applications, name)(**arguments)]
-        except Exception as error:
-            answer = [False, describe(error)]
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-    await applications.close()

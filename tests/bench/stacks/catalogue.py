@@ -23,13 +23,14 @@ from bench.stacks.environments import (
     version_of_server,
     versions_of,
 )
-from bench.stacks.processes import TESTS, started_process
 from bench.stacks.workload import Workload
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.machine_code import Made
 from support.clusters import MadeCluster
 from support.node_processes import free_ports
+from support.peer_processes import started_process
 
+TESTS = Path(__file__).parents[2]
 STARTING_S = 20.0  # for a server
 LOOK_S = 0.05
 
@@ -38,14 +39,8 @@ LOOK_S = 0.05
 class Stack(ABC):
     """A stack that takes part.
 
-    Attributes:
-        name: of the stack, on the command line.
-        title: of its row.
-        module: of its processes of peers.
-        security: of its connections and events, as it is set up here.
-        published: when a publication counts as taken.
-        python: the interpreter of its processes, once it is installed.
-        versions: of its packages and programs, once it is installed.
+    Its row has a title, its peers run a module, and security is as it is set up here. A publication
+    counts as taken as ``published`` says. Interpreter and versions are known once it is installed.
     """
 
     name: ClassVar[str]
@@ -65,7 +60,6 @@ class Stack(ABC):
 
     @property
     def paths(self) -> list[str]:
-        """Where its processes look for modules."""
         return [str(TESTS)]
 
     @abstractmethod
@@ -77,12 +71,6 @@ class Stack(ABC):
 
 
 class GossamerStack(Stack):
-    """This one.
-
-    Attributes:
-        round_s: of gossip.
-    """
-
     name = "gossamer"
     title = "gossamer"
     module = "bench.stacks.gossamer_peers"
@@ -116,8 +104,6 @@ class GossamerStack(Stack):
 
 
 class ZenohStack(Stack):
-    """Zenoh's Python binding."""
-
     name = "zenoh"
     title = "Zenoh"
     module = "bench.stacks.zenoh_peers"
@@ -143,8 +129,6 @@ class ZenohStack(Stack):
 
 
 class NatsStack(Stack):
-    """The NATS server and its Python client."""
-
     name = "nats"
     title = "NATS"
     module = "bench.stacks.nats_peers"
@@ -179,8 +163,6 @@ class NatsStack(Stack):
 
 
 class Libp2pStack(Stack):
-    """py-libp2p with gossipsub."""
-
     name = "libp2p"
     title = "py-libp2p"
     module = "bench.stacks.libp2p_peers"

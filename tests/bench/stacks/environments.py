@@ -10,12 +10,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from support.peer_processes import ProcessFailed
+
 PATIENCE_S = 600.0  # for an installation
 ASKING_S = 60.0  # for a version
 STAMP = "installed"
 
 
-class LeftOut(Exception):
+class LeftOut(ProcessFailed):
     """A stack that cannot take part; says why in a sentence."""
 
 
@@ -35,7 +37,6 @@ def make_environment(folder: Path, requirement: str) -> Path:
 
 
 def versions_of(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    """The versions of installed packages."""
     asked = "import sys, json; from importlib.metadata import version as v; "
     asked += "print(json.dumps({name: v(name) for name in sys.argv[1:]}))"
     told = _do([str(python), "-c", asked, *packages], "it has no version", ASKING_S)

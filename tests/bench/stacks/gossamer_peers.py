@@ -10,11 +10,12 @@ from typing import Any
 
 import trio
 
-from bench.stacks.on_trio import TrioApplications, run
+from bench.stacks.on_trio import TrioApplications
 from gossamer.node.peer.peer import Peer, Subscription
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema, StringAttribute
 from support.peer_process import peer_config, run_peer
+from support.peer_requests import run_on_trio
 
 SCHEMA = Schema([StringAttribute("symbol", alphabet=ascii_uppercase)])
 ROOM = 1 << 20  # events that may wait in a subscription: all
@@ -61,4 +62,4 @@ class GossamerApplications(TrioApplications):
 
 
 if __name__ == "__main__":
-    run(GossamerApplications)
+    run_on_trio(GossamerApplications)

@@ -19,7 +19,8 @@ from libp2p.pubsub.pubsub import Pubsub
 from libp2p.tools.anyio_service import background_trio_service
 from multiaddr import Multiaddr
 
-from bench.stacks.on_trio import TrioApplications, run
+from bench.stacks.on_trio import TrioApplications
+from support.peer_requests import run_on_trio
 
 # As in go-libp2p-pubsub; defaults of py-libp2p would repair meshes every two minutes.
 DEGREE, LEAST_DEGREE, MOST_DEGREE, HEARTBEAT_S = 6, 5, 12, 1
@@ -82,4 +83,4 @@ class Libp2pApplications(TrioApplications):
 
 
 if __name__ == "__main__":
-    run(Libp2pApplications)
+    run_on_trio(Libp2pApplications)

@@ -13,11 +13,10 @@ from typing import Any
 from attrs import define, field
 
 from bench.stacks.catalogue import Stack
-from bench.stacks.processes import Programs, programs_of
 from bench.stacks.results import Phase, Run, phase_of
 from bench.stacks.workload import Workload
+from support.peer_processes import PATIENCE_S, Programs, programs_of
 
-PATIENCE_S = 120.0  # for an answer to a request
 JOINING_S = 240.0  # for all peers to connect to all others
 SETTLING_S = 90.0  # until subscriptions are known everywhere
 ROUND_S = 3.0  # without any delivery while they may not be
@@ -38,12 +37,11 @@ class PeersAtWork:
     _numbers: Iterator[int] = field(factory=itertools.count)
 
     def subscribe(self) -> None:
-        """Let each peer subscribe to its topics."""
         asked = [
             {"topics": [(peer, self.workload.wanted(peer)) for peer in share]}
             for share in self.workload.shares()
         ]
-        self.programs.call_each("subscribe", PATIENCE_S, asked)
+        self.programs.call_each("subscribe", asked, PATIENCE_S)
 
     def settle(self) -> float | None:
         """Publish until all goes where it should; return how long that took, None if it never did.
@@ -61,14 +59,12 @@ class PeersAtWork:
         return None
 
     def steady(self) -> Phase:
-        """Publish at the steady rate."""
         workload = self.workload
         begin = time.time() + LEAD_S
         due_at = [begin + i / workload.rate for i in range(workload.events)]
         return self._stream(due_at, ARRIVAL_S, QUIET_S)
 
     def burst(self) -> Phase:
-        """Publish as many as fast as they are taken."""
         return self._stream([0.0] * self.workload.events, ARRIVAL_S, QUIET_S)
 
     def resting_cpu(self) -> float:
@@ -100,7 +96,7 @@ class PeersAtWork:
             for share in map(set, workload.shares())
         ]
         before = self.programs.cpu_s()
-        self.programs.call_each("publish", PATIENCE_S, asked)
+        self.programs.call_each("publish", asked, PATIENCE_S)
         if due_at[0]:
             time.sleep(max(0.0, due_at[0] - time.time()))
             before = self.programs.cpu_s()
@@ -149,14 +145,14 @@ def peers_at_work(
         asked: list[dict[str, Any]] = [
             {"peers": share, "settings": settings} for share in workload.shares()
         ]
-        opened = all_of_it.call_each("open", PATIENCE_S, asked)
+        opened = all_of_it.call_each("open", asked, PATIENCE_S)
         addresses = [address for part in opened for address in part]
         all_of_it.call("join", JOINING_S, addresses=addresses)
         yield PeersAtWork(workload, all_of_it), time.monotonic() - begin
 
 
 def measure(stack: Stack, workload: Workload, folder: Path) -> Run:
-    """A run of a stack, in a folder of its own; raises `LeftOut` if it cannot be done."""
+    """A run of a stack, in a folder of its own; raises `ProcessFailed` if it cannot be done."""
     with peers_at_work(stack, workload, folder) as (peers, joined_s):
         peers.subscribe()
         settled_s = peers.settle()

@@ -7,7 +7,8 @@ import gc
 import sys
 from collections.abc import Awaitable, Callable
 
-from bench.stacks.application import Applications, answers_stream, serve
+from bench.stacks.application import Applications
+from support.peer_requests import answers_stream, serve
 
 
 class AsyncioApplications(Applications):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -11,16 +9,11 @@ from contextlib import AsyncExitStack
 
 import trio
 
-from bench.stacks.application import Applications, Publication, answers_stream, by_peer, serve
+from bench.stacks.application import Applications, Publication, by_peer
 
 
 class TrioApplications(Applications):
-    """Applications in one loop of trio.
-
-    Attributes:
-        nursery: of everything that runs beside the requests.
-        opened: what `close` closes.
-    """
+    """Applications in one loop of trio: in its nursery runs what is beside the requests."""
 
     def __init__(self, nursery: trio.Nursery, opened: AsyncExitStack) -> None:
         super().__init__()
@@ -62,19 +55,3 @@ class TrioApplications(Applications):
             self.refuse(error)
         else:
             self.published += 1
-
-
-def run(make: Callable[[trio.Nursery, AsyncExitStack], Applications]) -> None:
-    """Do what standard input asks for, until it ends."""
-    answers = answers_stream()
-
-    async def read_line() -> str:
-        return await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-
-    async def work() -> None:
-        async with trio.open_nursery() as nursery:
-            await serve(make(nursery, AsyncExitStack()), read_line, answers)
-            nursery.cancel_scope.cancel()
-
-    gc.freeze()
-    trio.run(work)

@@ -17,7 +17,6 @@ T = TypeVar("T")
 
 
 def _told(default: T, words: str) -> T:
-    """A field with a default, and what it is."""
     made: T = field(default=default, metadata={"help": f"{words}; {default}"})
     return made
 
@@ -75,14 +74,12 @@ class Workload:
         return round(self.rate * self.seconds)
 
     def shares(self) -> list[list[int]]:
-        """The peers of each process."""
         return [
             [peer for peer in range(self.peers) if peer * self.processes // self.peers == process]
             for process in range(self.processes)
         ]
 
     def wanted(self, peer: int) -> list[str]:
-        """The topics to which a peer subscribes."""
         return [name for name in self.names if peer in self.subscribers[name]]
 
     def topic_of(self, number: int) -> str:
