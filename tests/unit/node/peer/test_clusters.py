@@ -64,36 +64,30 @@ def kept(tmp_path: Path) -> ClusterInfo:
     return cluster_info
 
 
-def test_notes_come_back_as_they_were_kept(tmp_path: Path, kept: ClusterInfo) -> None:
+def test_a_schema_comes_back_as_it_was_kept(tmp_path: Path, kept: ClusterInfo) -> None:
+    """Comments in its file make no difference, nor that it is missing."""
+    file = tmp_path / "schema.toml"
     assert read_cluster_info(ClusterFolder(tmp_path)) == kept
     assert cluster_schema(config_of(tmp_path)) == QUOTES
-    assert (tmp_path / "schema.toml").read_text() == DEFAULT_SCHEMA
+    assert file.read_text() == DEFAULT_SCHEMA
     assert QUOTES.names == ("symbol", "price", "volume")
+    file.write_text(DEFAULT_SCHEMA + "# mine\n")
+    assert cluster_schema(config_of(tmp_path)) == QUOTES
+    file.unlink()
+    assert cluster_schema(config_of(tmp_path)) == QUOTES
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_changed_schema_file_is_refused(tmp_path: Path) -> None:
+def test_another_schema_in_its_file_or_the_configuration_is_refused(tmp_path: Path) -> None:
+    assert cluster_schema(config_of(tmp_path, QUOTES)) == QUOTES
+    with pytest.raises(SchemaMismatchError, match="the configuration"):
+        cluster_schema(config_of(tmp_path, Schema(QUOTES.attributes[:2])))
     changed = DEFAULT_SCHEMA.replace("maximum = 100000\n", "maximum = 99\n")
     (tmp_path / "schema.toml").write_text(changed)
     with pytest.raises(SchemaMismatchError, match=r"schema\.toml describes schema") as caught:
         cluster_schema(config_of(tmp_path))
     assert caught.value.expected == schema_fingerprint(QUOTES)
     assert caught.value.found == schema_fingerprint(parse_schema(changed, "changed"))
-
-
-@pytest.mark.usefixtures("kept")
-def test_comments_in_the_schema_file_make_no_difference(tmp_path: Path) -> None:
-    (tmp_path / "schema.toml").write_text(DEFAULT_SCHEMA + "# mine\n")
-    assert cluster_schema(config_of(tmp_path)) == QUOTES
-    (tmp_path / "schema.toml").unlink()
-    assert cluster_schema(config_of(tmp_path)) == QUOTES
-
-
-@pytest.mark.usefixtures("kept")
-def test_another_schema_in_the_configuration_is_refused(tmp_path: Path) -> None:
-    assert cluster_schema(config_of(tmp_path, QUOTES)) == QUOTES
-    with pytest.raises(SchemaMismatchError, match="the configuration"):
-        cluster_schema(config_of(tmp_path, Schema(QUOTES.attributes[:2])))
 
 
 def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -> None:
@@ -120,22 +114,19 @@ def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None
         ("[attributes.a]\ntype = 'colour'\n", r"attributes\.a\.type is 'colour'"),
         ("[attributes.a]\ntype = 'integer'\nminimum = 3\nmaximum = 2\n", r"a\.maximum is 2"),
         ("#" * (SCHEMA_LIMIT + 1), "longer than that"),
+        (b"\xff\xfe", "no text"),
+        (None, "unreadable"),
     ],
 )
-def test_a_schema_file_that_describes_none_is_named(tmp_path: Path, text: str, words: str) -> None:
+def test_a_schema_file_that_describes_none_is_named(
+    tmp_path: Path, text: str | bytes | None, words: str
+) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(text)
+    if text is not None:
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ConfigurationError, match=words) as caught:
         read_schema_file(path)
     assert str(caught.value).startswith(f"{path}: ")
-
-
-def test_a_schema_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="unreadable"):
-        read_schema_file(tmp_path / "none.toml")
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigurationError, match="no text"):
-        read_schema_file(tmp_path / "binary.toml")
 
 
 def test_equal_schemas_have_equal_fingerprints() -> None:
@@ -194,13 +185,8 @@ async def running_with(pool: FakePool, known: int) -> AsyncIterator[ClusterRepor
 
 
 def answer(number: int, **figures: float) -> dict[str, Any]:
-    return {
-        "type": "report",
-        "number": number,
-        "figures": figures,
-        "wanted": [1] * SECTORS,
-        "troubles": [],
-    }
+    report = {"figures": figures, "wanted": [1] * SECTORS, "troubles": []}
+    return {"type": "report", "number": number, **report}
 
 
 async def looked(reports: ClusterReports, nursery: trio.Nursery) -> list[dict[str, Any]]:

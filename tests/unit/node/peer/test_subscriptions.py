@@ -78,11 +78,19 @@ async def test_each_stream_gets_what_its_expression_matches_exactly(desk: Desk) 
     assert desk.counters.events_delivered == 4
 
 
-async def test_the_oldest_event_makes_room_and_is_counted(desk: Desk) -> None:
+async def test_the_oldest_event_makes_room_and_that_is_counted_and_logged(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When it begins, and when the application has caught up."""
     stream = desk.subscribers.add("price >= 0", room=3)
     desk.deliver(*range(10))
     assert (len(stream), stream.dropped, desk.counters.dropped["queue full"]) == (3, 7, 7)
-    assert await ids_left(stream) == [7, 8, 9]
+    assert [(await anext(stream)).id for _ in range(3)] == [7, 8, 9]
+    said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
+    assert said == [
+        ("an application is too slow: it loses events", {"subscription": "price >= 0"}),
+        ("an application has caught up", {"subscription": "price >= 0", "lost": 7}),
+    ]
 
 
 def test_boxes_are_told_once_however_many_want_them(desk: Desk) -> None:
@@ -96,6 +104,9 @@ def test_boxes_are_told_once_however_many_want_them(desk: Desk) -> None:
 
 def test_a_refused_subscription_changes_nothing() -> None:
     desk = Desk(limit=1)
+    with pytest.raises(ExpressionError, match="no event can match all of this"):
+        desk.subscribers.add("(price < 5 or price > 100) and (price == 7 or price == 8)")
+    assert not desk.boxes
     desk.subscribers.add("price > 5")
     with pytest.raises(CapacityError, match="subscriptions is full at 1"):
         desk.subscribers.add("price > 6")
@@ -116,12 +127,6 @@ def test_boxes_are_as_fine_as_there_is_room_for() -> None:
     for stream in (many, few, third):
         stream.close()
     assert desk.boxes[-1] == []
-
-
-def test_what_can_match_nothing_is_refused(desk: Desk) -> None:
-    with pytest.raises(ExpressionError, match="no event can match all of this"):
-        desk.subscribers.add("(price < 5 or price > 100) and (price == 7 or price == 8)")
-    assert not desk.boxes
 
 
 async def test_a_named_application_gets_nothing_twice(desk: Desk) -> None:
@@ -176,20 +181,6 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed(desk: Desk) 
         assert taken == []
         stream.close()
     assert taken == [0, 1]
-
-
-async def test_who_loses_events_is_logged_when_it_begins_and_when_it_is_over(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
-    stream = desk.subscribers.add("price >= 0", room=3)
-    desk.deliver(*range(10))
-    for _ in range(3):
-        await stream.__anext__()
-    said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
-    assert said == [
-        ("an application is too slow: it loses events", {"subscription": "price >= 0"}),
-        ("an application has caught up", {"subscription": "price >= 0", "lost": 7}),
-    ]
 
 
 @pytest.mark.parametrize(("events", "most"), [(8 * TURN, math.inf), (1000, 40)])

@@ -31,11 +31,9 @@ def test_a_new_cluster_has_an_authority_and_a_first_peer(tmp_path: Path) -> None
     assert open_membership(member.folder.path) == member
     assert member.certificate.key == member.identity.key
     assert load_signer(member.folder, member.authority).public_key == member.authority.public_key
-
-
-def test_clusters_of_one_name_differ(tmp_path: Path) -> None:
-    clusters = {make_cluster(tmp_path / name, "desk", "p", NOW).authority.cluster for name in "ab"}
-    assert len(clusters) == 2
+    assert client_context(member).minimum_version.name == "TLSv1_3"
+    other = make_cluster(tmp_path / "other", "desk", "first", NOW)
+    assert other.authority.cluster != member.authority.cluster, "though the name is the same"
 
 
 @pytest.mark.parametrize("present", ["ca.key", "ca.pem", "peer.key"])
@@ -46,18 +44,12 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path: Path, present: str)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {present: b"precious"}
 
 
-def test_a_bad_name_makes_nothing(tmp_path: Path) -> None:
+def test_no_cluster_is_made_with_a_bad_name_or_where_none_can_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         make_cluster(tmp_path / "desk", "desk", "", NOW)
     assert not (tmp_path / "desk").exists()
-
-
-def test_a_folder_without_membership_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(ClusterFolderError, match="gossamer node init"):
         open_membership(tmp_path)
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ClusterFolderError, match="cannot be made"):
         make_cluster(tmp_path / "file" / "desk", "desk", "first", NOW)
@@ -95,19 +87,11 @@ def test_a_broken_or_missing_file_is_named(
         open_membership(tmp_path)
 
 
-def test_an_open_key_stops_the_membership(tmp_path: Path) -> None:
-    make_cluster(tmp_path, "desk", "first", NOW).folder.peer_key.chmod(0o644)
-    with pytest.raises(KeyFileError, match="chmod 600"):
-        open_membership(tmp_path)
-
-
-def test_only_the_maker_of_a_cluster_holds_its_authority(tmp_path: Path) -> None:
+def test_a_key_that_is_open_or_not_there_is_not_used(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "a") as cluster:
         other = cluster.admit("other")
     with pytest.raises(ClusterFolderError, match=r"holds no ca\.key"):
         load_signer(ClusterFolder(other.folder.path), other.authority)
-
-
-def test_contexts_talk_tls_1_3_only(tmp_path: Path) -> None:
-    member = make_cluster(tmp_path, "desk", "first", NOW)
-    assert client_context(member).minimum_version.name == "TLSv1_3"
+    other.folder.peer_key.chmod(0o644)
+    with pytest.raises(KeyFileError, match="chmod 600"):
+        open_membership(other.folder.path)

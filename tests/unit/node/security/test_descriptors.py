@@ -76,87 +76,70 @@ def cache(owner: Owner) -> DescriptorCache:
     return book_with(owner)
 
 
-def test_a_member_is_believed_about_itself(owner: Owner, cache: DescriptorCache) -> None:
-    said = owner.says(1)
-    assert cache.take(said, NOW) is Verdict.NEW
-    assert cache.find(owner.identity.key) == owner.descriptor(1)
-    assert cache.find_packed(owner.identity.key) == said.packed
-    assert SignedDescriptor.unpack(said.packed) == said
-    assert cache.find_certificate(owner.identity.key) == owner.certificate.der
-
-
-def test_what_is_known_costs_no_verification(owner: Owner, cache: DescriptorCache) -> None:
+def test_a_member_is_believed_about_itself_and_what_is_known_costs_no_verification(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     said = owner.says(1)
     verdicts = [cache.take(said, NOW) for _ in range(100)]
     assert verdicts == [Verdict.NEW] + [Verdict.KNOWN] * 99
     assert cache.counts == {"certificates": 1, "new": 1, "known": 99, "verifications": 1}
-
-
-def test_an_older_descriptor_is_dropped_unverified(owner: Owner, cache: DescriptorCache) -> None:
-    old, new = owner.says(1), owner.says(2, profile=(7,))
-    assert cache.take(new, NOW) is Verdict.NEW
-    assert cache.take(old, NOW) is Verdict.STALE
-    assert cache.find(owner.identity.key) == owner.descriptor(2, profile=(7,))
-    assert cache.counts["verifications"] == 1
-
-
-def test_two_contents_of_one_number_conflict_and_the_first_stays(
-    owner: Owner, cache: DescriptorCache
-) -> None:
-    cache.take(owner.says(1), NOW)
+    assert cache.find(owner.identity.key) == owner.descriptor(1)
+    assert cache.find_packed(owner.identity.key) == said.packed
+    assert SignedDescriptor.unpack(said.packed) == said
+    assert cache.find_certificate(owner.identity.key) == owner.certificate.der
+    # Of two contents with one number the first stays.
     assert cache.take(owner.says(1, profile=(7,)), NOW) is Verdict.CONFLICTING
     assert cache.find(owner.identity.key) == owner.descriptor(1)
+    # An older one is dropped unverified.
+    assert cache.take(owner.says(2, profile=(7,)), NOW) is Verdict.NEW
+    before = cache.counts["verifications"]
+    assert cache.take(owner.says(1, profile=(8,)), NOW) is Verdict.STALE
+    assert cache.take(said, NOW) is Verdict.STALE
+    assert cache.find(owner.identity.key) == owner.descriptor(2, profile=(7,))
+    assert cache.counts["verifications"] == before
 
 
-def test_a_peer_cannot_speak_for_another() -> None:
-    """Neither by changing its words, nor with its own signature, nor with its own certificate."""
-    owner, liar = make_owner(), make_owner()
+def test_a_peer_cannot_speak_for_another(owner: Owner) -> None:
+    """Neither by changing its words, nor with its own signature, nor with its own certificate.
+
+    A signature for another purpose or cluster is worth nothing either.
+    """
+    liar = make_owner()
     cache = book_with(owner, liar)
     about_owner = owner.says(2)
     forged = SignedDescriptor(owner.says(2, profile=(7,)).content, about_owner.signature)
     assert cache.take(forged, NOW) is Verdict.FORGED
+    content = about_owner.content
     signed_by_liar = SignedDescriptor(
-        about_owner.content, liar.identity.sign(f"descriptor 1 {CLUSTER}", about_owner.content)
+        content, liar.identity.sign(f"descriptor 1 {CLUSTER}", content)
     )
     assert cache.take(signed_by_liar, NOW) is Verdict.FORGED
     assert cache.take(signed_by_liar, NOW, liar.certificate.der) is Verdict.FORGED
+    for context in ("join 1", f"descriptor 1 {'f' * 32}", f"descriptor 2 {CLUSTER}"):
+        signed = SignedDescriptor(content, owner.identity.sign(context, content))
+        assert cache.take(signed, NOW) is Verdict.FORGED
     assert cache.find(owner.identity.key) is None
     with pytest.raises(ValueError, match="signed by"):
         sign_descriptor(AUTHORITY, liar.identity, owner.descriptor(3))
 
 
-def test_a_signature_for_another_purpose_or_cluster_is_worth_nothing(
-    owner: Owner, cache: DescriptorCache
-) -> None:
-    content = owner.says(1).content
-    for context in ("join 1", f"descriptor 1 {'f' * 32}", f"descriptor 2 {CLUSTER}"):
-        signed = SignedDescriptor(content, owner.identity.sign(context, content))
-        assert cache.take(signed, NOW) is Verdict.FORGED
-
-
-def test_a_stranger_is_not_believed_until_its_certificate_is_met() -> None:
-    owner = make_owner()
+def test_a_stranger_is_not_believed_until_its_certificate_is_met(owner: Owner) -> None:
+    signer = make_identity()
+    other = make_authority(signer, CLUSTER, "desk", NOW)
+    foreign = issue_certificate(other, signer, owner.identity.public_key, "peer", NOW)
     cache = book_with()
     assert cache.take(owner.says(1), NOW) is Verdict.UNCERTIFIED
+    assert cache.take(owner.says(1), NOW, foreign.der) is Verdict.FOREIGN
     assert len(cache) == 0
     assert cache.take(owner.says(1), NOW, owner.certificate.der) is Verdict.NEW
 
 
-def test_a_certificate_of_another_authority_is_foreign() -> None:
-    owner, signer = make_owner(), make_identity()
-    other = make_authority(signer, CLUSTER, "desk", NOW)
-    foreign = issue_certificate(other, signer, owner.identity.public_key, "peer", NOW)
-    cache = book_with()
-    assert cache.take(owner.says(1), NOW, foreign.der) is Verdict.FOREIGN
-    assert len(cache) == 0
-
-
-def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back() -> None:
-    owner = make_owner()
+def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back(
+    owner: Owner, cache: DescriptorCache
+) -> None:
     renewed = issue_certificate(
         AUTHORITY, SIGNER, owner.identity.public_key, "peer", NOW + 500, 1000.0
     )
-    cache = book_with(owner)
     cache.take(owner.says(1), NOW)
     later = owner.says(2, serial=renewed.serial)
     assert cache.take(later, NOW) is Verdict.UNCERTIFIED
@@ -168,26 +151,22 @@ def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back() 
 def test_an_expired_owner_is_not_believed_and_what_it_said_before_stays(
     owner: Owner, cache: DescriptorCache
 ) -> None:
-    cache.take(owner.says(1), NOW)
-    assert cache.take(owner.says(2), NOW + 1000) is Verdict.EXPIRED
-    assert cache.take(owner.says(2), NOW + 1000, owner.certificate.der) is Verdict.EXPIRED
-    assert cache.find(owner.identity.key) == owner.descriptor(1)
+    """While the clock is a century off nothing new is believed; after, everything is.
 
-
-def test_a_clock_jump_does_no_lasting_harm(owner: Owner, cache: DescriptorCache) -> None:
-    """While the clock is a century off nothing new is believed; after, everything is."""
+    When it signed, as it says, is of no account.
+    """
     for wrong in (NOW + 3e9, NOW - 3e9):
         assert cache.take(owner.says(1), wrong) is Verdict.EXPIRED
     assert cache.take(owner.says(1), NOW) is Verdict.NEW
+    assert cache.take(owner.says(2), NOW + 1000) is Verdict.EXPIRED
+    assert cache.take(owner.says(2), NOW + 1000, owner.certificate.der) is Verdict.EXPIRED
+    assert cache.find(owner.identity.key) == owner.descriptor(1)
+    assert cache.take(owner.says(3, issued_at=int(NOW) + 10**9), NOW) is Verdict.NEW
+    assert cache.take(owner.says(4, issued_at=0), NOW) is Verdict.NEW
 
 
-def test_who_says_when_it_signed_is_not_asked(owner: Owner, cache: DescriptorCache) -> None:
-    assert cache.take(owner.says(1, issued_at=int(NOW) + 10**9), NOW) is Verdict.NEW
-    assert cache.take(owner.says(2, issued_at=0), NOW) is Verdict.NEW
-
-
-def test_revoked_peers_are_forgotten_and_not_learned_again() -> None:
-    owner, other = make_owner(), make_owner()
+def test_revoked_peers_are_forgotten_and_not_learned_again(owner: Owner) -> None:
+    other = make_owner()
     cache = book_with(owner, other)
     said = owner.says(1)
     cache.take(said, NOW)
@@ -241,8 +220,7 @@ def test_a_malformed_descriptor_is_dropped(content: bytes) -> None:
     assert Verdict.MALFORMED.guilty
 
 
-def test_sizes_are_bounded() -> None:
-    owner = make_owner()
+def test_sizes_are_bounded_and_addresses_possible_or_none(owner: Owner) -> None:
     cache = book_with(owner, content_bytes=100, profile_words=4)
     assert cache.take(owner.says(1), NOW) is Verdict.NEW
     for said in (
@@ -251,15 +229,8 @@ def test_sizes_are_bounded() -> None:
         SignedDescriptor(owner.says(2).content, b"short"),
     ):
         assert cache.take(said, NOW) is Verdict.MALFORMED
-
-
-def test_an_owner_cannot_sign_what_others_would_refuse() -> None:
     with pytest.raises(ConfigError, match="port is 0"):
-        make_owner().says(1, addresses=(("h", 0),))
-
-
-def test_a_peer_that_cannot_be_reached_names_no_address() -> None:
-    owner = make_owner()
+        owner.says(1, addresses=(("h", 0),))
     assert book_with(owner).take(owner.says(1, addresses=()), NOW) is Verdict.NEW
 
 

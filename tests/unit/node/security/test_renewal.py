@@ -49,26 +49,20 @@ def test_a_renewed_certificate_is_of_the_same_peer_and_valid_from_now(
     assert serials == {member.certificate.serial, found.certificate.serial}
 
 
-def test_who_asks_again_gets_the_same(cluster: MadeCluster) -> None:
+def test_certificates_are_renewed_when_half_of_their_time_is_over_and_who_asks_again_gets_the_same(
+    cluster: MadeCluster,
+) -> None:
+    """An expired one that is not on record is not renewed."""
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S
-    first = renewed(cluster, member, now)
+    assert due_at(member.certificate) == pytest.approx(cluster.now + LIFE_S * 2 / 3, abs=2)
+    with pytest.raises(errors.RenewalError, match="can be renewed from"):
+        renewed(cluster, member, cluster.now + 0.49 * LIFE_S)
+    first = renewed(cluster, member, cluster.now + 0.51 * LIFE_S)
     assert renewed(cluster, member, now + DAY_S) == first
     later = accept(member, first, now)
     with pytest.raises(errors.RenewalError, match="can be renewed from"):
         renewed(cluster, later, now + DAY_S)
     assert renewed(cluster, later, now + PEER_LIFETIME_S) != first
-
-
-def test_a_certificate_is_not_renewed_before_half_of_its_time_is_over(cluster: MadeCluster) -> None:
-    member = cluster.admit("kitchen", LIFE_S)
-    assert due_at(member.certificate) == pytest.approx(cluster.now + LIFE_S * 2 / 3, abs=2)
-    with pytest.raises(errors.RenewalError, match="can be renewed from"):
-        renewed(cluster, member, cluster.now + 0.49 * LIFE_S)
-    renewed(cluster, member, cluster.now + 0.51 * LIFE_S)
-
-
-def test_an_expired_certificate_that_is_not_on_record_is_not_renewed(cluster: MadeCluster) -> None:
-    member = cluster.admit("kitchen", LIFE_S)
     cluster.store.database.execute("DELETE FROM certificates")
     renewed(cluster, member, cluster.now + 0.9 * LIFE_S)
     cluster.store.database.execute("DELETE FROM certificates")
@@ -95,9 +89,7 @@ def test_members_of_other_clusters_get_nothing(cluster: MadeCluster, tmp_path: P
             newer_authority(member.authority, foreign.first.authority.der)
 
 
-def test_who_was_revoked_is_not_renewed_even_when_it_has_left_the_list(
-    cluster: MadeCluster,
-) -> None:
+def test_the_revoked_are_not_renewed_even_when_off_the_list(cluster: MadeCluster) -> None:
     bad, other = cluster.admit("bad", LIFE_S), cluster.admit("other", LIFE_S)
     cluster.registrar.revoke(cluster.store, "bad", cluster.now)
     with pytest.raises(errors.RevokedCertificateError):
@@ -121,9 +113,7 @@ def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(cluster: M
     accept(member, again, now)
 
 
-def test_the_certificate_before_is_kept_for_a_clock_that_turns_out_to_be_ahead(
-    cluster: MadeCluster,
-) -> None:
+def test_the_certificate_before_is_kept_for_a_clock_that_was_ahead(cluster: MadeCluster) -> None:
     member = cluster.admit("kitchen", LIFE_S)
     ahead = cluster.now + 5 * PEER_LIFETIME_S
     found = accept(member, renewed(cluster, member, ahead), ahead)

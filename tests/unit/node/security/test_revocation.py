@@ -37,9 +37,13 @@ def changed(**fields: Any) -> bytes:
 
 
 def test_a_list_comes_back_from_its_bytes_and_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "revoked.json"
     assert read_list(TWO.to_bytes(), AUTHORITY) == TWO
-    save_list(tmp_path / "revoked.json", TWO)
-    assert load_list(tmp_path / "revoked.json", AUTHORITY) == TWO
+    save_list(path, TWO)
+    assert load_list(path, AUTHORITY) == TWO
+    path.write_bytes(changed(revoked=[]))
+    with pytest.raises(ClusterFolderError, match=r"revoked\.json cannot be used: .*not signed"):
+        load_list(path, AUTHORITY)
 
 
 def test_the_newer_list_wins_in_whichever_order_they_come() -> None:
@@ -98,19 +102,10 @@ def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None
         full.with_entry(Revocation(1 << 61, (), LATER), SIGNER, NOW)
 
 
-def test_entries_whose_certificates_have_expired_leave_the_list() -> None:
+def test_entries_leave_the_list_once_they_have_expired_or_are_replaced() -> None:
     later = TWO.with_entry(Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
     assert [entry.key for entry in later.entries] == [3]
     assert later.sequence == TWO.sequence + 1
-
-
-def test_revoking_again_replaces_the_entry() -> None:
     again = TWO.with_entry(Revocation(1, (11, 12), LATER), SIGNER, NOW)
     assert [entry.key for entry in again.entries] == [1, 2]
     assert again.forbids(99, 12)
-
-
-def test_a_file_that_somebody_edited_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "revoked.json").write_bytes(changed(revoked=[]))
-    with pytest.raises(ClusterFolderError, match=r"revoked\.json cannot be used: .*not signed"):
-        load_list(tmp_path / "revoked.json", AUTHORITY)

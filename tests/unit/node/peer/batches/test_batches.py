@@ -30,7 +30,6 @@ from gossamer.node.peer.batches.tiers import (
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES
-from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH
@@ -175,27 +174,14 @@ def test_what_is_no_code_is_not_run(folder: Path, content: bytes) -> None:
     assert machine_code.load(EVENTS) is None
 
 
-def test_code_that_others_may_write_is_not_run(
+def test_peers_of_one_process_share_code_that_nobody_has_damaged_or_may_write(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     linked: list[bytes] = []
 
-    def link(content: bytes, *_: object) -> None:
-        linked.append(content)
-
-    monkeypatch.setattr(machine_code, "LinkedCode", link)
-    keep(folder, told(b"code"))
-    machine_code.load(EVENTS)
-    assert linked == [b"code"]
-    folder.chmod(0o770)
-    assert machine_code.load(EVENTS) is None
-    assert linked == [b"code"]
-
-
-def test_peers_of_one_process_share_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Linked(LinkedCode):
         def __init__(self, content: bytes, *_: object) -> None:
-            self.content = content
+            linked.append(content)
 
     monkeypatch.setattr(machine_code, "LinkedCode", Linked)
     keep(folder, told(b"code"))
@@ -205,14 +191,14 @@ def test_peers_of_one_process_share_code(folder: Path, monkeypatch: pytest.Monke
     keep(folder, told(b"other"))
     other = machine_code.load(EVENTS)
     assert isinstance(other, Linked)
-    assert other.content == b"other"
-
-
-def test_code_that_is_damaged_is_not_run(folder: Path) -> None:
-    keep(folder, told(b"code"))
+    assert other is not first
+    folder.chmod(0o770)
+    assert machine_code.load(EVENTS) is None
+    folder.chmod(0o700)
     (path,) = folder.glob("*.code")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     assert machine_code.load(EVENTS) is None
+    assert linked == [b"code", b"other"]
 
 
 # Batches
@@ -249,15 +235,12 @@ def test_commands_come_from_here_and_all_else_from_others(
     assert [row.kind for row in rows] == ([kind] if goes else [])
 
 
-def test_a_command_is_no_frame_that_a_peer_may_send(core: Core) -> None:
+def test_an_event_that_is_published_is_no_frame_of_others_and_not_new(core: Core) -> None:
     frame = as_frame(PUBLISH, core.publish(7, [1]))
     with pytest.raises(BadFrame, match="kind"):
         read_event_frame(frame[HEADER_BYTES:])
-
-
-def test_an_event_that_is_published_is_not_taken_for_a_new_one(core: Core) -> None:
     exchange = Exchange(core, InterpretedRules)
-    exchange.load(as_frame(PUBLISH, core.publish(7, [1])))
+    exchange.load(frame)
     assert len(exchange.scan(SELF, MOST)) == 1
     exchange.name(0, SELF)
     taken, written = exchange.take(0, 1)
