@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Send, Settled
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, Settled
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import Attach, NeighbourDown, Subscribe
-from gossamer.protocol.brokers.scot import (
-    BrokerLabel,
-    Factor,
-    NeighbourUp,
-    Scot,
-    ScotBroker,
-    ScotSettings,
-)
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
 from gossamer.protocol.content.filters import parse
@@ -30,8 +23,7 @@ WANTED = parse("present(x)")
 
 def a_broker(cluster: int = 0) -> ScotBroker:
     broker = without_links("a", cluster)
-    others = (BrokerLabel("a", other) for other in range(3) if other != cluster)
-    up(broker, f"B(b,{cluster})", *map(str, others))
+    up(broker, f"B(b,{cluster})", *(f"B(a,{other})" for other in range(3) if other != cluster))
     return broker
 
 
@@ -104,6 +96,13 @@ def handed_back(effects: list[Effect]) -> m.Numbered:
     return handed
 
 
+def refusal(effects: list[Effect]) -> Exception:
+    """The error of the one effect."""
+    (refused,) = effects
+    assert isinstance(refused, Refuse)
+    return refused.error
+
+
 def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
     """What was sent, numbered or not, with its receivers."""
     return [
@@ -118,7 +117,7 @@ def up(broker: ScotBroker, *names: str) -> list[Effect]:
     effects: list[Effect] = []
     for name in names:
         label = BrokerLabel(name[2], int(name[4]))
-        effects = broker.handle(0, None, NeighbourUp(name, label, synchronise=True))
+        effects = broker.handle(0, None, m.NeighbourUp(name, label, synchronise=True))
     return effects
 
 

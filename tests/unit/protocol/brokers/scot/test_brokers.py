@@ -21,6 +21,7 @@ from support.scot_overlay import ScotOverlay
 ANY = parse("present(x)")
 C1 = client("c1")
 NOTE = m.Notification(Id("X", 1), {})
+BESIDE = ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)")
 PRIMARY, SECONDARY = neighbour("B(a,0)"), neighbour("B(b,2)")
 
 
@@ -32,7 +33,7 @@ def broker(routing: str = "dynamic") -> ScotBroker:
         ScotSettings(routing=routing),
         new_index=PlainIndex,
     )
-    for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
+    for name in BESIDE:
         made.handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(name)))
     made.handle(0, C1, messages.Attach())
     return made
@@ -63,69 +64,42 @@ NO_NEIGHBOUR = (
 def test_a_neighbour_of_the_wrong_cluster_or_region_is_refused(
     name: str, label: str, reason: str
 ) -> None:
-    made = broker()
-    error = refusal(made.handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(label))))
+    error = refusal(broker().handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(label))))
     assert isinstance(error, overlay_errors.WrongNeighbourError)
     assert str(error) == f"broker {name!r} at {label} {reason}"
 
 
-def test_a_link_that_comes_up_again_is_no_fault() -> None:
-    assert broker().handle(0, None, m.NeighbourUp("B(a,0)", BrokerLabel("a", 0))) == []
+def carried(*clusters: int) -> m.Notification:
+    return m.Notification(Id("X", 1), {}, ClusterBitVector.of(*clusters))
+
+
+def subscribed(*clusters: int) -> m.Subscription:
+    return m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(*clusters))
 
 
 @pytest.mark.parametrize(
-    ("source", "message", "text"),
+    ("source", "message", "clusters", "expected"),
     [
-        (
-            SECONDARY,
-            m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(1)),
-            "Subscription from broker 'B(b,2)' names clusters 1, expected only its own, 2",
-        ),
-        (
-            PRIMARY,
-            m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(0, 1)),
-            "Subscription from broker 'B(a,0)' names clusters 0, 1, expected only its own, 0",
-        ),
-        (
-            PRIMARY,
-            m.Subscription(Id("X", 1), ANY, ClusterBitVector()),
-            "Subscription from broker 'B(a,0)' names clusters none, expected only its own, 0",
-        ),
-        (
-            PRIMARY,
-            m.Notification(Id("X", 1), {}, ClusterBitVector.of(1, 3)),
-            "Notification from broker 'B(a,0)' names clusters 1, 3, expected no others than 1, 2",
-        ),
-        (
-            PRIMARY,
-            m.Detour(NOTE, 0),
-            "Detour from broker 'B(a,0)' names clusters 0, expected one from 0 to 2 but its "
-            "receiver's",
-        ),
-        (
-            PRIMARY,
-            m.Bypass(NOTE, 3, "b", "a"),
-            "Bypass from broker 'B(a,0)' names clusters 3, expected one from 0 to 2",
-        ),
-        (
-            SECONDARY,
-            m.Notification(Id("X", 1), {}, ClusterBitVector.of(2)),
-            "Notification from broker 'B(b,2)' names clusters 2, expected no others than 1",
-        ),
-        (
-            SECONDARY,
-            m.Notification(Id("X", 1), {}, ClusterBitVector.of(0)),
-            "Notification from broker 'B(b,2)' names clusters 0, expected no others than 1",
-        ),
+        (SECONDARY, subscribed(1), "1", "only its own, 2"),
+        (PRIMARY, subscribed(0, 1), "0, 1", "only its own, 0"),
+        (PRIMARY, subscribed(), "none", "only its own, 0"),
+        (PRIMARY, carried(1, 3), "1, 3", "no others than 1, 2"),
+        (PRIMARY, m.Detour(NOTE, 0), "0", "one from 0 to 2 but its receiver's"),
+        (PRIMARY, m.Bypass(NOTE, 3, "b", "a"), "3", "one from 0 to 2"),
+        (SECONDARY, carried(2), "2", "no others than 1"),
+        (SECONDARY, carried(0), "0", "no others than 1"),
     ],
 )
 def test_clusters_that_a_link_cannot_carry_are_refused(
-    source: Hop, message: m.Message, text: str
+    source: Hop, message: m.Message, clusters: str, expected: str
 ) -> None:
     made = broker()
     error = refusal(made.handle(0, source, message))
     assert isinstance(error, overlay_errors.WrongClusterError)
-    assert str(error) == text
+    kind = type(message).__name__
+    assert str(error) == (
+        f"{kind} from broker '{source.name}' names clusters {clusters}, expected {expected}"
+    )
     assert made.table() == ()
 
 
@@ -138,34 +112,27 @@ def test_a_region_that_is_not_beside_this_one_is_refused() -> None:
     )
 
 
-def test_what_no_working_link_can_take_is_counted_as_lost() -> None:
+def test_links_come_up_again_and_fail_without_fault_and_what_none_can_take_is_lost() -> None:
     made = broker()
-    for name in ("B(a,0)", "B(c,0)", "B(b,1)", "B(b,2)"):
+    assert made.handle(0, None, m.NeighbourUp("B(a,0)", BrokerLabel("a", 0))) == []
+    for name in BESIDE:
         assert made.handle(0, None, messages.NeighbourDown(name)) == []
     assert made.handle(0, SECONDARY, m.Detour(NOTE, 1)) == []
     assert made.handle(0, SECONDARY, m.Bypass(NOTE, 2, "a", "b")) == []
     assert made.counters.lost == 2
 
 
-def test_a_link_to_a_stranger_cannot_fail() -> None:
-    error = refusal(broker().handle(0, None, messages.NeighbourDown("stranger")))
-    assert isinstance(error, errors.UnknownNeighbourError)
-
-
 def test_static_routing_sends_on_what_a_neighbour_with_dynamic_routing_had_it_carry() -> None:
-    carried = m.Notification(Id("X", 1), {}, ClusterBitVector.of(1, 2))
-    effects = broker("static").handle(0, PRIMARY, carried)
-    plain = m.Notification(Id("X", 1), {})
-    assert effects == [Send("B(b,1)", plain), Send("B(b,2)", plain)]
-    own = m.Notification(Id("X", 1), {}, ClusterBitVector.of(0))
-    error = refusal(broker("static").handle(0, PRIMARY, own))
+    effects = broker("static").handle(0, PRIMARY, carried(1, 2))
+    assert effects == [Send("B(b,1)", NOTE), Send("B(b,2)", NOTE)]
+    error = refusal(broker("static").handle(0, PRIMARY, carried(0)))
     assert str(error).endswith("names clusters 0, expected no others than 1, 2")
 
 
 @pytest.mark.parametrize(
     ("routing", "message"),
     [
-        ("bid", m.Subscription(Id("X", 1), ANY, ClusterBitVector.of(0))),
+        ("bid", subscribed(0)),
         ("static", m.BidSubscription(Id("X", 1), ANY)),
         ("dynamic", m.BidSubscription(Id("X", 1), ANY)),
     ],
@@ -185,6 +152,7 @@ def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: m.M
         (None, m.Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
         (C1, m.WindowEnded(()), errors.MisplacedMessageError),
         (neighbour("stranger"), m.Unsubscription(Id("X", 1)), errors.UnknownNeighbourError),
+        (None, messages.NeighbourDown("stranger"), errors.UnknownNeighbourError),
         (C1, messages.Attach(), errors.NameTakenError),
         (client("c2"), messages.Detach(), errors.NotAttachedError),
         (client("c2"), messages.Attach((("s", ANY), ("s", ANY))), errors.LabelTakenError),
@@ -200,23 +168,18 @@ def test_what_cannot_be_is_refused_and_counted(
     assert made.counters.refused == 1
 
 
-def test_a_label_names_one_subscription_of_a_client() -> None:
+def test_what_clients_subscribe_to_has_labels_of_its_own_and_comes_once() -> None:
     made = broker()
     assert len(made.handle(0, C1, messages.Subscribe("s", ANY))) == 4
-    assert isinstance(
-        refusal(made.handle(0, C1, messages.Subscribe("s", ANY))), errors.LabelTakenError
-    )
-    assert len(made.handle(0, C1, messages.Unsubscribe("s"))) == 4
-    assert made.table() == ()
-
-
-def test_a_client_gets_a_notification_once_for_all_its_subscriptions() -> None:
-    made = broker()
-    made.handle(0, C1, messages.Subscribe("s", ANY))
+    error = refusal(made.handle(0, C1, messages.Subscribe("s", ANY)))
+    assert isinstance(error, errors.LabelTakenError)
     made.handle(0, C1, messages.Subscribe("t", parse("x > 1")))
     (effect,) = made.handle(0, C1, messages.Publish({"x": 2}))
     assert isinstance(effect, Deliver)
     assert (effect.client, effect.labels) == ("c1", ("s", "t"))
+    for label in ("s", "t"):
+        assert len(made.handle(0, C1, messages.Unsubscribe(label))) == 4
+    assert made.table() == ()
 
 
 def test_a_client_that_moves_is_handed_what_it_leaves() -> None:
@@ -249,26 +212,26 @@ def test_unsubscribing_empties_all_tables() -> None:
         assert not any(broker.table() for broker in overlay.brokers.values())
 
 
-def test_load_is_length_times_growth() -> None:
+def queues(**lengths: int) -> list[m.QueueReport]:
+    """Output queues of these lengths, where as much left as entered."""
+    return [m.QueueReport(name, length, 5, 5) for name, length in lengths.items()]
+
+
+def test_load_is_length_times_growth_and_overloads_a_link_until_the_next_window() -> None:
     assert congestion.LinkStatus().load == 0
     assert congestion.LinkStatus().congestion_element == 1
     assert congestion.LinkStatus(20, entered=9, left=9).load == 20
     assert congestion.LinkStatus(20, entered=19, left=9).congestion_element == 2
     assert congestion.LinkStatus(20, entered=9, left=19).load == 10
-
-
-def test_a_link_is_overloaded_above_the_threshold_until_the_next_window() -> None:
     links = congestion.LinkStatusTable(threshold=10)
-    assert not links.overloaded("n")
-    links.update([m.QueueReport("n", 11, 5, 5), m.QueueReport("m", 10, 5, 5)])
-    assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
-    links.update([m.QueueReport("n", 10, 5, 5)])
-    assert not links.overloaded("n")
+    for lengths, overloaded in (({}, False), ({"n": 11, "m": 10}, True), ({"n": 10}, False)):
+        links.update(queues(**lengths))
+        assert (links.overloaded("n"), links.overloaded("m")) == (overloaded, False)
 
 
 def test_what_waits_at_the_other_end_counts_where_it_is_asked_for() -> None:
     links = congestion.new_table(ScotSettings(input_queues=True, threshold=10))
-    links.update([m.QueueReport("n", 6, 5, 5), m.QueueReport("m", 6, 5, 5)])
+    links.update(queues(n=6, m=6))
     assert not links.any_overloaded
     links.note_input("n", m.InputQueue(5, 5, 5))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
@@ -285,7 +248,7 @@ def test_its_own_threshold_is_what_waiting_elsewhere_takes() -> None:
     assert congestion.own_threshold([]) == congestion.own_threshold([0.0, 9.0]) == 2
     assert congestion.own_threshold([7.0, 9.0]) == 9
     links = congestion.new_table(ScotSettings(input_queues=True, own_threshold=True, threshold=10))
-    links.update([m.QueueReport("n", 3, 5, 5), m.QueueReport("m", 1, 5, 5)])
+    links.update(queues(n=3, m=1))
     assert (links.overloaded("n"), links.overloaded("m")) == (True, False)
     for name in ("n", "m"):
         links.note_input(name, m.InputQueue(4, 5, 5))
@@ -302,23 +265,15 @@ def test_what_a_neighbour_told_of_its_input_queue_is_forgotten_when_its_link_com
     links.forget_input("m")
     assert links.overloaded("n")
     links.forget_input("n")
-    assert not links.overloaded("n")
-    assert links.load_of("n") == 0
+    assert (links.overloaded("n"), links.load_of("n")) == (False, 0)
 
 
-def test_brokers_tell_their_neighbours_how_long_their_input_queues_are() -> None:
-    for told in (True, False):
-        overlay = ScotOverlay(figure_2(), ScotSettings(input_queues=told))
-        name = "B(a,0)"
-        label = overlay.brokers[name].position.label
-        near = [
-            *overlay.scot.primary_neighbours(label),
-            *overlay.scot.secondary_neighbours(label),
-        ]
-        waiting = m.InputQueue(30, 9, 4)
-        effects = overlay.brokers[name].handle(0, None, m.WindowEnded((), waiting))
-        expected = [Send(other, waiting) for other in sorted(map(str, near))] if told else []
-        assert effects == expected
+@pytest.mark.parametrize("told", [True, False])
+def test_brokers_tell_their_neighbours_how_long_their_input_queues_are(told: bool) -> None:
+    overlay = ScotOverlay(figure_2(), ScotSettings(input_queues=told))
+    waiting = m.InputQueue(30, 9, 4)
+    effects = overlay.brokers["B(b,0)"].handle(0, None, m.WindowEnded((), waiting))
+    assert effects == ([Send(other, waiting) for other in sorted(BESIDE)] if told else [])
 
 
 @pytest.mark.parametrize(
@@ -335,7 +290,7 @@ def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
     loads: dict[str, int], case: Case, carriers: dict[str, str]
 ) -> None:
     links = congestion.LinkStatusTable(threshold=10)
-    links.update(m.QueueReport(name, load, 5, 5) for name, load in {"i1": 9, **loads}.items())
+    links.update(queues(**{"i1": 9, **loads}))
     chosen = plan(Targets((), ("a", "b"), {0: "i0", 1: "i1", 2: "i2"}), links)
     assert chosen.case is case
     assert {name: named.text(3) for name, named in chosen.copies.items() if named} == carriers

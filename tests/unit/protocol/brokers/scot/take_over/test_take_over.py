@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.effects import (
-    Adopted,
-    Deliver,
-    Dismissed,
-    Refuse,
-    Send,
-    Withdrawn,
-)
+from gossamer.protocol.brokers.core.effects import Adopted, Deliver, Dismissed, Send, Withdrawn
 from gossamer.protocol.brokers.core.identifiers import Id, client
-from gossamer.protocol.brokers.scot import BrokerLabel, NeighbourUp, ScotBroker, ScotSettings
+from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
 from support.scot_steps import (
@@ -31,6 +24,7 @@ from support.scot_steps import (
     down,
     handed_back,
     numbered,
+    refusal,
     sent_on,
     subscription,
     take,
@@ -39,6 +33,9 @@ from support.scot_steps import (
     with_ada,
     without_links,
 )
+
+A0, A1, A2, B0, B1, B2 = (BrokerLabel(one, cluster) for one in "ab" for cluster in range(3))
+C0 = BrokerLabel("c", 0)
 
 
 def test_a_subscription_is_safe_when_every_neighbour_and_the_backup_have_it() -> None:
@@ -103,24 +100,18 @@ def test_what_nobody_can_take_is_not_safe() -> None:
     assert broker.counters.lost == 1
 
 
-def test_a_client_whose_broker_is_there_is_sent_there() -> None:
-    (refused,) = a_backup().handle(0, ADA, messages.Attach())
-    assert isinstance(refused, Refuse)
-    assert isinstance(refused.error, ElsewhereError)
-    assert "is a client of broker B(a,0), which is there" in str(refused.error)
-
-
-def test_a_guest_gets_what_it_is_owed_and_asks_for_nothing_new() -> None:
+def test_a_guest_gets_what_it_is_owed_once_its_broker_is_dead_and_asks_for_nothing_new() -> None:
     backup = a_backup()
+    error = refusal(backup.handle(0, ADA, messages.Attach()))
+    assert isinstance(error, ElsewhereError)
+    assert "is a client of broker B(a,0), which is there" in str(error)
     down(backup, HOME)
     take(backup, THIRD, m.Numbered(5, m.ProxyNotification(a_notification(2), 0)))
     effects = backup.handle(0, ADA, messages.Attach())
     assert Adopted("ada", HOME, (("s", WANTED),)) in effects
     assert delivered(effects) == [1, 2]
     for message in (messages.Subscribe("t", WANTED), messages.Unsubscribe("s")):
-        (refused,) = backup.handle(0, ADA, message)
-        assert isinstance(refused, Refuse)
-        assert isinstance(refused.error, GuestError)
+        assert isinstance(refusal(backup.handle(0, ADA, message)), GuestError)
     later = take(backup, THIRD, m.Numbered(6, m.ProxyNotification(a_notification(3), 0)))
     assert [one.client for one in later if isinstance(one, Deliver)] == ["ada"]
     assert acknowledge(backup, later) == [Send(THIRD, m.Acknowledge(6, True))]
@@ -153,52 +144,45 @@ def test_names_that_begin_with_a_tilde_are_kept_for_nobody() -> None:
 
 
 def test_a_subscription_goes_around_a_link_and_is_taken_as_if_it_had_not() -> None:
-    broker = a_broker()
+    broker, wanted = a_broker(), subscription()
     down(broker, BESIDE, THIRD)
     broker.handle(0, ADA, messages.Attach())
     sent = [one for _, one in sent_on(broker.handle(0, ADA, messages.Subscribe("s", WANTED)))]
-    wanted = subscription()
-    here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
-    assert m.Relay(wanted, here, (BrokerLabel("b", 1), beside)) in sent
-    assert m.Relay(wanted, here, (BrokerLabel("a", 2),)) in sent
+    assert m.Relay(wanted, A0, (B1, B0)) in sent
+    assert m.Relay(wanted, A0, (A2,)) in sent
     taker = a_broker(2)
     down(taker, HOME)
-    take(taker, BACKUP, m.Numbered(1, m.Relay(wanted, here, ())))
+    take(taker, BACKUP, m.Numbered(1, m.Relay(wanted, A0, ())))
     assert [(one.id, one.hop.name) for one in taker.table()] == [(wanted.id, HOME)]
 
 
-def a_finder() -> ScotBroker:
-    finder = without_links("b", 1, CHAIN)
+def test_what_a_dead_broker_would_have_done_is_done_in_its_place_and_ends_when_it_is_back() -> None:
+    finder, wanted = without_links("b", 1, CHAIN), subscription()
     up(finder, "B(a,1)", "B(c,1)", "B(b,0)", "B(b,2)")
     down(finder, "B(b,0)")
-    return finder
-
-
-def test_what_a_dead_broker_would_have_done_is_done_in_its_place() -> None:
-    finder = a_finder()
-    wanted = subscription()
-    dead = BrokerLabel("b", 0)
-    effects = take(finder, "B(a,1)", m.Numbered(1, m.Relay(wanted, BrokerLabel("a", 0), (dead,))))
+    effects = take(finder, "B(a,1)", m.Numbered(1, m.Relay(wanted, A0, (B0,))))
     assert [(one.id, one.hop.name) for one in finder.table()] == [(wanted.id, "B(b,0)")]
     assert dict(sent_on(effects)) == {
-        "B(b,2)": m.Relay(wanted, dead, ()),
-        "B(c,1)": m.Relay(wanted, dead, (BrokerLabel("c", 0),)),
+        "B(b,2)": m.Relay(wanted, B0, ()),
+        "B(c,1)": m.Relay(wanted, B0, (C0,)),
     }
+    up(finder, "B(b,0)")
+    end = m.Unsubscription(wanted.id)
+    effects = take(finder, "B(a,1)", m.Numbered(2, m.Relay(end, A0, (B0,))))
+    assert dict(sent_on(effects)) == {
+        "B(b,0)": m.Relay(end, A0, ()),
+        "B(b,2)": m.Relay(end, B0, ()),
+        "B(c,1)": m.Relay(end, B0, (C0,)),
+    }
+    assert finder.table() == ()
 
 
 def test_a_relay_to_or_from_a_broker_that_is_not_beside_is_refused() -> None:
-    broker = a_broker()
-    wanted = subscription(1, "x")
-    for relay in (
-        m.Relay(wanted, BrokerLabel("c", 0), ()),
-        m.Relay(wanted, BrokerLabel("b", 0), (BrokerLabel("c", 0),)),
-    ):
-        (refused,) = take(broker, BACKUP, m.Numbered(1, relay))
-        assert isinstance(refused, Refuse)
-        assert "names B(c,0), expected a neighbour of its receiver" in str(refused.error)
-    foreign = m.Relay(wanted, BrokerLabel("a", 1), ())
-    (refused,) = take(broker, THIRD, m.Numbered(1, foreign))
-    assert isinstance(refused, Refuse)
+    broker, wanted = a_broker(), subscription(1, "x")
+    for relay in (m.Relay(wanted, C0, ()), m.Relay(wanted, B0, (C0,))):
+        error = refusal(take(broker, BACKUP, m.Numbered(1, relay)))
+        assert "names B(c,0), expected a neighbour of its receiver" in str(error)
+    assert refusal(take(broker, THIRD, m.Numbered(1, m.Relay(wanted, A1, ()))))
     assert broker.table() == ()
 
 
@@ -212,75 +196,50 @@ def test_a_neighbour_that_is_gone_takes_all_that_came_from_it_along() -> None:
     broker.handle(0, None, messages.NeighbourGone(BESIDE))
     assert [entry.id.broker for entry in broker.table()] == [BACKUP]
     assert broker.neighbours().keys() == {BACKUP, THIRD}
-    broker.handle(0, None, NeighbourUp("new", BrokerLabel("b", 0)))
-    assert broker.neighbours()["new"] == BrokerLabel("b", 0)
+    broker.handle(0, None, m.NeighbourUp("new", B0))
+    assert broker.neighbours()["new"] == B0
 
 
 def test_what_a_neighbour_no_longer_tells_of_is_forgotten() -> None:
     plain = without_links("a", 0, settings=ScotSettings())
-    plain.handle(0, None, NeighbourUp(BESIDE, BrokerLabel("b", 0)))
+    plain.handle(0, None, m.NeighbourUp(BESIDE, B0))
     one, other, own = subscription(1, "x"), subscription(2, "x"), subscription(1, BESIDE)
     take(plain, BESIDE, m.Synchronise((one, own), anew=False))
-    take(plain, BESIDE, m.Synchronise((other,), anew=True))
-    assert [entry.id for entry in plain.table()] == [one.id, other.id]
-    take(plain, BESIDE, m.Synchronise((other,), anew=False))
-    assert [entry.id for entry in plain.table()] == [other.id]
+    for anew, known in ((True, [one.id, other.id]), (False, [other.id])):
+        take(plain, BESIDE, m.Synchronise((other,), anew=anew))
+        assert [entry.id for entry in plain.table()] == known
 
 
 def test_the_end_of_a_subscription_does_not_overtake_it() -> None:
-    broker = a_broker()
+    broker, wanted = a_broker(), subscription()
     down(broker, BACKUP, BESIDE)
     broker.handle(0, ADA, messages.Attach())
-    here, beside = BrokerLabel("a", 0), BrokerLabel("b", 0)
-    way = (BrokerLabel("b", 2), beside)
-    wanted = subscription()
     effects = broker.handle(0, ADA, messages.Subscribe("s", WANTED))
-    assert (THIRD, m.Relay(wanted, here, way)) in sent_on(effects)
+    assert (THIRD, m.Relay(wanted, A0, (B2, B0))) in sent_on(effects)
     up(broker, BACKUP, BESIDE)
     end = m.Unsubscription(wanted.id)
     sent = sent_on(broker.handle(0, ADA, messages.Unsubscribe("s")))
-    assert (THIRD, m.Relay(end, here, way)) in sent
+    assert (THIRD, m.Relay(end, A0, (B2, B0))) in sent
     assert (BESIDE, end) in sent
     assert [to for to, one in sent if isinstance(one, m.Relay)] == [THIRD, THIRD]
-
-
-def test_an_end_goes_one_way_once_what_it_ends_is_acknowledged() -> None:
+    # Once what it ends is acknowledged it goes one way.
     broker = a_broker()
     down(broker, BESIDE)
     with_ada(broker)
     up(broker, BESIDE)
     sent = sent_on(broker.handle(0, ADA, messages.Unsubscribe("s")))
-    assert (BESIDE, m.Unsubscription(Id(HOME, 1))) in sent
+    assert (BESIDE, end) in sent
     assert not [one for _, one in sent if isinstance(one, m.Relay)]
 
 
-def test_what_was_done_in_the_place_of_a_broker_ends_though_that_is_back() -> None:
-    finder = a_finder()
-    back, there = BrokerLabel("b", 0), BrokerLabel("a", 0)
-    wanted = subscription()
-    end = m.Unsubscription(wanted.id)
-    take(finder, "B(a,1)", m.Numbered(1, m.Relay(wanted, there, (back,))))
-    up(finder, "B(b,0)")
-    effects = take(finder, "B(a,1)", m.Numbered(2, m.Relay(end, there, (back,))))
-    assert dict(sent_on(effects)) == {
-        "B(b,0)": m.Relay(end, there, ()),
-        "B(b,2)": m.Relay(end, back, ()),
-        "B(c,1)": m.Relay(end, back, (BrokerLabel("c", 0),)),
-    }
-    assert finder.table() == ()
-
-
 def test_a_broker_tells_what_stands_again_once_all_neighbours_have_told_it() -> None:
-    broker = a_broker()
+    broker, told = a_broker(), subscription(1, "far")
     for name in (BACKUP, THIRD):
         assert not take(broker, name, m.Synchronise((), anew=False))
-    told = subscription(1, "far")
     effects = take(broker, BESIDE, m.Synchronise((told,), anew=False))
-    again = [(to, one) for to, one in sent_on(effects) if isinstance(one, m.Synchronise)]
-    assert again == [
-        (BACKUP, m.Synchronise((told,), anew=True, complete=True)),
-        (THIRD, m.Synchronise((told,), anew=True, complete=True)),
-        (BESIDE, m.Synchronise((), anew=True, complete=True)),
+    assert [(to, one) for to, one in sent_on(effects) if isinstance(one, m.Synchronise)] == [
+        (to, m.Synchronise(known, anew=True, complete=True))
+        for to, known in ((BACKUP, (told,)), (THIRD, (told,)), (BESIDE, ()))
     ]
     assert not take(broker, BACKUP, m.Synchronise((), anew=False))
 
@@ -300,16 +259,14 @@ def test_a_subscription_from_beside_a_link_that_never_worked_is_not_safe() -> No
     up(broker, BACKUP)
     wanted = subscription(1, BESIDE)
     for message, safe in ((wanted, False), (m.Unsubscription(wanted.id), True)):
-        relayed = m.Numbered(1, m.Relay(message, BrokerLabel("b", 0), ()))
+        relayed = m.Numbered(1, m.Relay(message, B0, ()))
         assert take(broker, BACKUP, relayed) == [Send(BACKUP, m.Acknowledge(1, safe))]
     assert broker.table() == ()
 
 
 def test_what_ended_by_another_way_does_not_begin_by_the_link() -> None:
-    broker = a_broker()
-    late = subscription(1, "far")
-    end = m.Relay(m.Unsubscription(late.id), BrokerLabel("b", 0), ())
-    take(broker, BACKUP, m.Numbered(1, end))
+    broker, late = a_broker(), subscription(1, "far")
+    take(broker, BACKUP, m.Numbered(1, m.Relay(m.Unsubscription(late.id), B0, ())))
     effects = take(broker, BESIDE, m.Numbered(1, late))
     assert effects == [Send(BESIDE, m.Acknowledge(1, True))]
     assert broker.table() == ()
