@@ -8,6 +8,7 @@ import os
 import resource
 import shlex
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -22,22 +23,43 @@ BUNDLED = ROOT / "traces" / "flash_crowd.avt.gz"
 WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
 
 
+Refused = Callable[[str], str]
+
+
 @pytest.fixture
 def simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
     return replace_simulation(monkeypatch)
 
 
-def sentence_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
+@pytest.fixture
+def sentence(capsys: pytest.CaptureFixture[str]) -> Refused:
     """What ``gossamer sim LINE`` says, which has to be one sentence on standard error."""
-    capsys.readouterr()
-    assert main(["sim", *shlex.split(line)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    *progress, told = shown.err.splitlines(keepends=True)
-    assert all(line.startswith("gossamer: vinifera ") for line in progress)
-    assert told.startswith("gossamer: ")
-    assert "Traceback" not in told
-    return told
+
+    def of(line: str) -> str:
+        capsys.readouterr()
+        assert main(["sim", *shlex.split(line)]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        *progress, told = shown.err.splitlines(keepends=True)
+        assert all(line.startswith("gossamer: vinifera ") for line in progress)
+        assert told.startswith("gossamer: ")
+        assert "Traceback" not in told
+        return told
+
+    return of
+
+
+@pytest.fixture
+def refused(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> Refused:
+    """The same of a line by which nothing was run and no file changed."""
+
+    def of(line: str) -> str:
+        with unchanged(work):
+            told = sentence(line)
+        assert simulation.calls == []
+        return told
+
+    return of
 
 
 @pytest.mark.parametrize(
@@ -58,32 +80,19 @@ def sentence_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
     ],
 )
 @pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt"])
-def test_impossible_traces(
-    work: Path,
-    simulation: MadeUpSimulation,
-    capsys: pytest.CaptureFixture[str],
-    line: str,
-    trace: str,
-    words: str,
-) -> None:
+def test_impossible_traces(work: Path, refused: Refused, line: str, trace: str, words: str) -> None:
     (work / "s.toml").write_text(WITH_CHURN)
     (work / "t.avt").write_text(trace)
-    with unchanged(work):
-        assert words in sentence_of(capsys, line)
-    assert simulation.calls == []
+    assert words in refused(line)
 
 
 @pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt.gz"])
-def test_truncated_gzip_trace(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
-) -> None:
+def test_truncated_gzip_trace(work: Path, refused: Refused, line: str) -> None:
     (work / "s.toml").write_text('[churn]\ntrace = "t.avt.gz"\n')
     (work / "t.avt.gz").write_bytes(BUNDLED.read_bytes()[:-2000])
-    with unchanged(work):
-        told = sentence_of(capsys, line)
+    told = refused(line)
     assert "t.avt.gz, line " in told
     assert "the gzip data is truncated, expected a complete gzip file" in told
-    assert simulation.calls == []
 
 
 @pytest.mark.parametrize(
@@ -97,12 +106,11 @@ def test_truncated_gzip_trace(
     ],
 )
 def test_files_that_are_no_traces(
-    work: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None, words: str
+    work: Path, refused: Refused, name: str, content: bytes | None, words: str
 ) -> None:
     if content is not None:
         (work / name).write_bytes(content)
-    with unchanged(work):
-        assert words in sentence_of(capsys, f"replay {name}")
+    assert words in refused(f"replay {name}")
 
 
 @pytest.mark.parametrize(
@@ -119,17 +127,10 @@ def test_files_that_are_no_traces(
 )
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_impossible_scenarios(
-    work: Path,
-    simulation: MadeUpSimulation,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    text: str,
-    words: str,
+    work: Path, refused: Refused, command: str, text: str, words: str
 ) -> None:
     (work / "s.toml").write_text(text)
-    with unchanged(work):
-        assert f"gossamer: s.toml: {words}" in sentence_of(capsys, f"{command} s.toml")
-    assert simulation.calls == []
+    assert f"gossamer: s.toml: {words}" in refused(f"{command} s.toml")
 
 
 @pytest.mark.parametrize(
@@ -147,55 +148,40 @@ def test_impossible_scenarios(
         ("compare t.avt", "t.avt/summary.json does not exist, expected a folder with results"),
     ],
 )
-def test_impossible_arguments(
-    work: Path, capsys: pytest.CaptureFixture[str], line: str, words: str
-) -> None:
+def test_impossible_arguments(work: Path, refused: Refused, line: str, words: str) -> None:
     (work / "s.toml").write_text(WITH_CHURN)
     (work / "t.avt").write_text("a 1 0 600\nb 1 0 60\n")
-    with unchanged(work):
-        assert words in sentence_of(capsys, line)
+    assert words in refused(line)
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_more_nodes_than_fit_in_memory(
-    work: Path,
-    simulation: MadeUpSimulation,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
+    work: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, command: str
 ) -> None:
     machine = types.SimpleNamespace(total=2 * 2**30)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
     (work / "s.toml").write_text("nodes = 1_000_000\n")
-    with unchanged(work):
-        told = sentence_of(capsys, f"{command} s.toml")
+    told = refused(f"{command} s.toml")
     assert "nodes is 1000000, expected fewer: with 2 systems they need " in told
     assert "and this machine has 2.0 GiB" in told
-    assert simulation.calls == []
 
 
-def test_second_run_into_the_same_folder(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+def test_a_second_run_into_the_same_folder_or_one_into_a_file(
+    work: Path, simulation: MadeUpSimulation, sentence: Refused
 ) -> None:
     (work / "s.toml").write_text("")
+    with unchanged(work):
+        assert "s.toml is a file, expected a new" in sentence("run s.toml --out s.toml")
+    assert simulation.calls == []
     assert main(["sim", "run", "s.toml", "--no-plots", "--out", "o"]) == 0
     with unchanged(work):
-        told = sentence_of(capsys, "run s.toml --seed 2 --out o")
+        told = sentence("run s.toml --seed 2 --out o")
     assert told.startswith("gossamer: o already holds results; choose another folder")
     assert len(simulation.calls) == 1
 
 
-def test_a_file_where_the_results_should_go(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (work / "s.toml").write_text("")
-    with unchanged(work):
-        assert "s.toml is a file, expected a new" in sentence_of(capsys, "run s.toml --out s.toml")
-    assert simulation.calls == []
-
-
 def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    work: Path, simulation: MadeUpSimulation, sentence: Refused
 ) -> None:
     def take() -> None:
         (work / "o").mkdir()
@@ -204,7 +190,7 @@ def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
     (work / "s.toml").write_text("")
     simulation.leaves_checkpoint = True
     simulation.meanwhile = take
-    assert "o already holds results" in sentence_of(capsys, "run s.toml --out o")
+    assert "o already holds results" in sentence("run s.toml --out o")
     kept = content_of(work)
     assert kept["o/theirs"] == b"precious"
     assert "o.unfinished/checkpoint/vinifera.checkpoint" in kept
@@ -220,7 +206,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     work: Path,
     simulation: MadeUpSimulation,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    sentence: Refused,
     leaves_checkpoint: bool,
 ) -> None:
     def no_space(_table: object, file: Path) -> None:
@@ -230,7 +216,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     simulation.leaves_checkpoint = leaves_checkpoint
     with monkeypatch.context() as full:
         full.setattr(gossamer.sim.results.results, "write_table", no_space)
-        told = sentence_of(capsys, "run s.toml --out o")
+        told = sentence("run s.toml --out o")
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
     if not leaves_checkpoint:
         assert told.endswith("there was no checkpoint yet, nothing is kept\n")
@@ -243,13 +229,13 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
 
 
 def test_a_disk_that_takes_no_more_of_a_file(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    work: Path, simulation: MadeUpSimulation, sentence: Refused
 ) -> None:
     (work / "s.toml").write_text("")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
     try:
-        told = sentence_of(capsys, "run s.toml --out o --no-plots")
+        told = sentence("run s.toml --out o --no-plots")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert told.startswith("gossamer: o could not be written (File too large); ")
@@ -258,21 +244,17 @@ def test_a_disk_that_takes_no_more_of_a_file(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_folder_that_may_not_be_written(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_may_not_be_written(work: Path, refused: Refused) -> None:
     (work / "s.toml").write_text("")
     work.chmod(0o500)
     try:
-        told = sentence_of(capsys, "run s.toml --out o")
+        assert "is not writable" in refused("run s.toml --out o")
     finally:
         work.chmod(0o700)
-    assert "is not writable" in told
-    assert simulation.calls == []
 
 
 def test_memory_that_runs_out_during_the_run(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    work: Path, simulation: MadeUpSimulation, sentence: Refused
 ) -> None:
     def exhaust() -> None:
         raise MemoryError
@@ -280,61 +262,47 @@ def test_memory_that_runs_out_during_the_run(
     (work / "s.toml").write_text("")
     simulation.meanwhile = exhaust
     with unchanged(work):
-        told = sentence_of(capsys, "run s.toml --out o")
+        told = sentence("run s.toml --out o")
     assert told.startswith("gossamer: the memory of this machine does not suffice; ")
 
 
+def quotes(close: str) -> bytes:
+    head = "symbol,date,open,high,low,close,volume"
+    return gzip.compress(f"{head}\nA,2000-01-01,1,2,0,{close},9\n".encode(), mtime=0)
+
+
+MATRIX = 'engine = "event"\n[network]\nlatency = "matrix"\nmatrix = "m.txt"\n'
 SCOT_QUOTES = 'kind = "scot"\n[workload]\nkind = "quotes"\nfile = "q.csv.gz"\n'
 TREES_FILE = 'kind = "trees"\n[workload]\nfile = "w.json"\n'
-HEAD = "symbol,date,open,high,low,close,volume\n"
+GRAPH = 'kind = "trees"\n[topology]\nkind = "file"\nfile = "g.gml"\n'
+FAR_CLOSE = "q.csv.gz, line 2: close is '1e300', expected a finite number from 0"
+ONE_QUOTE = "q.csv.gz: workload.quotes is 100, expected at most 1"
 
 
 @pytest.mark.parametrize(
     ("scenario", "file", "content", "words"),
     [
-        (
-            'engine = "event"\n[network]\nlatency = "matrix"\nmatrix = "m.txt"\n',
-            *("m.txt", None, "m.txt: the latency matrix is No such file"),
-        ),
-        (
-            'engine = "event"\n[network]\nlatency = "matrix"\nmatrix = "m.txt"\n',
-            *("m.txt", b"1\n2 1e300\n", "m.txt, line 2: latency 2 is '1e300', expected"),
-        ),
+        (MATRIX, "m.txt", None, "m.txt: the latency matrix is No such file"),
+        (MATRIX, "m.txt", b"1\n2 1e300\n", "m.txt, line 2: latency 2 is '1e300', expected"),
         (SCOT_QUOTES, "q.csv.gz", None, "workload.file is 'q.csv.gz', expected a file that"),
         (SCOT_QUOTES, "q.csv.gz", b"no gzip", "q.csv.gz: the file of quotes is unreadable"),
-        (
-            SCOT_QUOTES,
-            *("q.csv.gz", gzip.compress(f"{HEAD}A,2000-01-01,1,2,0,1e300,9\n".encode(), mtime=0)),
-            "q.csv.gz, line 2: close is '1e300', expected a finite number from 0",
-        ),
-        (
-            SCOT_QUOTES,
-            *("q.csv.gz", gzip.compress(f"{HEAD}A,2000-01-01,1,2,0,1,9\n".encode(), mtime=0)),
-            "q.csv.gz: workload.quotes is 100, expected at most 1",
-        ),
+        (SCOT_QUOTES, "q.csv.gz", quotes("1e300"), FAR_CLOSE),
+        (SCOT_QUOTES, "q.csv.gz", quotes("1"), ONE_QUOTE),
         (TREES_FILE, "w.json", None, "w.json: the workload is No such file or directory"),
         (TREES_FILE, "w.json", b"{", "w.json: the workload is unreadable"),
-        (
-            'kind = "trees"\n[topology]\nkind = "file"\nfile = "g.gml"\n',
-            *("g.gml", None, "g.gml: the graph is No such file or directory"),
-        ),
+        (GRAPH, "g.gml", None, "g.gml: the graph is No such file or directory"),
     ],
 )
 def test_a_check_sees_every_file_that_a_run_needs(
-    work: Path,
-    capsys: pytest.CaptureFixture[str],
-    scenario: str,
-    file: str,
-    content: bytes | None,
-    words: str,
+    work: Path, sentence: Refused, scenario: str, file: str, content: bytes | None, words: str
 ) -> None:
     (work / "s.toml").write_text(scenario)
     if content is not None:
         (work / file).write_bytes(content)
     with unchanged(work):
-        told = sentence_of(capsys, "check s.toml")
+        told = sentence("check s.toml")
         assert words in told
-        assert sentence_of(capsys, "run s.toml") == told
+        assert sentence("run s.toml") == told
 
 
 @pytest.mark.parametrize("kind", ["", 'kind = "brokers"', 'kind = "scot"', 'kind = "trees"'])
@@ -348,7 +316,7 @@ def test_a_check_sees_every_file_that_a_run_needs(
     ],
 )
 def test_a_check_sees_where_no_results_can_go(
-    work: Path, capsys: pytest.CaptureFixture[str], kind: str, out: str, words: str
+    work: Path, sentence: Refused, kind: str, out: str, words: str
 ) -> None:
     (work / "s.toml").write_text(f"{kind}\n")
     (work / "full").mkdir()
@@ -356,12 +324,12 @@ def test_a_check_sees_where_no_results_can_go(
     (work / "kept.unfinished").mkdir()
     with unchanged(work):
         for command in ("check", "run"):
-            assert words in sentence_of(capsys, f"{command} s.toml --out {out}")
+            assert words in sentence(f"{command} s.toml --out {out}")
         assert main(["sim", "check", "s.toml", "--out", "fresh/deep"]) == 0
 
 
 def test_a_check_sees_a_place_that_may_not_be_written(
-    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    work: Path, sentence: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work / "s.toml").write_text("")
     # The superuser may write everywhere, but for a disk that nobody may write to.
@@ -372,5 +340,5 @@ def test_a_check_sees_a_place_that_may_not_be_written(
 
     monkeypatch.setattr(os, "access", locked)
     for out in ("o", "deep/o"):
-        told = sentence_of(capsys, f"check s.toml --out {out}")
+        told = sentence(f"check s.toml --out {out}")
         assert "is not writable, expected to make the result folder in it" in told

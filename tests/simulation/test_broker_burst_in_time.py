@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.brokers.tree import TreeSettings
+from gossamer.sim.studies.tree_brokers import unsubscription_burst as bursts
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
-from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
-    SECOND,
-    BurstResult,
-    BurstRun,
-    UnsubscriptionBurst,
-    run_burst,
-)
 from support.draws import larger
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
@@ -33,20 +27,20 @@ FEW_OR_MANY = pytest.mark.parametrize(
 
 
 @cache
-def burst(covering: str, seed: int = 1, *, first: bool = False) -> BurstResult:
+def burst(covering: str, seed: int = 1, *, first: bool = False) -> bursts.BurstResult:
     """The same burst under each covering, with the service times of active covering."""
-    return run_burst(
-        UnsubscriptionBurst(
+    return bursts.run_burst(
+        bursts.UnsubscriptionBurst(
             overlay=controlled_55(),
             workload=CoveringWorkload(ROOTS, DEGREE),
             settings=TreeSettings(covering=covering),
             service=TABLE_II["active"],
             links=Links(publications_first=first),
             unsubscriptions=UNSUBSCRIPTIONS,
-            unsubscribe_every=SECOND // 20,
-            sample_every=SECOND // 10,
-            calm=larger(30, 60) * SECOND,
-            aftermath=30 * SECOND,
+            unsubscribe_every=bursts.SECOND // 20,
+            sample_every=bursts.SECOND // 10,
+            calm=larger(30, 60) * bursts.SECOND,
+            aftermath=30 * bursts.SECOND,
             reach=2.0,
             seed=seed,
         )
@@ -55,11 +49,13 @@ def burst(covering: str, seed: int = 1, *, first: bool = False) -> BurstResult:
 
 @pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental", "paced"])
 def test_every_covering_delivers_the_same(covering: str) -> None:
-    def got(result: BurstResult) -> set[tuple[int, str]]:
+    def got(result: bursts.BurstResult) -> set[tuple[int, str]]:
         return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
 
     # What was published while the burst lasted may meet a table on its way.
-    calm = [number for number, at in enumerate(burst("active").published) if at > 15 * SECOND]
+    calm = [
+        number for number, at in enumerate(burst("active").published) if at > 15 * bursts.SECOND
+    ]
     wanted = {one for one in got(burst("active")) if one[0] in calm}
     found = {one for one in got(burst(covering)) if one[0] in calm}
     assert len(wanted) > 100
@@ -145,20 +141,20 @@ def test_the_same_burst_again_is_the_same_to_the_last_delivery() -> None:
 
 def taken_back(
     seed: int, roots: int = 40, unsubscriptions: int = 10
-) -> tuple[list[int], UnsubscriptionBurst]:
+) -> tuple[list[int], bursts.UnsubscriptionBurst]:
     """Which roots a burst takes back, as places in the order in which roots were issued."""
-    asked = UnsubscriptionBurst(
+    asked = bursts.UnsubscriptionBurst(
         overlay=controlled_55(),
         workload=CoveringWorkload(roots, 1),
         settings=TreeSettings(covering="active"),
         service=TABLE_II["active"],
         unsubscriptions=unsubscriptions,
-        subscribe_every=SECOND // 100,
-        calm=SECOND,
-        aftermath=SECOND,
+        subscribe_every=bursts.SECOND // 100,
+        calm=bursts.SECOND,
+        aftermath=bursts.SECOND,
         seed=seed,
     )
-    run = BurstRun(asked)
+    run = bursts.BurstRun(asked)
     issued = [one.label for _, one in run.placed if one.is_root]
     return [issued.index(one.label) for _, one in run.taken_back()], asked
 

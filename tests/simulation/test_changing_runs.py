@@ -15,14 +15,8 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import report_html
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.results.tables import print_summary
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
 from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
@@ -36,18 +30,20 @@ from support.sim_commands import simulated_in_parts
 ROUND_S = 60.0
 
 
-def scenario(**fields: object) -> Scenario:
+def scenario(**fields: object) -> peers.Scenario:
     common: dict[str, object] = {
         "nodes": 120,
         "rounds": 50,
         "round_s": ROUND_S,
         "seed": 5,
-        "systems": (System(name="kindred", preset="kindred"),),
-        "subscriptions": Subscriptions(kind="random", width=0.05, per_node=2),
-        "events": Events(per_round=4, warm_up_rounds=20, publishers=0.2, publisher_exponent=1.0),
+        "systems": (peers.System(name="kindred", preset="kindred"),),
+        "subscriptions": peers.Subscriptions(kind="random", width=0.05, per_node=2),
+        "events": peers.Events(
+            per_round=4, warm_up_rounds=20, publishers=0.2, publisher_exponent=1.0
+        ),
         "measure_every": 10,
     }
-    return Scenario(**{**common, **fields})  # type: ignore[arg-type]
+    return peers.Scenario(**{**common, **fields})  # type: ignore[arg-type]
 
 
 DRIFTING = scenario(drift=Drift(every_s=5 * ROUND_S, replaced=0.2, shifted=0.2, event_shift=0.01))
@@ -94,7 +90,7 @@ def test_half_of_the_nodes_are_online_at_any_time_of_a_turnover() -> None:
 
 
 def test_real_peers_do_not_drift() -> None:
-    paper = attrs.evolve(DRIFTING, systems=(System(name="vinifera"),))
+    paper = attrs.evolve(DRIFTING, systems=(peers.System(name="vinifera"),))
     trace = ChurnTrace(["a", "b"], [0], [0.0], [9000.0], 9000.0)
     with pytest.raises(ScenarioError, match=r"drift is .*, expected none, as the subscriptions"):
         make_plan(attrs.evolve(paper, nodes=2), trace)
@@ -130,16 +126,16 @@ def crash(folder: Path, seed: int) -> Path:
 def test_events_arrive_although_half_of_the_nodes_leave_at_once(
     is_reported: bool, seed: int, tmp_path: Path
 ) -> None:
-    scenario = Scenario(
+    scenario = peers.Scenario(
         seed=seed,
         round_s=1.0,
-        churn=Churn(trace=crash(tmp_path, seed)),
-        subscriptions=Subscriptions(kind="random", width=0.05),
-        events=Events(per_round=4, warm_up_rounds=25),
+        churn=peers.Churn(trace=crash(tmp_path, seed)),
+        subscriptions=peers.Subscriptions(kind="random", width=0.05),
+        events=peers.Events(per_round=4, warm_up_rounds=25),
         network=Link(reports_unreachable=is_reported),
         systems=(
-            System(name="kindred", preset="kindred"),
-            System(name="without", preset="kindred", settings=WITHOUT),
+            peers.System(name="kindred", preset="kindred"),
+            peers.System(name="without", preset="kindred", settings=WITHOUT),
         ),
     )
     hits = {
@@ -156,30 +152,30 @@ TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 SEED = 3
 
 
-def crowd(per_round: float, seed: int = SEED, **settings: Any) -> Scenario:
+def crowd(per_round: float, seed: int = SEED, **settings: Any) -> peers.Scenario:
     """A hundred minutes of the bundled trace, with the flash crowd, under `resilient`."""
-    return Scenario(
+    return peers.Scenario(
         nodes=400,
         rounds=100,
         seed=seed,
-        churn=Churn(trace=TRACE),
-        events=Events(per_round=per_round),
-        systems=(System(name="resilient", preset="resilient", settings=settings),),
+        churn=peers.Churn(trace=TRACE),
+        events=peers.Events(per_round=per_round),
+        systems=(peers.System(name="resilient", preset="resilient", settings=settings),),
     )
 
 
-def slow(preset: str, **link: Any) -> Scenario:
+def slow(preset: str, **link: Any) -> peers.Scenario:
     """Messages take two rounds each, so that an event travels for dozens of rounds."""
-    return Scenario(
+    return peers.Scenario(
         nodes=100,
         rounds=100,
         round_s=10,
         seed=SEED,
         engine="event",
         network=Link(latency="constant", latency_s=20, **link),
-        subscriptions=Subscriptions(kind="random", attributes=2, width=0.5),
-        events=Events(per_round=4),
-        systems=(System(name=preset, preset=preset, settings={"failure_age": 40}),),
+        subscriptions=peers.Subscriptions(kind="random", attributes=2, width=0.5),
+        events=peers.Events(per_round=4),
+        systems=(peers.System(name=preset, preset=preset, settings={"failure_age": 40}),),
     )
 
 
@@ -201,7 +197,7 @@ def only_system(record: RunRecord) -> SystemRecord:
     ],
     ids=["half", "four", "twenty", "forgetful", "slow", "slow-resilient", "slow-twice"],
 )
-def test_all_messages_received_are_counted(scenario: Scenario) -> None:
+def test_all_messages_received_are_counted(scenario: peers.Scenario) -> None:
     record = simulate(scenario)
     system = only_system(record)
     (measures,) = summarise(record)["systems"].values()
@@ -225,7 +221,7 @@ def test_all_messages_received_are_counted(scenario: Scenario) -> None:
     ],
     ids=["four", "hundred", "twenty", "slow", "slow-resilient"],
 )
-def test_no_event_is_delivered_twice(scenario: Scenario) -> None:
+def test_no_event_is_delivered_twice(scenario: peers.Scenario) -> None:
     system = only_system(simulate(scenario))
     assert system.events["duplicates"].sum() == 0, f"seed {scenario.seed}"
     assert system.totals["forgotten_copies"] == 0
@@ -241,7 +237,7 @@ def test_what_a_peer_remembers_follows_from_the_rate_of_events() -> None:
     assert only_system_settings(crowd(100, event_memory=32)).event_memory == 32
 
 
-def only_system_settings(scenario: Scenario) -> Any:
+def only_system_settings(scenario: peers.Scenario) -> Any:
     (system,) = scenario.systems
     return system.settings_for(400, scenario.subscriptions, scenario.events, scenario.seed)
 
@@ -263,7 +259,7 @@ def test_a_memory_that_is_too_small_is_told(tmp_path: Path, capsys: Any) -> None
 
 
 def test_a_run_without_need_tells_of_none() -> None:
-    record = simulate(Scenario(nodes=50, rounds=40))
+    record = simulate(peers.Scenario(nodes=50, rounds=40))
     summary = summarise(record)
     assert list(outgrown(summary["systems"])) == []
     assert "too small" not in report_html(record, summary, [])

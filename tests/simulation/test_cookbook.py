@@ -9,14 +9,9 @@ import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.custom.simulation import Simulation
+from gossamer.sim.studies.custom import simulation
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.records import CustomRecord
-from gossamer.sim.studies.custom.simulation import (
-    conditions_of,
-    make_driver,
-    prepare,
-    simulate_custom,
-)
 from gossamer.sim.study.scenarios import read_scenario
 from support.draws import larger
 from support.own_protocols import COOKBOOK
@@ -40,7 +35,7 @@ SETTINGS: dict[str, dict[str, object]] = {"broadcast": {"fails": 0.5}, "lookup":
 
 def run(name: str, **overrides: object) -> CustomRecord:
     scenario, text = read_scenario(COOKBOOK / f"{name}.toml", overrides)
-    record = simulate_custom(scenario, text)  # type: ignore[arg-type]
+    record = simulation.simulate_custom(scenario, text)  # type: ignore[arg-type]
     return next(iter(record.systems.values()))
 
 
@@ -110,9 +105,9 @@ def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -
     scenario = scenario_of(*files, folder=COOKBOOK, **keys)
     found = []
     for system in scenario.systems:
-        conditions, _ = conditions_of(scenario, prepare(scenario), system)
+        conditions, _ = simulation.conditions_of(scenario, simulation.prepare(scenario), system)
         with use_compiled(False):
-            run = Simulation(make_driver(system, conditions), keys["rounds"])
+            run = Simulation(simulation.make_driver(system, conditions), keys["rounds"])
             run.begin()
             while not run.is_finished:
                 run.run_round()

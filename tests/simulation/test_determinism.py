@@ -8,13 +8,7 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.summary import result_hash
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.simulation import simulate
 from support.checkout import ROOT
@@ -23,22 +17,22 @@ from support.sim_commands import interrupted_after, printed_by, simulated_in_par
 ROUNDS = 40
 
 
-def scenario(seed: int = 5, engine: str = "cycle") -> Scenario:
+def scenario(seed: int = 5, engine: str = "cycle") -> peers.Scenario:
     """A small run through the flash crowd of the bundled trace, three systems."""
-    return Scenario(
+    return peers.Scenario(
         name="determinism",
         nodes=150,
         rounds=ROUNDS,
         seed=seed,
         engine=engine,
         systems=(
-            System(name="vinifera", preset="resilient"),
-            System(name="kindred", preset="kindred"),
-            System(name="baseline", preset="baseline"),
+            peers.System(name="vinifera", preset="resilient"),
+            peers.System(name="kindred", preset="kindred"),
+            peers.System(name="baseline", preset="baseline"),
         ),
-        subscriptions=Subscriptions(attributes=2, width=0.3),
-        events=Events(per_round=2, warm_up_rounds=5),
-        churn=Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
+        subscriptions=peers.Subscriptions(attributes=2, width=0.3),
+        events=peers.Events(per_round=2, warm_up_rounds=5),
+        churn=peers.Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
     )
 
 

@@ -21,20 +21,10 @@ from gossamer.sim.figures.dissemination import studies as trees
 from gossamer.sim.figures.scot import studies as scot
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
+from gossamer.sim.studies.tree_brokers import placement as placing
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
+from gossamer.sim.studies.tree_brokers.overlay import topology as overlays
 from gossamer.sim.studies.tree_brokers.overlay.service import CongestedTimes
-from gossamer.sim.studies.tree_brokers.overlay.topology import (
-    OVERLAYS,
-    controlled_49,
-    controlled_55,
-)
-from gossamer.sim.studies.tree_brokers.placement import (
-    BEHIND_CORE,
-    REGION,
-    clusters,
-    linked_clusters,
-    placed,
-)
 from support.checkout import ROOT, shared_file
 
 # Filter aggregation
@@ -76,9 +66,9 @@ def test_full_bursts_have_the_sizes_of_the_papers() -> None:
     assert (selective.unsubscribe_every, incremental.unsubscribe_every) == (500_000, 500_000)
 
 
-@pytest.mark.parametrize("overlay", [controlled_55(), controlled_49()])
+@pytest.mark.parametrize("overlay", [overlays.controlled_55(), overlays.controlled_49()])
 def test_clusters_are_two_to_four_brokers_behind_one_core_broker_or_adjacent(overlay: Any) -> None:
-    behind, linked = clusters(overlay), linked_clusters(overlay)
+    behind, linked = placing.clusters(overlay), placing.linked_clusters(overlay)
     assert sorted(host for part in behind for host in part) == sorted(overlay.subscriber_hosts)
     assert {host for part in linked for host in part} >= set(overlay.subscriber_hosts)
     for part in behind:
@@ -91,10 +81,13 @@ def test_clusters_are_two_to_four_brokers_behind_one_core_broker_or_adjacent(ove
 
 
 def test_a_root_and_what_it_covers_have_their_clients_in_one_cluster() -> None:
-    overlay, workload = controlled_55(), CoveringWorkload(20, 10)
+    overlay, workload = overlays.controlled_55(), CoveringWorkload(20, 10)
     wanted = list(workload.subscriptions())
-    for placement, parts in ((BEHIND_CORE, clusters(overlay)), (REGION, linked_clusters(overlay))):
-        hosts = placed(placement, overlay, wanted, 3)
+    for placement, parts in (
+        (placing.BEHIND_CORE, placing.clusters(overlay)),
+        (placing.REGION, placing.linked_clusters(overlay)),
+    ):
+        hosts = placing.placed(placement, overlay, wanted, 3)
         for root in range(20):
             used = {host for host, one in zip(hosts, wanted, strict=True) if one.root == root}
             assert any(used <= set(part) for part in parts)
@@ -147,16 +140,16 @@ def test_scenes_of_a_task_differ_in_covering_alone(quick: bool) -> None:
         assert other.settings.covering != first.settings.covering
 
 
-@pytest.mark.parametrize("name", sorted(OVERLAYS))
+@pytest.mark.parametrize("name", sorted(overlays.OVERLAYS))
 def test_every_overlay_can_be_drawn(name: str, tmp_path: Path) -> None:
     with plot_style():
-        figure = plot_overlay(OVERLAYS[name]())
+        figure = plot_overlay(overlays.OVERLAYS[name]())
         svg, files = save(figure, tmp_path, name)
     assert len(svg) > 1_000
     assert all(file.stat().st_size > 1_000 for file in files)
     (axes,) = figure.axes
     places = np.concatenate([np.asarray(group.get_offsets()) for group in axes.collections])
-    assert len(np.unique(places.round(6), axis=0)) == len(OVERLAYS[name]().graph)
+    assert len(np.unique(places.round(6), axis=0)) == len(overlays.OVERLAYS[name]().graph)
 
 
 # SCOT

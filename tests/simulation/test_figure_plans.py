@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gossamer.sim.errors import ScenarioError, SimulationError
+from gossamer.sim.figures.common import points as running
 from gossamer.sim.figures.common.claims import (
     COUNT,
     MILLISECONDS,
@@ -24,14 +25,6 @@ from gossamer.sim.figures.common.claims import (
 )
 from gossamer.sim.figures.common.kept_points import kept_beside, run_kept_points
 from gossamer.sim.figures.common.measurements import PATH, TREE, Measurements
-from gossamer.sim.figures.common.points import (
-    Outcome,
-    Point,
-    feasible_hit_ratio,
-    hourly,
-    measure,
-    run_points,
-)
 from gossamer.sim.figures.common.readings import side_by_side
 from gossamer.sim.figures.covering.readings.readings import READINGS
 from gossamer.sim.figures.kindred import setup as kindred
@@ -44,13 +37,7 @@ from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
 from gossamer.sim.figures.vinifera import studies as vinifera
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
 from gossamer.sim.results.plot_style import plot_style
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.checkpoints import source_fingerprint
 from support.checkout import ROOT, shared_file
@@ -138,19 +125,19 @@ def test_an_alternative_with_other_bounds_is_refused() -> None:
 # Points: runs of peers that are measured
 
 
-def tiny_point(seed: int) -> Point:
-    scenario = Scenario(
+def tiny_point(seed: int) -> running.Point:
+    scenario = peers.Scenario(
         nodes=60,
         rounds=30,
         seed=seed,
-        systems=(System(name="vinifera"),),
-        events=Events(per_round=2, warm_up_rounds=20),
+        systems=(peers.System(name="vinifera"),),
+        events=peers.Events(per_round=2, warm_up_rounds=20),
     )
-    return Point(study="tiny", system="vinifera", kind="skewed", x=0, scenario=scenario)
+    return running.Point(study="tiny", system="vinifera", kind="skewed", x=0, scenario=scenario)
 
 
 def test_a_point_measures_what_it_ran() -> None:
-    outcome = measure(tiny_point(3))
+    outcome = running.measure(tiny_point(3))
     measures = outcome.measures
     assert measures["events"] == 20
     assert measures["messages_per_event"] == measures["received"] / 20
@@ -162,9 +149,9 @@ def test_a_point_measures_what_it_ran() -> None:
 def test_points_do_not_depend_on_the_process_they_run_in_and_are_counted() -> None:
     points = [tiny_point(seed) for seed in (3, 4)]
     told: list[tuple[str, int, int]] = []
-    here = run_points(points, 1, lambda *news: told.append(news))
+    here = running.run_points(points, 1, lambda *news: told.append(news))
     assert told == [("figures", 0, 2), ("figures", 1, 2), ("figures", 2, 2)]
-    elsewhere = run_points(points, 2)
+    elsewhere = running.run_points(points, 2)
     assert [outcome.point for outcome in elsewhere] == points
     for one, other in zip(here, elsewhere, strict=True):
         assert one.measures == other.measures
@@ -173,19 +160,21 @@ def test_points_do_not_depend_on_the_process_they_run_in_and_are_counted() -> No
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_point_that_fails_is_named(processes: int) -> None:
-    scenario = Scenario(systems=(System(name="baseline"),), churn=Churn(trace="nowhere.avt"))
-    point = Point(study="churn", system="baseline", kind="random", x=2, scenario=scenario)
+    scenario = peers.Scenario(
+        systems=(peers.System(name="baseline"),), churn=peers.Churn(trace="nowhere.avt")
+    )
+    point = running.Point(study="churn", system="baseline", kind="random", x=2, scenario=scenario)
     with pytest.raises(SimulationError, match=r"churn 2, baseline, random, seed 1: .*nowhere"):
-        run_points([point], processes)
+        running.run_points([point], processes)
 
 
-def kindred_points(**changes: Any) -> list[Point]:
+def kindred_points(**changes: Any) -> list[running.Point]:
     """What is planned of kindred, without data beside the checkout but for what is there."""
     plan = attrs.evolve(kindred.FULL, **changes)
     return kindred_studies.plan_points(plan, find_data(plan, ROOT))
 
 
-def kept_points() -> list[Point]:
+def kept_points() -> list[running.Point]:
     """Three points that take no time."""
     plan = attrs.evolve(kindred.QUICK, nodes=40, events=20, seeds=(1, 2, 3))
     points = kindred_studies.plan_points(plan, find_data(plan, ROOT))
@@ -212,7 +201,7 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path
     again: list[int] = []
     outcomes = run_kept_points(points, 1, kept, lambda _name, done, _total: again.append(done))
     assert (told, again) == ([0, 1, 2], [2, 3])
-    for one, other in zip(outcomes, run_points(points, 1), strict=True):
+    for one, other in zip(outcomes, running.run_points(points, 1), strict=True):
         assert one.point == other.point
         assert one.measures == pytest.approx(other.measures, nan_ok=True, rel=0, abs=0)
 
@@ -231,19 +220,19 @@ def test_what_other_sources_measured_is_refused(
 
 def test_no_system_can_deliver_more_than_nodes_take() -> None:
     """Who wants all of 4 + 2 events takes 3 a round, 5 of 6; most want nearly all."""
-    scenario = Scenario(
+    scenario = peers.Scenario(
         nodes=10,
-        subscriptions=Subscriptions(kind="random", width=1.0),
+        subscriptions=peers.Subscriptions(kind="random", width=1.0),
         network=Link(event_capacity=3),
     )
-    wide = feasible_hit_ratio(scenario, np.array([7, 7, 7, 7, 8, 8]))
+    wide = running.feasible_hit_ratio(scenario, np.array([7, 7, 7, 7, 8, 8]))
     assert 5 / 6 <= wide < 1
-    assert feasible_hit_ratio(Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
+    assert running.feasible_hit_ratio(peers.Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
 
 
 def test_hours_add_up_to_the_run() -> None:
     record = made_up_system("vinifera", seed=5, nodes=60, cycles=150, period_s=60.0)
-    hours = hourly(record)
+    hours = running.hourly(record)
     assert len({len(column) for column in hours.values()}) == 1
     assert hours["expected"].sum() == record.cycles["expected"].sum()
     assert np.nanmax(hours["path_length"]) <= record.deliveries["hops"].max()
@@ -310,7 +299,7 @@ def test_with_the_real_trace_the_month_is_played_forwards_backwards_and_faster(
 ) -> None:
     shared_file(tmp_path, "skype.avt.gz")
 
-    def planned(plan: Any) -> list[Point]:
+    def planned(plan: Any) -> list[running.Point]:
         return kindred_studies.plan_points(plan, find_data(plan, tmp_path / "checkout"))
 
     points = planned(kindred.FULL)
@@ -326,10 +315,10 @@ def test_with_the_real_trace_the_month_is_played_forwards_backwards_and_faster(
     assert {"month", "silent"}.isdisjoint(point.study for point in planned(kindred.QUICK))
 
 
-def outcome_of(point: Point, value: float) -> Outcome:
+def outcome_of(point: running.Point, value: float) -> running.Outcome:
     """What a point might have measured: one and the same of everything."""
     measures = {bound.measure: value for _, bounds in CLAIMS.values() for bound in bounds}
-    return Outcome(point=point, measures=measures, load=np.empty(0), hours={})
+    return running.Outcome(point=point, measures=measures, load=np.empty(0), hours={})
 
 
 def test_bounds_are_judged_at_their_own_sizes_by_means_of_all_seeds() -> None:

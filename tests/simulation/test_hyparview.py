@@ -11,24 +11,9 @@ from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.peer import Peer
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, Words, make_outbox
 from gossamer.protocol.peer.record_table.records import LINK_BROKE
+from gossamer.protocol.peer.sampling import hyparview_records as wire
 from gossamer.protocol.peer.sampling.descriptors import ACTIVE, FIRST_MARK
 from gossamer.protocol.peer.sampling.hyparview import JOINING, MOST_MARKED, SILENT
-from gossamer.protocol.peer.sampling.hyparview_records import (
-    ACCEPTED,
-    ARWL,
-    DISCONNECT,
-    FORWARD_JOIN,
-    HIGH,
-    JOIN_THROUGH,
-    KEEP_ALIVE,
-    LOW,
-    NEIGHBOUR,
-    NEIGHBOUR_REPLY,
-    PRWL,
-    REFUSED,
-    SHUFFLE,
-    SHUFFLE_REPLY,
-)
 from gossamer.protocol.peer.sampling.hyparview_views import active_slots
 from gossamer.protocol.peer.sampling.sampler import (
     SamplerState,
@@ -86,10 +71,10 @@ def test_a_newcomer_asks_its_contact_to_join_until_it_answers() -> None:
     add_contact(sampler, 0, 0, 9, NO_PROFILE, 0)
     assert members(sampler) == ({9}, set())
     for _ in range(2):
-        assert (JOIN_THROUGH, 9) in sent(handed(sampler, 0, timer_record(0)))
-    assert handed(sampler, 0, from_peer(NEIGHBOUR_REPLY, 9, ACCEPTED)) == []
+        assert (wire.JOIN_THROUGH, 9) in sent(handed(sampler, 0, timer_record(0)))
+    assert handed(sampler, 0, from_peer(wire.NEIGHBOUR_REPLY, 9, wire.ACCEPTED)) == []
     assert sampler.views[0, 0] == pack(0, 9) | ACTIVE
-    assert (KEEP_ALIVE, 9) in sent(handed(sampler, 0, timer_record(0)))
+    assert (wire.KEEP_ALIVE, 9) in sent(handed(sampler, 0, timer_record(0)))
 
 
 def test_a_contact_that_never_answers_is_dropped() -> None:
@@ -97,7 +82,7 @@ def test_a_contact_that_never_answers_is_dropped() -> None:
     add_contact(sampler, 0, 0, 9, NO_PROFILE, 0)
     asked = 0
     while members(sampler) != (set(), set()):
-        asked += (JOIN_THROUGH, 9) in sent(handed(sampler, 0, timer_record(0)))
+        asked += (wire.JOIN_THROUGH, 9) in sent(handed(sampler, 0, timer_record(0)))
     assert asked == 16
 
 
@@ -109,89 +94,93 @@ def test_a_contact_of_a_peer_with_all_its_neighbours_is_passive() -> None:
 
 def test_a_contact_takes_a_newcomer_in_and_sends_it_on_walks_by_all_others() -> None:
     sampler = sampler_with([1, 2, 3, 4, 5], [])
-    replies = handed(sampler, 0, from_peer(JOIN_THROUGH, 9))
+    replies = handed(sampler, 0, from_peer(wire.JOIN_THROUGH, 9))
     active, passive = members(sampler)
     assert 9 in active
     assert len(active) == 5
     (dropped,) = passive
-    assert sent(replies)[0] == (DISCONNECT, dropped)
-    assert sent(replies)[1] == (NEIGHBOUR_REPLY, 9)
-    walks = [words for words in replies if words[KIND] == FORWARD_JOIN]
+    assert sent(replies)[0] == (wire.DISCONNECT, dropped)
+    assert sent(replies)[1] == (wire.NEIGHBOUR_REPLY, 9)
+    walks = [words for words in replies if words[KIND] == wire.FORWARD_JOIN]
     assert {int(words[TO]) for words in walks} == active - {9}
-    assert all(list(words[BODY:]) == [ARWL, pack(0, 9)] for words in walks)
+    assert all(list(words[BODY:]) == [wire.ARWL, pack(0, 9)] for words in walks)
     # It asks again, if the answer was lost, and is on its way already.
-    assert sent(handed(sampler, 0, from_peer(JOIN_THROUGH, 9))) == [(NEIGHBOUR_REPLY, 9)]
+    assert sent(handed(sampler, 0, from_peer(wire.JOIN_THROUGH, 9))) == [(wire.NEIGHBOUR_REPLY, 9)]
 
 
-@pytest.mark.parametrize("steps", range(1, ARWL + 1))
+@pytest.mark.parametrize("steps", range(1, wire.ARWL + 1))
 def test_a_newcomer_walks_on_and_leaves_one_passive_member(steps: int) -> None:
     sampler = sampler_with([1, 2, 3], [])
-    (walk,) = handed(sampler, 0, record(FORWARD_JOIN, 0, 2, [steps, pack(0, 9)]))
+    (walk,) = handed(sampler, 0, record(wire.FORWARD_JOIN, 0, 2, [steps, pack(0, 9)]))
     assert list(walk[BODY:]) == [steps - 1, pack(0, 9)]
     assert walk[TO] in (1, 3)
-    assert members(sampler) == ({1, 2, 3}, {9} if steps == PRWL else set())
+    assert members(sampler) == ({1, 2, 3}, {9} if steps == wire.PRWL else set())
 
 
 @pytest.mark.parametrize(("steps", "active"), [(0, [1, 2, 3]), (4, [2])])
 def test_a_newcomer_is_a_neighbour_where_its_walk_ends(steps: int, active: list[int]) -> None:
     sampler = sampler_with(active, [])
-    (request,) = handed(sampler, 0, record(FORWARD_JOIN, 0, 2, [steps, pack(0, 9)]))
-    assert sent([request]) == [(NEIGHBOUR, 9)]
-    assert list(request[BODY:]) == [HIGH, pack(0, 0)]
+    (request,) = handed(sampler, 0, record(wire.FORWARD_JOIN, 0, 2, [steps, pack(0, 9)]))
+    assert sent([request]) == [(wire.NEIGHBOUR, 9)]
+    assert list(request[BODY:]) == [wire.HIGH, pack(0, 0)]
     assert members(sampler) == ({*active, 9}, set())
 
 
 @pytest.mark.parametrize(
     ("active", "priority", "answer"),
-    [([1, 2], LOW, ACCEPTED), ([1, 2, 3, 4, 5], LOW, REFUSED), ([1, 2, 3, 4, 5], HIGH, ACCEPTED)],
+    [
+        ([1, 2], wire.LOW, wire.ACCEPTED),
+        ([1, 2, 3, 4, 5], wire.LOW, wire.REFUSED),
+        ([1, 2, 3, 4, 5], wire.HIGH, wire.ACCEPTED),
+    ],
 )
 def test_a_request_is_refused_if_it_is_low_and_there_is_no_room(
     active: list[int], priority: int, answer: int
 ) -> None:
     sampler = sampler_with(active, [])
-    replies = handed(sampler, 0, from_peer(NEIGHBOUR, 9, priority))
-    (reply,) = [words for words in replies if words[KIND] == NEIGHBOUR_REPLY]
+    replies = handed(sampler, 0, from_peer(wire.NEIGHBOUR, 9, priority))
+    (reply,) = [words for words in replies if words[KIND] == wire.NEIGHBOUR_REPLY]
     assert list(reply[BODY:]) == [answer, pack(0, 0)]
     held, _ = members(sampler)
-    assert (9 in held) == (answer == ACCEPTED)
+    assert (9 in held) == (answer == wire.ACCEPTED)
     assert len(held) == min(5, len(active) + answer)
     # Whoever refuses finds out whether its own neighbours live.
-    greeted = {to for kind, to in sent(replies) if kind == KEEP_ALIVE}
-    assert greeted == (set(active) if answer == REFUSED else set())
+    greeted = {to for kind, to in sent(replies) if kind == wire.KEEP_ALIVE}
+    assert greeted == (set(active) if answer == wire.REFUSED else set())
 
 
-@pytest.mark.parametrize(("active", "priority"), [([7], HIGH), ([7, 8], LOW)])
+@pytest.mark.parametrize(("active", "priority"), [([7], wire.HIGH), ([7, 8], wire.LOW)])
 def test_a_failed_neighbour_is_replaced_at_once(active: list[int], priority: int) -> None:
     sampler = sampler_with(active, [1, 2, 3])
-    (request,) = handed(sampler, 0, record(KEEP_ALIVE + UNREACHABLE, 7, 0, [pack(0, 0)]))
+    (request,) = handed(sampler, 0, record(wire.KEEP_ALIVE + UNREACHABLE, 7, 0, [pack(0, 0)]))
     asked = int(request[TO])
-    assert sent([request]) == [(NEIGHBOUR, asked)]
+    assert sent([request]) == [(wire.NEIGHBOUR, asked)]
     assert request[BODY] == priority
     assert members(sampler) == (set(active) - {7}, {1, 2, 3})
     # A passive member that failed, too, is forgotten, and another one is asked.
     request[KIND] += UNREACHABLE
     (request,) = handed(sampler, 0, request)
     assert request[TO] in {1, 2, 3} - {asked}
-    handed(sampler, 0, from_peer(NEIGHBOUR_REPLY, int(request[TO]), ACCEPTED))
+    handed(sampler, 0, from_peer(wire.NEIGHBOUR_REPLY, int(request[TO]), wire.ACCEPTED))
     rest = {1, 2, 3} - {asked, int(request[TO])}
     assert members(sampler) == (set(active) - {7} | {int(request[TO])}, rest)
 
 
 def test_all_that_refuse_are_asked_once_and_only_so_many() -> None:
     sampler = sampler_with([7], list(range(10, 30)))
-    replies = handed(sampler, 0, record(KEEP_ALIVE + UNREACHABLE, 7, 0, [pack(0, 0)]))
+    replies = handed(sampler, 0, record(wire.KEEP_ALIVE + UNREACHABLE, 7, 0, [pack(0, 0)]))
     asked = []
     while replies:
         (request,) = replies
         asked.append(int(request[TO]))
-        replies = handed(sampler, 0, from_peer(NEIGHBOUR_REPLY, asked[-1], REFUSED))
+        replies = handed(sampler, 0, from_peer(wire.NEIGHBOUR_REPLY, asked[-1], wire.REFUSED))
     assert len(set(asked)) == len(asked) == MOST_MARKED
-    assert any(kind == NEIGHBOUR for kind, _ in sent(handed(sampler, 0, timer_record(0))))
+    assert any(kind == wire.NEIGHBOUR for kind, _ in sent(handed(sampler, 0, timer_record(0))))
 
 
 def test_a_broken_connection_makes_a_peer_try_its_neighbour_and_nobody_else() -> None:
     sampler = sampler_with([7, 8], [1])
-    for handle, tried in ((7, [(KEEP_ALIVE, 7)]), (1, []), (50, [])):
+    for handle, tried in ((7, [(wire.KEEP_ALIVE, 7)]), (1, []), (50, [])):
         out = make_outbox(256)
         sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [handle]), 0, out)
         assert sent(written(out)) == tried
@@ -200,24 +189,26 @@ def test_a_broken_connection_makes_a_peer_try_its_neighbour_and_nobody_else() ->
 def test_a_neighbour_that_is_silent_for_long_is_dropped_and_one_that_greets_is_not() -> None:
     sampler = sampler_with([7, 8], [])
     for _ in range(SILENT):
-        handed(sampler, 0, from_peer(KEEP_ALIVE, 8))
+        handed(sampler, 0, from_peer(wire.KEEP_ALIVE, 8))
         handed(sampler, 0, timer_record(0))
     assert members(sampler) == ({8}, set())
 
 
 def test_a_greeting_leaves_no_view_one_sided() -> None:
     full, free = sampler_with([1, 2, 3, 4, 5], []), sampler_with([1], [])
-    assert sent(handed(full, 0, from_peer(KEEP_ALIVE, 9))) == [(DISCONNECT, 9)]
-    assert handed(free, 0, from_peer(KEEP_ALIVE, 9)) == []
+    assert sent(handed(full, 0, from_peer(wire.KEEP_ALIVE, 9))) == [(wire.DISCONNECT, 9)]
+    assert handed(free, 0, from_peer(wire.KEEP_ALIVE, 9)) == []
     assert members(full)[0] == {1, 2, 3, 4, 5}
     assert members(free)[0] == {1, 9}
-    handed(free, 0, record(DISCONNECT, 0, 9, []))
+    handed(free, 0, record(wire.DISCONNECT, 0, 9, []))
     assert members(free) == ({1}, {9})
 
 
 def test_a_shuffle_has_three_neighbours_and_four_passive_members() -> None:
     sampler = sampler_with([1, 2, 3, 4, 5], list(range(10, 40)))
-    (walk,) = [words for words in handed(sampler, 0, timer_record(0)) if words[KIND] == SHUFFLE]
+    (walk,) = [
+        words for words in handed(sampler, 0, timer_record(0)) if words[KIND] == wire.SHUFFLE
+    ]
     count, *words = (int(word) for word in walk[BODY + 1 :])
     assert count == 8
     assert words[0] == pack(0, 0)
@@ -232,11 +223,11 @@ def test_a_shuffle_has_three_neighbours_and_four_passive_members() -> None:
 def test_a_shuffle_walks_on_and_is_answered_where_it_ends() -> None:
     sampler = sampler_with([1, 2], list(range(10, 40)))
     body = [2, pack(0, 9), pack(3, 50)]
-    (walk,) = handed(sampler, 0, record(SHUFFLE, 0, 1, [3, *body]))
-    assert sent([walk]) == [(SHUFFLE, 2)]
+    (walk,) = handed(sampler, 0, record(wire.SHUFFLE, 0, 1, [3, *body]))
+    assert sent([walk]) == [(wire.SHUFFLE, 2)]
     assert list(walk[BODY:]) == [2, *body]
-    (reply,) = handed(sampler, 0, record(SHUFFLE, 0, 1, [0, *body]))
-    assert sent([reply]) == [(SHUFFLE_REPLY, 9)]
+    (reply,) = handed(sampler, 0, record(wire.SHUFFLE, 0, 1, [0, *body]))
+    assert sent([reply]) == [(wire.SHUFFLE_REPLY, 9)]
     given = {int(word) & 0xFFFFFFFF for word in reply[BODY + 1 :]}
     assert reply[BODY] == len(given) == 2
     # What was given makes room.
@@ -246,19 +237,19 @@ def test_a_shuffle_walks_on_and_is_answered_where_it_ends() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        record(FORWARD_JOIN, 0, 2, [ARWL + 1, pack(0, 9)]),
-        record(FORWARD_JOIN, 0, 2, [3, pack(0, 0)]),
-        record(FORWARD_JOIN, 0, 2, [3]),
-        record(NEIGHBOUR, 0, 2, [HIGH, pack(0, 9)]),
-        record(NEIGHBOUR, 0, 0, [HIGH, pack(0, 0)]),
-        record(NEIGHBOUR_REPLY, 0, 9, []),
-        record(JOIN_THROUGH, 0, 9, [pack(0, 8)]),
-        record(KEEP_ALIVE, 0, 9, [pack(0, 8)]),
-        record(SHUFFLE, 0, 9, [1, 9, *[pack(0, 20 + i) for i in range(9)]]),
-        record(SHUFFLE, 0, 9, [1, 2, pack(0, 9)]),
-        record(SHUFFLE, 0, 9, [-1, 1, pack(0, 9)]),
-        record(SHUFFLE_REPLY, 0, 9, [2, pack(0, 9)]),
-        record(DISCONNECT, 0, 9, []),
+        record(wire.FORWARD_JOIN, 0, 2, [wire.ARWL + 1, pack(0, 9)]),
+        record(wire.FORWARD_JOIN, 0, 2, [3, pack(0, 0)]),
+        record(wire.FORWARD_JOIN, 0, 2, [3]),
+        record(wire.NEIGHBOUR, 0, 2, [wire.HIGH, pack(0, 9)]),
+        record(wire.NEIGHBOUR, 0, 0, [wire.HIGH, pack(0, 0)]),
+        record(wire.NEIGHBOUR_REPLY, 0, 9, []),
+        record(wire.JOIN_THROUGH, 0, 9, [pack(0, 8)]),
+        record(wire.KEEP_ALIVE, 0, 9, [pack(0, 8)]),
+        record(wire.SHUFFLE, 0, 9, [1, 9, *[pack(0, 20 + i) for i in range(9)]]),
+        record(wire.SHUFFLE, 0, 9, [1, 2, pack(0, 9)]),
+        record(wire.SHUFFLE, 0, 9, [-1, 1, pack(0, 9)]),
+        record(wire.SHUFFLE_REPLY, 0, 9, [2, pack(0, 9)]),
+        record(wire.DISCONNECT, 0, 9, []),
     ],
     ids=lambda words: "-".join(str(word) for word in words[KIND : BODY + 2]),
 )

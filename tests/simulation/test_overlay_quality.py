@@ -22,11 +22,7 @@ from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.protocol.peer.topology.utility import friend_utility
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.initialisers import fill_random_views
-from gossamer.sim.studies.peers.measuring.overlay_measures import (
-    mean_friend_utility,
-    ring_correctness,
-    true_successors,
-)
+from gossamer.sim.studies.peers.measuring import overlay_measures
 from support.overlays import subscribe_to_box
 
 NODES = 1500
@@ -81,12 +77,14 @@ def engine() -> CycleEngine:
 
 
 def test_the_ring_is_right_for_everybody(engine: CycleEngine) -> None:
-    assert ring_correctness(engine.state, engine.network.alive) == 1.0, f"seed {SEED}"
+    assert overlay_measures.ring_correctness(engine.state, engine.network.alive) == 1.0, (
+        f"seed {SEED}"
+    )
 
 
 def test_both_neighbours_on_the_ring_are_right(engine: CycleEngine) -> None:
     s = engine.state
-    successors = true_successors(s, engine.network.alive)
+    successors = overlay_measures.true_successors(s, engine.network.alive)
     before = s.links[np.arange(NODES), s.predecessor] & 0xFFFFFFFF
     np.testing.assert_array_equal(before[successors], np.arange(NODES), f"seed {SEED}")
 
@@ -109,7 +107,7 @@ def test_friends_are_nearly_the_best_there_are(engine: CycleEngine) -> None:
     sample = np.zeros(NODES, np.bool_)
     sample[:: NODES // 60] = True
     best = np.mean([best_utility(s, int(p)) for p in np.flatnonzero(sample)])
-    assert mean_friend_utility(s, sample) >= 0.95 * best, f"seed {SEED}"
+    assert overlay_measures.mean_friend_utility(s, sample) >= 0.95 * best, f"seed {SEED}"
 
 
 def lookup_hops(s: State, start: int, value: int) -> tuple[int, int]:

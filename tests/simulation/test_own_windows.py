@@ -18,13 +18,8 @@ from gossamer.command.main import main
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.custom import simulation
 from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
-from gossamer.sim.studies.custom.simulation import (
-    conditions_of,
-    make_driver,
-    prepare,
-    simulate_custom,
-)
 from gossamer.sim.study.contract import Execution
 from support.draws import Draws, few_or_many
 from support.own_protocols import PROTOCOLS, protocol_file, scenario_file
@@ -97,8 +92,8 @@ class Run:
     """A run of the first system of a scenario, with threads and windows as is said."""
 
     def __init__(self, scenario: Any, threads: int, window: int | None = None) -> None:
-        prepared, system = prepare(scenario), scenario.systems[0]
-        conditions, changes = conditions_of(scenario, prepared, system)
+        prepared, system = simulation.prepare(scenario), scenario.systems[0]
+        conditions, changes = simulation.conditions_of(scenario, prepared, system)
         grown: Any = conditions.grown
 
         def with_windows(conditions: Any) -> Any:
@@ -106,7 +101,7 @@ class Run:
                 conditions, window=window, grown=lambda more: with_windows(grown(more))
             )
 
-        self.driver: Any = make_driver(system, with_windows(conditions))
+        self.driver: Any = simulation.make_driver(system, with_windows(conditions))
         self.driver.use_cores([None] * threads)
         self.simulation = Simulation(self.driver, prepared.rounds, changes, scenario.leaving)
         self.begun = False
@@ -203,12 +198,12 @@ def test_the_hash_of_a_result_is_that_of_any_number_of_threads(tmp_path: Path) -
     """And of two systems side by side that is that of each."""
     given = scenario(3, tmp_path, RULES)
     hashes = {
-        result_hash(simulate_custom(given, execution=Execution(workers=workers)))
+        result_hash(simulation.simulate_custom(given, execution=Execution(workers=workers)))
         for workers in THREADS
     }
     assert len(hashes) == 1
     other = scenario(3, tmp_path, RULES, engine="event")
-    assert result_hash(simulate_custom(other)) not in hashes
+    assert result_hash(simulation.simulate_custom(other)) not in hashes
 
 
 READERS = """

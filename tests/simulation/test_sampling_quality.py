@@ -14,13 +14,7 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
-from gossamer.protocol.peer.sampling.sampler import (
-    EMPTY,
-    SamplerState,
-    make_sampler,
-    sample_hint,
-    sample_step,
-)
+from gossamer.protocol.peer.sampling import sampler as samplers
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.bench.sampler_quality import Overlay
 from gossamer.sim.custom.library.graphs import clustering, mean_path_length
@@ -35,10 +29,12 @@ from support.sampling_runs import descriptors_of
 
 
 def overlay(name: str, nodes: int, cycles: int, seed: int) -> CycleEngine:
-    sampler = make_sampler(nodes, name, 20, 8, 0, seed)
+    sampler = samplers.make_sampler(nodes, name, 20, 8, 0, seed)
     network = make_network(nodes)
     fill_random_views(sampler, network.alive, seed, 20)
-    engine = CycleEngine(sampler, sample_step, (SAMPLE_TIMER,), network, seed, hint=sample_hint)
+    engine = CycleEngine(
+        sampler, samplers.sample_step, (SAMPLE_TIMER,), network, seed, hint=samplers.sample_hint
+    )
     for _ in range(cycles):
         engine.run_cycle()
     return engine
@@ -95,7 +91,7 @@ def test_failed_nodes_leave_the_views(name: str) -> None:
         engine.run_cycle()
     survivors = engine.network.alive
     held = engine.state.views[survivors]
-    handles = held[held != EMPTY] & 0xFFFFFFFF
+    handles = held[held != samplers.EMPTY] & 0xFFFFFFFF
     assert survivors[handles].mean() > 0.99, f"seed {seed}"
     graph = undirected_view_graph(engine.state, survivors)
     assert np.isfinite(mean_path_length(graph, np.array([0]))), f"seed {seed}"
@@ -113,7 +109,7 @@ def test_nodes_that_join_through_one_contact_are_mixed_in(name: str) -> None:
 
 
 def test_random_views_are_distinct_others_that_are_up() -> None:
-    sampler = make_sampler(60, "cyclon", 20, 8, 1, seed=1)
+    sampler = samplers.make_sampler(60, "cyclon", 20, 8, 1, seed=1)
     sampler.profile[:, 0] = np.arange(60) * 10
     alive = np.arange(60) % 3 != 0
     fill_random_views(sampler, alive, seed=4, count=12)
@@ -126,20 +122,20 @@ def test_random_views_are_distinct_others_that_are_up() -> None:
 
 
 def test_random_views_of_a_small_population_hold_everybody_else() -> None:
-    sampler = make_sampler(6, "newscast", 20, 8, 0, seed=1)
+    sampler = samplers.make_sampler(6, "newscast", 20, 8, 0, seed=1)
     fill_random_views(sampler, np.arange(6) < 4, seed=4, count=20)
     assert sorted(handle for _, handle in descriptors_of(sampler, 2)) == [0, 1, 3]
 
 
 def test_random_views_refuse_more_than_a_view_holds() -> None:
-    sampler = make_sampler(6, "newscast", 4, 1, 0, seed=1)
+    sampler = samplers.make_sampler(6, "newscast", 4, 1, 0, seed=1)
     with pytest.raises(ValueError, match="count is 5, expected 0 to view_size, 4"):
         fill_random_views(sampler, np.ones(6, bool), seed=1, count=5)
 
 
-def worked_example() -> tuple[SamplerState, np.ndarray]:
+def worked_example() -> tuple[samplers.SamplerState, np.ndarray]:
     """0 holds 1 and 2, 1 holds 2, 2 holds 3, 4 holds 0; 4 is down."""
-    sampler = make_sampler(5, "cyclon", 2, 1, 0, seed=1)
+    sampler = samplers.make_sampler(5, "cyclon", 2, 1, 0, seed=1)
     for p, slot, held in [(0, 0, 1), (0, 1, 2), (1, 0, 2), (2, 0, 3), (4, 0, 0)]:
         sampler.views[p, slot] = held
     return sampler, np.array([True, True, True, True, False])

@@ -10,13 +10,7 @@ import pytest
 
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.studies.worlds.network import Link
@@ -26,19 +20,21 @@ PRESETS = ("paper", "baseline", "resilient", "kindred")
 SEED = 3
 
 
-def scenario(sampler: str = "cyclon", **fields: Any) -> Scenario:
+def scenario(sampler: str = "cyclon", **fields: Any) -> peers.Scenario:
     """Every preset with a sampler; each node wants half of everything."""
-    systems = tuple(System(name=one, preset=one, settings={"sampler": sampler}) for one in PRESETS)
-    wanted = Subscriptions(kind="random", width=0.5)
-    return Scenario(**{"seed": SEED, "subscriptions": wanted, "systems": systems, **fields})
+    systems = tuple(
+        peers.System(name=one, preset=one, settings={"sampler": sampler}) for one in PRESETS
+    )
+    wanted = peers.Subscriptions(kind="random", width=0.5)
+    return peers.Scenario(**{"seed": SEED, "subscriptions": wanted, "systems": systems, **fields})
 
 
-def under_churn(file: Path, trace: ChurnTrace, **fields: Any) -> Scenario:
+def under_churn(file: Path, trace: ChurnTrace, **fields: Any) -> peers.Scenario:
     write_trace(trace, file)
-    return scenario(nodes=None, rounds=None, churn=Churn(trace=file), **fields)
+    return scenario(nodes=None, rounds=None, churn=peers.Churn(trace=file), **fields)
 
 
-def assert_everything_arrives(asked: Scenario) -> list[dict[str, object]]:
+def assert_everything_arrives(asked: peers.Scenario) -> list[dict[str, object]]:
     """In all systems, whose ring is right in the end; gives their measures."""
     found = {name: summarise_system(one) for name, one in simulate(asked).systems.items()}
     for name, measures in found.items():
@@ -66,7 +62,7 @@ def test_every_event_reaches_everybody_in_a_small_overlay(
         nodes=nodes,
         rounds=larger(40, 60),
         engine=engine,
-        events=Events(per_round=2),
+        events=peers.Events(per_round=2),
     )
     assert all(one["duplicates"] == 0 for one in assert_everything_arrives(asked))
 
@@ -101,7 +97,7 @@ def test_two_that_are_left_over_go_on(
         engine=engine,
         network=Link(reports_unreachable=reports_unreachable),
         # Failures that are noticed by silence alone take a while.
-        events=Events(per_round=2, warm_up_rounds=75),
+        events=peers.Events(per_round=2, warm_up_rounds=75),
     )
     assert_everything_arrives(asked)
 
@@ -114,6 +110,6 @@ def test_two_that_take_turns_in_leaving_find_each_other_again(tmp_path: Path, en
         tmp_path / "turns.avt",
         ChurnTrace("ab", node, start_s, end_s, 6000.0),
         engine=engine,
-        events=Events(per_round=2, warm_up_rounds=10),
+        events=peers.Events(per_round=2, warm_up_rounds=10),
     )
     assert_everything_arrives(asked)

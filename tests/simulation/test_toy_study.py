@@ -13,13 +13,7 @@ from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
-from gossamer.sim.study.registry import (
-    GROUP,
-    NAMED,
-    known_kinds,
-    name_studies,
-    study_of_kind,
-)
+from gossamer.sim.study import registry
 from support import toy_study
 from support.installed_command import content_of
 from support.sim_commands import sim
@@ -33,7 +27,7 @@ TESTS = str(Path(__file__).parents[1])
 
 @pytest.fixture
 def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(NAMED, "")
+    monkeypatch.setenv(registry.NAMED, "")
     (work / "s.toml").write_text(SCENARIO)
     (work / "sweep.toml").write_text(SWEEP)
     return work
@@ -41,7 +35,7 @@ def work(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def named(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(NAMED, STUDY)
+    monkeypatch.setenv(registry.NAMED, STUDY)
     return work
 
 
@@ -96,7 +90,7 @@ def test_it_is_named_on_the_command_line(
     told = capsys.readouterr().err
     assert "kind is 'toy', expected 'brokers', 'scot', 'trees', 'protocol', or" in told
     assert main(["sim", "--study", place, "check", "s.toml"]) == 0
-    assert "toy" in known_kinds()
+    assert "toy" in registry.known_kinds()
 
 
 @pytest.mark.usefixtures("work")
@@ -105,9 +99,9 @@ def test_it_is_an_entry_point_of_an_installed_package(
 ) -> None:
     info = next((tmp_path / "site").glob("*.dist-info"))
     points = info / "entry_points.txt"
-    points.write_text(f"{points.read_text()}\n[{GROUP}]\ntoy = {STUDY}\n")
-    assert study_of_kind("toy").kind == "toy"
-    assert known_kinds()[-1] == "toy"
+    points.write_text(f"{points.read_text()}\n[{registry.GROUP}]\ntoy = {STUDY}\n")
+    assert registry.study_of_kind("toy").kind == "toy"
+    assert registry.known_kinds()[-1] == "toy"
     assert sim("run s.toml --out out --json") == 0
     assert json.loads(capsys.readouterr().out)["systems"].keys() == {"fair", "biased"}
 
@@ -125,7 +119,7 @@ def test_it_is_an_entry_point_of_an_installed_package(
 @pytest.mark.usefixtures("work")
 def test_what_is_no_study_is_refused_in_a_sentence(text: str, expected: str) -> None:
     with pytest.raises(ScenarioError, match=expected):
-        name_studies([text])
+        registry.name_studies([text])
 
 
 @pytest.mark.usefixtures("named")
@@ -161,7 +155,7 @@ def test_results_of_a_study_that_is_not_here_are_refused_in_a_sentence(
 ) -> None:
     assert sim("run s.toml --out out --no-plots") == 0
     assert read_results(named / "out").systems == ("fair", "biased")
-    monkeypatch.setenv(NAMED, "")
+    monkeypatch.setenv(registry.NAMED, "")
     capsys.readouterr()
     assert sim("compare out") == 2
     assert "kind is 'toy', expected 'brokers'" in capsys.readouterr().err

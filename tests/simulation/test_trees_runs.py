@@ -13,37 +13,22 @@ import pytest
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import write_results
+from gossamer.sim.studies.dissemination import scenario as trees
+from gossamer.sim.studies.dissemination.adaptation import adaptation_plot
 from gossamer.sim.studies.dissemination.adaptation.adaptation import (
     ADAPTIVE,
     Adaptation,
     run_adaptation,
-)
-from gossamer.sim.studies.dissemination.adaptation.adaptation_plot import (
-    plot_adaptation,
-    table_of_adaptation,
 )
 from gossamer.sim.studies.dissemination.adaptation.network import SECOND, Timing, TreeNetwork
 from gossamer.sim.studies.dissemination.measures import summarise_strategy
 from gossamer.sim.studies.dissemination.pictures import places_of
 from gossamer.sim.studies.dissemination.plots import pictures_of
 from gossamer.sim.studies.dissemination.records import TreesRunRecord
-from gossamer.sim.studies.dissemination.scenario import (
-    Planning,
-    TopologySection,
-    TreesScenario,
-    WorkloadSection,
-)
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from gossamer.sim.studies.dissemination.topologies.generators import waxman
-from gossamer.sim.studies.dissemination.workload.dynamics import (
-    DRIFT,
-    DYNAMICS,
-    FLASH,
-    MOVING,
-    Play,
-    write_script,
-)
+from gossamer.sim.studies.dissemination.workload import dynamics
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
 
@@ -64,16 +49,16 @@ states = 3
 """
 
 
-def scenario(seed: int = 3, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> TreesScenario:
-    return TreesScenario(
+def scenario(seed: int = 3, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> trees.TreesScenario:
+    return trees.TreesScenario(
         name="small",
         seed=seed,
         strategies=strategies,
-        topology=TopologySection(brokers=60, stub_stub_links=20, capacity=60),
-        workload=WorkloadSection(
+        topology=trees.TopologySection(brokers=60, stub_stub_links=20, capacity=60),
+        workload=trees.WorkloadSection(
             neighbourhood=0.1, keywords=60, documents=200, document_keywords=2, largest_size=2.0
         ),
-        planning=Planning(sample_share=0.3, states=4),
+        planning=trees.Planning(sample_share=0.3, states=4),
     )
 
 
@@ -142,7 +127,7 @@ def test_two_trees_are_pictured_of_a_strategy_that_makes_several(finished: Trees
 
 
 def test_brokers_without_a_place_are_put_somewhere() -> None:
-    topology = TopologySection(kind="barabasi_albert", brokers=20).build(seed=1)
+    topology = trees.TopologySection(kind="barabasi_albert", brokers=20).build(seed=1)
     assert np.isfinite(places_of(topology)).all()
 
 
@@ -163,13 +148,13 @@ SETTINGS = attrs.evolve(ADAPTIVE, interval=ADAPTIVE.interval // 5, window=ADAPTI
 
 @cache
 def run(kind: str) -> Adaptation:
-    play = Play(
+    play = dynamics.Play(
         kind=kind, length=LENGTH, rate=4.0, keywords=20, stays=12.0, flash=(16.0, 32.0, 0.8)
     )
     return run_adaptation(OVERLAY, play, SEED, settings=SETTINGS, stretch=4.0)
 
 
-@pytest.mark.parametrize("kind", DYNAMICS)
+@pytest.mark.parametrize("kind", dynamics.DYNAMICS)
 def test_nothing_is_lost_or_doubled_while_trees_are_exchanged(kind: str) -> None:
     for one in (run(kind).adaptive, run(kind).frozen):
         assert (one.lost, one.doubled) == (0, 0)
@@ -182,20 +167,20 @@ def test_nothing_is_lost_or_doubled_while_trees_are_exchanged(kind: str) -> None
 # The paper names no numbers (Sec. VI). Set before measuring: planning anew has to save a tenth
 # where regions wander or clients move, and no trees may cost less than nine tenths of OPT, which is
 # approximate. Where regions wander as fast as plans are made, only 6 % are saved.
-@pytest.mark.parametrize("kind", [DRIFT, MOVING])
+@pytest.mark.parametrize("kind", [dynamics.DRIFT, dynamics.MOVING])
 def test_planning_anew_saves(kind: str) -> None:
     assert len(run(kind).adaptive.installed) > 1
     assert run(kind).adaptive.cost.sum() < 0.9 * run(kind).frozen.cost.sum()
 
 
-@pytest.mark.parametrize("kind", DYNAMICS)
+@pytest.mark.parametrize("kind", dynamics.DYNAMICS)
 def test_nothing_costs_less_than_the_optimum(kind: str) -> None:
     for one in (run(kind).adaptive, run(kind).frozen):
         assert one.cost.sum() > 0.9 * run(kind).optimum.sum()
 
 
 def test_a_seed_fixes_a_run() -> None:
-    again, first = run.__wrapped__(FLASH), run(FLASH)
+    again, first = run.__wrapped__(dynamics.FLASH), run(dynamics.FLASH)
     assert again.adaptive.installed == first.adaptive.installed
     assert np.array_equal(again.adaptive.cost, first.adaptive.cost)
     assert np.array_equal(again.adaptive.control_bytes, first.adaptive.control_bytes)
@@ -203,12 +188,12 @@ def test_a_seed_fixes_a_run() -> None:
 
 
 def test_plots_and_tables_are_made(tmp_path: Path) -> None:
-    found = {kind: run(kind) for kind in DYNAMICS}
-    plot_adaptation(found, tmp_path, "adaptation")
+    found = {kind: run(kind) for kind in dynamics.DYNAMICS}
+    adaptation_plot.plot_adaptation(found, tmp_path, "adaptation")
     assert {path.name for path in tmp_path.iterdir()} == {
         f"adaptation.{one}" for one in ("pdf", "png", "svg")
     }
-    assert table_of_adaptation(found).row_count == 2 * len(DYNAMICS)
+    assert adaptation_plot.table_of_adaptation(found).row_count == 2 * len(dynamics.DYNAMICS)
 
 
 def test_a_broker_that_stops_is_planned_around() -> None:
@@ -233,12 +218,12 @@ def test_a_broker_that_stops_is_planned_around() -> None:
 
 
 def test_scripts_are_drawn_once_and_for_all() -> None:
-    play = Play(kind=MOVING, length=20.0, rate=2.0)
-    one, other = (write_script(OVERLAY.graph, play, SEED) for _ in range(2))
+    play = dynamics.Play(kind=dynamics.MOVING, length=20.0, rate=2.0)
+    one, other = (dynamics.write_script(OVERLAY.graph, play, SEED) for _ in range(2))
     assert (one.clients, one.documents, one.moves) == (other.clients, other.documents, other.moves)
     assert len(one.documents) == 40
     assert len(one.moves) == 9
-    assert write_script(OVERLAY.graph, play, SEED + 1).documents != one.documents
+    assert dynamics.write_script(OVERLAY.graph, play, SEED + 1).documents != one.documents
 
 
 @pytest.mark.parametrize(
@@ -252,4 +237,4 @@ def test_scripts_are_drawn_once_and_for_all() -> None:
 )
 def test_a_play_that_cannot_be_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ScenarioError, match=words):
-        Play(**changes)  # type: ignore[arg-type]
+        dynamics.Play(**changes)  # type: ignore[arg-type]

@@ -12,13 +12,7 @@ import pytest
 from gossamer.sim.engine.event_engine import EventEngine
 from gossamer.sim.engine.windows.window_engine import WindowEngine
 from gossamer.sim.results.summary import result_hash
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.running import driver
 from gossamer.sim.studies.peers.simulation import simulate
@@ -30,19 +24,19 @@ ROUNDS = 24
 ROUND_S = 60.0
 
 
-def scenario(preset: str = "resilient", latency_s: float = 5.0) -> Scenario:
+def scenario(preset: str = "resilient", latency_s: float = 5.0) -> peers.Scenario:
     """A small run through the flash crowd of the bundled trace, over bad links."""
-    return Scenario(
+    return peers.Scenario(
         name="windows",
         nodes=150,
         rounds=ROUNDS,
         round_s=ROUND_S,
         seed=5,
         engine="event",
-        systems=(System(name=preset, preset=preset),),
-        subscriptions=Subscriptions(attributes=2, width=0.3),
-        events=Events(per_round=2, warm_up_rounds=3),
-        churn=Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
+        systems=(peers.System(name=preset, preset=preset),),
+        subscriptions=peers.Subscriptions(attributes=2, width=0.3),
+        events=peers.Events(per_round=2, warm_up_rounds=3),
+        churn=peers.Churn(trace=ROOT / "traces" / "flash_crowd.avt.gz", start_s=2400.0),
         network=Link(
             latency="uniform", latency_s=latency_s, loss=0.01, duplication=0.01, event_capacity=40
         ),
@@ -63,7 +57,7 @@ def test_the_run_is_worth_comparing(alone: RunRecord) -> None:
     assert system.events["uninterested"].any()
 
 
-def makes(run: Scenario) -> type:
+def makes(run: peers.Scenario) -> type:
     from gossamer.sim.studies.peers.running.system_run import SystemRun
 
     made = SystemRun(attrs.evolve(run, churn=None), run.systems[0], None)
@@ -103,14 +97,14 @@ def test_a_run_interrupted_on_two_threads_goes_on_with_one(
 
 def test_synchronous_cycles_are_the_same_on_two_threads_and_form_the_overlay() -> None:
     """The ring comes right and all is delivered, as with nodes in turn, but not the same way."""
-    run = Scenario(
+    run = peers.Scenario(
         name="synchronous",
         nodes=300,
         rounds=34,
         engine="synchronous",
-        systems=(System(name="resilient", preset="resilient"),),
-        subscriptions=Subscriptions(attributes=2, width=0.3),
-        events=Events(per_round=2, warm_up_rounds=30),
+        systems=(peers.System(name="resilient", preset="resilient"),),
+        subscriptions=peers.Subscriptions(attributes=2, width=0.3),
+        events=peers.Events(per_round=2, warm_up_rounds=30),
     )
     assert makes(run) is WindowEngine
     one, two = (simulate(run, threads=threads) for threads in (1, 2))
@@ -131,7 +125,7 @@ def test_the_engine_follows_from_the_least_latency(latency_s: float, engine: typ
     assert makes(scenario(latency_s=latency_s)) is engine
 
 
-def world(tmp_path: Path, **network: Any) -> Scenario:
+def world(tmp_path: Path, **network: Any) -> peers.Scenario:
     """The run between places, over narrow links that are parted and lossy for a while."""
     places = tmp_path / "places.txt"
     places.write_text("0 0\n900 100\n300 2000\n1500 1500\n")

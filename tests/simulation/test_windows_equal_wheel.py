@@ -22,29 +22,13 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rules import rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
+from gossamer.sim.engine import latency as latencies
 from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
-from gossamer.sim.engine.latency import (
-    constant_latency,
-    coordinate_latency,
-    matrix_latency,
-    uniform_latency,
-)
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine
-from support.chatter import (
-    CHAT,
-    COMMAND,
-    FIRST_TIMER,
-    RESERVE,
-    SECOND_TIMER,
-    Chatter,
-    chatter_step,
-    command,
-    listen,
-    make_chatter,
-)
+from support import chatter
 from support.draws import Draws, few_or_many
 
 SCENARIOS: Final = 20
@@ -52,7 +36,7 @@ PERIOD: Final = 200
 ROUNDS: Final = 6
 THREADS: Final = (1, 2, 3, 8)
 # Every record but timers is a message; one kind is of 20 bytes and 8 for each word but the first.
-SIZES: Final = make_sizes([-1] * COMMAND + [40, 20, 60], [0] * COMMAND + [0, 1, 2])
+SIZES: Final = make_sizes([-1] * chatter.COMMAND + [40, 20, 60], [0] * chatter.COMMAND + [0, 1, 2])
 
 
 @attrs.frozen
@@ -74,16 +58,16 @@ def random_case(seed: int) -> Case:
     least = int(draws.integers(1, 120))
     kind = draws.integers(3)
     if kind == 0:
-        latency = constant_latency(least)
+        latency = latencies.constant_latency(least)
     elif kind == 1:
         spread = int(draws.choice([1, 50, 70 * least]))
-        latency = uniform_latency(least, least + spread)
+        latency = latencies.uniform_latency(least, least + spread)
     elif draws.integers(2):
         ticks = draws.integers(least, 3 * least + 1, (5, 5))
         ticks[0, 0] = least
-        latency = matrix_latency(ticks, nodes, seed)
+        latency = latencies.matrix_latency(ticks, nodes, seed)
     else:
-        latency = coordinate_latency(draws.random((7, 3)) * 90, least, nodes, seed)
+        latency = latencies.coordinate_latency(draws.random((7, 3)) * 90, least, nodes, seed)
     loss, duplication = draws.choice([0.0, 0.1], 2)
     parts = [
         Partition(int(begin), int(begin) + 150, draws.integers(0, 2, nodes))
@@ -103,7 +87,7 @@ def random_case(seed: int) -> Case:
         draws.random(changes) < 0.6,
     )
     fires = draws.integers(0, PERIOD, (ROUNDS + 1, nodes, 2)) if draws.integers(2) else None
-    limited = CHAT if draws.integers(2) else 0
+    limited = chatter.CHAT if draws.integers(2) else 0
     reports = bool(draws.integers(2))
     tells_ticks = bool(draws.integers(2))
 
@@ -155,16 +139,16 @@ def random_rates(draws: np.random.Generator, nodes: int) -> dict[str, Any]:
 
 
 def make_engine(case: Case, engine: Any, **how: Any) -> Any:
-    state = make_chatter(case.nodes)
+    state = chatter.make_chatter(case.nodes)
     return engine(
         state,
-        chatter_step,
-        (FIRST_TIMER, SECOND_TIMER),
+        chatter.chatter_step,
+        (chatter.FIRST_TIMER, chatter.SECOND_TIMER),
         seed=case.seed,
         period=PERIOD,
-        observe=listen,
+        observe=chatter.listen,
         collector=state,
-        reserve=RESERVE,
+        reserve=chatter.RESERVE,
         **case.options(),
         **how,
     )
@@ -174,14 +158,14 @@ def run(engine: Any, case: Case, first: int = 0, last: int | None = None) -> Non
     """Do some of a case's steps, and with the last of them the rest."""
     for number, (tick, at, row, source) in list(enumerate(case.steps))[first:last]:
         engine.run_until(tick)
-        engine.inject(command(row, source, number), at=at)
+        engine.inject(chatter.command(row, source, number), at=at)
     if last is None:
         engine.run_until(ROUNDS * PERIOD)
 
 
 def outcome(engine: Any) -> dict[str, Any]:
     """All that two engines can have in common."""
-    state: Chatter = engine.state
+    state: chatter.Chatter = engine.state
     links, network = engine.links, engine.network
     return {
         "chain": state.chain,

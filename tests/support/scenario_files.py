@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import attrs
@@ -23,7 +24,9 @@ def write(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def read_as(kind: type[T], folder: Path, text: str, overrides: Mapping[str, object]) -> T:
+def read_as(
+    kind: type[T], folder: Path, text: str, overrides: Mapping[str, object] = MappingProxyType({})
+) -> T:
     """The scenario that a text in a folder says, which is one of this class."""
     scenario, _ = read_scenario(write(folder, text), overrides)
     assert isinstance(scenario, kind)

@@ -43,6 +43,12 @@ def fault_of_table(folder: Path, columns: dict[str, object]) -> TraceError:
     return fault_of(path)
 
 
+def written(folder: Path, text: str, name: str = "a.avt") -> ChurnTrace:
+    """What is read of a text that is written to a file."""
+    (folder / name).write_text(text)
+    return read_trace(folder / name)
+
+
 def sessions_of(trace: ChurnTrace) -> list[tuple[str, float, float]]:
     columns = ([trace.names[i] for i in trace.node], trace.start_s.tolist(), trace.end_s.tolist())
     return list(zip(*columns, strict=True))
@@ -59,8 +65,7 @@ def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: s
 
 
 def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: Path) -> None:
-    (tmp_path / "a.avt").write_text("# duration_s 20\n" + GOOD)
-    trace = read_trace(tmp_path / "a.avt")
+    trace = written(tmp_path, "# duration_s 20\n" + GOOD)
     assert trace.duration_s == 20.0
     write_trace(trace, tmp_path / "b.avt")
     assert (tmp_path / "b.avt").read_text().startswith("# duration_s 20\na\t2\t0 5 5 9\n")
@@ -115,14 +120,19 @@ def test_the_sentence_for_an_overlap_tells_all_there_is(tmp_path: Path) -> None:
     )
 
 
-def test_a_time_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
-    error = fault_of_text(tmp_path, "a 1 0 2\nb 1 nan 2\n")
-    assert (error.line, error.field) == (2, "start_s of session 1")
+def test_what_is_no_number_or_text_and_a_missing_or_early_end_are_named(tmp_path: Path) -> None:
+    nan = fault_of_text(tmp_path, "a 1 0 2\nb 1 nan 2\n")
+    assert (nan.line, nan.field) == (2, "start_s of session 1")
+    no_utf8 = fault_of_text(tmp_path, b"\xff\xfe 1 1 2\n")
+    assert (no_utf8.line, no_utf8.field) == (1, "node id")
+    early = fault_of_text(tmp_path, "# duration_s 8\n" + GOOD)
+    assert (early.field, early.value) == ("duration_s", 8.0)
+    assert fault_of_text(tmp_path, "a 0\n").field == "duration_s"
 
 
-def test_a_name_with_underscores_is_no_number_with_underscores(tmp_path: Path) -> None:
-    (tmp_path / "a.avt").write_text("node_1 1 0 10\n")
-    assert read_trace(tmp_path / "a.avt").names == ("node_1",)
+def test_names_may_look_like_numbers_and_nobody_need_be_online(tmp_path: Path) -> None:
+    assert written(tmp_path, "node_1 1 0 10\n").names == ("node_1",)
+    assert written(tmp_path, "# duration_s 8\na 0\n").population(4) == 0
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
@@ -132,22 +142,6 @@ def test_an_empty_file_is_refused_plain_and_zipped(tmp_path: Path, text: str) ->
     assert fault_of(tmp_path / "bad.avt.gz").found == "empty"
     (tmp_path / "nothing.avt.gz").write_bytes(b"")
     assert fault_of(tmp_path / "nothing.avt.gz").found == "empty"
-
-
-def test_a_duration_before_the_last_end_is_refused(tmp_path: Path) -> None:
-    error = fault_of_text(tmp_path, "# duration_s 8\n" + GOOD)
-    assert (error.field, error.value) == ("duration_s", 8.0)
-
-
-def test_nodes_without_any_session_need_a_duration(tmp_path: Path) -> None:
-    assert fault_of_text(tmp_path, "a 0\n").field == "duration_s"
-    (tmp_path / "a.avt").write_text("# duration_s 8\na 0\n")
-    assert read_trace(tmp_path / "a.avt").population(4) == 0
-
-
-def test_an_id_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
-    error = fault_of_text(tmp_path, b"\xff\xfe 1 1 2\n")
-    assert (error.line, error.field) == (1, "node id")
 
 
 def test_a_truncated_gzip_names_the_line_where_it_breaks_off(tmp_path: Path) -> None:
@@ -163,28 +157,23 @@ def test_a_truncated_gzip_names_the_line_where_it_breaks_off(tmp_path: Path) -> 
     assert fault_of(path).found == "truncated"
 
 
-def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
-    whole = bytearray(gzip.compress(GOOD.encode()))
-    whole[-6] ^= 0xFF  # within the checksum
-    (tmp_path / "bad.avt.gz").write_bytes(whole)
-    assert "damaged" in str(fault_of(tmp_path / "bad.avt.gz"))
-    (tmp_path / "tail.avt.gz").write_bytes(gzip.compress(GOOD.encode()) + b"junk")
-    assert "damaged" in str(fault_of(tmp_path / "tail.avt.gz"))
-
-
-def test_text_named_gz_and_gzip_named_text_are_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "text.avt.gz").write_text(GOOD)
-    assert fault_of(tmp_path / "text.avt.gz").found == "not gzip"
-    (tmp_path / "zipped.avt").write_bytes(gzip.compress(GOOD.encode()))
-    assert fault_of(tmp_path / "zipped.avt").found == "gzip data"
-
-
-def test_a_missing_file_a_folder_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
-    assert fault_of(tmp_path / "absent.avt").found == "missing"
+def test_files_that_are_damaged_missing_or_named_otherwise_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.parquet").mkdir()
-    assert fault_of(tmp_path / "folder.parquet").found == "a folder"
-    (tmp_path / "trace.csv").write_text(GOOD)
-    assert "ends in .avt, .avt.gz or .parquet" in str(fault_of(tmp_path / "trace.csv"))
+    whole = gzip.compress(GOOD.encode())
+    flipped = bytearray(whole)
+    flipped[-6] ^= 0xFF  # within the checksum
+    for name, content, said in (
+        ("bad.avt.gz", flipped, "damaged"),
+        ("tail.avt.gz", whole + b"junk", "damaged"),
+        ("text.avt.gz", GOOD.encode(), " is not gzip, expected"),
+        ("zipped.avt", whole, " is gzip data, expected"),
+        ("absent.avt", None, " is missing, expected"),
+        ("folder.parquet", None, " is a folder, expected"),
+        ("trace.csv", GOOD.encode(), "ends in .avt, .avt.gz or .parquet"),
+    ):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        assert said in str(fault_of(tmp_path / name))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file")

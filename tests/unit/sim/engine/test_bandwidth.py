@@ -12,17 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.rules import use_compiled
+from gossamer.sim.engine import latency as latencies
 from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes, ticks_through
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine
-from gossamer.sim.engine.latency import (
-    constant_latency,
-    coordinate_latency,
-    least_ticks,
-    matrix_latency,
-    trip_ticks,
-    uniform_latency,
-)
 from gossamer.sim.engine.link_conditions import LossPeriod, make_link_conditions
 from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import PING, log_records, make_pings, ping_step, send_command
@@ -34,7 +27,7 @@ SIZES = make_sizes([-1] * PING + [100], [0] * PING + [1])
 
 def run_pings(commands: list[tuple[int, int, int]], until: int = 10_000, **how: Any) -> EventEngine:
     """Send pings (tick, from, to) over links with these rates, and run."""
-    conditions = {"latency": how.pop("latency", constant_latency(0))}
+    conditions = {"latency": how.pop("latency", latencies.constant_latency(0))}
     conditions |= {name: how.pop(name) for name in ("loss_periods",) if name in how}
     engine = EventEngine(
         make_pings(NODES),
@@ -73,7 +66,7 @@ def test_messages_pass_a_link_one_after_another(way: str) -> None:
 
 
 def test_up_latency_and_down_add_up() -> None:
-    how: dict[str, Any] = {"up": 1000, "down": 500, "latency": constant_latency(30)}
+    how: dict[str, Any] = {"up": 1000, "down": 500, "latency": latencies.constant_latency(30)}
     assert taken_by(run_pings([(0, 0, 1)], 330, **how), 1) == 0
     assert taken_by(run_pings([(0, 0, 1)], 331, **how), 1) == 1
 
@@ -156,33 +149,35 @@ def test_impossible_links_are_named(field: str, how: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_uniform_latencies_fill_their_interval_evenly(compiled: bool) -> None:
-    latency = uniform_latency(5, 14)
+    latency = latencies.uniform_latency(5, 14)
     with use_compiled(compiled):
-        drawn = [int(trip_ticks(latency, 1, 2, 7, counter)) for counter in range(2000)]
+        drawn = [int(latencies.trip_ticks(latency, 1, 2, 7, counter)) for counter in range(2000)]
     values, counts = np.unique(drawn, return_counts=True)
     assert values.tolist() == list(range(5, 15))
     assert counts.min() > 140, counts
 
 
 def test_compiled_and_interpreted_draws_are_the_same() -> None:
-    latency = uniform_latency(0, 1 << 30)
-    interpreted = [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)]
+    latency = latencies.uniform_latency(0, 1 << 30)
+    interpreted = [int(latencies.trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)]
     with use_compiled():
-        assert [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)] == interpreted
+        assert [
+            int(latencies.trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)
+        ] == interpreted
 
 
 @pytest.mark.parametrize("matrix", [np.zeros((2, 3), int), np.zeros((0, 0), int), [[-1]]])
 def test_impossible_matrices_are_named(matrix: object) -> None:
     with pytest.raises(ScenarioError, match="latency matrix is"):
-        matrix_latency(np.array(matrix), 4, 1)
+        latencies.matrix_latency(np.array(matrix), 4, 1)
 
 
 @pytest.mark.parametrize(("shortest", "longest"), [(-1, 5), (6, 5), (0, 1 << 31)])
 def test_impossible_intervals_are_named(shortest: int, longest: int) -> None:
     with pytest.raises(ScenarioError, match=r"^latency is "):
-        uniform_latency(shortest, longest)
+        latencies.uniform_latency(shortest, longest)
     with pytest.raises(ScenarioError, match=r"^latency is "):
-        constant_latency(-1)
+        latencies.constant_latency(-1)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -191,13 +186,13 @@ def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> No
     draws = np.random.default_rng(3)
     for dimensions in range(1, 6):
         places = draws.random((9, dimensions)) * 300
-        latency = coordinate_latency(places, 7, 30, seed=4)
-        assert least_ticks(latency) == 7
+        latency = latencies.coordinate_latency(places, 7, 30, seed=4)
+        assert latencies.least_ticks(latency) == 7
         with use_compiled(compiled):
             for _ in range(30):
                 one, other = (int(row) for row in draws.integers(0, 30, 2))
                 apart = np.linalg.norm(places[latency.site[one]] - places[latency.site[other]])
-                assert int(trip_ticks(latency, one, other, 1, 2)) == 7 + int(apart + 0.5)
+                assert int(latencies.trip_ticks(latency, one, other, 1, 2)) == 7 + int(apart + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -206,10 +201,12 @@ def test_coordinates_give_the_distance_to_the_nearest_tick(compiled: bool) -> No
 )
 def test_impossible_coordinates_are_named(places: Any, shortest: int) -> None:
     with pytest.raises(ScenarioError, match="of the coordinates is"):
-        coordinate_latency(places, shortest, 4, 1)
+        latencies.coordinate_latency(places, shortest, 4, 1)
 
 
 def test_sites_of_the_first_nodes_stay_when_others_join() -> None:
-    few, many = (matrix_latency(np.ones((5, 5), int), nodes, 3).site for nodes in (10, 90))
+    few, many = (
+        latencies.matrix_latency(np.ones((5, 5), int), nodes, 3).site for nodes in (10, 90)
+    )
     np.testing.assert_array_equal(few, many[:10])
     assert set(many) == set(range(5))

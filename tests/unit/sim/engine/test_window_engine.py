@@ -16,15 +16,7 @@ from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.windows.window_engine import WindowEngine, suits_windows
 from gossamer.sim.engine.windows.worker_threads import WorkerThreads, pinned, spread_over_cores
 from gossamer.sim.errors import ScenarioError
-from support.chatter import (
-    COMMAND,
-    FIRST_TIMER,
-    RESERVE,
-    chatter_step,
-    command,
-    listen,
-    make_chatter,
-)
+from support import chatter
 from support.ping_protocol import SEND, TICK, log_records, make_pings, ping_step, send_command
 
 NODES = 8
@@ -48,18 +40,23 @@ def ping_engine(**options: Any) -> WindowEngine:
 def chatter_engine(**options: Any) -> WindowEngine:
     """Nodes that chat a lot, with everything at its smallest."""
     nodes = 40
-    state = make_chatter(nodes)
+    state = chatter.make_chatter(nodes)
     made: dict[str, Any] = {
         "period": 100,
         "links": make_link_conditions(nodes, seed=1, latency=uniform_latency(5, 900)),
-        "observe": listen,
+        "observe": chatter.listen,
         "collector": state,
-        "reserve": RESERVE,
+        "reserve": chatter.RESERVE,
         "shard_rows": 4,
         "store_words": 1,
     }
     return WindowEngine(
-        state, chatter_step, (FIRST_TIMER,), make_network(nodes), 3, **(made | options)
+        state,
+        chatter.chatter_step,
+        (chatter.FIRST_TIMER,),
+        make_network(nodes),
+        3,
+        **(made | options),
     )
 
 
@@ -131,7 +128,7 @@ def test_a_store_that_may_not_grow_says_so() -> None:
 
     def fill() -> None:
         for number in range(40_000):
-            engine.inject(command(1, 1, number), at=400)
+            engine.inject(chatter.command(1, 1, number), at=400)
 
     with pytest.raises(CapacityError, match="store of records is full at 131072 entries"):
         fill()
@@ -185,9 +182,9 @@ def test_a_snapshot_of_another_engine_is_refused() -> None:
 def test_commands_have_kinds_of_their_own() -> None:
     """What the other tests rest on: commands of chatter reach the protocol."""
     engine = chatter_engine(firing_ticks=lambda _cycle: np.zeros((0, 1), np.int64))
-    engine.inject(command(1, 1, 7))
+    engine.inject(chatter.command(1, 1, 7))
     assert engine.state.taken[1] >= 1
-    assert command(1, 1, 7)[1] == COMMAND
+    assert chatter.command(1, 1, 7)[1] == chatter.COMMAND
 
 
 def test_a_single_thread_is_pinned_nowhere() -> None:

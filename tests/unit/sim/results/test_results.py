@@ -11,16 +11,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
-from gossamer.sim.results import results as results_results
+from gossamer.sim.results import results
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from support.draws import larger
+from support.made_up_results import contents
 from support.made_up_runs import made_up_run
 from support.other_processes import another_at_work
 
@@ -36,93 +38,86 @@ def file_size_limit(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+def write(folder: Path, seed: int = 1, resumed: bool = False, **how: Any) -> dict[str, Any]:
+    """Write a run without pictures; its summary."""
+    return results.write_results(made_up_run(seed, **how), folder, resumed=resumed, pictures=False)
 
 
-def test_written_tables_read_back_equal(tmp_path: Path) -> None:
-    record = made_up_run(seed=3)
-    results_results.write_results(record, tmp_path / "run", pictures=False)
-    results = results_results.read_results(tmp_path / "run")
-    assert results.systems == ("vinifera", "baseline")
-    for name, system in record.systems.items():
+def test_what_is_written_reads_back_equal(tmp_path: Path) -> None:
+    summary = write(tmp_path / "run", seed=3)
+    found = results.read_results(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary == found.summary
+    assert found.systems == ("vinifera", "baseline")
+    for name, system in made_up_run(seed=3).systems.items():
         for table_name, table in system.tables():
-            read = results.table(name, table_name)
+            read = found.table(name, table_name)
             assert list(read) == list(table)
             for column, values in table.items():
                 assert read[column].dtype == values.dtype
                 np.testing.assert_array_equal(read[column], values)
 
 
-def test_summary_on_disk_is_the_one_returned(tmp_path: Path) -> None:
-    summary = results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
-    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
-    assert results_results.read_results(tmp_path / "run").summary == summary
-
-
 def test_folder_holds_everything(tmp_path: Path) -> None:
     with plots_as(PlotOptions(larger(("svg", "png"), FORMATS))):
-        results_results.write_results(made_up_run(), tmp_path / "deep" / "run")
-    written = set(contents(tmp_path / "deep" / "run"))
-    assert {"summary.json", "scenario.toml", "report.html"} <= written
-    assert {"vinifera/deliveries.parquet", "baseline/overlay_links.parquet"} <= written
-    assert {"plots/overlay.svg", "plots/hit_ratio.png"} <= written
+        results.write_results(made_up_run(), tmp_path / "deep" / "run")
+    assert contents(tmp_path / "deep" / "run").keys() >= {
+        *("summary.json", "scenario.toml", "report.html"),
+        *("vinifera/deliveries.parquet", "baseline/overlay_links.parquet"),
+        *("plots/overlay.svg", "plots/hit_ratio.png"),
+    }
     assert os.listdir(tmp_path / "deep") == ["run"]
 
 
-def test_second_run_into_the_same_folder_is_refused_and_nothing_lost(tmp_path: Path) -> None:
+def test_an_empty_folder_is_used_and_a_second_run_into_it_refused_and_nothing_lost(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "run"
-    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
+    folder.mkdir()
+    write(folder)
+    assert results.read_results(folder).systems
     before = contents(tmp_path)
-    with pytest.raises(results_results.ResultsError, match="already holds results") as caught:
-        results_results.write_results(made_up_run(seed=2), folder, pictures=False)
+    with pytest.raises(ResultsError, match="already holds results") as caught:
+        write(folder, seed=2)
     assert caught.value.path == folder
     assert contents(tmp_path) == before
 
 
-def test_folder_taken_while_writing_is_left_alone(
+def test_folder_taken_while_writing_is_left_alone_and_an_interrupt_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
 
     def too_late(*_: object, **__: object) -> None:
         folder.mkdir()
         (folder / "theirs").write_text("first come")
 
+    monkeypatch.setattr("gossamer.sim.results.results._write_pictures", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        results.write_results(made_up_run(), folder)
+    assert os.listdir(tmp_path) == []
     monkeypatch.setattr("gossamer.sim.results.results._write_pictures", too_late)
-    with pytest.raises(results_results.ResultsError, match="taken by another run"):
-        results_results.write_results(made_up_run(), folder)
+    with pytest.raises(ResultsError, match="taken by another run"):
+        results.write_results(made_up_run(), folder)
     assert contents(tmp_path) == {"run/theirs": b"first come"}
 
 
-def test_empty_folder_is_used(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
-    assert results_results.read_results(tmp_path / "run").systems
-
-
-def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("mine")
-    with pytest.raises(results_results.ResultsError, match="is a file"):
-        results_results.check_destination(tmp_path / "run", resumed=True)
-    assert (tmp_path / "run").read_text() == "mine"
-
-
-def test_destination_below_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(results_results.ResultsError, match="file is a file, expected a folder"):
-        results_results.check_destination(tmp_path / "file" / "sub" / "run")
+def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ResultsError, match="is a file"):
+        results.check_destination(tmp_path / "file", resumed=True)
+    with pytest.raises(ResultsError, match="file is a file, expected a folder"):
+        results.check_destination(tmp_path / "file" / "sub" / "run")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
+    write(folder)
     (folder / "checkpoint.npz").write_bytes(b"state")
-    summary = results_results.write_results(
-        made_up_run(seed=2), folder, resumed=True, pictures=False
-    )
-    assert results_results.read_results(folder).summary == summary
+    assert write(folder, seed=2, resumed=True) == results.read_results(folder).summary
     assert (folder / "checkpoint.npz").read_bytes() == b"state"
     assert os.listdir(tmp_path) == ["run"]
 
@@ -131,10 +126,10 @@ def test_resumed_run_replaces_results_and_keeps_what_it_does_not_write(tmp_path:
 def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
     folder = tmp_path / "run"
     if resumed:
-        results_results.write_results(made_up_run(seed=1), folder, pictures=False)
+        write(folder)
     before = contents(tmp_path)
     with file_size_limit(4096), pytest.raises(OSError, match="large"):
-        results_results.write_results(made_up_run(seed=2), folder, resumed=resumed, pictures=False)
+        write(folder, seed=2, resumed=resumed)
     assert contents(tmp_path) == before
     assert os.listdir(tmp_path) == (["run"] if resumed else [])
 
@@ -142,8 +137,7 @@ def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
 def test_failing_swap_restores_the_old_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "run"
-    results_results.write_results(made_up_run(seed=1), folder, pictures=False)
+    write(tmp_path / "run")
     before = contents(tmp_path)
     rename = Path.rename
 
@@ -154,77 +148,56 @@ def test_failing_swap_restores_the_old_results(
 
     monkeypatch.setattr(Path, "rename", fails_for_new)
     with pytest.raises(OSError, match="refused"):
-        results_results.write_results(made_up_run(seed=2), folder, resumed=True, pictures=False)
+        write(tmp_path / "run", seed=2, resumed=True)
     assert contents(tmp_path) == before
-
-
-def test_interrupt_while_writing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("gossamer.sim.results.results._write_pictures", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        results_results.write_results(made_up_run(), tmp_path / "run")
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"systems": 3}'])
 def test_damaged_summary_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_text(text)
-    with pytest.raises(results_results.ResultsError, match="is not the summary of a run"):
-        results_results.read_results(tmp_path)
+    with pytest.raises(ResultsError, match="is not the summary of a run"):
+        results.read_results(tmp_path)
 
 
-def test_missing_results_are_named(tmp_path: Path) -> None:
-    with pytest.raises(results_results.ResultsError, match="expected a folder with results"):
-        results_results.read_results(tmp_path / "nowhere")
-
-
-def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
-    results_results.write_results(made_up_run(), tmp_path / "run", pictures=False)
-    results = results_results.read_results(tmp_path / "run")
-    with pytest.raises(results_results.ResultsError, match="expected a table"):
-        results.table("vinifera", "nonsense")
+def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="expected a folder with results"):
+        results.read_results(tmp_path / "nowhere")
+    loaded_when_asked = results.Results(tmp_path, {"systems": {"vinifera": {}}})
+    assert loaded_when_asked.systems == ("vinifera",)
+    with pytest.raises(ResultsError):
+        loaded_when_asked.table("vinifera", "events")
+    write(tmp_path / "run")
+    found = results.read_results(tmp_path / "run")
+    with pytest.raises(ResultsError, match="expected a table"):
+        found.table("vinifera", "nonsense")
     (tmp_path / "run" / "vinifera" / "events.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(results_results.ResultsError, match="not a readable Parquet table"):
-        results.table("vinifera", "events")
+    with pytest.raises(ResultsError, match="not a readable Parquet table"):
+        found.table("vinifera", "events")
 
 
 def test_comparison_is_relative_to_the_first_run(tmp_path: Path) -> None:
-    first = results_results.write_results(made_up_run(seed=1), tmp_path / "a", pictures=False)
-    second = results_results.write_results(made_up_run(seed=9), tmp_path / "b", pictures=False)
-    comparison = results_results.compare([tmp_path / "a", tmp_path / "b"])
+    old, new = (
+        write(tmp_path / f"{seed}", seed)["systems"]["baseline"]["traffic_overhead"]
+        for seed in (1, 9)
+    )
+    comparison = results.compare([tmp_path / "1", tmp_path / "9"])
     assert comparison.same_scenario
     assert comparison.seeds == (1, 9)
-    row = next(
-        row
-        for row in comparison.rows
-        if (row.system, row.measure) == ("baseline", "traffic_overhead")
-    )
-    old = first["systems"]["baseline"]["traffic_overhead"]
-    new = second["systems"]["baseline"]["traffic_overhead"]
+    rows = {(row.system, row.measure): row for row in comparison.rows}
+    row = rows["baseline", "traffic_overhead"]
     assert row.values == (old, new)
     assert row.changes[0] == 0
     assert row.changes[1] == pytest.approx((new - old) / old)
 
 
 def test_comparison_copes_with_systems_and_measures_that_one_run_lacks(tmp_path: Path) -> None:
-    results_results.write_results(made_up_run(names=("vinifera",)), tmp_path / "a", pictures=False)
-    results_results.write_results(made_up_run(nodes=30), tmp_path / "b", pictures=False)
-    comparison = results_results.compare([tmp_path / "a", tmp_path / "b"])
+    write(tmp_path / "a", names=("vinifera",))
+    write(tmp_path / "b", nodes=30)
+    comparison = results.compare([tmp_path / "a", tmp_path / "b"])
     assert not comparison.same_scenario
     baseline = [row for row in comparison.rows if row.system == "baseline"]
     assert baseline
     assert all(row.values[0] is None and row.changes == (None, None) for row in baseline)
-
-
-def test_results_object_loads_tables_only_when_asked(tmp_path: Path) -> None:
-    results = results_results.Results(tmp_path, {"systems": {"vinifera": {}}})
-    assert results.systems == ("vinifera",)
-    with pytest.raises(results_results.ResultsError):
-        results.table("vinifera", "events")
 
 
 def test_a_folder_that_another_process_works_on_is_refused(tmp_path: Path) -> None:
@@ -255,7 +228,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"w", *mine}
 
 
-def test_a_folder_is_not_held_twice_by_one_process(tmp_path: Path) -> None:
+def test_a_folder_is_not_held_twice_by_one_process_or_where_results_are_already(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "w"
     with held(out):
         with pytest.raises(ResultsError, match=f"worked on by process {os.getpid()}"), held(out):
@@ -263,10 +238,6 @@ def test_a_folder_is_not_held_twice_by_one_process(tmp_path: Path) -> None:
         with pytest.raises(ResultsError, match="worked on by process"), held(out):
             pass
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_there_already_is_refused_before_and_after_waiting(tmp_path: Path) -> None:
-    out = tmp_path / "w"
     out.mkdir()
     (out / "kept").write_text("mine")
     with pytest.raises(ResultsError, match="already holds results"), held(out):
@@ -275,10 +246,9 @@ def test_what_is_there_already_is_refused_before_and_after_waiting(tmp_path: Pat
 
 
 def test_a_folder_that_is_still_written_to_is_removed_all_the_same(tmp_path: Path) -> None:
-    over = threading.Event()
+    over, writing = threading.Event(), threading.Event()
     folder = tmp_path / ".w.0123456789ab.tmp"
     folder.mkdir()
-    writing = threading.Event()
 
     def write() -> None:
         number = 0
@@ -316,6 +286,7 @@ def test_signals_that_end_unwind_once(number: signal.Signals, code: int) -> None
         work()
     assert cleared == [True]
     assert exit_code_of(stopped.value) == code
+    assert exit_code_of(KeyboardInterrupt()) == 130
     assert signal.getsignal(number) is before
 
 
@@ -354,21 +325,13 @@ def test_what_fails_in_clearing_up_after_an_interrupt_does_not_hide_it() -> None
         work(RuntimeError("no interrupt"))
 
 
-def test_a_signal_that_is_ignored_stays_so() -> None:
+def test_signals_that_are_ignored_or_of_other_threads_are_left_alone() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` has it
     try:
         with stopped_by_signals():
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_ctrl_c_has_the_code_that_shells_give_it() -> None:
-    assert exit_code_of(KeyboardInterrupt()) == 130
-
-
-def test_signals_are_left_alone_by_other_threads() -> None:
-    before = signal.getsignal(signal.SIGTERM)
     seen = []
 
     def look() -> None:
@@ -378,4 +341,4 @@ def test_signals_are_left_alone_by_other_threads() -> None:
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert seen == [signal.getsignal(signal.SIGTERM)]

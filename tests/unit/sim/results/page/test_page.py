@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.sim.results.page.drawn import (
-    MOST_LINKS,
-    MOST_NODES,
-    MOST_POINTS,
-    drawn_course,
-    drawn_overlay,
-)
+from gossamer.sim.results.page import drawn as drawing
 from gossamer.sim.results.page.page import page_html, system_entry, with_styles
 from support.watched_runs import made_up_course, made_up_overlay
 
@@ -30,9 +24,9 @@ EVIL = "</script><script>alert(1)</script><!-- {{data}}"
 
 def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
     overlay = made_up_overlay(nodes)
-    drawn = drawn_overlay(overlay, {"place": overlay.nodes["place"]}, rounds)
+    drawn = drawing.drawn_overlay(overlay, {"place": overlay.nodes["place"]}, rounds)
     entry = system_entry(
-        "one", drawn_course(made_up_course(rounds)), [drawn], round=rounds, rounds=rounds
+        "one", drawing.drawn_course(made_up_course(rounds)), [drawn], round=rounds, rounds=rounds
     )
     systems = with_styles([entry])
     return page_html(
@@ -126,7 +120,7 @@ def test_axes_have_round_numbers() -> None:
 
 
 def test_springs_bring_linked_nodes_together_inside_the_picture() -> None:
-    overlay = drawn_overlay(made_up_overlay(60), {}, 0)
+    overlay = drawing.drawn_overlay(made_up_overlay(60), {}, 0)
     places = run_script(
         f"(() => {{ const a = new Arrangement(), o = {json.dumps(overlay)}; a.places(o, SPRINGS);"
         " while (a.moves) a.step(); return a.places(o, SPRINGS); })()"
@@ -138,7 +132,7 @@ def test_springs_bring_linked_nodes_together_inside_the_picture() -> None:
 
 def test_small_overlays_are_drawn_whole() -> None:
     overlay = made_up_overlay(50)
-    found = drawn_overlay(overlay, {"place": overlay.nodes["place"]}, 7)
+    found = drawing.drawn_overlay(overlay, {"place": overlay.nodes["place"]}, 7)
     assert found["nodes"] == overlay.nodes["node"].tolist()
     assert (found["nodes_in_all"], found["links_in_all"], found["round"]) == (50, 400, 7)
     triples = np.array(found["links"]).reshape(-1, 3)
@@ -151,10 +145,10 @@ def test_small_overlays_are_drawn_whole() -> None:
 
 def test_of_large_overlays_nodes_are_drawn_with_those_that_they_know() -> None:
     overlay = made_up_overlay(100_000)
-    found = drawn_overlay(overlay, {"place": overlay.nodes["place"]}, 7)
-    assert MOST_NODES // 2 < len(found["nodes"]) <= MOST_NODES
+    found = drawing.drawn_overlay(overlay, {"place": overlay.nodes["place"]}, 7)
+    assert drawing.MOST_NODES // 2 < len(found["nodes"]) <= drawing.MOST_NODES
     triples = np.array(found["links"]).reshape(-1, 3)
-    assert len(triples) <= MOST_LINKS
+    assert len(triples) <= drawing.MOST_LINKS
     known = set(
         zip(overlay.links["source"].tolist(), overlay.links["target"].tolist(), strict=True)
     )
@@ -163,7 +157,9 @@ def test_of_large_overlays_nodes_are_drawn_with_those_that_they_know() -> None:
     joined = {int(end) for end in triples[:, :2].ravel()}
     assert len(joined) > 0.9 * len(numbers), "most are drawn with a link"
     assert len(json.dumps(found)) < 40_000
-    assert found == drawn_overlay(made_up_overlay(100_000), {"place": overlay.nodes["place"]}, 7)
+    assert found == drawing.drawn_overlay(
+        made_up_overlay(100_000), {"place": overlay.nodes["place"]}, 7
+    )
 
 
 def test_an_overlay_of_nobody_is_drawn_as_nothing() -> None:
@@ -173,22 +169,24 @@ def test_an_overlay_of_nobody_is_drawn_as_nothing() -> None:
         {name: column[:0] for name, column in overlay.links.items()},
         overlay.kinds,
     )
-    found = drawn_overlay(empty, {}, 0)
+    found = drawing.drawn_overlay(empty, {}, 0)
     assert (found["nodes"], found["links"]) == ([], [])
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 9, 40, MOST_POINTS, MOST_POINTS + 1, 100_000])
+@pytest.mark.parametrize(
+    "rounds", [0, 1, 9, 40, drawing.MOST_POINTS, drawing.MOST_POINTS + 1, 100_000]
+)
 def test_courses_have_few_points_however_many_rounds(rounds: int) -> None:
-    found = drawn_course(made_up_course(rounds))
+    found = drawing.drawn_course(made_up_course(rounds))
     (curve,) = found["curves"]
     size = found["rounds_a_point"]
     points = -(-rounds // size)
-    assert points <= MOST_POINTS
+    assert points <= drawing.MOST_POINTS
     assert len(found["rounds"]) == len(found["time_s"]) == len(curve["values"]) == points
     assert len(found["population"]) == points
     if rounds:
         assert found["rounds"][-1] == rounds
-    if 10 <= rounds <= MOST_POINTS:
+    if 10 <= rounds <= drawing.MOST_POINTS:
         assert curve["values"][8] is None
         assert curve["values"][9] == pytest.approx(0.1)
     if size > 9:

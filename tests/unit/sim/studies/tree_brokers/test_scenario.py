@@ -11,16 +11,9 @@ from gossamer.protocol.brokers.tree import COVERINGS
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.tree_brokers import preview as broker_preview
+from gossamer.sim.studies.tree_brokers import scenario as brokers
 from gossamer.sim.studies.tree_brokers.overlay import service as overlay_service
 from gossamer.sim.studies.tree_brokers.preview import check_memory
-from gossamer.sim.studies.tree_brokers.scenario import (
-    BROKER_SETTINGS,
-    SECTIONS,
-    BrokerScenario,
-    Service,
-    Timing,
-    Workload,
-)
 from gossamer.sim.studies.tree_brokers.scenario_file import scenario_to_toml
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND
 from gossamer.sim.study.scenarios import read_scenario
@@ -65,8 +58,8 @@ drop_unpaid = false
 """
 
 
-def read(folder: Path, text: str, **overrides: object) -> BrokerScenario:
-    return read_as(BrokerScenario, folder, text, overrides)
+def read(folder: Path, text: str, **overrides: object) -> brokers.BrokerScenario:
+    return read_as(brokers.BrokerScenario, folder, text, overrides)
 
 
 def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
@@ -94,7 +87,7 @@ def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 def test_the_example_is_a_scenario_of_five_coverings() -> None:
     scenario, text = read_scenario(EXAMPLE, {})
-    assert isinstance(scenario, BrokerScenario)
+    assert isinstance(scenario, brokers.BrokerScenario)
     assert scenario.coverings == ("active", "lazy", "packed", "selective", "incremental")
     assert text == EXAMPLE.read_text()
 
@@ -191,22 +184,24 @@ def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> 
 
 
 def test_each_covering_has_its_column_of_table_ii() -> None:
-    service = Service()
+    service = brokers.Service()
     assert [service.times(name) for name in ("off", "lazy", "active", "incremental")] == [
         overlay_service.TABLE_II["off"],
         overlay_service.TABLE_II["lazy"],
         overlay_service.TABLE_II["active"],
         overlay_service.TABLE_II["active"],
     ]
-    assert Service(kind="measured", factor=2).times("active") == overlay_service.MeasuredTimes(2.0)
-    assert Service(kind="fixed").times("lazy") == overlay_service.TABLE_II["active"]
+    assert brokers.Service(kind="measured", factor=2).times(
+        "active"
+    ) == overlay_service.MeasuredTimes(2.0)
+    assert brokers.Service(kind="fixed").times("lazy") == overlay_service.TABLE_II["active"]
 
 
 def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -> None:
-    congested = Service(kind="congested", congested_ms=200, bound_ms=1_000, packed=0.5)
+    congested = brokers.Service(kind="congested", congested_ms=200, bound_ms=1_000, packed=0.5)
     lazy = attrs.evolve(overlay_service.TABLE_II["lazy"], packed=0.5)
     assert congested.times("lazy") == overlay_service.CongestedTimes(lazy, 200_000, 1_000_000)
-    examined = Service(examined_ms=12).times("packed")
+    examined = brokers.Service(examined_ms=12).times("packed")
     assert examined == attrs.evolve(overlay_service.TABLE_II["active"], examined=12_000)
 
 
@@ -216,12 +211,12 @@ def test_clusters_are_behind_a_core_broker_or_a_region() -> None:
         (True, "behind_core", "behind_core"),
         (True, "region", "region"),
     ):
-        workload = Workload(clustered=clustered, clusters=clusters)
-        assert BrokerScenario(workload=workload).burst("active").placement == placement
+        workload = brokers.Workload(clustered=clustered, clusters=clusters)
+        assert brokers.BrokerScenario(workload=workload).burst("active").placement == placement
 
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = BrokerScenario()
+    scenario = brokers.BrokerScenario()
     check_memory(scenario)
     monkeypatch.setattr(broker_preview, "SUBSCRIPTION_BYTES", 1 << 40)
     with pytest.raises(ScenarioError, match=r"^workload\.roots is 100, expected fewer subscript"):
@@ -229,9 +224,9 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
-    assert_listed(REFERENCE, SECTIONS, *BROKER_SETTINGS, *COVERINGS, "coverings")
+    assert_listed(REFERENCE, brokers.SECTIONS, *brokers.BROKER_SETTINGS, *COVERINGS, "coverings")
 
 
 def test_times_are_whole_microseconds() -> None:
-    scenario = BrokerScenario(timing=Timing(publish_every_s=0.0015))
+    scenario = brokers.BrokerScenario(timing=brokers.Timing(publish_every_s=0.0015))
     assert scenario.burst("active").publish_every == 1_500

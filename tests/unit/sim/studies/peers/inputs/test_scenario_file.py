@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs import scenario_file as files
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     PRESETS,
@@ -27,18 +28,12 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     Subscriptions,
     System,
 )
-from gossamer.sim.studies.peers.inputs.scenario_file import (
-    SECTIONS,
-    scenario_from_document,
-    scenario_to_toml,
-)
 from gossamer.sim.studies.worlds.network import Link
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import parse_override
 from support.checkout import ROOT
-from support.scenario_files import fault_of, write
+from support.scenario_files import fault_of, read_as, write
 
-EXAMPLE = ROOT / "examples" / "vinifera" / "scenario.toml"
 REFERENCE = ROOT / "docs" / "scenario.md"
 
 FULL = """
@@ -96,13 +91,9 @@ def test_every_key_reaches_its_field(tmp_path: Path) -> None:
     assert text == FULL
 
 
-def test_an_empty_file_is_the_default_scenario(tmp_path: Path) -> None:
+def test_what_is_not_given_has_its_default_with_churn_all_of_the_trace(tmp_path: Path) -> None:
     assert read_scenario(write(tmp_path, ""))[0] == Scenario()
-
-
-def test_with_churn_all_of_the_trace_is_the_default(tmp_path: Path) -> None:
-    scenario, _ = read_scenario(write(tmp_path, '[churn]\ntrace = "a.avt"\n'))
-    assert isinstance(scenario, Scenario)
+    scenario = read_as(Scenario, tmp_path, '[churn]\ntrace = "a.avt"\n')
     assert (scenario.nodes, scenario.rounds) == (None, None)
 
 
@@ -116,9 +107,7 @@ def test_paths_are_relative_to_the_file_and_absolute_in_the_saved_text(
     scenario, text = read_scenario(path.relative_to(tmp_path))
     assert isinstance(scenario, Scenario)
     assert scenario.churn == Churn(trace=tmp_path.resolve() / "a.avt")
-    elsewhere = tmp_path / "elsewhere.toml"
-    elsewhere.write_text(text)
-    assert read_scenario(elsewhere) == (scenario, text)
+    assert read_scenario(write(tmp_path, text)) == (scenario, text)
 
 
 def test_overrides_replace_values_and_are_part_of_the_saved_text(
@@ -128,17 +117,12 @@ def test_overrides_replace_values_and_are_part_of_the_saved_text(
     overrides = {"seed": 3, "events.per_round": 9, "system.deep.ring_links": 2, "churn.trace": "t"}
     scenario, text = read_scenario(write(tmp_path, FULL), overrides)
     assert isinstance(scenario, Scenario)
-    assert scenario.seed == 3
-    assert scenario.events.per_round == 9.0
+    assert (scenario.seed, scenario.events.per_round) == (3, 9.0)
     assert scenario.systems[0].settings["ring_links"] == 2
     assert scenario.churn == Churn(trace=tmp_path.resolve() / "t")
-    assert scenario_from_document(tomllib.loads(text)) == scenario
-
-
-def test_overrides_reach_the_systems_of_a_file_that_names_none(tmp_path: Path) -> None:
-    scenario, _ = read_scenario(write(tmp_path, ""), {"system.baseline.view_size": 30})
-    assert isinstance(scenario, Scenario)
-    assert [system.settings for system in scenario.systems] == [{}, {"view_size": 30}]
+    assert files.scenario_from_document(tomllib.loads(text)) == scenario
+    unnamed = read_as(Scenario, tmp_path, "", {"system.baseline.view_size": 30})
+    assert [system.settings for system in unnamed.systems] == [{}, {"view_size": 30}]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +174,7 @@ def test_an_override_needs_key_and_value(text: str) -> None:
         ("[subscriptions]\nwidht = 1", "subscriptions.widht", "expected 'subscriptions.width'"),
         ("[churns]\nx = 1", "churns", "expected 'churn'"),
         ("systems = 1", "systems", "expected 'system'"),
-        (
-            '[[system]]\nname = "v"\nring_link = 1',
-            "system.v.ring_link",
-            "expected 'system.v.ring_links'",
-        ),
+        ("[[system]]\nname = 'v'\nring_link = 1", "system.v.ring_link", "'system.v.ring_links'"),
         ("[churn]\ntime_scale = 2.0", "churn.trace", "missing"),
         ('[[system]]\npreset = "paper"', "system.name", "missing from [[system]] 1"),
         ("subscriptions = 5", "subscriptions", "expected a table"),
@@ -285,9 +265,9 @@ def test_wrong_types_and_impossible_values_name_their_field(
     ],
 )
 def test_toml_faults_are_located(tmp_path: Path, text: str, place: str) -> None:
-    error = fault_of(tmp_path, text)
-    assert place in str(error)
-    assert "is no TOML (" in str(error)
+    error = str(fault_of(tmp_path, text))
+    assert place in error
+    assert "is no TOML (" in error
 
 
 @pytest.mark.parametrize("text", [b"name = '\xff'", "a = " + "[" * 5000, "a = " + "9" * 9999])
@@ -295,19 +275,15 @@ def test_what_no_parser_takes_is_one_sentence(tmp_path: Path, text: str | bytes)
     assert len(str(fault_of(tmp_path, text))) < 400
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder"])
-def test_a_file_that_is_none(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "x.toml" if kind == "missing" else tmp_path
-    with pytest.raises(ScenarioError, match=f"the scenario file is .*{kind}, expected"):
-        read_scenario(path)
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_that_is_none_or_may_not_be_read(tmp_path: Path) -> None:
+    for path, kind in ((tmp_path / "x.toml", "missing"), (tmp_path, "folder")):
+        with pytest.raises(ScenarioError, match=f"the scenario file is .*{kind}, expected"):
+            read_scenario(path)
     path = write(tmp_path, "")
     path.chmod(0)
-    with pytest.raises(ScenarioError, match="unreadable"):
-        read_scenario(path)
+    if os.geteuid() != 0:  # the superuser may read every file
+        with pytest.raises(ScenarioError, match="unreadable"):
+            read_scenario(path)
 
 
 SHARES = st.floats(0.0, 1.0)
@@ -322,7 +298,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         | st.builds(
             Churn,
             trace=st.text(st.characters(exclude_characters="\0", codec="utf-8")).map(
-                lambda name: Path("/") / name
+                Path("/").joinpath
             ),
             time_scale=st.floats(1e-3, 1e3),
             end_s=st.none() | st.floats(0.5, 1e9),
@@ -364,14 +340,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 @given(scenarios())
 def test_what_is_written_reads_back_as_the_same(scenario: Scenario) -> None:
-    document = tomllib.loads(scenario_to_toml(scenario))
-    assert scenario_from_document(document) == scenario
+    assert files.scenario_from_document(tomllib.loads(files.scenario_to_toml(scenario))) == scenario
 
 
 def test_a_path_that_toml_cannot_express_is_refused() -> None:
     scenario = Scenario(churn=Churn(trace=Path("/\udcff.avt")))
     with pytest.raises(ScenarioError, match=r"churn\.trace is .*, expected text that UTF-8"):
-        scenario_to_toml(scenario)
+        files.scenario_to_toml(scenario)
 
 
 @pytest.mark.parametrize(
@@ -383,12 +358,10 @@ def test_parts_of_the_wrong_class_are_refused_in_python_too(fields: dict[str, ob
 
 
 def test_the_example_compares_both_systems_on_all_of_the_bundled_trace() -> None:
-    scenario, _ = read_scenario(EXAMPLE)
+    scenario, _ = read_scenario(ROOT / "examples" / "vinifera" / "scenario.toml")
     assert isinstance(scenario, Scenario)
-    assert {system.name: system.preset for system in scenario.systems} == {
-        "vinifera": "kindred",
-        "baseline": "baseline",
-    }
+    presets = {system.name: system.preset for system in scenario.systems}
+    assert presets == {"vinifera": "kindred", "baseline": "baseline"}
     assert scenario.churn is not None
     assert scenario.churn.trace == ROOT / "traces" / "flash_crowd.avt.gz"
     assert (scenario.nodes, scenario.rounds) == (None, None)
@@ -420,23 +393,20 @@ def default_of(field: Any) -> object:
     return getattr(Scenario(), field.name) if decided else field.default
 
 
-@pytest.mark.parametrize(
-    ("heading", "kind"),
-    [
-        ("Top level", Scenario),
-        *((f"[{name}]", kind) for name, kind in SECTIONS.items()),
-        ("[[system]]", System),
-    ],
-)
-def test_the_reference_lists_every_field_with_its_default(heading: str, kind: type) -> None:
-    parts = {*SECTIONS, "systems", "settings"}
-    expected = {
-        f"`{field.name}`": as_cell(default_of(field))
-        for field in attrs.fields(kind)
-        if field.name not in parts
-    }
-    rows = [cells for cells in reference_tables()[heading] if len(cells) == 4]
-    assert {cells[0]: cells[1] for cells in rows} == expected
+def test_the_reference_lists_every_field_with_its_default_and_a_source() -> None:
+    parts, tables = {*files.SECTIONS, "systems", "settings"}, reference_tables()
+    sections = {f"[{name}]": kind for name, kind in files.SECTIONS.items()}
+    for heading, kind in {"Top level": Scenario, "[[system]]": System, **sections}.items():
+        found = {cells[0]: cells[1] for cells in tables[heading] if len(cells) == 4}
+        assert found == {
+            f"`{field.name}`": as_cell(default_of(field))
+            for field in attrs.fields(kind)
+            if field.name not in parts
+        }, heading
+    sources = [cells[-1] for rows in tables.values() for cells in rows]
+    assert len(sources) > 40
+    known = re.compile(r"Sec\. |guess$|ours$|Cyclon paper$")
+    assert [source for source in sources if not known.match(source)] == []
 
 
 def test_the_reference_lists_every_setting_with_the_values_of_the_presets() -> None:
@@ -450,10 +420,3 @@ def test_the_reference_lists_every_setting_with_the_values_of_the_presets() -> N
         for cell, preset in zip(cells[2:5], ("baseline", "resilient", "kindred"), strict=True):
             changed = values[preset][name]
             assert cell == ("-" if changed == paper else as_cell(changed)), (name, preset)
-
-
-def test_every_default_of_the_reference_has_a_source() -> None:
-    known = re.compile(r"Sec\. |guess$|ours$|Cyclon paper$")
-    sources = [cells[-1] for rows in reference_tables().values() for cells in rows]
-    assert len(sources) > 40
-    assert [source for source in sources if not known.match(source)] == []

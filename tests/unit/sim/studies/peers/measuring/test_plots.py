@@ -18,20 +18,10 @@ from gossamer.sim.results.report import report_html
 from gossamer.sim.results.results import compare, write_results
 from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.results.tables import comparison_table, print_json, summary_table
+from gossamer.sim.studies.peers.measuring import plots as plotting
 from gossamer.sim.studies.peers.measuring import records
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
 from gossamer.sim.studies.peers.measuring.overlay_plot import MAX_NODES, plot_overlay
-from gossamer.sim.studies.peers.measuring.plots import (
-    MAX_POINTS,
-    path_lengths,
-    plot_convergence,
-    plot_hit_ratio,
-    plot_load,
-    plot_overhead,
-    plot_path_length,
-    timeline,
-    write_plots,
-)
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
 from support.draws import larger
@@ -65,7 +55,7 @@ def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
     contents = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        save(plot_load(made_up_run(seed=6).systems), tmp_path / name, "load")
+        save(plotting.plot_load(made_up_run(seed=6).systems), tmp_path / name, "load")
         files = sorted((tmp_path / name).iterdir())
         contents.append([(file.name, file.read_bytes()) for file in files])
     assert [file for file, _ in contents[0]] == ["load.pdf", "load.png", "load.svg"]
@@ -75,7 +65,10 @@ def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.campaign
 def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     record = made_up_run(seed=6)
-    first, second = write_plots(record, tmp_path / "a"), write_plots(record, tmp_path / "b")
+    first, second = (
+        plotting.write_plots(record, tmp_path / "a"),
+        plotting.write_plots(record, tmp_path / "b"),
+    )
     assert {plot.name for plot in first} == PLOTS
     for one, other in zip(first, second, strict=True):
         assert one.svg == other.svg
@@ -86,7 +79,7 @@ def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_long_runs_are_drawn_by_the_hour() -> None:
     cycles = made_up_system("vinifera", 1, nodes=20, cycles=780, period_s=60.0).cycles
-    hourly = timeline(cycles)
+    hourly = plotting.timeline(cycles)
     assert hourly.label == "time (hours)"
     assert list(hourly.positions) == list(range(13))
     delivered, expected = cycles["delivered"][60:120], cycles["expected"][60:120]
@@ -96,9 +89,9 @@ def test_long_runs_are_drawn_by_the_hour() -> None:
 
 def test_runs_of_many_short_cycles_are_drawn_in_groups() -> None:
     cycles = made_up_system("vinifera", 1, nodes=20, cycles=600, period_s=1.0).cycles
-    grouped = timeline(cycles)
+    grouped = plotting.timeline(cycles)
     assert grouped.label == "cycle"
-    assert len(grouped.positions) == 200 <= MAX_POINTS
+    assert len(grouped.positions) == 200 <= plotting.MAX_POINTS
     assert list(grouped.positions[:3]) == [0, 3, 6]
     assert grouped.sums(cycles["expected"]).sum() == cycles["expected"].sum()
 
@@ -109,7 +102,7 @@ def test_there_is_no_line_where_nothing_was_due() -> None:
     expected = system.cycles["expected"].copy()
     expected[4] = 0
     silent = replace(system, cycles={**system.cycles, "expected": expected})
-    line = plot_hit_ratio({"vinifera": silent}).axes[0].lines[0]
+    line = plotting.plot_hit_ratio({"vinifera": silent}).axes[0].lines[0]
     assert list(np.flatnonzero(np.isnan(line.get_ydata()))) == [4]
 
 
@@ -117,7 +110,7 @@ def test_there_is_no_line_where_nothing_was_due() -> None:
 def test_load_curve_ends_where_all_nodes_are() -> None:
     record = made_up_run(seed=2)
     for line, system in zip(
-        plot_load(record.systems).axes[0].lines, record.systems.values(), strict=True
+        plotting.plot_load(record.systems).axes[0].lines, record.systems.values(), strict=True
     ):
         assert np.asarray(line.get_ydata())[-1] == 1.0
         assert np.asarray(line.get_xdata())[-1] == system.nodes["load"].max()
@@ -125,7 +118,7 @@ def test_load_curve_ends_where_all_nodes_are() -> None:
 
 @pytest.mark.usefixtures("style")
 def test_path_length_bars_add_up_to_all_deliveries() -> None:
-    axes = plot_path_length(made_up_run(seed=2).systems).axes[0]
+    axes = plotting.plot_path_length(made_up_run(seed=2).systems).axes[0]
     assert len(axes.containers) == 2
     for bars in axes.containers:
         assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
@@ -139,21 +132,21 @@ def test_one_late_delivery_does_not_crush_the_axis_of_path_lengths() -> None:
     assert len(hops) > 200
     hops[0] = 900
     late = replace(system, deliveries={**system.deliveries, "hops": hops})
-    axes = plot_path_length({"vinifera": late}).axes[0]
+    axes = plotting.plot_path_length({"vinifera": late}).axes[0]
     assert axes.get_xlim()[1] < 1.5 * longest + 3
     (bars,) = axes.containers
     assert bars[-1].get_height() >= 1 / len(hops)
     assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
     last = axes.xaxis.get_major_formatter()(axes.xaxis.get_major_locator()()[-1], 0)
     assert last.startswith("over ")
-    over_time = plot_overhead({"vinifera": late}).axes[1]
+    over_time = plotting.plot_overhead({"vinifera": late}).axes[1]
     assert over_time.get_ylim()[1] < 2 * longest + 2
 
 
 @pytest.mark.usefixtures("style")
 def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
     system = made_up_system("vinifera", 1, nodes=20, cycles=200, period_s=1.0)
-    figure = plot_overhead({"vinifera": system})
+    figure = plotting.plot_overhead({"vinifera": system})
     assert figure.axes[0].get_title(loc="left") == "Traffic overhead, over 11 cycles"
     line = np.asarray(figure.axes[0].lines[0].get_ydata())
     cycles = system.cycles
@@ -164,9 +157,9 @@ def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
 
 def test_path_lengths_over_time_are_percentiles_of_what_was_delivered() -> None:
     system = made_up_system("vinifera", 4, nodes=50, cycles=12, period_s=1.0)
-    groups = timeline(system.cycles)
+    groups = plotting.timeline(system.cycles)
     assert groups.window == 1
-    low, middle, high = path_lengths(system, groups)
+    low, middle, high = plotting.path_lengths(system, groups)
     cycle_of = dict(zip(system.events["event"], system.events["cycle"], strict=True))
     at = np.array([cycle_of[event] for event in system.deliveries["event"]])
     for cycle in range(12):
@@ -181,7 +174,12 @@ def test_path_lengths_over_time_are_percentiles_of_what_was_delivered() -> None:
 @pytest.mark.usefixtures("style")
 def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
     systems = made_up_run().systems
-    for draw in (plot_hit_ratio, plot_overhead, plot_load, plot_convergence):
+    for draw in (
+        plotting.plot_hit_ratio,
+        plotting.plot_overhead,
+        plotting.plot_load,
+        plotting.plot_convergence,
+    ):
         labels = [line.get_label() for line in draw(systems).axes[0].lines]
         assert labels == ["vinifera", "baseline"]
     styles = system_styles(["vinifera", "mine", "baseline", "yours"])
@@ -230,7 +228,7 @@ def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -
         events=empty_table(records.EVENT_COLUMNS),
         deliveries=empty_table(records.DELIVERY_COLUMNS),
     )
-    plots = write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
+    plots = plotting.write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
 
 
@@ -274,7 +272,7 @@ class Outline(HTMLParser):
 @pytest.mark.usefixtures("fewer_formats")
 def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
-    plots = write_plots(record, tmp_path / "plots")
+    plots = plotting.write_plots(record, tmp_path / "plots")
     summary = summarise(record)
     page = report_html(record, summary, plots)
     outline = Outline(page)

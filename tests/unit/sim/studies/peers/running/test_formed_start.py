@@ -8,31 +8,26 @@ import numpy as np
 import pytest
 
 from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.inputs.changes import Turnover
-from gossamer.sim.studies.peers.inputs.scenario import (
-    FORMED,
-    JOINING,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
 from gossamer.sim.studies.peers.measuring.overlay_measures import ring_correctness
 from gossamer.sim.studies.peers.running.population import played_trace
 from gossamer.sim.studies.peers.running.system_run import SystemRun
 
-KINDRED = System(name="k", preset="kindred", settings={"routing_table_entries": 512})
+KINDRED = peers.System(name="k", preset="kindred", settings={"routing_table_entries": 512})
 
 
-def a_run(start: str, nodes: int = 150, system: System = KINDRED, **changes: Any) -> SystemRun:
-    scenario = Scenario(
+def a_run(
+    start: str, nodes: int = 150, system: peers.System = KINDRED, **changes: Any
+) -> SystemRun:
+    scenario = peers.Scenario(
         **{
             "nodes": nodes,
             "rounds": 60,
             "start": start,
             "systems": (system,),
-            "subscriptions": Subscriptions(kind="random", width=0.05),
-            "events": Events(per_round=4, warm_up_rounds=2),
+            "subscriptions": peers.Subscriptions(kind="random", width=0.05),
+            "events": peers.Events(per_round=4, warm_up_rounds=2),
             **changes,
         }
     )
@@ -44,7 +39,7 @@ def neighbours(run: SystemRun) -> list[set[int]]:
 
 
 def test_a_formed_overlay_is_what_a_joining_one_becomes() -> None:
-    joining, formed = a_run(JOINING), a_run(FORMED)
+    joining, formed = a_run(peers.JOINING), a_run(peers.FORMED)
     at_first = neighbours(formed)
     assert neighbours(joining) != at_first
     for _ in range(50):
@@ -56,7 +51,7 @@ def test_a_formed_overlay_is_what_a_joining_one_becomes() -> None:
 
 
 def test_events_of_the_first_rounds_reach_all_who_want_them() -> None:
-    run = a_run(FORMED)
+    run = a_run(peers.FORMED)
     while not run.is_finished:
         run.run_round()
     events = run.record().events
@@ -67,7 +62,7 @@ def test_events_of_the_first_rounds_reach_all_who_want_them() -> None:
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 7, 8, 13, 14, 25])
 def test_small_overlays_have_a_right_ring_and_nobody_twice(nodes: int) -> None:
-    run = a_run(FORMED, nodes=nodes)
+    run = a_run(peers.FORMED, nodes=nodes)
     state = run.state
     assert ring_correctness(state, run.engine.network.alive) == 1.0
     for p, row in enumerate(state.links.tolist()):
@@ -78,8 +73,8 @@ def test_small_overlays_have_a_right_ring_and_nobody_twice(nodes: int) -> None:
 
 
 def test_who_is_offline_at_first_is_in_no_link_and_joins_as_ever() -> None:
-    scenario = Scenario(
-        nodes=300, rounds=40, start=FORMED, systems=(KINDRED,), turnover=Turnover(share=0.5)
+    scenario = peers.Scenario(
+        nodes=300, rounds=40, start=peers.FORMED, systems=(KINDRED,), turnover=Turnover(share=0.5)
     )
     run = SystemRun(scenario, KINDRED, played_trace(scenario))
     alive = run.engine.network.alive.copy()
@@ -94,8 +89,8 @@ def test_who_is_offline_at_first_is_in_no_link_and_joins_as_ever() -> None:
 
 
 def test_the_paper_preset_begins_with_its_ring_and_finds_friends() -> None:
-    system = System(name="v", preset="paper")
-    run = a_run(FORMED, system=system)
+    system = peers.System(name="v", preset="paper")
+    run = a_run(peers.FORMED, system=system)
     ring = 2 * run.state.params.ring_links
     assert (run.state.links[:, :ring] >= 0).all()
     assert (run.state.links[:, ring:] < 0).all()

@@ -11,14 +11,8 @@ import networkx as nx
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
+from gossamer.protocol.brokers.tree.memory import messages as wire
 from gossamer.protocol.brokers.tree.memory.counters import Counters, TableSizes
-from gossamer.protocol.brokers.tree.memory.messages import (
-    Frame,
-    Message,
-    Packed,
-    Publication,
-    Subscription,
-)
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.tree_brokers.overlay import service
 from gossamer.sim.studies.tree_brokers.overlay.engine import BrokerNetwork, Links
@@ -37,19 +31,19 @@ class PassOn:
 
     name: str
     onward: str | None
-    log: list[tuple[int, Message]] = attrs.field(factory=list)
+    log: list[tuple[int, wire.Message]] = attrs.field(factory=list)
     sent: int = 0
     counters: Counters = attrs.field(factory=Counters)
 
-    def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
+    def handle(self, now: int, source: Hop | None, message: wire.Message) -> Iterable[Effect]:
         self.log.append((now, message))
         if source is None:
             return ()
         self.sent += 1
-        publication = Publication(Id(self.name, self.sent), Id(self.name, 0), {"price": 1})
+        publication = wire.Publication(Id(self.name, self.sent), Id(self.name, 0), {"price": 1})
         if self.onward is None:
             return (Deliver("reader", publication, ("all",)),)
-        return (Send(self.onward, Frame(1, self.sent, publication)),)
+        return (Send(self.onward, wire.Frame(1, self.sent, publication)),)
 
     def sizes(self) -> TableSizes:
         return table_of(0)
@@ -115,7 +109,7 @@ def test_a_link_of_finite_capacity_spaces_messages_out() -> None:
     for _ in range(3):
         network.send(0, "writer", "A", EVENT)
     network.run_until_idle()
-    assert brokers["B"].seen(Frame) == [1_030, 1_530, 2_030]
+    assert brokers["B"].seen(wire.Frame) == [1_030, 1_530, 2_030]
 
 
 def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
@@ -149,7 +143,7 @@ def test_congestion_is_told_when_it_begins_and_when_it_ends() -> None:
 class Alarm(PassOn):
     """A broker that sets a timer whenever a client speaks."""
 
-    def handle(self, now: int, source: Hop | None, message: Message) -> Iterable[Effect]:
+    def handle(self, now: int, source: Hop | None, message: wire.Message) -> Iterable[Effect]:
         self.log.append((now, message))
         return () if source is None else (SetTimer("review", 7, now + 500),)
 
@@ -176,12 +170,14 @@ def test_calls_are_made_at_their_time_and_may_schedule_more() -> None:
     assert ledger.deliveries == [(730, "C")]
 
 
-def work_of(message: Message, **rest: Any) -> service.Work:
+def work_of(message: wire.Message, **rest: Any) -> service.Work:
     return service.Work(message, lambda: table_of(1_000), **rest)
 
 
-def pack_of(count: int) -> Frame:
-    return Frame(1, 1, Packed((Subscription(Id("A", 1), parse("price > 1")),) * count))
+def pack_of(count: int) -> wire.Frame:
+    return wire.Frame(
+        1, 1, wire.Packed((wire.Subscription(Id("A", 1), parse("price > 1")),) * count)
+    )
 
 
 def test_a_pack_takes_as_long_as_what_is_in_it_or_a_share_of_that() -> None:

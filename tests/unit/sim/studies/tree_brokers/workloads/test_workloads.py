@@ -15,6 +15,7 @@ from gossamer.protocol.content.filters import Filter, conforms, covers, exact_pu
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.topology import tiered
+from gossamer.sim.studies.tree_brokers.workloads import scene
 from gossamer.sim.studies.tree_brokers.workloads.commuters import (
     COMMUTER,
     STATIONARY,
@@ -25,13 +26,6 @@ from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
 from gossamer.sim.studies.tree_brokers.workloads.game import Game
 from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys
 from gossamer.sim.studies.tree_brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
-from gossamer.sim.studies.tree_brokers.workloads.scene import (
-    MINUTE,
-    NUMBER,
-    SECOND,
-    Placed,
-    Workload,
-)
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 from gossamer.sim.study.draws import normal, rows_from
 from support.scenes import stays
@@ -126,7 +120,7 @@ def test_the_covering_degree_is_what_pairwise_covering_says() -> None:
 
 def test_whoever_moves_is_nowhere_for_a_while_and_then_elsewhere() -> None:
     wanted = parse("x > 0")
-    subscribers = [Placed("A", "one", wanted), Placed("B", "two", wanted)]
+    subscribers = [scene.Placed("A", "one", wanted), scene.Placed("B", "two", wanted)]
     going = [
         Journey(10, 0, ("A", "B", "C"), 0.0),  # to B, the first that is not A
         Journey(12, 0, ("A", "B", "C"), 0.9),  # still away
@@ -154,33 +148,35 @@ def test_normal_draws_are_normal() -> None:
     assert near(float(np.mean(np.abs(drawn) < 1)), 0.6827, len(drawn))
 
 
-SMALL_GAME = Game(players=200, player_every=SECOND, monitor_every=10 * SECOND)
-SMALL_CITY = Commuters(subscribers=2_000, rush=MINUTE, rush_spread=MINUTE, publish_every=SECOND)
-SMALL_WORK = Processes(small=4, medium=4, large=2, first_audit=0, audit_every=2 * MINUTE)
-WORKLOADS: list[Workload] = [SMALL_GAME, SMALL_CITY, SMALL_WORK]
-SPAN = 3 * MINUTE
+SMALL_GAME = Game(players=200, player_every=scene.SECOND, monitor_every=10 * scene.SECOND)
+SMALL_CITY = Commuters(
+    subscribers=2_000, rush=scene.MINUTE, rush_spread=scene.MINUTE, publish_every=scene.SECOND
+)
+SMALL_WORK = Processes(small=4, medium=4, large=2, first_audit=0, audit_every=2 * scene.MINUTE)
+WORKLOADS: list[scene.Workload] = [SMALL_GAME, SMALL_CITY, SMALL_WORK]
+SPAN = 3 * scene.MINUTE
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
 def test_steps_come_in_order_and_publications_are_numbered_and_announced(
-    workload: Workload,
+    workload: scene.Workload,
 ) -> None:
     announced: dict[str, set[Filter]] = {}
     for broker, _, offer in workload.advertisements():
         announced.setdefault(broker, set()).add(offer)
     steps = list(workload.steps(SPAN))
     assert [one.at for one in steps] == sorted(one.at for one in steps)
-    assert 0 <= steps[0].at <= steps[-1].at <= SPAN + SECOND
+    assert 0 <= steps[0].at <= steps[-1].at <= SPAN + scene.SECOND
     published = [one for one in steps if isinstance(one.message, Publish)]
     for number, (_, broker, message) in enumerate(published):
         assert isinstance(message, Publish)
-        assert message.values[NUMBER] == number
+        assert message.values[scene.NUMBER] == number
         assert any(conforms(message.values, offer) for offer in announced[broker])
     assert steps == list(workload.steps(SPAN)), "it is the same at every reading"
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
-def test_a_shorter_scene_is_the_beginning_of_a_longer_one(workload: Workload) -> None:
+def test_a_shorter_scene_is_the_beginning_of_a_longer_one(workload: scene.Workload) -> None:
     half = SPAN // 2
     longer = [one for one in workload.steps(SPAN) if one.at < half]
     assert [one for one in workload.steps(half) if one.at < half] == longer
@@ -231,17 +227,17 @@ def test_sorts_of_commuters_have_their_shares() -> None:
 
 
 def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
-    city = Commuters(subscribers=ROWS, rush=100 * MINUTE, publish_every=MINUTE)
+    city = Commuters(subscribers=ROWS, rush=100 * scene.MINUTE, publish_every=scene.MINUTE)
     sorts = city.sorts()
     leaving: dict[int, list[tuple[int, str]]] = {
         sort: [] for sort in (COMMUTER, STATIONARY, WANDERER)
     }
-    for at, _, message in city.steps(200 * MINUTE):
+    for at, _, message in city.steps(200 * scene.MINUTE):
         if isinstance(message, Unsubscribe):
             leaving[int(sorts[int(message.label)])].append((at, message.label))
     commutes = leaving[COMMUTER]
     assert len({label for _, label in commutes}) == len(commutes) == np.sum(sorts == COMMUTER)
-    times = np.array([at for at, _ in commutes]) / MINUTE
+    times = np.array([at for at, _ in commutes]) / scene.MINUTE
     assert abs(times.mean() - 100) < 5 * 20 / np.sqrt(len(times))
     assert abs(times.std() - 20) < 2
     assert leaving[STATIONARY] == []
@@ -268,9 +264,9 @@ def test_processes_have_their_sizes_and_engines() -> None:
 def test_auditors_audit_a_minute_in_ten() -> None:
     work = Processes(small=1, medium=0, large=0)
     audits: dict[str, list[int]] = {}
-    for at, _, message in work.steps(25 * MINUTE):
+    for at, _, message in work.steps(25 * scene.MINUTE):
         if isinstance(message, Subscribe | Unsubscribe) and message.label.startswith("auditor"):
-            audits.setdefault(message.label, []).append(at // MINUTE)
+            audits.setdefault(message.label, []).append(at // scene.MINUTE)
     assert len(audits) == 4
     assert all(times == [1, 2, 11, 12, 21, 22] for times in audits.values())
 
@@ -279,11 +275,13 @@ def test_auditors_may_ask_for_the_messages_that_trigger_a_process_only() -> None
     work = Processes(small=2, medium=1, large=0, audited="triggers")
     asked = {
         one.filter
-        for _, _, one in work.steps(2 * MINUTE)
+        for _, _, one in work.steps(2 * scene.MINUTE)
         if isinstance(one, Subscribe) and one.label.startswith("auditor")
     }
     (wanted,) = asked
-    published = [one.values for _, _, one in work.steps(2 * MINUTE) if isinstance(one, Publish)]
+    published = [
+        one.values for _, _, one in work.steps(2 * scene.MINUTE) if isinstance(one, Publish)
+    ]
     matched = [values for values in published if wanted.matches(exact_publication(values))]
     assert 0 < len(matched) < len(published)
     assert {values["activity"] for values in matched} == {"start"}
@@ -307,18 +305,18 @@ def test_every_message_of_a_process_starts_what_waits_for_it() -> None:
 def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
     work = Processes(small=1, medium=1, large=1, monitored=0.0, auditors=0)
     standing = len(list(work.standing()))
-    later = [one for one in stays(work, 20 * MINUTE) if one.end > 20 * MINUTE]
+    later = [one for one in stays(work, 20 * scene.MINUTE) if one.end > 20 * scene.MINUTE]
     assert 0.5 * standing < len(later) < 2 * standing
 
 
 def hash_of_steps() -> str:
     whole: list[object] = []
     for one in (
-        Game(players=50, player_every=SECOND),
-        Commuters(subscribers=200, publish_every=SECOND),
+        Game(players=50, player_every=scene.SECOND),
+        Commuters(subscribers=200, publish_every=scene.SECOND),
         Processes(small=2, medium=2, large=1),
     ):
-        whole += [*one.advertisements(), *one.standing(), *one.steps(MINUTE)]
+        whole += [*one.advertisements(), *one.standing(), *one.steps(scene.MINUTE)]
     return hashlib.sha256(repr(whole).encode()).hexdigest()
 
 
