@@ -141,9 +141,7 @@ async def test_equal_filters_are_subscribed_to_once_and_limited(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", [None, "ada"])
 @on_jumping_clock
-async def test_a_subscription_that_is_taken_back_leaves_nothing(
-    tmp_path: Path, name: str | None
-) -> None:
+async def test_what_is_taken_back_leaves_nothing(tmp_path: Path, name: str | None) -> None:
     async with overlay(tmp_path, name) as one:
         await one.ask("pair", PAIR, 10)
         await one.ask("pair", f"{IBM} & {HPQ} & {{price > 0}}", 10)
@@ -175,9 +173,7 @@ async def test_one_subscription_of_a_label_takes_the_place_of_another(tmp_path: 
 
 @pytest.mark.parametrize("how", [MemoryBrokers.stop, MemoryBrokers.crash])
 @on_jumping_clock
-async def test_a_named_client_has_its_matches_and_subscription_over_restarts(
-    tmp_path: Path, how: Any
-) -> None:
+async def test_a_named_client_has_its_matches_over_restarts(tmp_path: Path, how: Any) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ask("pair", BOTH, 100)
         first = [await one.publish("IBM"), await one.publish("HPQ")]
@@ -196,7 +192,7 @@ async def test_a_named_client_has_its_matches_and_subscription_over_restarts(
 
 
 @on_jumping_clock
-async def test_what_was_half_told_or_half_taken_back_is_put_right_at_the_next_start(
+async def test_what_was_half_told_or_half_taken_back_is_put_right_at_a_start(
     tmp_path: Path,
 ) -> None:
     async with overlay(tmp_path, "ada") as one:
@@ -327,9 +323,7 @@ async def test_publications_match_together_on_a_graph(tmp_path: Path) -> None:
 
 
 @on_jumping_clock
-async def test_what_was_published_while_the_broker_was_dead_matches_when_it_is_back(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_published_while_the_broker_was_dead_matches_later(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
         number = scot.number("c", 2)
         ada = await scot.client(number, "ada")

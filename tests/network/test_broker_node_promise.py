@@ -118,9 +118,7 @@ async def nothing_passes(brokers: MemoryBrokers, draw: random.Random) -> None:
 @in_either_order
 @pytest.mark.parametrize("fault", [a_link_breaks, nothing_passes])
 @on_jumping_clock
-async def test_what_was_published_while_links_fail_arrives_once(
-    tmp_path: Path, fault: Fault, first: bool
-) -> None:
+async def test_what_was_published_arrives_once(tmp_path: Path, fault: Fault, first: bool) -> None:
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.02)))
     async with memory_brokers(tmp_path, STAR, network, publications_first=first) as brokers:
         market = Market(brokers, random.Random(5))
@@ -136,9 +134,7 @@ async def test_what_was_published_while_links_fail_arrives_once(
 @in_either_order
 @pytest.mark.parametrize("kill", [True, False])
 @on_jumping_clock
-async def test_nothing_that_was_acknowledged_is_lost_when_brokers_end(
-    tmp_path: Path, kill: bool, first: bool
-) -> None:
+async def test_nothing_is_lost_when_brokers_end(tmp_path: Path, kill: bool, first: bool) -> None:
     async with memory_brokers(tmp_path, LINE, publications_first=first) as brokers:
         market = Market(brokers, random.Random(7))
         await market.open(12)

@@ -105,9 +105,7 @@ async def test_a_link_that_would_close_a_cycle_is_refused(tmp_path: Path) -> Non
 
 
 @on_jumping_clock
-async def test_a_frame_that_breaks_the_rules_costs_its_sender_the_connection(
-    tmp_path: Path,
-) -> None:
+async def test_a_frame_that_breaks_the_rules_costs_the_connection(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         (connection,) = brokers.nodes[1].pool
         one: Neighbour = brokers.nodes[2].neighbours.known[1]
@@ -204,7 +202,7 @@ async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_p
 
 
 @on_jumping_clock
-async def test_a_client_that_comes_back_at_once_waits_for_its_earlier_connection(
+async def test_a_client_that_is_back_at_once_waits_for_its_earlier_connection(
     tmp_path: Path,
 ) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers, trio.open_nursery() as nursery:

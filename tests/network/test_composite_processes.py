@@ -59,9 +59,7 @@ def matches_of(process: subprocess.Popen[str]) -> list[list[str]]:
     return [[one["id"] for one in json.loads(line)["match"]] for line in out.splitlines()]
 
 
-def test_a_named_subscriber_has_its_matches_over_a_kill_of_its_broker(
-    brokers: BrokerProcesses,
-) -> None:
+def test_a_named_subscriber_has_its_matches_over_a_kill(brokers: BrokerProcesses) -> None:
     named = (PAIR, *WITHIN, "--name", "ada", "--label", "pair")
     first = subscribe(brokers, *named, "--count", "1")
     brokers.wait_for(1, subscriptions=2)

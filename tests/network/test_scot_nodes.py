@@ -245,9 +245,7 @@ async def test_a_broker_remembers_its_clients_and_their_letters(tmp_path: Path) 
 
 
 @on_jumping_clock
-async def test_a_broker_that_is_started_again_waits_for_its_neighbours_but_not_for_ever(
-    tmp_path: Path,
-) -> None:
+async def test_a_broker_started_again_waits_for_neighbours_not_for_ever(tmp_path: Path) -> None:
     overlay = Scot(Factor.path("ab"), Factor.complete(2))
     async with memory_scot(tmp_path, scot=overlay) as scot:
         here, there, missing = scot.number("a", 0), scot.number("b", 0), scot.number("a", 1)

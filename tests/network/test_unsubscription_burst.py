@@ -108,9 +108,7 @@ def test_a_file_of_other_runs_is_not_continued(
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("whole_group", [False, True])
-def test_a_bench_that_is_stopped_says_so_and_leaves_no_broker(
-    whole_group: bool, tmp_path: Path
-) -> None:
+def test_a_bench_that_is_stopped_leaves_no_broker(whole_group: bool, tmp_path: Path) -> None:
     bench = subprocess.Popen(
         [*BENCH, "--small"],
         cwd=tmp_path,

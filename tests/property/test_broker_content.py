@@ -322,9 +322,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
         GraphSettings(**{name: MAX_SAMPLES + 1})  # type: ignore[arg-type]
 
 
-def test_a_graph_takes_no_more_filters_of_a_client_than_a_message_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gossamer.protocol.brokers.graph.family.MAX_FILTERS", 2)
     broker = tree_broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]

@@ -183,9 +183,7 @@ def rows(store: Store, table: str) -> int:
 
 
 @pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.campaign)])
-def test_killed_at_any_instant_it_is_recalled_as_the_one_that_went_on(
-    tmp_path: Path, every: int
-) -> None:
+def test_killed_at_any_instant_it_is_recalled_as_it_went_on(tmp_path: Path, every: int) -> None:
     seed = 1
     calls = calls_of(tmp_path, seed)
     print(f"seed {seed}: {calls} calls")
@@ -195,7 +193,7 @@ def test_killed_at_any_instant_it_is_recalled_as_the_one_that_went_on(
 
 
 @few_or_many(1, 10)
-def test_dumps_of_a_process_of_their_own_are_of_the_instant_when_they_were_begun(
+def test_dumps_of_a_process_are_of_when_they_began(
     tmp_path: Path, count: int, draws: Draws
 ) -> None:
     for seed in draws.numbers(count):

@@ -48,9 +48,7 @@ def evolve_tuple(one: t.CriticalDistance, draw: st.DataObject) -> t.CriticalDist
 @pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])
 @one_in(2)
 @given(data=st.data())
-def test_made_up_frames_neither_stop_a_broker_nor_travel_on_malformed(
-    covering: str, data: st.DataObject
-) -> None:
+def test_made_up_frames_neither_stop_a_broker_nor_go_on(covering: str, data: st.DataObject) -> None:
     made = TreeSettings(covering=covering, retained_publications=5, congested_queue=3)
     broker = TreeBroker("A", made, new_index=PlainIndex)
     broker.handle(0, None, m.NeighbourUp("B"))

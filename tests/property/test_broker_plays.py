@@ -75,9 +75,7 @@ def test_seeded_plays_deliver_what_a_flat_matcher_does(
 
 @few_or_many(3, 50)
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_brokers_that_restart_may_have_another_covering(
-    covering: str, count: int, draws: Draws
-) -> None:
+def test_brokers_may_restart_with_another_covering(covering: str, count: int, draws: Draws) -> None:
     for seed in draws.numbers(count):
         draw = random.Random(f"{covering} to others {seed}")
         chosen = settings_for(draw, covering, faults=True)
@@ -99,9 +97,7 @@ def test_plays_that_shrink_deliver_what_a_flat_matcher_does(
 
 @few_or_many(2, 8)
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_the_matching_index_and_a_plain_one_make_the_same_broker(
-    covering: str, count: int, draws: Draws
-) -> None:
+def test_the_shared_index_makes_the_same_broker(covering: str, count: int, draws: Draws) -> None:
     for seed in draws.numbers(count):
         chosen = settings_for(random.Random(seed), covering, faults=True)
         plays = [

@@ -69,9 +69,7 @@ def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:
 @pytest.mark.parametrize("routing", ROUTINGS)
 @one_in(2)
 @given(draw=DRAWS)
-def test_covering_changes_no_delivery_and_saves_messages_and_entries(
-    routing: str, draw: random.Random
-) -> None:
+def test_covering_changes_no_delivery_and_saves_entries(routing: str, draw: random.Random) -> None:
     scot, seed = random_scot(draw), draw.randrange(10**6)
     plain = play(scot, ScotSettings(routing=routing), seed)
     covering = play(scot, ScotSettings(routing=routing, covering=True), seed)
@@ -88,9 +86,7 @@ def test_covering_changes_no_delivery_and_saves_messages_and_entries(
 @pytest.mark.parametrize("routing", ROUTINGS)
 @one_in(2)
 @given(draw=DRAWS)
-def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
-    routing: str, draw: random.Random
-) -> None:
+def test_whoever_stays_misses_nothing_while_others_come(routing: str, draw: random.Random) -> None:
     """What covers a subscription is taken back while publications are under way."""
     overlay = ScotOverlay(
         random_scot(draw), ScotSettings(routing=routing, covering=True), draw.randrange(1000)
@@ -117,9 +113,7 @@ def test_whoever_stays_subscribed_misses_nothing_while_others_come_and_go(
 @pytest.mark.parametrize("covering", [False, True])
 @one_in(2)
 @given(draw=DRAWS)
-def test_brokers_restarted_one_after_another_may_cover_or_not(
-    covering: bool, draw: random.Random
-) -> None:
+def test_brokers_restarted_in_turn_may_cover_or_not(covering: bool, draw: random.Random) -> None:
     overlay = ScotOverlay(
         random_scot(draw), ScotSettings(covering=not covering), draw.randrange(1000)
     )

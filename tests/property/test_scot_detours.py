@@ -40,9 +40,7 @@ def play(draw: random.Random, *, covering: bool) -> tuple[ScotOverlay, dict[str,
 
 @pytest.mark.parametrize("covering", [False, True])
 @given(draw=DRAWS)
-def test_every_subscriber_is_served_exactly_once_whatever_the_loads(
-    covering: bool, draw: random.Random
-) -> None:
+def test_every_subscriber_is_served_once_at_any_load(covering: bool, draw: random.Random) -> None:
     overlay, wanted = play(draw, covering=covering)
     check_served(overlay.deliveries, wanted)
     assert overlay.refusals == []

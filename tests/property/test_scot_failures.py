@@ -50,9 +50,7 @@ def congest(overlay: ScotOverlay, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("routing", ["static", "dynamic"])
 @given(seed=SEEDS)
-def test_around_one_failure_everybody_who_lives_is_served_exactly_once(
-    routing: str, seed: int
-) -> None:
+def test_around_one_failure_everybody_who_lives_is_served_once(routing: str, seed: int) -> None:
     draw = random.Random(seed)
     overlay = overlay_with_subscribers(draw, routing, around=True)
     before = overlay.tables()

@@ -43,9 +43,7 @@ def settings_of(change: str, draw: random.Random) -> tuple[ScotSettings, ScotSet
 @pytest.mark.parametrize("change", CHANGES)
 @one_in(8)
 @given(seed=SEEDS)
-def test_nothing_is_lost_and_nothing_comes_twice_while_brokers_differ(
-    change: str, most: int, seed: int
-) -> None:
+def test_nothing_is_lost_while_brokers_differ(change: str, most: int, seed: int) -> None:
     draw = random.Random(seed)
     first, then = settings_of(change, draw)
     play = RollingPlay(draw, first, most)
@@ -64,9 +62,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_while_brokers_differ(
 @pytest.mark.parametrize("change", CHANGES)
 @one_in(8)
 @given(seed=SEEDS)
-def test_tables_are_those_of_the_new_settings_whoever_comes_and_goes_meanwhile(
-    change: str, most: int, seed: int
-) -> None:
+def test_tables_are_those_of_the_new_settings(change: str, most: int, seed: int) -> None:
     draw = random.Random(seed)
     first, then = settings_of(change, draw)
     play = RollingPlay(draw, first, most)

@@ -44,7 +44,7 @@ def go_on(play: TakeOverPlay, draw: random.Random) -> None:
 @few_or_many(12, len(PAIRS))
 @pytest.mark.parametrize("settles", [False, True], ids=["at once", "one after the other"])
 @with_and_without_covering
-def test_nothing_acknowledged_is_lost_with_any_two_brokers(
+def test_nothing_is_lost_with_two_brokers(
     settles: bool, covering: bool, count: int, draws: Draws
 ) -> None:
     for number in draws.numbers(count):
@@ -63,9 +63,7 @@ def test_nothing_acknowledged_is_lost_with_any_two_brokers(
 
 @few_or_many(12, len(BESIDES))
 @with_and_without_covering
-def test_nothing_acknowledged_is_lost_with_a_broker_and_a_link(
-    covering: bool, count: int, draws: Draws
-) -> None:
+def test_nothing_is_lost_with_a_broker_and_a_link(covering: bool, count: int, draws: Draws) -> None:
     for number in draws.numbers(count):
         name, link = BESIDES[number % len(BESIDES)]
         draw = random.Random(number)
@@ -108,9 +106,7 @@ def test_nearly_every_publication_finds_its_ways_once_failures_are_known() -> No
 
 
 @pytest.mark.parametrize("memory", [True, False])
-def test_what_a_later_backup_kept_comes_back_although_the_first_is_back_before(
-    memory: bool,
-) -> None:
+def test_what_a_later_backup_kept_comes_back_after_the_first_is_back(memory: bool) -> None:
     play = TakeOverPlay(random.Random(2), scot=ROW, backups=2)
     play.settle()
     one = play.subscribe("S", "B(c,0)", "present(x)")

@@ -66,9 +66,7 @@ def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
 @pytest.mark.parametrize("memory", [True, False])
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
-def test_a_broker_that_comes_back_gets_its_clients_back(
-    memory: bool, seed: int, covering: bool
-) -> None:
+def test_a_broker_that_is_back_gets_its_clients(memory: bool, seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     before = play.tables()
@@ -97,9 +95,7 @@ def test_a_broker_that_comes_back_gets_its_clients_back(
 
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
-def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_it_is_safe(
-    seed: int, covering: bool
-) -> None:
+def test_a_subscription_made_meanwhile_gets_all_once_it_is_safe(seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     hosts = draw.sample(sorted(play.brokers), 2)
@@ -121,9 +117,7 @@ def test_a_subscription_made_while_brokers_fail_gets_what_is_acknowledged_once_i
 @pytest.mark.parametrize("memory", [True, False])
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
-def test_whatever_fails_every_broker_knows_every_subscription_in_the_end(
-    memory: bool, seed: int, covering: bool
-) -> None:
+def test_all_subscriptions_are_known_in_the_end(memory: bool, seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     play.check_tables()
@@ -168,9 +162,7 @@ def notice_or_settle(play: TakeOverPlay, draw: random.Random) -> None:
 @given(seed=SEEDS, covering=st.booleans())
 # A later of two backups handed back what the first had delivered.
 @example(seed=110694, covering=False)
-def test_nothing_acknowledged_is_lost_while_a_broker_dies_and_comes_back(
-    memory: bool, seed: int, covering: bool
-) -> None:
+def test_nothing_is_lost_while_a_broker_is_away(memory: bool, seed: int, covering: bool) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     play.congest()
@@ -211,9 +203,7 @@ def ask_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> N
 @given(seed=SEEDS)
 @example(seed=25)  # what covered a subscription was still under way
 @example(seed=491)
-def test_who_is_covered_misses_nothing_while_brokers_fail_and_what_covers_ends(
-    memory: bool, seed: int
-) -> None:
+def test_who_is_covered_misses_nothing_while_brokers_fail(memory: bool, seed: int) -> None:
     draw = random.Random(seed)
     play = with_subscribers(draw, covering=True)
     dead = play.victim()

@@ -93,7 +93,7 @@ def test_anything_is_a_message_or_malformed(data: Any) -> None:
 
 
 @given(which=st.sampled_from(MESSAGES), place=st.integers(0, 30), put=PLAIN)
-def test_a_message_with_something_else_in_it_is_read_or_malformed(
+def test_a_message_with_a_part_replaced_is_read_or_refused(
     which: Any, place: int, put: Any
 ) -> None:
     changed = _put(CODEC.plain_message(which), [place], put)

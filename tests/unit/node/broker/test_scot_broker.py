@@ -97,9 +97,7 @@ def test_only_what_brokers_have_to_agree_on_makes_another_overlay(change: str, s
         (("--region", "a", "--set", "scot.window_s=0"), "expected a number of seconds"),
     ],
 )
-def test_what_has_no_place_in_an_overlay_is_said_in_a_sentence(
-    options: tuple[str, ...], words: str
-) -> None:
+def test_what_has_no_place_is_said_in_a_sentence(options: tuple[str, ...], words: str) -> None:
     with pytest.raises((ConfigError, ConfigurationError)) as caught:
         configured(*options)
     assert words in str(caught.value)

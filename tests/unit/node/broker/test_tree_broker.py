@@ -204,9 +204,7 @@ async def test_a_dump_is_due_when_the_log_is_long_for_the_tables(writer: StoreWr
 
 
 @pytest.mark.trio
-async def test_other_settings_apply_from_now_on_and_another_covering_too(
-    writer: StoreWriter,
-) -> None:
+async def test_other_settings_and_another_covering_apply_from_now_on(writer: StoreWriter) -> None:
     broker, journal = await begun(writer)
     more = TreeHost(TreeSettings(covering="active", retained_publications=20))
     advertised = messages.Advertisement(Id("B2", 1), filters.parse("present(x)"))

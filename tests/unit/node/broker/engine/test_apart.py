@@ -55,9 +55,7 @@ def fails() -> bytes:
     ("work", "words"),
     [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")],
 )
-async def test_work_that_fails_or_is_ended_from_outside_says_why(
-    work: apart.Work, words: str
-) -> None:
+async def test_work_that_fails_or_is_ended_elsewhere_says_why(work: apart.Work, words: str) -> None:
     with pytest.raises(WorkApartError, match=words):
         await worked_out(in_a_process(work))
 

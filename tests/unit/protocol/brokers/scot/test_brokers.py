@@ -61,9 +61,7 @@ NO_NEIGHBOUR = (
         ("B(a,0)", "B(c,0)", "was at B(a,0) before"),
     ],
 )
-def test_a_neighbour_of_the_wrong_cluster_or_region_is_refused(
-    name: str, label: str, reason: str
-) -> None:
+def test_a_neighbour_from_elsewhere_is_refused(name: str, label: str, reason: str) -> None:
     error = refusal(broker().handle(0, None, m.NeighbourUp(name, BrokerLabel.parse(label))))
     assert isinstance(error, overlay_errors.WrongNeighbourError)
     assert str(error) == f"broker {name!r} at {label} {reason}"

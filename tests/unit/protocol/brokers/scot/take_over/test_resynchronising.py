@@ -130,9 +130,7 @@ def test_what_a_broker_that_died_again_was_sent_is_kept_for_it() -> None:
 
 
 @pytest.mark.parametrize("memory", [True, False])
-def test_what_comes_before_a_broker_knows_all_is_done_again_and_acknowledged_then(
-    memory: bool,
-) -> None:
+def test_what_comes_before_a_broker_knows_all_is_acknowledged_then(memory: bool) -> None:
     broker = started_again(memory=memory)
     up(broker, HOME)
     hear(broker, HOME)
@@ -177,9 +175,7 @@ def test_a_broker_that_nobody_remembers_waits_for_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("comes", [True, False])
-def test_a_broker_that_joins_others_who_have_subscribed_waits_until_all_have_told(
-    comes: bool,
-) -> None:
+def test_a_broker_that_joins_subscribers_waits_until_all_have_told(comes: bool) -> None:
     broker = started_again(memory=False)
     broker.handle(0, client("exchange"), messages.Attach())
     broker.handle(0, client("exchange"), messages.Publish({"x": 1}))
