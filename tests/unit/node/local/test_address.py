@@ -37,17 +37,13 @@ from gossamer.protocol.kernel.errors import ConfigError
 from support.tasks import turns_of_others
 
 
-def test_the_socket_lies_in_the_folder(tmp_path: Path) -> None:
-    address = local_address(tmp_path, Local(), {})
-    assert address.path == tmp_path / "client.sock"
-
-
-def test_a_long_folder_has_its_socket_in_the_runtime_folder(tmp_path: Path) -> None:
-    deep = tmp_path / ("x" * PATH_BYTES)
-    address = local_address(deep, Local(), {"XDG_RUNTIME_DIR": "/run/user/7"})
+def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) -> None:
+    assert local_address(tmp_path, Local(), {}).path == tmp_path / "client.sock"
+    deep, runtime = tmp_path / ("x" * PATH_BYTES), {"XDG_RUNTIME_DIR": "/run/user/7"}
+    address = local_address(deep, Local(), runtime)
     assert address.path is not None
     assert address.path.parent == Path("/run/user/7")
-    assert address == local_address(deep, Local(), {"XDG_RUNTIME_DIR": "/run/user/7"})
+    assert address == local_address(deep, Local(), runtime)
     for environment in ({}, {"XDG_RUNTIME_DIR": "/" + "r" * PATH_BYTES}):
         with pytest.raises(LocalSocketError, match=r"XDG_RUNTIME_DIR, or local\.address"):
             local_address(deep, Local(), environment)
@@ -77,10 +73,6 @@ async def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
     assert token is None
     await stream.aclose()
     close_door(door)
-
-
-@pytest.mark.trio
-async def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(ListenFailed, match=r"none/client\.sock"):
         open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
 
@@ -106,11 +98,15 @@ async def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
         await knock(address)
 
 
-def test_looking_whether_a_node_runs_keeps_none_from_starting(tmp_path: Path) -> None:
+def test_a_folder_has_one_node_at_a_time_and_looking_whether_it_runs_keeps_none_from_starting(
+    tmp_path: Path,
+) -> None:
     assert not is_locked(tmp_path)
     assert not list(tmp_path.iterdir())
     with locked(tmp_path):
         assert is_locked(tmp_path)
+        with pytest.raises(NodeRunningError, match="already"), locked(tmp_path):
+            pass
     assert not is_locked(tmp_path)
     # As a command does that looks at the very moment.
     looking = os.open(tmp_path / LOCK_NAME, os.O_RDONLY)
@@ -119,13 +115,6 @@ def test_looking_whether_a_node_runs_keeps_none_from_starting(tmp_path: Path) ->
     closing.start()
     with locked(tmp_path):
         closing.join()
-
-
-def test_a_folder_has_one_node_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(NodeRunningError, match="already"), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
     with pytest.raises(ClusterFolderError, match=r"node\.lock"), locked(tmp_path / "none"):
         pass
 
@@ -138,9 +127,7 @@ def test_the_local_socket_is_for_this_machine() -> None:
         assert Local(address=address).address == address
 
 
-async def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(
-    tmp_path: Path,
-) -> None:
+async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Path) -> None:
     held = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
     with pytest.raises(NotStoppedError, match=r"after 30 s one runs there still, or again"):
@@ -155,7 +142,7 @@ async def test_a_node_that_stops_is_waited_for_and_one_that_does_not_is_named(
 
 
 @pytest.mark.trio
-async def test_an_event_is_taken_without_a_turn_for_others_while_there_is_room(
+async def test_events_are_taken_without_a_turn_for_others_while_there_is_room(
     tmp_path: Path,
 ) -> None:
     """Turns of a busy peer are long: with one for each event, events would come faster."""

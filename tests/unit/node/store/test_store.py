@@ -55,15 +55,6 @@ def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
         assert store.deliveries.has("app", b"e1")
 
 
-def test_the_state_belongs_to_one_peer_and_leases_nothing_before(store: Store) -> None:
-    with pytest.raises(StoreError, match="belongs to no peer"):
-        store.lease_sequence(1)
-    store.bind(KEY, 0.0)
-    store.bind(KEY, 99.0)
-    with pytest.raises(StoreError, match=f"of peer {KEY:016x}, expected that of {1:016x}"):
-        store.bind(1, 0.0)
-
-
 def test_sequence_numbers_never_go_back_over_restarts(tmp_path: Path) -> None:
     numbers = []
     for now in (5.0, 4.0, 1e9, 0.0):
@@ -76,14 +67,19 @@ def test_sequence_numbers_never_go_back_over_restarts(tmp_path: Path) -> None:
     assert numbers[4] == 5006
 
 
-def test_sequence_numbers_cost_one_lease_for_many(store: Store) -> None:
+def test_the_state_of_one_peer_leases_many_sequence_numbers_at_once(store: Store) -> None:
     leases = []
 
     def lease(count: int) -> int:
         leases.append(count)
         return store.lease_sequence(count)
 
+    with pytest.raises(StoreError, match="belongs to no peer"):
+        store.lease_sequence(1)
     store.bind(KEY, 0.0)
+    store.bind(KEY, 99.0)
+    with pytest.raises(StoreError, match=f"of peer {KEY:016x}, expected that of {1:016x}"):
+        store.bind(1, 0.0)
     sequence = SequenceNumbers(lease)
     assert [sequence.next() for _ in range(1001)] == list(range(1001))
     assert leases == [1000, 1000]
@@ -124,27 +120,29 @@ def test_subscriptions_are_replaced_removed_and_bounded(store: Store) -> None:
     assert not store.subscriptions.remove("app", "a")
 
 
-def test_events_are_retained_once_and_read_in_order(store: Store) -> None:
-    assert [store.events.retain(event(number)) for number in (2, 1, 2)] == [True, True, False]
-    assert kept(store) == [2, 1]
+def test_events_are_retained_once_and_read_in_order_from_a_position_on(store: Store) -> None:
+    added = [store.events.retain(event(number)) for number in (2, 1, 2, 3)]
+    assert added == [True, True, False, True]
+    assert kept(store) == [2, 1, 3]
     assert store.events.holds(event(1).event_id)
-    assert not store.events.holds(event(3).event_id)
-    assert store.events.totals() == (2, 20)
-
-
-def test_reading_events_goes_on_after_a_position(store: Store) -> None:
-    for number in (1, 2, 3):
-        store.events.retain(event(number))
+    assert not store.events.holds(event(4).event_id)
+    assert store.events.totals() == (3, 30)
     first = store.events.after(0, 0.0, 2)
     rest = store.events.after(first[-1].position, 0.0, 2)
-    assert [one.event_id[0] for one in first + rest] == [1, 2, 3]
+    assert [one.event_id[0] for one in first + rest] == [2, 1, 3]
 
 
-def test_a_position_is_never_given_again(store: Store) -> None:
-    store.events.retain(event(1, expires_at=5.0))
-    store.events.prune(5.0)
-    store.events.retain(event(2))
-    assert [one.position for one in store.events.after(0, 0.0, 9)] == [2]
+def test_expired_events_are_not_read_and_then_pruned_and_no_position_given_again(
+    store: Store,
+) -> None:
+    store.events.retain(event(1, expires_at=6.0))
+    store.events.retain(event(2, expires_at=5.0))
+    assert kept(store, now=5.0) == [1]
+    assert store.events.prune(5.0) == 1
+    assert store.events.totals() == (1, 10)
+    assert store.events.prune(5.0) == 0
+    store.events.retain(event(3))
+    assert [one.position for one in store.events.after(0, 0.0, 9)] == [1, 3]
 
 
 def test_the_oldest_events_make_room_by_number_and_by_bytes(store: Store) -> None:
@@ -154,65 +152,43 @@ def test_the_oldest_events_make_room_by_number_and_by_bytes(store: Store) -> Non
     store.events.retain(event(7, size=75))
     assert kept(store) == [5, 6, 7]
     assert store.events.totals() == (3, 95)
-
-
-def test_an_event_larger_than_all_may_be_is_refused(store: Store) -> None:
-    store.events.retain(event(1))
     with pytest.raises(CapacityError, match="an event is larger"):
-        store.events.retain(event(2, size=101))
-    assert kept(store) == [1]
+        store.events.retain(event(8, size=101))
+    assert kept(store) == [5, 6, 7]
 
 
-def test_expired_events_are_not_read_and_then_pruned(store: Store) -> None:
-    store.events.retain(event(1, expires_at=5.0))
-    store.events.retain(event(2, expires_at=6.0))
-    assert kept(store, now=5.0) == [2]
-    assert store.events.prune(5.0) == 1
-    assert store.events.totals() == (1, 10)
-    assert store.events.prune(5.0) == 0
-
-
-def test_a_delivery_is_marked_once_per_client(store: Store) -> None:
-    assert store.deliveries.mark("a", b"e1")
-    assert not store.deliveries.mark("a", b"e1")
-    assert store.deliveries.mark("b", b"e1")
-    assert not store.deliveries.has("c", b"e1")
-
-
-def test_many_deliveries_and_events_at_once_tell_which_are_new(store: Store) -> None:
-    store.deliveries.mark("a", b"1")
+def test_deliveries_and_events_are_marked_once_and_many_at_once(store: Store) -> None:
+    assert store.deliveries.mark("a", b"1")
+    assert not store.deliveries.mark("a", b"1")
     assert store.deliveries.mark_all("a", [b"1", b"2", b"3", b"2"]) == [b"2", b"3"]
     assert store.deliveries.mark_all("a", []) == []
+    assert store.deliveries.mark("b", b"1")
+    assert not store.deliveries.has("c", b"1")
     store.events.retain(event(1))
     assert store.events.retain_all([event(1), event(2), event(2)]) == [event(2)]
     assert kept(store) == [1, 2]
 
 
-def test_more_deliveries_at_once_than_are_remembered_leave_the_last(store: Store) -> None:
-    store.deliveries.mark_all("a", [bytes([number]) for number in range(9)])
-    assert store.deliveries.clients() == {"a": 3}
-    assert store.deliveries.has("a", b"\x08")
-
-
-def test_the_last_deliveries_of_each_client_are_remembered(store: Store) -> None:
+def test_the_last_deliveries_of_each_client_are_remembered_and_clients_bounded(
+    store: Store,
+) -> None:
+    deliveries = store.deliveries
     for number in range(5):
-        store.deliveries.mark("a", bytes([number]))
-        store.deliveries.mark("a", bytes([number]))
-    store.deliveries.mark("b", b"x")
-    known = [store.deliveries.has("a", bytes([number])) for number in range(5)]
+        deliveries.mark("a", bytes([number]))
+        deliveries.mark("a", bytes([number]))
+    deliveries.mark("b", b"e")
+    known = [deliveries.has("a", bytes([number])) for number in range(5)]
     assert known == [False, False, True, True, True]
-    assert store.deliveries.clients() == {"a": 3, "b": 1}
-
-
-def test_clients_are_bounded_until_one_is_forgotten(store: Store) -> None:
-    store.deliveries.mark("a", b"e")
-    store.deliveries.mark("b", b"e")
+    assert deliveries.clients() == {"a": 3, "b": 1}
+    deliveries.mark_all("b", [bytes([number]) for number in range(9)])
+    assert deliveries.clients() == {"a": 3, "b": 3}
+    assert deliveries.has("b", b"\x08")
     with pytest.raises(CapacityError, match="clients is full at 2"):
-        store.deliveries.mark("c", b"e")
-    store.deliveries.forget("a")
-    assert store.deliveries.mark("c", b"e")
-    assert store.deliveries.clients() == {"b": 1, "c": 1}
-    assert not store.deliveries.has("a", b"e")
+        deliveries.mark("c", b"e")
+    deliveries.forget("a")
+    assert deliveries.mark("c", b"e")
+    assert deliveries.clients() == {"b": 3, "c": 1}
+    assert not deliveries.has("a", b"\x04")
 
 
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:

@@ -47,21 +47,17 @@ async def test_many_writes_share_few_commits_and_keep_their_order(path: Path) ->
         assert writer.counts["writes"] == 1001
 
 
-async def test_a_result_comes_back_when_it_is_on_the_disk(path: Path) -> None:
-    async with open_writer(path) as writer:
-        assert await writer.run(retain, 1)
-        assert kept(path) == [1]
-        assert not await writer.run(retain, 1)
-
-
-async def test_who_waits_does_not_wait_for_others_to_share_the_commit(
+async def test_a_result_comes_back_when_it_is_on_the_disk_and_waits_for_no_others(
     path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
-    """The clock stands still, so that waiting for it would last forever."""
+    """The clock stands still, so that waiting for a shared commit would last forever."""
     assert mock_clock.rate == 0
     async with open_writer(path) as writer:
         for number in range(3):
             assert await writer.run(retain, number)
+            assert kept(path) == list(range(number + 1))
+            assert not await writer.run(retain, number)
+            await writer.flush()
             await writer.flush()
 
 

@@ -30,6 +30,7 @@ from gossamer.node.peer.batches.tiers import (
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.protocol.kernel.linking.object_code import LinkedCode
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH

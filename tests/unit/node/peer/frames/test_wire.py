@@ -69,6 +69,12 @@ def test_what_nobody_certified_is_left_out_and_asked_for(sides: Sides) -> None:
     assert decoded.missing == {carol.key}
     assert decoded.record is not None
     assert mentions(bob, decoded.record) == [alice.key]
+    # A lookup for a newcomer that is not believed says nothing.
+    body = [1, 0, *alice.descriptor(alice.handle(carol))]
+    frame = alice.encode(FIND_PLACE, alice.handle(bob), body)
+    decoded = bob.wire.decode(alice.key, frame)
+    assert decoded.record is None
+    assert decoded.missing == {carol.key}
 
 
 @pytest.mark.parametrize("place", [70, 100, 5])
@@ -87,9 +93,7 @@ def test_a_forged_descriptor_is_left_out_and_counted_and_the_rest_taken(
     assert bob.descriptors.find(carol.key) is None
 
 
-def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_what_it_says(
-    sides: Sides,
-) -> None:
+def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_the_rest(sides: Sides) -> None:
     alice, bob, carol = sides
     newer = with_word(carol.core.profile, LOAD, 77)
     carol.authentication.new_round()
@@ -126,15 +130,6 @@ def test_profiles_that_no_sane_peer_signs_are_left_out(sides: Sides) -> None:
     frame["peers"][1] = signed.signature + signed.content
     assert mentions(bob, bob.taken(alice, frame)) == [alice.key]
     assert bob.counters.dropped["forged"] == 1
-
-
-def test_a_lookup_for_a_newcomer_that_is_not_believed_says_nothing(sides: Sides) -> None:
-    alice, bob, carol = sides
-    body = [1, 0, *alice.descriptor(alice.handle(carol))]
-    frame = alice.encode(FIND_PLACE, alice.handle(bob), body)
-    decoded = bob.wire.decode(alice.key, frame)
-    assert decoded.record is None
-    assert decoded.missing == {carol.key}
 
 
 def test_entries_of_unknown_peers_are_left_out_of_a_handover(sides: Sides) -> None:
@@ -216,10 +211,9 @@ def test_without_certificates_profiles_and_addresses_are_believed_as_they_come()
     books = [AddressBook(key, 8, lambda: (), lambda: NOW) for key in (100, 200)]
     authentications = [PlainAuthentication(100, books[0]), PlainAuthentication(200, books[1])]
     authentications[0].addresses = (Address("127.0.0.1", 1),)
-    one, two = (
-        Wire(CODEC, address_book, authentication, EventMemory(1, 1))
-        for address_book, authentication in zip(books, authentications, strict=True)
-    )
+    (alice, alices), (bob, bobs) = zip(books, authentications, strict=True)
+    one = Wire(CODEC, alice, alices, EventMemory(1, 1))
+    two = Wire(CODEC, bob, bobs, EventMemory(1, 1))
     profile = Core(SETTINGS, 100).profile
     books[0].learn(300, [Address("127.0.0.1", 3)])
     changed = with_word(profile, IDENTIFIER, 5)

@@ -113,13 +113,11 @@ def test_a_full_send_queue_drops_of_the_longest_flow_and_keeps_room_for_others()
     assert queue.put(bytes(80_000)) == []
     assert b"honest" not in queue.take_batch(), "what goes out at once does not wait for others"
     assert b"honest" in queue.take_batch()
-
-
-def test_one_frame_of_a_flow_has_room_however_large_it_is() -> None:
+    # One frame of a flow has room however large it is.
     queue = SendQueue(100_000)
     queue.put(bytes(FAIR_BATCH_BYTES))
-    assert queue.put(bytes(80_000), Flow(1, 1)) == []
-    assert queue.put(bytes(50), Flow(2, 2)) == [Flow(1, 1)]
+    assert queue.put(bytes(80_000), flood) == []
+    assert queue.put(bytes(50), honest) == [flood]
 
 
 @given(st.lists(st.integers(1, 30_000), max_size=60))

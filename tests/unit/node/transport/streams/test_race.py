@@ -74,17 +74,13 @@ async def test_all_failures_are_told_in_order() -> None:
         ("a", "no route to host"),
         ("b", "the handshake failed: silence"),
     )
-    assert trio.current_time() == pytest.approx(0.2)
-
-
-async def test_no_way_at_all_fails_at_once() -> None:
     with pytest.raises(AllFailedError):
         await race(Ways())
+    assert trio.current_time() == pytest.approx(0.2), "where there is no way it fails at once"
 
 
 async def test_the_second_of_two_winners_is_discarded() -> None:
-    both = trio.Event()
-    discarded = []
+    both, discarded, results = trio.Event(), list[int](), list[int]()
 
     async def attempt(way: int) -> int:
         with trio.CancelScope(shield=True):
@@ -93,8 +89,6 @@ async def test_the_second_of_two_winners_is_discarded() -> None:
 
     async def discard(way: int) -> None:
         discarded.append(way)
-
-    results = []
 
     async def run() -> None:
         results.append(await first_success([1, 2], attempt, discard, stagger_s=0))
@@ -107,15 +101,23 @@ async def test_the_second_of_two_winners_is_discarded() -> None:
     assert len(results) == 1
 
 
-def test_address_families_take_turns() -> None:
+def test_address_families_take_turns_and_errors_are_described_in_few_words() -> None:
     text = ["10.0.0.1:1", "10.0.0.2:1", "[fe80::1]:1", "10.0.0.1:1", "[fe80::2]:1", "[fe80::3]:1"]
     mixed = [str(address) for address in interleave([Address.parse(one) for one in text])]
     assert mixed == ["[fe80::1]:1", "10.0.0.1:1", "[fe80::2]:1", "10.0.0.2:1", "[fe80::3]:1"]
+    assert describe(ConnectionRefusedError(111, "Connection refused")) == "connection refused"
+    assert describe(OSError("odd")) == "odd"
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:4000", "[::1]:4000", "[fe80::1%eth0]:1", "host.lan:0"])
-def test_addresses_read_back_as_written(text: str) -> None:
+LOOPBACK = ("127.0.0.1:1", "127.9.9.9:4000", "[::1]:4000", "localhost:1")
+OTHERS = ("0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1")
+OTHERS += ("[fe80::1%eth0]:1", "host.lan:0")
+
+
+@pytest.mark.parametrize("text", [*LOOPBACK, *OTHERS])
+def test_addresses_read_back_as_written_and_loopback_is_told_from_the_rest(text: str) -> None:
     assert str(Address.parse(text)) == text
+    assert Address.parse(text).is_loopback == (text in LOOPBACK)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +126,3 @@ def test_addresses_read_back_as_written(text: str) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="expected host:port"):
         Address.parse(text)
-
-
-def test_loopback_is_told_from_the_rest() -> None:
-    loopback = ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"]
-    others = ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1"]
-    assert all(Address.parse(text).is_loopback for text in loopback)
-    assert not any(Address.parse(text).is_loopback for text in others)
-
-
-def test_errors_are_described_in_few_words() -> None:
-    assert describe(ConnectionRefusedError(111, "Connection refused")) == "connection refused"
-    assert describe(OSError("odd")) == "odd"
