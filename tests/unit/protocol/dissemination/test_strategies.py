@@ -283,7 +283,7 @@ def test_impossible_links_are_refused(
     links: list[tuple[int, int]], costs: Any, error: type[TreesError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        make_graph(3, links, costs)
+        make_graph(3, links, costs or [1] * len(links))
 
 
 @pytest.mark.parametrize(
