@@ -76,10 +76,7 @@ async def test_a_follower_survives_a_restart_of_the_node_without_loss_or_repetit
 
 @pytest.mark.parametrize("lost", [False, True], ids=["without a name", "of a lost history"])
 async def test_a_follower_knows_events_again_by_their_ids(node: LocalNode, lost: bool) -> None:
-    async with (
-        node.restartable() as running,
-        node.follow(name="ada" if lost else None) as follower,
-    ):
+    async with node.restartable() as running, node.follow(name="ada" if lost else None) as follower:
         await node.publish(1)
         assert await take_from(follower, 1) == [1]
         await running.stop()

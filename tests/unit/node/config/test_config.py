@@ -248,10 +248,7 @@ def test_faults_of_names_and_files_and_of_other_layers_say_where_they_are(tmp_pa
         ("missing, expected a TOML file", lambda: file.load_config(tmp_path / "none.toml", {})),
         ("unreadable", lambda: file.load_config(tmp_path, {})),
         (r"^environment: GOSSAMER_NODE_LISTEN_ADDRES is", lambda: set_by(LISTEN_ADDRES="x")),
-        (
-            r"^GOSSAMER_NODE_PAGE_ENABLED: page\.enabled is",
-            lambda: set_by(PAGE_ENABLED="maybe"),
-        ),
+        (r"^GOSSAMER_NODE_PAGE_ENABLED: page\.enabled is", lambda: set_by(PAGE_ENABLED="maybe")),
         (
             r"^the command line: delivery\.succesors is an",
             lambda: set_by({"delivery.succesors": "3"}),

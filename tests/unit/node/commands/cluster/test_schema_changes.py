@@ -46,11 +46,7 @@ BAD: dict[str, tuple[Callable[..., str], tuple[object, ...], str]] = {
         ("x", "float", ["minimum=5", "maximum=3"]),
         "x.maximum is 3, expected more than 5",
     ),
-    "field": (
-        add,
-        ("x", "boolean", ["minimum=5"]),
-        "x.minimum is 5, expected only the fields",
-    ),
+    "field": (add, ("x", "boolean", ["minimum=5"]), "x.minimum is 5, expected only the fields"),
     "no field": (
         add,
         ("x", "boolean", ["minimum"]),
@@ -67,11 +63,7 @@ BAD: dict[str, tuple[Callable[..., str], tuple[object, ...], str]] = {
         ("prize",),
         "schema is 'prize', expected one of the attributes in use: symbol, price, volume",
     ),
-    "name": (
-        add,
-        ("a b", "boolean", []),
-        "schema is 'a b', expected a name of at most 64 letters",
-    ),
+    "name": (add, ("a b", "boolean", []), "schema is 'a b', expected a name of at most 64 letters"),
 }
 
 
