@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -23,28 +23,23 @@ from typing import Any
 import pytest
 
 from support.checkout import ROOT
-from support.node_processes import PATIENCE_S, Shell, end, free_ports
+from support.node_processes import PATIENCE_S, Shell, end, free_ports, say, wait_for_line
+from support.spark_processes import wait_for
 
 EXAMPLES = ROOT / "examples/node"
 
 
-def run_example(shell: Shell, name: str) -> list[str]:
-    process = shell.start(command=[sys.executable, str(EXAMPLES / name), "quotes"])
-    out, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err
-    return out.splitlines()
+FATES = ["IBM 79.5 acknowledged", "IBM 81.0 acknowledged", "IBM -3.0 refused"]
 
 
-def test_the_examples_print_the_quotes_that_match(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_the_examples_print_the_quotes_that_match(shell: Shell) -> None:
     schema = str(EXAMPLES / "quotes.toml")
     shell.ok("node", "init", "quotes", "--schema", schema, "--preset", "local")
-    assert run_example(shell, "embedded_peer.py") == ["IBM 81.5"]
+    assert run(shell, "embedded_peer.py", "quotes") == "IBM 81.5\n"
     with shell.node("quotes"):
-        assert run_example(shell, "watch_and_publish.py") == ["IBM 81", "IBM 82.25"]
-        fates = ["IBM 79.5 acknowledged", "IBM 81.0 acknowledged", "IBM -3.0 refused"]
-        assert run_example(shell, "ticker.py") == [*fates, "dear: 81"]
-        found = run_example(shell, "aio_watcher.py")
+        assert run(shell, "watch_and_publish.py", "quotes") == "IBM 81\nIBM 82.25\n"
+        assert run(shell, "ticker.py", "quotes").splitlines() == [*FATES, "dear: 81"]
+        found = run(shell, "aio_watcher.py", "quotes").splitlines()
         assert sorted(found) == ["cheap: IBM 12", "dear: IBM 81.5"]
 
 
@@ -78,14 +73,9 @@ def test_the_commands_of_the_readme_run_as_they_are_pasted(tmp_path: Path) -> No
     last = "trap 'kill $(jobs -p) || true' EXIT\n"  # where a command fails, the node is to end too
     out, err = process.communicate(f"{last}{block}wait\n", timeout=2 * PATIENCE_S)
     assert process.returncode == 0, err
-    assert out.splitlines()[-7:-2] == [
-        "IBM 82.25",
-        "IBM 79.5 acknowledged",
-        "IBM 81.0 acknowledged",
-        "IBM -3.0 refused",
-        "dear: 81",
-    ]
-    assert sorted(out.splitlines()[-2:]) == ["cheap: IBM 12", "dear: IBM 81.5"]
+    *fates, first, second = out.splitlines()[-7:]
+    assert fates == ["IBM 82.25", *FATES, "dear: 81"]
+    assert sorted([first, second]) == ["cheap: IBM 12", "dear: IBM 81.5"]
     assert not (tmp_path / "quotes").exists()
 
 
@@ -103,14 +93,6 @@ def start(shell: Shell, name: str, *arguments: str, **options: Any) -> subproces
     return shell.start(command=command, **options)
 
 
-def wait_for(process: subprocess.Popen[str], words: str) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if words in line:
-            return
-    raise AssertionError(f"it ended without {words!r}: {process.stderr and process.stderr.read()}")
-
-
 def run(shell: Shell, name: str, *arguments: str) -> str:
     code, out, err = end(start(shell, name, *arguments))
     assert code == 0, err
@@ -119,10 +101,9 @@ def run(shell: Shell, name: str, *arguments: str) -> str:
 
 def test_a_screen_shows_the_quotes_of_a_feed(shell: Shell) -> None:
     with two_peers(shell):
-        screen = start(
-            shell, "stock_ticker.py", "screen", "demo/peer1", "price > 0", "--count", "4"
-        )
-        wait_for(screen, "watching")
+        shown = ["screen", "demo/peer1", "price > 0", "--count", "4"]
+        screen = start(shell, "stock_ticker.py", *shown)
+        wait_for_line(screen, "watching", printed=True)
         feed = ["feed", "demo/peer2", "IBM", "HPQ", "--count", "2", "--pause", "0"]
         assert run(shell, "stock_ticker.py", *feed) == ""
         code, out, err = end(screen)
@@ -133,7 +114,7 @@ def test_a_screen_shows_the_quotes_of_a_feed(shell: Shell) -> None:
 def test_a_guard_sees_the_fire_and_its_end(shell: Shell) -> None:
     with two_peers(shell, "sensors.toml"):
         guard = start(shell, "sensor_grid.py", "guard", "demo/peer1", "--quiet", "0.5")
-        wait_for(guard, "watching")
+        wait_for_line(guard, "watching", printed=True)
         sensors = ["sensors", "demo/peer2", "--side", "4", "--rounds", "3"]
         (burnt,) = run(shell, "sensor_grid.py", *sensors).splitlines()
         code, out, err = end(guard)
@@ -148,13 +129,11 @@ def test_a_chat_says_what_is_said_in_the_room_and_who_is_meant(shell: Shell) -> 
     with two_peers(shell, "chat.toml"):
         pipes = {"stdin": subprocess.PIPE}
         ada = start(shell, "chat.py", "demo/peer1", "ada", "garden", **pipes)
-        wait_for(ada, "ada is in garden")
+        wait_for_line(ada, "ada is in garden", printed=True)
         bob = start(shell, "chat.py", "demo/peer2", "bob", "cellar", **pipes)
-        wait_for(bob, "bob is in cellar")
-        assert bob.stdin is not None
-        bob.stdin.write("nobody hears this\nis @ada there?\n")
-        bob.stdin.flush()
-        wait_for(ada, "bob in cellar: is @ada there?")
+        wait_for_line(bob, "bob is in cellar", printed=True)
+        say(bob, "nobody hears this\nis @ada there?\n")
+        wait_for_line(ada, "bob in cellar: is @ada there?", printed=True)
         for one in (ada, bob):
             out, err = one.communicate("/quit\n", timeout=PATIENCE_S)
             assert one.returncode == 0, err
@@ -166,24 +145,22 @@ def test_the_collector_keeps_what_was_logged_over_a_restart(shell: Shell) -> Non
     with two_peers(shell, "logs.toml"):
         collect = ["collect", "demo/peer1", str(file), "--level", "ERROR"]
         collector = start(shell, "log_shipping.py", *collect)
-        wait_for(collector, "collecting")
+        wait_for_line(collector, "collecting", printed=True)
         collector.kill()
         end(collector)
         assert run(shell, "log_shipping.py", "try", "demo/peer2") == "dropped: 0\n"
         run(shell, "log_shipping.py", *collect, "--count", "4")
     found = [json.loads(line) for line in file.read_text().splitlines()]
-    assert sorted(one["message"] for one in found) == [
-        f"order {number} cannot be paid" for number in (0, 25, 50, 75)
-    ]
+    expected = [f"order {number} cannot be paid" for number in (0, 25, 50, 75)]
+    assert sorted(one["message"] for one in found) == expected
 
 
 def test_a_cache_forgets_what_was_changed(shell: Shell) -> None:
     with two_peers(shell, "cache.toml"):
         out = run(shell, "cache_invalidation.py", "demo/peer1", "demo/peer2")
-    assert out.splitlines() == [
-        "100 lookups, 1 read of the database",
-        "the cache has what was written",
-    ]
+    first, second = out.splitlines()
+    assert first == "100 lookups, 1 read of the database"
+    assert second == "the cache has what was written"
 
 
 def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -> None:
@@ -194,13 +171,13 @@ def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -
     with two_peers(shell, "jobs.toml"):
         hangs = ("--", "sh", "-c", "touch taken; exec sleep 600")
         first = start(shell, "work_queue.py", "work", "demo/peer1", "upper", *hangs)
-        wait_for(first, "waiting for jobs")
+        wait_for_line(first, "waiting for jobs", printed=True)
         files = ("one", "two", "three", "--out", "done")
         submitter = start(shell, "work_queue.py", "submit", "demo/peer2", "upper", *files)
-        wait_until((shell.folder / "taken").exists)
+        wait_for((shell.folder / "taken").exists)
         does = ("--attempts", "2", "--", "sh", "-c", command)
         second = start(shell, "work_queue.py", "work", "demo/peer2", "upper", *does)
-        wait_for(second, "waiting for jobs")
+        wait_for_line(second, "waiting for jobs", printed=True)
         assert end(first, signal.SIGTERM)[0] == 130
         code, out, err = end(submitter)
         end(second, signal.SIGTERM)
@@ -211,13 +188,6 @@ def test_the_job_of_a_worker_that_is_stopped_goes_to_another_one(shell: Shell) -
     assert kept == {"one": "FIRST\n", "two": "SECOND\n"}
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
     address = str(shell.folder / "notify.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, two_peers(shell):
@@ -226,12 +196,8 @@ def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
         # Fails once, then keeps what it is given.
         command = "test -e tried && cat >> kept && echo >> kept || { touch tried; exit 3; }"
         told = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"}
-        options: dict[str, Any] = {"env": shell.environment | told}
-        service = start(
-            *(shell, "on_event.py", "demo/peer1", "price > 80", "--pause", "0.1"),
-            *("--", "sh", "-c", command),
-            **options,
-        )
+        arguments = ("demo/peer1", "price > 80", "--pause", "0.1", "--", "sh", "-c", command)
+        service = start(shell, "on_event.py", *arguments, env=shell.environment | told)
         assert manager.recv(1000).startswith(b"READY=1")
         event = shell.ok("pub", "--folder", "demo/peer2", "symbol=IBM", "price=81", "volume=1")
         assert manager.recv(1000) == b"WATCHDOG=1"
@@ -248,10 +214,8 @@ def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
 def test_the_unit_of_the_service_is_one() -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    unit = EXAMPLES / "on-event.service"
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--user", str(unit)], capture_output=True, text=True
-    )
+    command = ["systemd-analyze", "verify", "--user", str(EXAMPLES / "on-event.service")]
+    done = subprocess.run(command, capture_output=True, text=True)
     said = [line for line in done.stderr.splitlines() if "on-event.service" in line]
     assert not [line for line in said if "Unknown" in line or "Invalid" in line], done.stderr
 
@@ -266,40 +230,35 @@ def test_the_notebook_runs_from_its_first_cell_to_its_last(
     check = "assert [price for _, price in found] == [81.0, 80.5, 82.25, 83.0], found"
     with two_peers(shell):
         environment = shell.environment | {"GOSSAMER_FOLDER": "demo/peer1"}
-        program = shell.start(
-            command=[sys.executable, "-c", "\n".join([*sources, check])], env=environment
-        )
-        code, _, err = end(program)
+        command = [sys.executable, "-c", "\n".join([*sources, check])]
+        code, _, err = end(shell.start(command=command, env=environment))
     assert code == 0, err
 
 
-def url_of(port: int, path: str) -> str:
-    return f"http://127.0.0.1:{port}{path}"
+def answer_of(url: str, posted: bytes | None = None) -> bytes:
+    with urllib.request.urlopen(url, posted, PATIENCE_S) as answer:
+        return bytes(answer.read())
 
 
 def test_the_dashboard_shows_and_publishes_quotes(shell: Shell) -> None:
     pytest.importorskip("fastapi", reason="FastAPI is not installed (extra dashboard)")
     pytest.importorskip("uvicorn", reason="uvicorn is not installed (extra dashboard)")
     port = free_ports(1) + 20
+    url, arguments = f"http://127.0.0.1:{port}", ("demo/peer1", "--port", str(port))
     with two_peers(shell):
-        dashboard = start(
-            shell, "dashboard.py", "demo/peer1", "--port", str(port), stderr=subprocess.STDOUT
-        )
+        dashboard = start(shell, "dashboard.py", *arguments, stderr=subprocess.STDOUT)
         try:
-            wait_for(dashboard, "Uvicorn running")
-            stream = urllib.request.urlopen(url_of(port, "/stream"), timeout=PATIENCE_S)
+            wait_for_line(dashboard, "Uvicorn running", printed=True)
+            stream = urllib.request.urlopen(f"{url}/stream", timeout=PATIENCE_S)
             quote = json.dumps({"symbol": "IBM", "price": 81.5, "volume": 1}).encode()
-            with urllib.request.urlopen(url_of(port, "/quotes"), quote, PATIENCE_S) as answer:
-                assert len(json.load(answer)["id"]) == 16
+            assert len(json.loads(answer_of(f"{url}/quotes", quote))["id"]) == 16
             with stream:
                 line = stream.readline().decode()
             assert json.loads(line.removeprefix("data: "))["price"] == 81.5
-            with urllib.request.urlopen(url_of(port, "/quotes"), timeout=PATIENCE_S) as answer:
-                assert [one["symbol"] for one in json.load(answer)] == ["IBM"]
-            with urllib.request.urlopen(url_of(port, "/"), timeout=PATIENCE_S) as answer:
-                assert b"EventSource" in answer.read()
+            assert [one["symbol"] for one in json.loads(answer_of(f"{url}/quotes"))] == ["IBM"]
+            assert b"EventSource" in answer_of(f"{url}/")
             with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(url_of(port, "/quotes"), b'{"price": "dear"}', PATIENCE_S)
+                answer_of(f"{url}/quotes", b'{"price": "dear"}')
             with refused.value:
                 assert refused.value.code == 422
         finally:
@@ -330,10 +289,10 @@ def test_the_bridge_carries_messages_both_ways(shell: Shell) -> None:
     port = free_ports(1) + 21
     broker = shell.start(command=[sys.executable, "-c", MQTT_BROKER, str(port)])
     try:
-        wait_for(broker, "ready")
+        wait_for_line(broker, "ready", printed=True)
         with two_peers(shell):
             bridge = start(shell, "mqtt_bridge.py", "demo/peer1", f"127.0.0.1:{port}")
-            wait_for(bridge, "connected to the MQTT broker")
+            wait_for_line(bridge, "connected to the MQTT broker", printed=True)
             come: Queue[tuple[str, Any]] = Queue()
             subscribed = threading.Event()
             other = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="tester")

@@ -36,14 +36,9 @@ def certify(shell: Shell, ends_in_s: float, *, recorded: bool = True) -> Members
     holder = open_registrar(open_membership(shell.folder / "desk"))
     member = open_membership(shell.folder / "kitchen")
     issued_at = time.time() + ends_in_s - 30 * DAY_S
-    certificate = issue_certificate(
-        holder.member.authority,
-        holder.signer,
-        member.identity.public_key,
-        "kitchen",
-        issued_at,
-        30 * DAY_S,
-    )
+    whose = (member.identity.public_key, "kitchen")
+    authority = (holder.member.authority, holder.signer)
+    certificate = issue_certificate(*authority, *whose, issued_at, 30 * DAY_S)
     assert certificate.not_before <= issued_at - CLOCK_SLACK_S + 1
     if recorded:
         with Store(ClusterFolder(shell.folder / "desk").state) as store:
@@ -56,10 +51,11 @@ def days_left(shell: Shell, folder: str) -> float:
     return (open_membership(shell.folder / folder).certificate.not_after - time.time()) / DAY_S
 
 
-def test_an_expired_peer_is_back_with_its_folder_and_the_names_of_its_applications(
-    shell: Shell,
-) -> None:
-    """It asks at the address where it once joined, and its node need not be stopped for it."""
+def test_an_expired_peer_is_back_as_the_one_it_was(shell: Shell) -> None:
+    """It asks at the address where it once joined, and its node need not be stopped for it.
+
+    Its folder and the names of its applications are what they were.
+    """
     port = free_ports(2)
     desk: tuple[str, ...] = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]', *QUIET)
     desk += ("--set", f'listen.addresses=["127.0.0.1:{port + 1}"]')
@@ -134,9 +130,9 @@ def test_a_renewal_is_carried_by_hand_where_there_is_no_network(shell: Shell) ->
     assert answer == shell.ok("node", "renew", "desk", "--grant", "request")
     shell.ok("node", "renew", "kitchen", "--take", "-", text=answer)
     assert days_left(shell, "kitchen") > 700
-    again = shell.run("node", "renew", "kitchen", "--take", "-", text=answer)
-    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
-    assert "lasts no longer" in again.stderr
+    again = shell.refused("node", "renew", "kitchen", "--take", "-", text=answer)
+    assert again.count("\n") == 1
+    assert "lasts no longer" in again
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "gossamer-renewal-request 1\nAAAA\n"])
@@ -145,7 +141,6 @@ def test_texts_that_are_no_requests_or_answers_are_refused(
     desk: Shell, option: str, text: str
 ) -> None:
     done = desk.refused("node", "renew", "desk", option, "-", text=text)
-    assert "Traceback" not in done
     assert done.startswith("gossamer: the text is not what 'gossamer node renew")
 
 
@@ -161,9 +156,7 @@ def test_where_the_cluster_was_made_nobody_is_asked(desk: Shell) -> None:
     desk.ok("node", "check", "desk")
 
 
-def test_a_revoked_peer_is_not_renewed_though_all_its_certificates_have_expired(
-    shell: Shell,
-) -> None:
+def test_who_is_revoked_is_not_renewed_though_all_has_expired(shell: Shell) -> None:
     """It is on the list no more then."""
     made(shell)
     certify(shell, -3600)
@@ -185,10 +178,8 @@ def test_what_cannot_be_renewed_is_said_in_a_sentence(shell: Shell) -> None:
     made(shell, port)
     assert "the inviter was not reached" in shell.refused("node", "renew", "kitchen")
     with shell.node("desk", *QUIET, "--set", f'listen.join_addresses=["127.0.0.1:{port}"]'):
-        early = shell.run("node", "renew", "kitchen")
-        assert (early.returncode, early.stderr.count("\n")) == (2, 1)
-        assert "need not be renewed yet" in early.stderr
+        early = shell.refused("node", "renew", "kitchen")
+        assert (early.count("\n"), "need not be renewed yet" in early) == (1, True)
         certify(shell, -3600, recorded=False)
-        unknown = shell.run("node", "renew", "kitchen", "--at", f"127.0.0.1:{port}")
-        assert (unknown.returncode, unknown.stderr.count("\n")) == (2, 1)
-        assert "not on record" in unknown.stderr
+        unknown = shell.refused("node", "renew", "kitchen", "--at", f"127.0.0.1:{port}")
+        assert (unknown.count("\n"), "not on record" in unknown) == (1, True)

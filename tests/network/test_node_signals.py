@@ -11,8 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+import psutil
 import pytest
 
 from support.node_processes import (
@@ -21,14 +21,12 @@ from support.node_processes import (
     Shell,
     end,
     free_ports,
+    next_line,
     wait_for_line,
     wait_for_log,
 )
 
 QUIET = ("--set", "discovery.multicast=false")
-
-
-# Makes standard input the terminal of a new session, and becomes what follows.
 IN_A_TERMINAL = """
 import fcntl, os, sys, termios
 os.setsid()
@@ -78,12 +76,8 @@ def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
 
 def process_of(nodes: subprocess.Popen[str], folder: str) -> int:
     """The id of the child of ``nodes`` that runs the peer in ``folder``."""
-    threads = Path(f"/proc/{nodes.pid}/task").glob("*/children")
-    children = [child for one in threads for child in one.read_text().split()]
     (found,) = [
-        child
-        for child in children
-        if folder.encode() in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+        child.pid for child in psutil.Process(nodes.pid).children() if folder in child.cmdline()
     ]
     return int(found)
 
@@ -92,9 +86,8 @@ def test_a_peer_that_is_killed_is_told_of_and_the_others_go_on(shell: Shell) -> 
     with two_peers(shell) as nodes:
         os.kill(process_of(nodes, "demo/peer2"), signal.SIGKILL)
         told = wait_for_log(nodes, "a peer is lost")
-        assert told["folder"] == "demo/peer2"
+        assert (told["folder"], told["left"]) == ("demo/peer2", "demo/peer1")
         assert told["cause"] == "it was killed by SIGKILL"
-        assert told["left"] == "demo/peer1"
         assert shell.status("demo/peer1")["ready"]
         assert end(nodes, signal.SIGTERM)[0] == 128 + signal.SIGKILL
 
@@ -118,8 +111,7 @@ def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell:
 def test_a_peer_that_cannot_start_is_told_of(desk: Shell) -> None:
     nodes = desk.start("node", "run", "desk", "missing", *QUIET)
     told = wait_for_log(nodes, "a peer is lost")
-    assert told["folder"] == "missing"
-    assert told["cause"] == "it ended with exit code 2"
+    assert (told["folder"], told["cause"]) == ("missing", "it ended with exit code 2")
     assert end(nodes, signal.SIGTERM)[0] == 2
 
 
@@ -200,26 +192,22 @@ def test_a_subscriber_that_is_told_to_end_says_goodbye(desk: Shell, number: sign
         subscriber = desk.subscriber("--folder", "desk", "price > 0")
         code, _, err = end(subscriber, number)
         assert (code, err) == (128 + number, "")
-        status = desk.status("desk")
-        assert status["local"]["ended"] == {"shutdown": 1}
+        assert desk.status("desk")["local"]["ended"] == {"shutdown": 1}
 
 
 def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(desk: Shell) -> None:
     """A desk without job control has what runs in the background ignore Ctrl-C."""
-    gossamer = " ".join(map(shlex.quote, COMMAND))
-    script = f"{gossamer} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
+    script = f"{shlex.join(COMMAND)} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
     with desk.node("desk"):
         started = desk.start(command=["sh", "-c", script])
-        assert started.stdout is not None
-        subscriber = int(started.stdout.readline())
+        subscriber = int(next_line(started))
         wait_for_line(started, "subscribed")
         os.kill(subscriber, signal.SIGINT)
         desk.ok("pub", "price=1", "--folder", "desk")
-        assert json.loads(started.stdout.readline())["values"] == {"price": 1}
+        assert json.loads(next_line(started))["values"] == {"price": 1}
         os.kill(subscriber, signal.SIGTERM)
         assert end(started)[1].splitlines() == [str(128 + signal.SIGTERM)]
-        status = desk.status("desk")
-        assert status["local"]["ended"]["shutdown"] >= 1
+        assert desk.status("desk")["local"]["ended"]["shutdown"] >= 1
 
 
 def test_a_picture_of_a_node_ends_with_its_terminal(desk: Shell) -> None:
@@ -236,5 +224,4 @@ def test_a_picture_of_a_node_ends_with_its_terminal(desk: Shell) -> None:
             os.close(master)
         top.send_signal(signal.SIGHUP)
         assert top.wait(PATIENCE_S) == 0
-        status = desk.status("desk")
-        assert set(status["local"]["ended"]) == {"shutdown"}
+        assert set(desk.status("desk")["local"]["ended"]) == {"shutdown"}

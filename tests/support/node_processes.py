@@ -107,12 +107,9 @@ def _heed_signals() -> None:
 def wait_for_log(
     process: subprocess.Popen[str], event: str, *, since_start: bool = False
 ) -> dict[str, Any]:
-    """The next log line about ``event``.
+    """The next log line about ``event``, of a process that is killed if it is too long silent.
 
-    Args:
-        process: which is killed if it says nothing of it in time.
-        event: what is waited for.
-        since_start: whether it may have been logged before the node of `Shell.node` was ready.
+    ``since_start``: also one that was logged before the node of `Shell.node` was ready.
     """
     for fields in _BEFORE_READY.get(process, ()) if since_start else ():
         if fields["event"] == event:
@@ -131,13 +128,28 @@ def wait_for_log(
     raise AssertionError(f"it ended without {event!r}: {''.join(seen)}")
 
 
-def wait_for_line(process: subprocess.Popen[str], words: str) -> None:
-    assert process.stderr is not None
+def wait_for_line(process: subprocess.Popen[str], words: str, *, printed: bool = False) -> None:
+    """Wait until the process says ``words``, on standard error, or prints them."""
+    stream = process.stdout if printed else process.stderr
+    assert stream is not None
     with _killed_when_silent(process):
-        for line in process.stderr:
+        for line in stream:
             if words in line:
                 return
-    raise AssertionError(f"it ended without saying {words!r}")
+    raise AssertionError(f"it ended without {words!r}: {process.stderr and process.stderr.read()}")
+
+
+def next_line(process: subprocess.Popen[str]) -> str:
+    """The next line that the process prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def say(process: subprocess.Popen[str], text: str) -> None:
+    """Type a text into the process."""
+    assert process.stdin is not None
+    process.stdin.write(text)
+    process.stdin.flush()
 
 
 @contextmanager
@@ -154,12 +166,7 @@ def _killed_when_silent(process: subprocess.Popen[str]) -> Iterator[None]:
 def end(
     process: subprocess.Popen[str], number: signal.Signals | None = None
 ) -> tuple[int, str, str]:
-    """Exit code and what was still to be read of a process that is about to end.
-
-    Args:
-        process: which is killed if it does not.
-        number: a signal that it is sent.
-    """
+    """Exit code and what was still to be read of a process that ends, by a signal if need be."""
     if number is not None:
         process.send_signal(number)
     try:

@@ -1,33 +1,38 @@
-"""The schema of a running cluster changes: events flow on, what is subscribed and held stays."""
+"""Schemas and clocks change while peers run: events flow on, what is subscribed and held stays."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 import trio
 
 from gossamer.node.errors import ClusterFolderError
 from gossamer.node.peer.peer import Peer, Subscription
+from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.security.schema_document import (
     SchemaDocument,
     load_document,
     save_document,
     version_in_force,
 )
+from gossamer.node.store import Store
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
 from gossamer.protocol.kernel.errors import ExpressionError
-from support.clusters import MadeCluster
+from support.clusters import DAY_S, MadeCluster
 from support.memory_members import MemberPeers, member_peers
-from support.node_peers import SCHEMA, rounds_pass
+from support.memory_peers import ring_errors
+from support.node_peers import SCHEMA, linked, rounds_pass, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("each_preset")
 
+# An hour, years, and before the cluster was made: certificates are valid for 30 days.
+JUMPS_S = (3600.0, 1000 * DAY_S, -1000 * DAY_S, -3600.0, 1e-3)
 FIRST = SchemaVersion.first(SCHEMA)
 ADDED = FIRST.added(BooleanAttribute("halted"))
 WIDER = ADDED.widened(changed(SCHEMA["price"], {"maximum": 1_000_000}))
@@ -104,10 +109,8 @@ async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None
         await crowd.rounds(6)
         (event,) = [await anext(dear) for _ in range(len(dear))]
         assert (event.values, event.payload) == ({"price": 2500}, payload)
-        assert await take_waiting(cheap) == [400]
-        assert await take_waiting(named) == [400]
-        assert await take_waiting(halted) == [2500]
-        assert await take_waiting(beyond) == [2500]
+        waiting = [await take_waiting(stream) for stream in (cheap, named, halted, beyond)]
+        assert waiting == [[400], [400], [2500], [2500]]
         with pytest.raises(ContentError, match="'symbol' is retired since version 5"):
             await new.publish({"symbol": "B"})
         with pytest.raises(ContentError, match="no attribute 'halted'"):
@@ -139,25 +142,79 @@ async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeClu
 
 
 @on_jumping_clock
-async def test_a_document_that_the_authority_did_not_sign_changes_nothing(
-    cluster: MadeCluster,
-) -> None:
+async def test_a_forged_document_changes_nothing(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         await crowd.acquainted()
-        member = crowd.members[list(crowd.peers)[1]]
-        forged = SchemaDocument.signed(cluster.first.authority, WIDER, member.identity)
+        member, authority = crowd.members[list(crowd.peers)[1]], cluster.first.authority
+
+        def has_taken_its_place() -> bool:
+            with suppress(ClusterFolderError):
+                found = load_document(member.folder.schema, authority)
+                return found is not None and found.version == ADDED
+            return False
+
+        forged = SchemaDocument.signed(authority, WIDER, member.identity)
         save_document(member.folder.schema, forged)
         await crowd.rounds(20)
         assert all(peer.version == FIRST for peer in crowd.peers.values())
         sign(cluster, ADDED)
         await all_at(crowd, ADDED)
-        await eventually(lambda: _is_kept(member.folder.schema, cluster))
+        await eventually(has_taken_its_place)
 
 
-def _is_kept(path: Path, cluster: MadeCluster) -> bool:
-    """Whether the document in force has taken the forged one's place."""
-    try:
-        found = load_document(path, cluster.first.authority)
-    except ClusterFolderError:
-        return False
-    return found is not None and found.version == ADDED
+@on_jumping_clock
+async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster) -> None:
+    """All clocks are wrong, then one of five is: nothing that lasts is decided by them."""
+    async with member_peers(cluster, 5) as crowd:
+        keys = list(crowd.peers)
+        await crowd.whole()
+        events = crowd.peers[keys[2]].subscribe("price >= 0", name="ledger")
+        await crowd.rounds(8)
+        published = set()
+        for jump_s in JUMPS_S:
+            crowd.offset_s = jump_s
+            for key in keys:
+                published.add(await crowd.publish(key, 1))
+            await crowd.rounds(4)
+            crowd.offset_s = 0.0
+            crowd.offsets_s = {keys[3]: jump_s}
+            published.add(await crowd.publish(keys[3], 1))
+            await crowd.rounds(4)
+            crowd.offsets_s = {}
+        assert await take_ids(events, len(published)) == published
+        await crowd.rounds(8)
+        assert len(events) == 0
+        assert not ring_errors(crowd.peers)
+
+
+@on_jumping_clock
+async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(cluster: MadeCluster) -> None:
+    """With a clock of years ahead all certificates have expired for it: it trusts nobody new."""
+    async with member_peers(cluster, 4) as crowd:
+        key = list(crowd.peers)[2]
+        await crowd.stop(key)
+        crowd.offsets_s = {key: 1000 * DAY_S}
+        peer = await crowd.add(key)
+        await trio.sleep(10)
+        assert peer.counters.refused["certificate"] > 0
+        assert linked(peer) == set()
+        crowd.offsets_s = {}
+        await crowd.whole()
+
+
+@on_jumping_clock
+async def test_a_peer_notes_from_when_to_when_its_clock_was_set(cluster: MadeCluster) -> None:
+    """The doctor judges the clock by it."""
+    async with member_peers(cluster, 1) as crowd:
+        (key,) = crowd.peers
+        await trio.sleep(15)
+        before = crowd.now()
+        crowd.offset_s = 1000 * DAY_S
+        await trio.sleep(25)
+        await crowd.stop(key)
+        with Store(cluster.folder.parent / f"{key}.db") as store:
+            raw = store.get_meta(LAST_GAP)
+    assert raw is not None
+    began, ended = (moment.timestamp() for moment in read_gap(raw))
+    assert before - 15 <= began <= before
+    assert before + 1000 * DAY_S <= ended <= before + 1000 * DAY_S + 25
