@@ -14,7 +14,6 @@ import trio
 from attrs import frozen
 
 from gossamer.node.broker.client_composites import PART, CompositeSubscription
-from gossamer.node.broker.members import Members
 from gossamer.node.broker.numbers import broker_gauges, broker_metrics_text
 from gossamer.node.store.broker import StoredComposite
 from gossamer.protocol.content import filters
@@ -109,20 +108,12 @@ async def test_what_comes_after_the_window_matches_nothing_before_it(tmp_path: P
         await trio.sleep(30)
         hpq = await one.publish("HPQ")
         assert one.ada.matches == []
-        ibm = await one.publish("IBM")
-        assert one.ada.matches == [("pair", [ibm, hpq])]
-
-
-@on_jumping_clock
-async def test_ordinary_subscriptions_get_their_publications_besides(tmp_path: Path) -> None:
-    async with overlay(tmp_path) as one:
-        await one.ask("pair", BOTH, 10)
+        # Ordinary subscriptions get their publications besides.
         await one.ada.subscribe("dear", "price > 50")
         await one.brokers.settle()
         ibm = await one.publish("IBM", 80)
-        hpq = await one.publish("HPQ", 20)
-        assert one.ada.got == {ibm: ({"symbol": "IBM", "price": 80}, ["dear"])}
         assert one.ada.matches == [("pair", [ibm, hpq])]
+        assert one.ada.got == {ibm: ({"symbol": "IBM", "price": 80}, ["dear"])}
 
 
 @on_jumping_clock
@@ -218,31 +209,27 @@ async def test_what_was_half_told_or_half_taken_back_is_put_right_at_a_start(
         assert (one.ada.matches, one.ada.got) == ([("kept", ids)], {})
 
 
+@pytest.mark.parametrize("stays_away", [False, True])
 @on_jumping_clock
-async def test_a_client_that_is_forgotten_has_nothing_left(tmp_path: Path) -> None:
-    async with overlay(tmp_path, "ada") as one:
-        await one.ask("pair", BOTH, 10)
-        await one.publish("IBM")
-        await one.publish("HPQ")
-        members: Members = one.brokers.nodes[3].members
-        assert members.deliveries == 1
-        await members.forget(one.ada.member)
-        await one.brokers.settle()
-        assert one.brokers.subscriptions() == everywhere(0)
-        assert (members.deliveries, await one.stored()) == (0, [])
-
-
-@on_jumping_clock
-async def test_a_client_that_stays_away_is_forgotten_with_all_of_it(tmp_path: Path) -> None:
+async def test_a_client_that_is_forgotten_has_nothing_left(
+    tmp_path: Path, stays_away: bool
+) -> None:
     async with overlay(tmp_path, "ada") as one:
         node = one.brokers.nodes[3]
         node.members._retention_s = 200.0
         await one.ask("pair", BOTH, 10)
-        node.members.leave(one.ada.member)
-        await trio.sleep(400)
+        await one.publish("IBM")
+        await one.publish("HPQ")
+        assert node.members.deliveries == 1
+        if stays_away:
+            node.members.leave(one.ada.member)
+            await trio.sleep(400)
+        else:
+            await node.members.forget(one.ada.member)
         await one.brokers.settle()
         assert one.brokers.subscriptions() == everywhere(0)
-        assert (len(node.composites), await one.stored()) == (0, [])
+        assert (len(node.composites), node.members.deliveries) == (0, 0)
+        assert await one.stored() == []
 
 
 @on_jumping_clock

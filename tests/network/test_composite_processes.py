@@ -136,12 +136,17 @@ def test_programs_subscribe_likewise(brokers: BrokerProcesses, loop: str) -> Non
     brokers.wait_for(1, subscriptions=0)
 
 
-def test_programs_that_wait_do_so_too(brokers: BrokerProcesses) -> None:
+def test_programs_that_wait_do_so_too_and_an_interrupted_one_leaves_nothing(
+    brokers: BrokerProcesses,
+) -> None:
     with connect(brokers.folder(3)) as node, node.subscribe(PAIR, within=300) as found:
         brokers.wait_for(1, subscriptions=2)
         ids = [publish(brokers, "IBM", 5), publish(brokers, "HPQ", 5)]
-        event = next(found)
-        assert [one.id for one in event.match] == ids
+        assert [one.id for one in next(found).match] == ids
+    brokers.wait_for(1, subscriptions=0)
+    process = subscribe(brokers, PAIR, *WITHIN)
+    brokers.wait_for(1, subscriptions=2)
+    end(process, signal.SIGINT)
     brokers.wait_for(1, subscriptions=0)
 
 
@@ -229,10 +234,3 @@ async def test_peers_take_none(node: LocalNode) -> None:
         asked: dict[str, Any] = {"id": "x", "expression": PAIR, "within": 10.0}
         with pytest.raises(RefusedByNodeError, match="peer and has no composite subscriptions"):
             await client._request("subscribe", **asked)
-
-
-def test_an_interrupted_subscriber_leaves_nothing(brokers: BrokerProcesses) -> None:
-    process = subscribe(brokers, PAIR, *WITHIN)
-    brokers.wait_for(1, subscriptions=2)
-    end(process, signal.SIGINT)
-    brokers.wait_for(1, subscriptions=0)
