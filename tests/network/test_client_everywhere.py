@@ -59,9 +59,7 @@ async def test_a_payload_travels_beside_the_values(client: Client) -> None:
 
 
 @on_each_loop
-async def test_a_named_subscription_misses_nothing_over_restarts(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_a_named_subscription_misses_nothing(client: Client, node: ThreadedNode) -> None:
     async with client.subscribe("price >= 0", name="ada") as quotes:
         for price in (1, 2):
             await aside(node.publish, price)
@@ -103,9 +101,7 @@ async def test_what_is_known_of_each_event_is_said(client: Client) -> None:
 
 
 @on_each_loop
-async def test_what_was_in_flight_is_unknown_and_the_rest_goes_on(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_the_fate_of_events_in_flight_is_unknown(client: Client, node: ThreadedNode) -> None:
     node.peer.hold = trio.Event()
     outcomes = []
     async with anyio.create_task_group() as tasks:

@@ -30,7 +30,7 @@ LAST = LastMark("symbol")
 
 
 @on_each_loop
-async def test_each_event_comes_to_one_worker_and_to_another_when_that_is_gone(
+async def test_each_event_comes_to_one_worker_and_to_another_if_that_is_gone(
     client: Client,
 ) -> None:
     async with client.subscribe(ALL, group="work") as stays:
@@ -68,7 +68,7 @@ async def test_groups_are_apart_by_name_and_by_expression(client: Client) -> Non
 
 
 @on_each_loop
-async def test_what_is_acknowledged_while_the_node_is_away_comes_no_more(
+async def test_what_is_acknowledged_meanwhile_comes_no_more(
     client: Client, node: ThreadedNode
 ) -> None:
     async with client.subscribe(ALL, group="work") as events:
@@ -86,9 +86,7 @@ async def test_what_is_acknowledged_while_the_node_is_away_comes_no_more(
 
 
 @on_each_loop
-async def test_events_wait_for_a_group_without_workers_until_the_node_leaves_it(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_events_wait_for_a_group_without_workers(client: Client, node: ThreadedNode) -> None:
     async with client.subscribe(ALL, group="work"):
         pass
     for price in (1, 2):
@@ -180,9 +178,7 @@ async def test_events_come_in_the_order_of_their_publisher(
 
 
 @on_each_loop
-async def test_a_name_gets_its_events_in_order_once_over_restarts(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_a_name_gets_its_events_in_order_once(client: Client, node: ThreadedNode) -> None:
     async with client.subscribe(ALL, name="ada", ordered=True):
         pass
     await aside(deliver_backwards, node, 1, 2, 3)
@@ -264,9 +260,7 @@ async def test_what_is_deleted_is_kept_no_more_and_followers_are_told(client: Cl
 
 
 @on_each_loop
-async def test_an_older_value_comes_no_more_after_a_later_one(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_no_older_value_comes_after_a_later_one(client: Client, node: ThreadedNode) -> None:
     await client.publish({"symbol": "IBM", "price": 1}, last=LAST)
     await client.publish({"symbol": "IBM", "price": 2}, last=LAST)
     old = node.peer.published[0]
@@ -319,9 +313,7 @@ async def test_those_whom_a_request_matches_reply(client: Client) -> None:
 
 
 @on_each_loop
-async def test_what_comes_of_requests_that_are_not_answered(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_what_comes_of_unanswered_requests(client: Client, node: ThreadedNode) -> None:
     with pytest.raises(NoReplyError, match=r"within 0\.05 s") as raised:
         await client.request(quote(81), timeout_s=0.05)
     assert raised.value.event == f"{len(node.peer.published):016x}"
@@ -383,9 +375,7 @@ async def test_requests_to_a_name_wait_until_it_is_back(client: Client) -> None:
 
 
 @on_each_loop
-async def test_nothing_is_known_of_a_request_whose_node_went_away(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_nothing_is_known_of_a_lost_request(client: Client, node: ThreadedNode) -> None:
     node.peer.hold = trio.Event()
     async with anyio.create_task_group() as tasks:
 

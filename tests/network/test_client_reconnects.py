@@ -187,7 +187,7 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
         assert await prices(ada, 1) == [window]
 
 
-async def test_an_acknowledgement_of_a_history_that_was_lost_is_not_taken_for_another(
+async def test_an_acknowledgement_of_a_lost_history_is_not_taken_for_another(
     node: LocalNode,
 ) -> None:
     changes = Changes()
@@ -206,9 +206,7 @@ async def test_an_acknowledgement_of_a_history_that_was_lost_is_not_taken_for_an
         assert await prices(ada, 1) == [9]
 
 
-async def test_what_was_being_published_is_reported_and_not_published_again(
-    node: LocalNode,
-) -> None:
+async def test_what_was_being_published_is_said_and_not_published_again(node: LocalNode) -> None:
     changes = Changes()
     outcomes: list[object] = []
 
@@ -302,7 +300,7 @@ async def test_a_node_that_is_not_there_at_first_is_an_error_at_once(node: Local
             raise AssertionError("there is no node")
 
 
-async def test_leaving_while_the_node_is_away_takes_no_time(
+async def test_leaving_without_a_node_is_quick(
     node: LocalNode, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert autojump_clock.rate == 0
@@ -316,9 +314,7 @@ async def test_leaving_while_the_node_is_away_takes_no_time(
 
 
 @pytest.mark.parametrize("role", ["peer", "broker"])
-async def test_a_client_of_a_node_that_is_killed_goes_on_with_the_next_one(
-    tmp_path: Path, role: str, desk: Shell
-) -> None:
+async def test_a_client_goes_on_with_the_next_node(tmp_path: Path, role: str, desk: Shell) -> None:
     changes = Changes()
     address = address_of(tmp_path / "desk")
     with ExitStack() as nodes:

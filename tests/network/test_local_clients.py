@@ -32,9 +32,7 @@ QUESTIONS = 200
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:0"])
-async def test_a_subscriber_gets_what_another_client_publishes(
-    tmp_path: Path, address: str
-) -> None:
+async def test_a_subscriber_gets_what_another_publishes(tmp_path: Path, address: str) -> None:
     node = LocalNode(tmp_path, local=Local(address=address))
     async with node.running(), node.client() as subscriber:
         await subscriber.subscribe("dear", DEAR)
@@ -100,9 +98,7 @@ async def test_the_node_checks_what_a_client_of_another_schema_publishes(node: L
     assert node.peer.published == []
 
 
-async def test_a_client_reads_events_of_a_later_schema_as_far_as_it_knows_them(
-    node: LocalNode,
-) -> None:
+async def test_a_client_reads_what_it_knows_of_events_of_a_later_schema(node: LocalNode) -> None:
     first = SchemaVersion.first(node.peer.schema)
     async with node.running(), node.client() as early:
         await early.subscribe("any", "present(price) or present(symbol)")
@@ -185,7 +181,7 @@ async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path, node: LocalNod
         assert not list(tmp_path.glob("*.sock"))
 
 
-async def test_a_node_that_stops_says_so_to_its_clients(
+async def test_a_node_says_that_it_stops(
     node: LocalNode, mock_clock: trio.testing.MockClock
 ) -> None:
     """Clients that read hold up nothing: no time passes here."""

@@ -51,9 +51,7 @@ async def test_what_is_not_acknowledged_comes_again(node: LocalNode) -> None:
             assert await prices(client, 1) == [84]
 
 
-async def test_a_follower_survives_a_restart_of_the_node_without_loss_or_repetition(
-    node: LocalNode,
-) -> None:
+async def test_a_follower_survives_a_restart_without_loss_or_repetition(node: LocalNode) -> None:
     changes: list[str] = []
     async with node.restartable() as running, node.follow(on_change=changes.append) as ada:
         await node.publish(1)
@@ -113,9 +111,7 @@ async def test_events_expire_with_the_retention_time(
             assert await take_from(follower, len(left)) == left
 
 
-async def test_an_event_that_left_the_log_and_came_again_is_not_delivered_again(
-    tmp_path: Path,
-) -> None:
+async def test_an_event_that_left_the_log_is_not_delivered_again(tmp_path: Path) -> None:
     node = LocalNode(tmp_path, limits=StoreLimits(events=1))
     async with node.running(), node.follow() as follower:
         await node.publish(1)
@@ -166,9 +162,7 @@ async def test_a_subscription_can_be_exchanged_for_another(node: LocalNode) -> N
         assert await prices(client, 1) == [5]
 
 
-async def test_a_name_is_for_one_connection_at_a_time_and_waits_a_moment_for_the_earlier(
-    node: LocalNode,
-) -> None:
+async def test_a_name_is_for_one_connection_and_waits_for_the_earlier(node: LocalNode) -> None:
     back = trio.Event()
 
     async def come_back() -> None:

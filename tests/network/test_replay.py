@@ -79,9 +79,7 @@ def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
 
 
 @pytest.mark.parametrize("rounds", [13, pytest.param(20, marks=pytest.mark.campaign)])
-def test_nothing_is_delivered_that_was_not_asked_for_and_nothing_twice(
-    tmp_path: Path, rounds: int
-) -> None:
+def test_what_was_asked_for_is_delivered_and_nothing_twice(tmp_path: Path, rounds: int) -> None:
     plan = short_plan(tmp_path, rounds)
     seen = play_and(plan, -1, lambda: None).recorder
     wanted = {

@@ -146,9 +146,7 @@ class Doubting:
 
 @pytest.mark.parametrize("kind", sorted(CODEC.kinds))
 @given(doubted=st.sets(st.integers(0, NODES - 1)), data=st.data())
-def test_leaving_out_what_is_doubted_leaves_a_sane_record(
-    kind: int, doubted: set[int], data: st.DataObject
-) -> None:
+def test_what_is_not_doubted_is_sane(kind: int, doubted: set[int], data: st.DataObject) -> None:
     words = data.draw(st.sampled_from(real_records("cyclon")[kind]))
     body = CODEC.rewrite(kind, words[BODY:], Doubting(doubted))
     if body is None:
@@ -212,7 +210,7 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
 )
 @one_in(2)
 @given(sender=st.sampled_from((1, 7, NODES - 1)), data=st.data())
-def test_what_is_declared_is_accepted_and_harmless(
+def test_declared_words_are_harmless(
     sampler: str, kind: int, sender: int, data: st.DataObject
 ) -> None:
     codec = CODECS[sampler]

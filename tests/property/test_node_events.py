@@ -123,9 +123,7 @@ def test_a_fraction_that_no_float_holds_travels_as_one() -> None:
     events=st.integers(1, 5),
     size=st.integers(1, 60),
 )
-def test_the_memory_keeps_its_bounds_and_the_newest(
-    kept: list[tuple[int, bytes]], events: int, size: int
-) -> None:
+def test_the_memory_keeps_the_newest(kept: list[tuple[int, bytes]], events: int, size: int) -> None:
     memory = EventMemory(events, size)
     for event, values in kept:
         known = memory.find(event)

@@ -114,7 +114,7 @@ def frame_of(event_id: str, position: int) -> Frame:
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_what_is_settled_and_comes_again_is_settled_over_the_connection_it_came_by(
+def test_what_is_settled_and_comes_again_is_settled_once_more(
     tmp_path: Path, is_broken: bool
 ) -> None:
     async def main() -> None:

@@ -85,18 +85,14 @@ def run_apart(folder: Path, then: str, *arguments: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["--nonsense"]])
-def test_frame_alone_imports_no_host_and_no_heavy_library(
-    probe: Path, arguments: list[str]
-) -> None:
+def test_frame_alone_imports_no_host_or_heavy_library(probe: Path, arguments: list[str]) -> None:
     heavy = f"print([name for name in {(*HEAVY, 'probe_host')!r} if name in sys.modules])"
     done = run_apart(probe, heavy, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_names_commands_and_is_an_error_without_arguments(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_help_names_commands_and_no_arguments_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr()
     assert re.search(r"^  probe +from probe-host$", shown.out, re.MULTILINE)
@@ -138,7 +134,7 @@ def test_subcommand_gets_its_arguments(capsys: pytest.CaptureFixture[str]) -> No
         ("exit", "that will not do"),
     ],
 )
-def test_errors_of_the_user_end_in_one_sentence(
+def test_user_errors_are_a_sentence(
     capsys: pytest.CaptureFixture[str], how: str, sentence: str
 ) -> None:
     assert main(["probe", "fail", how]) == 2
@@ -229,9 +225,7 @@ def test_words_are_completed(given: str, offered: list[str]) -> None:
     assert words(*given.split(" ")) == offered
 
 
-def test_commands_are_explained_and_all_options_known_but_of_another_shell(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_are_explained_and_options_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert candidates(["node", "rel"]) == [
         "reload\tHave a running node read its configuration anew; say what is in force, and what "
         "is not."

@@ -52,9 +52,7 @@ def test_peers_come_and_go_with_the_trace(tmp_path: Path) -> None:
     assert [step.time_s / ROUND_S for step in churn] == pytest.approx([6.1, 8.1, 10.1, 12.1])
 
 
-def test_what_simulated_peers_did_gives_the_same_numbers_when_real_ones_report_it(
-    tmp_path: Path,
-) -> None:
+def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path: Path) -> None:
     record = simulated(tmp_path).record()
     plan = short_plan(tmp_path)
     recorder = Recorder(lambda at: at, ROUND_S)
@@ -101,9 +99,7 @@ def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
 
 
 @pytest.mark.parametrize("preset", ["kindred", "resilient"])
-def test_expressions_and_values_mean_the_boxes_and_points_of_the_simulation(
-    tmp_path: Path, preset: str
-) -> None:
+def test_expressions_and_values_mean_the_simulated_ones(tmp_path: Path, preset: str) -> None:
     spec = Subscriptions(kind="random", width=0.3, attributes=3, per_node=2)
     system = attrs.evolve(short_scenario(tmp_path).systems[0], preset=preset)
     plan = short_plan(tmp_path, subscriptions=spec, systems=(system,))

@@ -117,9 +117,7 @@ def test_init_refuses_what_cannot_be(
     assert not (tmp_path / "desk/ca.key").exists()
 
 
-def test_check_shows_settings_and_what_would_keep_the_node_from_starting(
-    tmp_path: Path, shell: Shell
-) -> None:
+def test_check_shows_settings_and_what_would_stop_the_node(tmp_path: Path, shell: Shell) -> None:
     shell.ok("node", "init", "desk")
     out = shell.ok("node", "check", "desk", "--set", "delivery.successors=3")
     assert "certified for 730 more days" in out
@@ -144,9 +142,7 @@ def test_check_shows_settings_and_what_would_keep_the_node_from_starting(
         assert words in shell.refused("node", "run", "desk")
 
 
-def test_a_schema_that_needs_another_preset_is_told_before_peers_run(
-    tmp_path: Path, shell: Shell
-) -> None:
+def test_a_schema_that_needs_another_preset_is_said_early(tmp_path: Path, shell: Shell) -> None:
     tables = "".join(f"[attributes.a{number}]\ntype = 'string'\n" for number in range(16))
     (tmp_path / "wide.toml").write_text(tables)
     for arguments in ((), ("--peers", "2")):
@@ -212,9 +208,7 @@ def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
         ("sub", "price > 1", "--count", "0"),
     ],
 )
-def test_options_that_exclude_each_other_exit_with_2(
-    shell: Shell, arguments: tuple[str, ...]
-) -> None:
+def test_options_that_exclude_others_exit_with_2(shell: Shell, arguments: tuple[str, ...]) -> None:
     assert main(arguments) == 2
     assert "Usage" in shell.capsys.readouterr().err
 

@@ -32,9 +32,7 @@ def entries(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#")
 
 
-def test_the_unit_of_the_user_runs_the_node_of_the_folder_and_that_of_the_system_as_its_owner(
-    tmp_path: Path,
-) -> None:
+def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path: Path) -> None:
     made = folder(tmp_path)
     found = entries("\n".join(service(made, None, system=False, install=False)))
     run = f"{sys.executable} -m gossamer.command.main node run {made}"
@@ -103,7 +101,7 @@ def test_holes_that_a_burst_left_go_back() -> None:
 
 
 @pytest.mark.parametrize("has_glibc", [True, False])
-async def test_memory_is_given_back_every_minute_where_it_can_be(
+async def test_memory_is_given_back_each_minute(
     monkeypatch: pytest.MonkeyPatch, has_glibc: bool
 ) -> None:
     times: list[float] = []

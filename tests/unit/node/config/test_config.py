@@ -120,7 +120,7 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
 
 
 @pytest.mark.parametrize(("round_s", "rounds"), [(0.2, 5), (0.3, 4), (0.5, 2), (2.0, 2)])
-def test_peers_are_patient_for_a_second_whatever_the_length_of_a_round(
+def test_peers_are_patient_for_a_second_with_rounds_of_any_length(
     round_s: float, rounds: int
 ) -> None:
     """An answer takes as long on a busy machine; what is given has precedence."""

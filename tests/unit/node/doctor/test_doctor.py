@@ -155,7 +155,7 @@ def test_findings_are_shown_as_they_are_whatever_a_peer_says() -> None:
         (1, 10, False, "valid from 2030-05-02"),
     ],
 )
-def test_a_certificate_is_judged_by_this_clock(
+def test_certificates_are_checked_by_this_clock(
     tmp_path: Path, starts: int, ends: int, ok: bool, words: str
 ) -> None:
     issued = trustme.CA().issue_cert(
@@ -267,7 +267,7 @@ def test_a_clock_that_was_set_forward_is_suspected() -> None:
         (None, END + SUSPICIOUS, False),
     ],
 )
-def test_a_certificate_that_has_expired_is_no_clocks_fault(
+def test_expiry_is_no_fault_of_the_clock(
     last_seen: datetime | None, now: datetime, ok: bool
 ) -> None:
     signs = Signs((("state.db", last_seen),)) if last_seen else Signs()

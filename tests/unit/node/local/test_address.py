@@ -98,9 +98,7 @@ async def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
         await knock(address)
 
 
-def test_a_folder_has_one_node_at_a_time_and_looking_whether_it_runs_keeps_none_from_starting(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_has_one_node_and_looking_for_it_keeps_none_from_starting(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
     assert not list(tmp_path.iterdir())
     with locked(tmp_path):
@@ -142,7 +140,7 @@ async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Pat
 
 
 @pytest.mark.trio
-async def test_events_are_taken_without_a_turn_for_others_while_there_is_room(
+async def test_events_are_taken_without_turns_for_others_while_there_is_room(
     tmp_path: Path,
 ) -> None:
     """Turns of a busy peer are long: with one for each event, events would come faster."""

@@ -56,9 +56,7 @@ async def cluster() -> Cluster:
     return Cluster()
 
 
-async def test_a_member_joins_leaves_and_returns(
-    cluster: Cluster, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_members_come_and_go(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     cluster.up()
     cluster.down()  # an idle connection that was closed in order
@@ -101,9 +99,7 @@ async def test_a_broken_connection_makes_suspect_and_then_gone(cluster: Cluster)
     assert cluster.changes() == changes
 
 
-async def test_who_cannot_be_reached_has_failed_and_long_silence_makes_suspect(
-    cluster: Cluster,
-) -> None:
+async def test_who_is_unreachable_has_failed_and_silence_makes_suspect(cluster: Cluster) -> None:
     cluster.up()
     cluster.table.unreachable(2, "nobody answers")
     assert cluster.state() == "alive"  # it is connected

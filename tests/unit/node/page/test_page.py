@@ -268,9 +268,7 @@ def test_a_broker_shows_no_ring_and_no_rounds(scripts: Scripts) -> None:
 
 
 @pytest.mark.parametrize(("count", "answered"), [(1, 1), (3, 2), (300, 290)])
-def test_the_view_of_a_cluster_says_who_answered(
-    scripts: Scripts, count: int, answered: int
-) -> None:
+def test_a_cluster_view_says_who_answered(scripts: Scripts, count: int, answered: int) -> None:
     shown = scripts.browse(view(count, answered), page="cluster.js")
     assert shown["summary"]["text"].startswith(f"{answered} of {count} members answered")
     assert shown["rows"]["children"] == min(count, LISTED)

@@ -215,7 +215,7 @@ async def rounds(desk: Desk, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
-async def test_a_silence_until_a_peer_counts_as_failed_is_reason_to_ask_and_to_tell(
+async def test_who_was_silent_for_long_is_reason_to_ask_and_tell(
     desk: Desk, is_connected: bool
 ) -> None:
     desk.messages.connected = {5: 0.0, 6: 0.0}
@@ -302,7 +302,7 @@ async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask(desk: Desk
 
 
 @pytest.mark.parametrize("lasts", [False, True])
-async def test_who_was_not_sent_all_is_told_where_that_is_not_remembered_for_sure(
+async def test_who_was_not_sent_all_is_told_if_that_may_be_forgotten(
     desk: Desk, lasts: bool
 ) -> None:
     began = trio.current_time()
@@ -333,7 +333,7 @@ async def test_who_was_not_sent_what_is_forgotten_already_is_told(desk: Desk, la
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-async def test_who_is_back_after_a_short_break_is_told_where_events_are_forgotten(
+async def test_who_is_back_soon_is_told_where_events_are_forgotten(
     desk: Desk, forgotten: bool
 ) -> None:
     desk.catch_up.lost(5, trio.current_time() - 4)

@@ -118,7 +118,7 @@ def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None
         (None, "unreadable"),
     ],
 )
-def test_a_schema_file_that_describes_none_is_named(
+def test_a_file_without_schema_is_named(
     tmp_path: Path, text: str | bytes | None, words: str
 ) -> None:
     path = tmp_path / "mine.toml"
@@ -254,9 +254,7 @@ async def test_a_member_that_asks_too_often_is_answered_now_and_then() -> None:
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-async def test_a_member_that_leaves_is_not_waited_for(
-    nursery: trio.Nursery, forgotten: bool
-) -> None:
+async def test_members_that_leave_are_not_awaited(nursery: trio.Nursery, forgotten: bool) -> None:
     pool = FakePool({1})
     async with running_with(pool, known=1) as reports:
         found = await looked(reports, nursery)

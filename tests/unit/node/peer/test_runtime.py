@@ -132,9 +132,7 @@ async def test_what_is_of_no_flow_takes_the_place_of_what_is_of_one(sending: Sen
     await sending.give_up_dialling()
 
 
-async def test_what_cannot_be_brought_comes_back_and_what_is_too_much_is_dropped(
-    sending: Sending,
-) -> None:
+async def test_undelivered_frames_come_back_and_too_many_are_dropped(sending: Sending) -> None:
     for number in range(MAX_WAITING + 5):
         sending.frame_sender.send(7, b"frame", [number])
     sending.frame_sender.send(8, bytes(11), [-1])
@@ -183,9 +181,7 @@ def test_a_frame_waits_for_the_certificates_that_it_needs(asking: Asking) -> Non
     assert asking.books[0].find_certificate(wanted) == answer["certificates"][0]
 
 
-def test_frames_wait_in_bounds_and_for_a_round_only_and_unasked_certificates_are_not_learnt(
-    asking: Asking,
-) -> None:
+def test_frames_wait_in_bounds_and_unasked_certificates_are_refused(asking: Asking) -> None:
     certificates, certificate = asking.certificates[0], asking.members[1].certificate.der
     assert certificates.take(9, [certificate]) == []
     assert asking.books[0].find_certificate(asking.members[1].identity.key) is None

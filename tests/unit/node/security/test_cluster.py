@@ -76,7 +76,7 @@ def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
         ("ca.pem", None, "cannot be read"),
     ],
 )
-def test_a_broken_or_missing_file_is_named(
+def test_broken_files_are_named(
     tmp_path: Path, name: str, content: bytes | None, complaint: str
 ) -> None:
     make_cluster(tmp_path, "desk", "first", NOW)

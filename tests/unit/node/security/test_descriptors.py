@@ -134,7 +134,7 @@ def test_a_stranger_is_not_believed_until_its_certificate_is_met(owner: Owner) -
     assert cache.take(owner.says(1), NOW, owner.certificate.der) is Verdict.NEW
 
 
-def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back(
+def test_a_certificate_that_is_renewed_replaces_the_older(
     owner: Owner, cache: DescriptorCache
 ) -> None:
     renewed = issue_certificate(
@@ -148,9 +148,7 @@ def test_a_certificate_renewed_is_learned_and_an_older_one_does_not_come_back(
     assert cache.find_certificate(owner.identity.key) == renewed.der
 
 
-def test_an_expired_owner_is_not_believed_and_what_it_said_before_stays(
-    owner: Owner, cache: DescriptorCache
-) -> None:
+def test_what_an_expired_owner_said_before_stays(owner: Owner, cache: DescriptorCache) -> None:
     """While the clock is a century off nothing new is believed; after, everything is.
 
     When it signed, as it says, is of no account.
@@ -234,9 +232,7 @@ def test_sizes_are_bounded_and_addresses_possible_or_none(owner: Owner) -> None:
     assert book_with(owner).take(owner.says(1, addresses=()), NOW) is Verdict.NEW
 
 
-def test_a_flood_of_forgeries_is_counted_and_leaves_no_trace(
-    owner: Owner, cache: DescriptorCache
-) -> None:
+def test_a_flood_of_forgeries_leaves_no_trace(owner: Owner, cache: DescriptorCache) -> None:
     cache.take(owner.says(1), NOW)
     for sequence in range(2, 52):
         forged = SignedDescriptor(owner.says(sequence).content, bytes(64))

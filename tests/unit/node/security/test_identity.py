@@ -68,9 +68,7 @@ def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_pat
     assert "private" not in repr(loaded)
 
 
-def test_a_private_file_is_private_before_its_first_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_private_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is looked at when it is synced, before it gets its name."""
     modes = []
     monkeypatch.setattr(os, "fsync", lambda file: modes.append(os.fstat(file).st_mode))
@@ -78,7 +76,7 @@ def test_a_private_file_is_private_before_its_first_byte(
     assert stat.S_IMODE(modes[0]) == 0o600
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+def test_a_failed_write_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: int) -> None:

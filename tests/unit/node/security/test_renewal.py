@@ -33,9 +33,7 @@ def renewed(cluster: MadeCluster, member: security_cluster.Membership, now: floa
 
 
 @pytest.mark.parametrize("age_s", [0.6 * LIFE_S, 0.99 * LIFE_S, LIFE_S + 1, 20 * LIFE_S])
-def test_a_renewed_certificate_is_of_the_same_peer_and_valid_from_now(
-    cluster: MadeCluster, age_s: float
-) -> None:
+def test_a_renewed_certificate_is_valid_from_now_on(cluster: MadeCluster, age_s: float) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + age_s
     found = accept(member, renewed(cluster, member, now), now)
     security_cluster.save_renewed(found)
@@ -49,7 +47,7 @@ def test_a_renewed_certificate_is_of_the_same_peer_and_valid_from_now(
     assert serials == {member.certificate.serial, found.certificate.serial}
 
 
-def test_certificates_are_renewed_when_half_of_their_time_is_over_and_who_asks_again_gets_the_same(
+def test_certificates_are_renewed_after_half_their_time_and_twice_alike(
     cluster: MadeCluster,
 ) -> None:
     """An expired one that is not on record is not renewed."""

@@ -107,9 +107,7 @@ def test_no_proof_is_good_for_another_event(member: Membership, introduced: Publ
 
 
 @given(st.binary(max_size=600))
-def test_random_bytes_are_refused_or_nobodys(
-    member: Membership, introduced: Publisher, data: bytes
-) -> None:
+def test_random_bytes_are_nobodys(member: Membership, introduced: Publisher, data: bytes) -> None:
     assert 0 <= sealing.identifier(data) < 1 << sealing.ID_BITS
     SEAL.signer_of(data)
     try:
@@ -178,9 +176,7 @@ def changed(introduction: bytes, **changes: Any) -> bytes:
     return encode(list((parts | changes).values()))
 
 
-def test_what_is_no_introduction_teaches_nothing(
-    cluster: MadeCluster, publisher: Membership
-) -> None:
+def test_wrong_introductions_teach_nothing(cluster: MadeCluster, publisher: Membership) -> None:
     good, stranger = introduction_of(publisher), cluster.admit("stranger")
     key, cache = stranger.identity.key, cache_of(cluster)
     for malformed in (
@@ -202,9 +198,7 @@ def test_what_is_no_introduction_teaches_nothing(
     assert len(cache) == 0
 
 
-def test_the_revoked_and_expired_are_not_learned_and_found_out_later(
-    cluster: MadeCluster, publisher: Membership
-) -> None:
+def test_the_revoked_and_expired_are_found_out(cluster: MadeCluster, publisher: Membership) -> None:
     key = publisher.identity.key
     entry = Revocation(key, (publisher.certificate.serial,), int(cluster.now + DAY_S))
     empty = RevocationList(cluster.first.authority.cluster)
@@ -222,9 +216,7 @@ def test_the_revoked_and_expired_are_not_learned_and_found_out_later(
     assert cache.is_revoked(learned)
 
 
-def test_a_renewed_certificate_introduces_the_same_key(
-    cluster: MadeCluster, publisher: Membership
-) -> None:
+def test_renewal_introduces_the_same_key(cluster: MadeCluster, publisher: Membership) -> None:
     cache = cache_of(cluster)
     first = cache.learn(introduction_of(publisher), cluster.now)
     cluster.now += 60
@@ -241,9 +233,7 @@ def test_a_renewed_certificate_introduces_the_same_key(
     assert cache.find(event_key(0).signer) is second
 
 
-def test_one_publisher_takes_no_more_room_than_it_may(
-    cluster: MadeCluster, publisher: Membership
-) -> None:
+def test_a_publisher_takes_bounded_room(cluster: MadeCluster, publisher: Membership) -> None:
     cache = cache_of(cluster)
     count = MOST_KEYS_OF_ONE + 2
     for number in range(count):

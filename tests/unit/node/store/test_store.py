@@ -132,9 +132,7 @@ def test_events_are_retained_once_and_read_in_order_from_a_position_on(store: St
     assert [one.event_id[0] for one in first + rest] == [2, 1, 3]
 
 
-def test_expired_events_are_not_read_and_then_pruned_and_no_position_given_again(
-    store: Store,
-) -> None:
+def test_expired_events_are_unread_then_pruned_and_no_position_given_again(store: Store) -> None:
     store.events.retain(event(1, expires_at=6.0))
     store.events.retain(event(2, expires_at=5.0))
     assert kept(store, now=5.0) == [1]
@@ -169,9 +167,7 @@ def test_deliveries_and_events_are_marked_once_and_many_at_once(store: Store) ->
     assert kept(store) == [1, 2]
 
 
-def test_the_last_deliveries_of_each_client_are_remembered_and_clients_bounded(
-    store: Store,
-) -> None:
+def test_the_last_deliveries_of_a_client_are_remembered_and_clients_bounded(store: Store) -> None:
     deliveries = store.deliveries
     for number in range(5):
         deliveries.mark("a", bytes([number]))

@@ -46,9 +46,7 @@ def test_a_file_from_a_newer_version_is_refused_and_untouched(path: Path) -> Non
     assert path.read_bytes() == before
 
 
-def test_a_broker_whose_dump_was_in_one_piece_keeps_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_keeps_a_dump_of_one_piece(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as before:
         before.setattr(database, "MIGRATIONS", MIGRATIONS[:2])
         with Store(path) as store:
@@ -72,9 +70,7 @@ def test_a_broker_whose_dump_was_in_one_piece_keeps_it(
         assert list(store.broker.log()) == []
 
 
-def test_an_older_file_is_brought_up_to_date_wholly_or_not(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_file_is_updated_or_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store(path) as store:
         store.set_meta("a", b"1")
     failing = (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE"))
@@ -175,9 +171,7 @@ def test_nobody_else_can_read_a_file_or_what_lies_beside_it(path: Path) -> None:
     assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
 
 
-def test_a_file_locked_by_another_process_is_not_waited_for_forever(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_of_another_process_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_S", 0.01)
     with Store(path) as store:
         with closing(sqlite3.connect(path)) as other:

@@ -61,7 +61,7 @@ async def test_a_result_comes_back_when_it_is_on_the_disk_and_waits_for_no_other
             await writer.flush()
 
 
-async def test_writes_that_nobody_waits_for_are_committed_soon(
+async def test_writes_are_committed_soon(
     path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert autojump_clock.rate == 0

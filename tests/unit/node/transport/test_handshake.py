@@ -164,7 +164,7 @@ async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
     [(OF_AA, None, "aa"), (ONE, None, ""), (CERTIFIED, b"own certificate", "")],
     ids=["of the same schema", "with no schema told", "with the certificate of its hello"],
 )
-async def test_who_belongs_to_the_cluster_is_admitted(
+async def test_members_are_let_in(
     dialler: base.LocalPeer, certificate: bytes | None, schema: str
 ) -> None:
     both = await meet(dialler, local_peer(2, schema="aa"), {}, {"certificate": certificate})

@@ -43,9 +43,7 @@ def links(*peers: Peer) -> list[int]:
     return [len(peer.pool) for peer in peers]
 
 
-async def test_only_sending_dials_and_senders_at_once_share_one_attempt(
-    nursery: trio.Nursery,
-) -> None:
+async def test_only_sending_dials_and_senders_share_one_attempt(nursery: trio.Nursery) -> None:
     network, one, two = await two_peers(nursery)
     assert not one.pool.try_send(2, message())
     await settle()
@@ -75,9 +73,7 @@ async def test_a_failed_attempt_is_told_to_all_who_wait(nursery: trio.Nursery) -
             senders.start_soon(fail_to_send)
 
 
-async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others(
-    nursery: trio.Nursery,
-) -> None:
+async def test_who_gives_up_does_not_end_the_attempt_of_others(nursery: trio.Nursery) -> None:
     _, one, two = await two_peers(nursery, Faults(latency_s=(0.5, 0.5)))
     with trio.move_on_after(0.1):
         await one.pool.send(2, message(b"given up"))
@@ -88,9 +84,7 @@ async def test_a_sender_that_gives_up_does_not_end_the_attempt_of_others(
 
 
 @pytest.mark.parametrize("latency_ms", [0, 1, 5, 20])
-async def test_peers_that_dial_each_other_keep_what_the_smaller_key_dialled(
-    nursery: trio.Nursery, latency_ms: int
-) -> None:
+async def test_what_the_smaller_key_dialled_is_kept(nursery: trio.Nursery, latency_ms: int) -> None:
     network, one, two = await two_peers(nursery, Faults(latency_s=(0, latency_ms / 1000)))
     async with trio.open_nursery() as senders:
         senders.start_soon(one.pool.send, 2, message(b"from one"))
@@ -125,9 +119,7 @@ async def test_simultaneous_dials_always_settle(nursery: trio.Nursery, seed: int
         assert sorted(frame["number"] for _, frame in heard.frames) == list(range(20))
 
 
-async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one(
-    nursery: trio.Nursery,
-) -> None:
+async def test_who_lost_its_connection_may_come_with_a_new_one(nursery: trio.Nursery) -> None:
     network, one, two = await two_peers(nursery, handshake_seconds=1)
     stale = await two.pool.connect(1)
     await trio.sleep(5)
@@ -144,9 +136,7 @@ async def test_a_peer_that_lost_its_connection_may_come_back_with_a_new_one(
     assert links(one, two) == [1, 1]
 
 
-async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive(
-    nursery: trio.Nursery,
-) -> None:
+async def test_a_new_connection_replaces_one_that_looks_alive(nursery: trio.Nursery) -> None:
     _, people = crowd(nursery, handshake_seconds=1)
     one, two = await people.add(1), await people.add(2)
     await two.pool.connect(1)
@@ -162,9 +152,7 @@ async def test_the_new_connection_of_a_peer_replaces_one_that_looks_alive(
     assert one.pool.ends == {Cause.REPLACED: 1}
 
 
-async def test_attempts_back_off_and_start_again_when_the_time_has_come(
-    nursery: trio.Nursery,
-) -> None:
+async def test_attempts_back_off_and_start_again_when_it_is_time(nursery: trio.Nursery) -> None:
     _, one, two = await two_peers(nursery)
     await two.pool.close()
     retries = []
@@ -204,9 +192,7 @@ async def test_only_a_connection_that_lasts_makes_failures_forgotten(nursery: tr
     assert await fail_once() == 0.5
 
 
-async def test_a_peer_that_broke_a_rule_is_not_connected_to_again_at_once(
-    nursery: trio.Nursery,
-) -> None:
+async def test_who_broke_a_rule_is_not_dialled_again_at_once(nursery: trio.Nursery) -> None:
     """Otherwise one that answers each frame by a bad one could keep both busy with connecting."""
     _, one, two = await two_peers(nursery)
     for wait in (0.5, 1):
@@ -314,9 +300,7 @@ async def test_connections_that_break_are_dialled_again(nursery: trio.Nursery) -
     assert one.pool.ends[Cause.LOST] == network.broken
 
 
-async def test_a_pool_of_many_closes_as_fast_as_one_and_reaches_nobody_then(
-    nursery: trio.Nursery,
-) -> None:
+async def test_a_pool_of_many_closes_fast_and_reaches_nobody(nursery: trio.Nursery) -> None:
     network, people = crowd(nursery, close_seconds=1)
     hub = await people.add(1)
     for key in range(2, 12):

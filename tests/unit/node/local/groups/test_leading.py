@@ -54,7 +54,7 @@ class PausedAmidARound:
         return wire.report(self.member.take(told, 8)[0], {})
 
 
-async def test_a_leader_that_was_paused_amid_a_round_asks_again_before_it_assigns(
+async def test_a_leader_paused_amid_a_round_asks_before_it_assigns(
     autojump_clock: MockClock,
 ) -> None:
     own, others = Member(LEADER), PausedAmidARound(autojump_clock)

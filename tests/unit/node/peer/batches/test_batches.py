@@ -99,14 +99,14 @@ async def test_a_peer_that_works_much_is_busy_whatever_it_takes(supply: list[str
 
 
 @pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 2), (NEVER, 0)])
-async def test_who_says_so_has_it_always_or_never(
+async def test_it_is_used_always_or_never_on_request(
     supply: list[str], choice: str, used: int
 ) -> None:
     assert len(await ran_for(choice, 30, 2 * BUSY_RATE * (choice == NEVER))) == used
     assert bool(supply) == bool(used)
 
 
-async def test_what_another_process_makes_is_waited_for(
+async def test_code_of_another_is_awaited(
     supply: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(part: str) -> Made:
@@ -227,9 +227,7 @@ def as_frame(kind: int, record: Record) -> bytes:
         (PUBLISH, NEIGHBOUR, False),
     ],
 )
-def test_commands_come_from_here_and_all_else_from_others(
-    core: Core, kind: int, source: int, goes: bool
-) -> None:
+def test_commands_come_from_here_alone(core: Core, kind: int, source: int, goes: bool) -> None:
     exchange = Exchange(core, InterpretedRules)
     exchange.load(as_frame(kind, core.publish(7, [1])))
     rows = exchange.scan(source, MOST)

@@ -273,9 +273,7 @@ async def test_what_was_changed_is_not_delivered_but_counted_and_named(
     assert alice.pass_on(genuine, bob) == content_of(alice)
 
 
-async def test_events_of_the_revoked_are_not_believed(
-    sides: list[Side], cluster: MadeCluster
-) -> None:
+async def test_events_of_the_revoked_are_refused(sides: list[Side], cluster: MadeCluster) -> None:
     alice, bob, *_ = sides
     event = await alice.publish()
     entry = Revocation(alice.key, (alice.member.certificate.serial,), int(cluster.now + DAY_S))
@@ -302,9 +300,7 @@ async def test_an_event_waits_for_an_introduction_that_was_lost(sides: list[Side
     assert carol.forged() == {}
 
 
-async def test_events_that_nobody_can_prove_are_given_up_and_take_little_room(
-    sides: list[Side],
-) -> None:
+async def test_events_without_proof_are_given_up_and_take_little_room(sides: list[Side]) -> None:
     alice, bob, carol, dave = sides
     event = await alice.publish()
     assert carol.signed.open(event, alice.sealed(event), dave.key) is None
@@ -346,9 +342,7 @@ def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() 
     assert len(parked) == parked_events.MOST_OF_ONE
 
 
-async def test_one_peer_brings_no_wrong_introductions_and_no_more_than_it_may(
-    sides: list[Side], cluster: MadeCluster
-) -> None:
+async def test_introductions_are_right_and_bounded(sides: list[Side], cluster: MadeCluster) -> None:
     alice, bob, *_ = sides
     await alice.publish()
     *rest, last = alice.introduction()
@@ -382,7 +376,7 @@ async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(sides: 
     assert [one[0] for one in carol.released] == [event]
 
 
-def test_thousands_of_forged_events_are_a_line_now_and_then(
+def test_forgeries_are_logged_now_and_then(
     sides: list[Side], caplog: pytest.LogCaptureFixture
 ) -> None:
     seconds = [0.0]

@@ -57,9 +57,7 @@ def test_an_event_is_encoded_once_for_all_who_get_it(sides: Sides) -> None:
     assert event_frame(alice, event_body(event, mode=1), 2) != first
 
 
-def test_an_event_whose_values_are_forgotten_or_impossible_is_not_sent_or_kept(
-    sides: Sides,
-) -> None:
+def test_an_event_with_forgotten_or_impossible_values_is_not_sent_or_kept(sides: Sides) -> None:
     alice, bob, _ = sides
     body = event_body(identifier(sealed_of(alice)))
     assert event_frame(alice, body) == b""
@@ -181,7 +179,7 @@ def test_no_event_is_acknowledged_to_another_than_its_publisher(sides: Sides) ->
     assert bob.events.find(event) is None
 
 
-def test_of_two_events_with_one_identifier_the_first_counts(
+def test_the_first_event_of_an_identifier_counts(
     sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""

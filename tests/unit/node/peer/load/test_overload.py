@@ -127,7 +127,7 @@ async def test_an_honest_event_overtakes_a_flood(desk: Desk) -> None:
     assert len(desk.overloads) == 0
 
 
-async def test_new_events_of_whom_too_much_waits_are_dropped(
+async def test_new_events_of_a_flood_are_dropped(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of the flooder, by the flooder and by whoever relays it; and the log says who it is."""
@@ -155,9 +155,7 @@ async def test_new_events_of_whom_too_much_waits_are_dropped(
 
 
 @pytest.mark.parametrize("promised", [frame(FLOODER, TREE), frame(FLOODER, GREEDY, origin=-1)])
-async def test_who_brings_too_much_that_was_promised_is_read_later(
-    desk: Desk, promised: Frame
-) -> None:
+async def test_who_brings_too_much_that_is_due_is_read_later(desk: Desk, promised: Frame) -> None:
     count = 2 * MOST_OF_ALL // VALUES
 
     async def bring() -> None:
@@ -183,7 +181,7 @@ async def test_a_rule_broken_by_an_event_that_waited_costs_the_connection(desk: 
     assert desk.cuts == [FLOODER]
 
 
-async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
+async def test_a_backlog_keeps_more_from_being_taken(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -200,9 +198,7 @@ async def test_what_waits_to_be_passed_on_keeps_more_from_being_taken(
     assert desk.lost == [(HONEST, dropped_at, False)], "what it may have missed can be asked for"
 
 
-async def test_a_loss_that_lasts_is_seen_to_while_it_does_and_what_is_offered_anew_is_of_it(
-    desk: Desk,
-) -> None:
+async def test_a_loss_that_lasts_or_is_offered_anew_is_seen_to_meanwhile(desk: Desk) -> None:
     flow = Flow(RELAY, FLOODER)
     began = trio.current_time()
     desk.overloads.note_dropped(HONEST, flow)
@@ -222,9 +218,7 @@ async def test_a_loss_that_lasts_is_seen_to_while_it_does_and_what_is_offered_an
     assert desk.lost == [*expected, (HONEST, began + 2 * LONG_S, False)]
 
 
-async def test_this_peers_own_applications_are_named_as_such(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_own_applications_are_named(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     own = desk.address_book.key_of(SELF)
     desk.overloads.note_dropped(HONEST, Flow(own, own))
     (record,) = caplog.records

@@ -67,9 +67,7 @@ def test_an_exchange_from_challenge_to_certificate(cluster: MadeCluster, token: 
     assert (found.key, found.name) == (joiner.key, "kitchen")
 
 
-def test_the_joiner_recognises_no_other_cluster_or_member(
-    cluster: MadeCluster, token: Token, tmp_path: Path
-) -> None:
+def test_joiners_recognise_no_others(cluster: MadeCluster, token: Token, tmp_path: Path) -> None:
     """A member that answers in the inviter's place does not get to see the secret."""
     nosy = cluster.admit("nosy").certificate.der
     with pytest.raises(errors.KeyMismatchError):
@@ -82,9 +80,7 @@ def test_the_joiner_recognises_no_other_cluster_or_member(
             recognise(token, challenge_of(cluster), theirs, cluster.now)
 
 
-def test_a_request_with_anything_exchanged_proves_nothing(
-    cluster: MadeCluster, token: Token
-) -> None:
+def test_a_request_with_anything_changed_proves_nothing(cluster: MadeCluster, token: Token) -> None:
     request, shown = request_of(cluster, token, make_identity()), cluster.first.certificate.der
     check_request(request, b"n" * 32, shown)
     for changed, nonce, certificate in (
@@ -289,9 +285,7 @@ def test_of_many_processes_at_once_exactly_one_redeems_a_token(cluster: MadeClus
     assert len(issued) == 2
 
 
-def test_revoking_by_name_or_key_bars_the_peer_with_all_its_certificates(
-    cluster: MadeCluster,
-) -> None:
+def test_revoking_by_name_or_key_bars_a_peer_and_its_certificates(cluster: MadeCluster) -> None:
     one, two = make_identity(), make_identity()
     issued = [cluster.certify(one, "one"), cluster.certify(one, "new"), cluster.certify(two, "two")]
     assert set(revoke(cluster, "one").serials) == {issued[0].serial, issued[1].serial}

@@ -88,9 +88,7 @@ def test_a_token_with_an_impossible_part_is_refused(part: dict[str, Any], words:
 HERE = (("127.0.0.1", 7401),)
 
 
-def test_init_makes_a_cluster_and_names_what_to_keep_and_invite_prints_a_token(
-    tmp_path: Path,
-) -> None:
+def test_init_names_what_to_keep_and_invite_prints_a_token(tmp_path: Path) -> None:
     text = init_cluster(tmp_path / "desk", "desk", "first")
     member = open_membership(tmp_path / "desk")
     assert member.authority.cluster in text

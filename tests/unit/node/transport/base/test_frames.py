@@ -159,9 +159,7 @@ def test_a_field_takes_what_it_says(field: schema.Field, good: list[Any], bad: l
         ({"type": "ack", "numbers": [1, "a"]}, r"ack: numbers\[1\] is 'a', expected a whole"),
     ],
 )
-def test_a_complaint_names_frame_field_value_and_expectation(
-    frame: dict[str, Any], why: str
-) -> None:
+def test_a_complaint_names_frame_field_and_expectation(frame: dict[str, Any], why: str) -> None:
     with pytest.raises(BadFrame, match=why) as caught:
         frames.MESSAGE_FRAMES.check(frame)
     assert isinstance(caught.value, RemoteProtocolError)

@@ -18,9 +18,7 @@ ITEMS = st.lists(st.tuples(FLOWS, st.integers(1, 100)), max_size=60)
 
 
 @given(ITEMS)
-def test_everything_comes_out_once_and_each_flow_in_its_order(
-    items: list[tuple[Flow | None, int]],
-) -> None:
+def test_all_comes_out_once_and_each_flow_in_order(items: list[tuple[Flow | None, int]]) -> None:
     backlog = Backlog()
     queue: FairQueue[int] = FairQueue(backlog)
     for number, (flow, size) in enumerate(items):
