@@ -73,7 +73,7 @@ def test_relations_are_sound(drawn: tuple[str, Filter, Filter]) -> None:
 )
 @example(("s", api.parse('s >= "a" and s endswith "b"'), api.parse('s > "a" and s endswith "b"')))
 @example(("s", api.parse('s > "a"'), api.parse('s >= "a" and s endswith "b"')))
-def test_relations_are_complete_for_order_prefix_and_suffix(
+def test_relations_are_complete_for_order_and_affixes(
     drawn: tuple[str, Filter, Filter],
 ) -> None:
     name, one, other = drawn
@@ -88,9 +88,7 @@ def test_relations_are_complete_for_order_prefix_and_suffix(
 
 
 @given(filters(complete=True), filters(complete=True), filters(complete=True))
-def test_covering_is_a_partial_order_up_to_equality(
-    one: Filter, two: Filter, three: Filter
-) -> None:
+def test_covering_orders_filters_up_to_equality(one: Filter, two: Filter, three: Filter) -> None:
     assert api.covers(one, one)
     assert not (api.covers(one, two) and api.covers(two, three)) or api.covers(one, three)
     if api.covers(one, two):
@@ -99,9 +97,7 @@ def test_covering_is_a_partial_order_up_to_equality(
 
 
 @given(filters(), filters(), publications())
-def test_relations_agree_with_publications(
-    one: Filter, other: Filter, publication: dict[str, Any]
-) -> None:
+def test_matches_fit_relations(one: Filter, other: Filter, publication: dict[str, Any]) -> None:
     if api.covers(one, other) and other.matches(publication):
         assert one.matches(publication)
     if one.matches(publication) and other.matches(publication):
@@ -182,9 +178,7 @@ def test_errors_point_into_the_text(schema: Schema, fragments: list[str]) -> Non
 
 
 @given(schemas(), st.data(), st.integers(0, 200))
-def test_cut_texts_are_refused_within_what_is_left(
-    schema: Schema, data: st.DataObject, kept: int
-) -> None:
+def test_cut_texts_are_refused_within_them(schema: Schema, data: st.DataObject, kept: int) -> None:
     text = data.draw(subscriptions(schema)).to_text()[:kept]
     error = refusal(schema, text)
     assert error is None or 1 <= error.column <= len(text) + 1

@@ -222,9 +222,7 @@ def test_dates_are_told_apart_to_the_microsecond(attribute: schema.DateAttribute
 
 
 @given(schemas(), st.data())
-def test_matching_is_the_conjunction_of_the_comparisons(
-    schema: Schema, data: st.DataObject
-) -> None:
+def test_matching_is_the_conjunction_of_comparisons(schema: Schema, data: st.DataObject) -> None:
     comparisons = data.draw(consistent_comparisons(schema))
     event = data.draw(events(schema))
     expected = all(holds(schema, comparison, event) for comparison in comparisons)
@@ -255,9 +253,7 @@ def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject)
 
 
 @given(schemas(), st.data())
-def test_boxes_are_ranges_of_the_ring_and_whole_where_unconstrained(
-    schema: Schema, data: st.DataObject
-) -> None:
+def test_boxes_are_ranges_whole_where_unconstrained(schema: Schema, data: st.DataObject) -> None:
     subscription = Subscription.of(schema, data.draw(consistent_comparisons(schema)))
     box = encode_subscription(schema, hashing.uniform_hashes(schema), subscription)
     named = dict(subscription.constraints)

@@ -157,9 +157,7 @@ def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_o
 
 @pytest.mark.parametrize("shape", [(1, 0), (1, 4), (2, 6)])
 @pytest.mark.parametrize("ends", [(0, RING_MASK), (13, 71), (20, 65), (96, RING_MASK)])
-def test_no_value_of_a_range_is_lost_where_arcs_meet(
-    shape: tuple[int, int], ends: tuple[int, int]
-) -> None:
+def test_no_value_is_lost_where_arcs_meet(shape: tuple[int, int], ends: tuple[int, int]) -> None:
     """Every identifier, the value before it and the one after, inside and outside the range."""
     places = [*range(5, 100, 5)]
     hosts = overlay(places, shape, seed=2)

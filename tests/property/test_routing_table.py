@@ -90,9 +90,7 @@ def by_source(state: State) -> dict[int, set[tuple[int, ...]]]:
 
 
 @given(attributes=st.integers(1, 2), room=st.integers(8, 14), data=st.data())
-def test_a_table_holds_what_each_neighbour_asked_for_last(
-    attributes: int, room: int, data: st.DataObject
-) -> None:
+def test_a_table_holds_the_last_requests(attributes: int, room: int, data: st.DataObject) -> None:
     """Merging for want of room is counted and loses nothing; what finds no room is counted too."""
     state = table_state(attributes, 8, room)
     asked: dict[int, set[tuple[int, ...]]] = {}
@@ -170,9 +168,7 @@ def overlay(attributes: int, boxes: int, nodes: int, seed: int, **changes: Any) 
     seed=st.integers(0, 999),
     data=st.data(),
 )
-def test_what_goes_out_covers_what_came_in(
-    attributes: int, spare: int, seed: int, data: st.DataObject
-) -> None:
+def test_output_covers_input(attributes: int, spare: int, seed: int, data: st.DataObject) -> None:
     """Every point asked for, up to where requests of that neighbour travel, is asked for onward."""
     hosts = overlay(attributes, attributes + spare, 12, seed)
     state = hosts.state

@@ -234,9 +234,7 @@ def test_indexes_belong_to_what_rules_are_handed() -> None:
     share=st.floats(0, 1),
     place=st.integers(0, 3 * BLOCK),
 )
-def test_long_rows_are_searched_block_by_block(
-    size: int, end: int, share: float, place: int
-) -> None:
+def test_long_rows_are_searched_by_blocks(size: int, end: int, share: float, place: int) -> None:
     rows = np.zeros((2, size), np.int64)
     rows[0] = rows[1, place:] = 1
     expected = place if place < size else -1
@@ -259,9 +257,7 @@ def test_position_in_a_column_is_the_first(rows: np.ndarray, word: int) -> None:
     count=st.integers(0, 5),
     word=st.integers(0, 3),
 )
-def test_a_ring_is_searched_where_it_was_written_last(
-    rows: np.ndarray, end: int, count: int, word: int
-) -> None:
+def test_a_ring_is_searched_at_its_end(rows: np.ndarray, end: int, count: int, word: int) -> None:
     begin = max(0, end - count)
     expected = word in [rows[1, i % 5] for i in range(begin, end)]
     assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, word))) == expected
@@ -330,9 +326,7 @@ def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
     box=arrays(np.int64, 6, elements=st.integers(0, 4) | st.just(LARGE)),
     marks=arrays(np.int64, 7, elements=st.integers(0, 3)),
 )
-def test_points_marked_are_those_in_the_box(
-    points: np.ndarray, box: np.ndarray, marks: np.ndarray
-) -> None:
+def test_points_in_a_box_are_marked(points: np.ndarray, box: np.ndarray, marks: np.ndarray) -> None:
     words = np.concatenate([[-1], box])
 
     def mark(seen: Callable[[Any], Any]) -> list[int]:

@@ -122,9 +122,7 @@ def test_a_coarse_range_covers_the_real_one_and_at_most_a_unit_more_at_each_end(
 
 
 @given(one=RANGES_OF_VALUES, other=RANGES_OF_VALUES)
-def test_ranges_with_a_value_in_common_are_told_as_such(
-    one: tuple[int, int], other: tuple[int, int]
-) -> None:
+def test_ranges_with_common_values_are_told(one: tuple[int, int], other: tuple[int, int]) -> None:
     """The converse may fail by rounding, for ranges less than a unit apart."""
     shared = min(one[1], other[1]) - max(one[0], other[0]) + 1
     told = shared_length(profile.coarse_range(*one), profile.coarse_range(*other)) + 1
@@ -135,7 +133,7 @@ def test_ranges_with_a_value_in_common_are_told_as_such(
 
 
 @given(bounds=RANGES_OF_VALUES)
-def test_the_empty_range_shares_nothing_and_a_range_everything_with_itself(
+def test_an_empty_range_shares_nothing_and_a_range_all_of_itself(
     bounds: tuple[int, int],
 ) -> None:
     word = profile.coarse_range(*bounds)

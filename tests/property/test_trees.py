@@ -109,9 +109,7 @@ ALGORITHMS = {
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @given(data=st.data(), graph=tree_plans.graphs())
-def test_a_steiner_tree_joins_its_brokers_within_its_bound(
-    name: str, data: st.DataObject, graph: Graph
-) -> None:
+def test_steiner_trees_are_within_their_bound(name: str, data: st.DataObject, graph: Graph) -> None:
     algorithm, bound = ALGORITHMS[name]
     terminals = data.draw(terminals_of(graph))
     work = make_workspace(graph)
@@ -256,9 +254,7 @@ def test_every_strategy_makes_spanning_trees(case: Case, name: str) -> None:
 
 
 @given(case=cases(), name=st.sampled_from(sorted(STRATEGIES)))
-def test_documents_reach_the_matching_hosts_and_pay_for_each_link_crossed(
-    case: Case, name: str
-) -> None:
+def test_documents_reach_matching_hosts_and_pay_for_each_link(case: Case, name: str) -> None:
     plan = make_plan(case.graph, case.sample)
     routes = STRATEGIES[name](plan)
     bill = routes.price(plan, case.sample)

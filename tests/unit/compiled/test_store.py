@@ -145,9 +145,7 @@ def test_locks_are_found_again_where_their_file_was_removed(tmp_path: Path) -> N
         (tmp_path / "code.lock").unlink()
 
 
-def test_code_that_another_process_was_making_is_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_of_another_process_is_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert double.compiled(4) == 8
     (file,) = folder.iterdir()
     content = file.read_bytes()
@@ -181,9 +179,7 @@ def test_a_rule_is_compiled_once_for_all_processes(folder: Path) -> None:
     assert sum(double.compiled._cache_misses.values()) == 0
 
 
-def test_code_that_cannot_be_read_is_made_again(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_code_is_made_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert double.compiled(4) == 8
     (file,) = folder.iterdir()
     FolderStore(folder).save(file.stem, b"no machine code")
@@ -215,7 +211,7 @@ def make_caller(called: Rule) -> Any:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_loop_made_after_a_global_changed_has_the_new_value(
+def test_a_loop_made_after_a_global_changed_has_its_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = make_caller(times_rate)

@@ -57,9 +57,7 @@ def subscribe(*triples: tuple[str, str, object]) -> Subscription:
         (">", 5, None, False),
     ],
 )
-def test_numbers_compare_as_exact_reals(
-    sign: str, constant: object, value: object, expected: bool
-) -> None:
+def test_numbers_are_exact(sign: str, constant: object, value: object, expected: bool) -> None:
     assert subscribe(("price", sign, constant)).matches({"price": value}) is expected
 
 
@@ -142,9 +140,7 @@ def test_equal_subscriptions_hash_and_print_alike() -> None:
         ([("name", "<", "")], "can never hold"),
     ],
 )
-def test_contradictions_are_refused_with_the_reason(
-    triples: list[tuple[str, str, object]], reason: str
-) -> None:
+def test_contradictions_are_refused(triples: list[tuple[str, str, object]], reason: str) -> None:
     with pytest.raises(ContradictionError) as caught:
         subscribe(*triples)
     assert reason in str(caught.value)

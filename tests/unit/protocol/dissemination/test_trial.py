@@ -182,9 +182,7 @@ def slow_loads(case: Case, routes: Routes) -> list[float]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("route", [route_single, route_mult, route_mult2])
-def test_a_load_is_the_size_of_what_crosses_a_link(
-    seed: int, route: Callable[[Plan], Routes]
-) -> None:
+def test_loads_are_sizes_of_what_crosses_a_link(seed: int, route: Callable[[Plan], Routes]) -> None:
     case = random_case(15, 20, 12, seed)
     plan = make_plan(case.graph, case.sample)
     routes = route(plan)

@@ -154,9 +154,7 @@ WITHOUT_LINE = (use_dictionary, call_function, call_by_name)
         (print_row, "print needs Python's interpreter, which compiled rules cannot reach; in a"),
     ],
 )
-def test_the_sentence_names_rule_file_line_and_reason(
-    engine: Any, fault: Callable[..., Any], reason: str
-) -> None:
+def test_the_sentence_names_the_fault(engine: Any, fault: Callable[..., Any], reason: str) -> None:
     with pytest.raises(RuleCompilationError) as caught:
         engine(make_pings(2), step_around(fault), (TICK,), make_network(2), 1).run_cycle()
     error = caught.value
@@ -198,9 +196,7 @@ engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
         pytest.param("event", "print('row', state.count[p], now)", marks=pytest.mark.campaign),
     ],
 )
-def test_a_script_that_prints_in_a_rule_ends_with_the_sentence(
-    tmp_path: Path, engine: str, statement: str
-) -> None:
+def test_a_script_that_prints_in_a_rule_ends(tmp_path: Path, engine: str, statement: str) -> None:
     """Twice: compiled code that the first run left behind must not print either."""
     script = tmp_path / "printing.py"
     script.write_text(PRINTING.format(statement=statement))
@@ -334,9 +330,7 @@ def test_sizes_and_types_that_are_kept_are_those_that_are_found() -> None:
 
 
 @pytest.mark.parametrize(("plain", "swapped"), [("1", "False"), ("", "True")])
-def test_rules_compile_with_and_without_the_private_class(
-    plain: str, swapped: str, tmp_path: Path
-) -> None:
+def test_rules_compile_without_the_private_class(plain: str, swapped: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(RULES)
     environment = {**os.environ, "GOSSAMER_PLAIN_COMPILATION": plain}

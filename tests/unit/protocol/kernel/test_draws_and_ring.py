@@ -17,9 +17,7 @@ PLACE = st.integers(0, RING_MASK)
 
 
 @given(seed=WORD, key=WORD, counter=WORD)
-def test_a_draw_is_the_same_compiled_interpreted_and_by_the_array(
-    seed: int, key: int, counter: int
-) -> None:
+def test_a_draw_is_the_same_in_all_forms(seed: int, key: int, counter: int) -> None:
     interpreted = int(mix(seed, key, counter))
     with use_compiled():
         compiled = int(mix(seed, key, counter))

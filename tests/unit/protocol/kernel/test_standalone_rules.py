@@ -153,16 +153,12 @@ def test_a_standalone_rule_that_no_other_process_can_have_is_refused() -> None:
     ("called", "reason"),
     [(unsaid, "says what it returns: one of None, bool"), (missaid, "float64")],
 )
-def test_a_standalone_rule_that_does_not_say_what_it_returns_is_refused(
-    called: Any, reason: str
-) -> None:
+def test_standalone_rules_say_what_they_return(called: Any, reason: str) -> None:
     with pytest.raises(RuleCompilationError, match=reason):
         called.compiled(2)
 
 
-def test_other_processes_make_what_is_missing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_processes_make_missing_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome(summed.compiled, 10)
     wanted = [one for one in standalone._symbols.values() if one.name == "scaled_twice"]
     made = {path.name: path for path in folder.glob("scaled*")}
@@ -177,9 +173,7 @@ def test_other_processes_make_what_is_missing(
     assert outcome(summed.compiled, 10) == (8, 270, 20)
 
 
-def test_who_makes_code_for_a_process_ends_with_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_makers_of_code_end_with_the_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_processors", lambda: 2)
     with FolderStore(folder).making("beside 1"):
         FolderStore(folder).make_beside(pickle.dumps([]))

@@ -117,7 +117,7 @@ def test_matching_is_on_the_whole_subscription() -> None:
 
 
 @pytest.mark.parametrize("primary", [None, 1])
-def test_a_subscription_goes_by_its_primary_attribute_or_the_first_it_constrains(
+def test_a_subscription_goes_by_its_primary_or_first_attribute(
     primary: int | None,
 ) -> None:
     """Nobody is served twice though two trees reach it."""

@@ -171,9 +171,7 @@ def events_after_a_shift(
 @pytest.mark.parametrize("attributes", [1, 2])
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_handover_after_a_load_shift_loses_no_event_of_others(
-    seed: int, share: float, attributes: int
-) -> None:
+def test_a_handover_after_a_shift_loses_no_event(seed: int, share: float, attributes: int) -> None:
     """Everybody whose requests stood at the peer relieved is served, once, and nobody else."""
     relieved, outcomes = events_after_a_shift(seed, share, attributes)
     assert any(wanting for _, wanting in outcomes), f"seed {seed}"

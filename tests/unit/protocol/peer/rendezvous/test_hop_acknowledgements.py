@@ -139,9 +139,7 @@ def test_a_copy_to_a_silent_next_hop_goes_another_way_in_the_next_turn() -> None
 
 @pytest.mark.parametrize("pending", [0, 4])
 @pytest.mark.parametrize("rounds_silent", [1, 2])
-def test_a_copy_reaches_its_rendezvous_node_when_that_is_heard_again(
-    rounds_silent: int, pending: int
-) -> None:
+def test_a_copy_reaches_its_rendezvous_node_that_is_back(rounds_silent: int, pending: int) -> None:
     """What was on the way to it is lost, as where a connection breaks and is made anew."""
     changes = {"replay_rounds": 9, "ring_offers": False, "suspect_rounds": 9}
     hosts, home = without_home(pending_publications=pending, **changes)

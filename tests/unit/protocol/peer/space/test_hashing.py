@@ -199,9 +199,7 @@ NARROW = st.integers(0, 1 << 40)
 
 
 @pytest.mark.parametrize(("attributes", "bits"), [(1, 5), (2, 4), (3, 3), (5, 2)])
-def test_the_curve_passes_every_point_once_in_steps_to_a_neighbour(
-    attributes: int, bits: int
-) -> None:
+def test_the_curve_passes_every_point_once_in_single_steps(attributes: int, bits: int) -> None:
     points = list(itertools.product(range(1 << bits), repeat=attributes))
     at = {routing_key.curve_index(point, bits): point for point in points}
     assert sorted(at) == list(range(len(points)))
@@ -239,9 +237,7 @@ def boxes(draw: st.DrawFn, attributes: int) -> list[int]:
 
 @pytest.mark.parametrize("attributes", [1, 2, 3, 5, 15])
 @given(data=st.data(), most=st.integers(1, 9))
-def test_intervals_hold_the_keys_of_all_points_of_a_box(
-    attributes: int, data: st.DataObject, most: int
-) -> None:
+def test_intervals_hold_all_keys_of_a_box(attributes: int, data: st.DataObject, most: int) -> None:
     box = data.draw(boxes(attributes))
     intervals = routing_key.key_intervals(attributes, most, box)
     assert 1 <= len(intervals) <= most

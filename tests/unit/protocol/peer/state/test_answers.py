@@ -70,7 +70,7 @@ def test_an_installation_is_answered_if_that_is_wanted(
 
 
 @pytest.mark.parametrize("heartbeat_rounds", [1, 2, 5])
-def test_ring_neighbours_always_answer_and_others_when_not_heard_of_for_some_rounds(
+def test_ring_neighbours_always_answer_and_others_when_silent(
     heartbeat_rounds: int,
 ) -> None:
     """Who holds nothing for us hears nothing else."""

@@ -53,7 +53,7 @@ AGES = st.lists(
 
 
 @given(ages=AGES)
-def test_those_seated_are_distinct_others_young_enough_each_at_its_youngest(
+def test_those_seated_are_distinct_others_each_at_its_youngest(
     ages: list[tuple[int, int]],
 ) -> None:
     """There is a seat for everybody; who has which is told elsewhere."""
@@ -256,7 +256,7 @@ def test_a_negative_age_neither_seats_nor_evicts(hosts: overlays.Hosts, word: in
         assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
-def test_a_peer_that_cannot_be_reached_is_refused_until_it_is_heard_of_anew(
+def test_an_unreachable_peer_is_refused_until_it_is_heard_of_anew(
     hosts: overlays.Hosts,
 ) -> None:
     """What others still say about it is older than its failure (Sec. IV-C)."""

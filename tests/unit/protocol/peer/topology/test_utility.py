@@ -170,9 +170,7 @@ def test_a_peer_that_constrains_nothing_keeps_its_primary_attribute() -> None:
 
 
 @given(data=st.data(), limit=st.integers(1, 3))
-def test_a_profile_covers_what_its_owner_wants_and_nothing_more_if_it_fits(
-    data: st.DataObject, limit: int
-) -> None:
+def test_a_profile_covers_what_its_owner_wants_and_no_more(data: st.DataObject, limit: int) -> None:
     """In units of 2^31 values."""
     wanted = data.draw(st.lists(SMALL, min_size=1, max_size=8))
     state = make_state(Settings(subscriptions=8, profile_ranges=limit), 1)
