@@ -1,7 +1,8 @@
-"""Whole peers over TLS on loopback: they find each other, deliver, leave, and come back."""
+"""Whole peers find each other over TLS, deliver, leave and come back; and what they count."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,28 +12,30 @@ import attrs
 import pytest
 import trio
 
+from bench.bench_node import SMALL, measure
 from gossamer.node.errors import ConfigurationError, ListenFailed, PeerStopped, SubscriptionInUse
+from gossamer.node.monitoring.metrics import LINKS, NO_LINK
 from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster
+from support.memory_peers import ROUND_S, address_of, memory_peers
 from support.node_peers import config_of, elsewhere, linked, of_member, rounds_pass, take, take_ids
+from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
 
 @asynccontextmanager
 async def three_peers(cluster: MadeCluster) -> AsyncIterator[tuple[Peer, Peer, Peer]]:
     """Peers of one overlay; the second and third know the first's address only."""
-    members = cluster.admit("second"), cluster.admit("third")
-    async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(open_peer(of_member(cluster.first)))
-        others = [
-            await stack.enter_async_context(open_peer(of_member(member, first.addresses)))
-            for member in members
-        ]
-        for peer in (first, *others):
+    two, three = cluster.admit("second"), cluster.admit("third")
+    async with (
+        open_peer(of_member(cluster.first)) as first,
+        open_peer(of_member(two, first.addresses)) as second,
+        open_peer(of_member(three, first.addresses)) as third,
+    ):
+        for peer in (first, second, third):
             await peer.ready()
-        second, third = others
         yield first, second, third
 
 
@@ -59,9 +62,7 @@ async def test_events_reach_whoever_wants_them_once_and_nobody_else(cluster: Mad
         assert sum(counters.dropped.values()) == counters.dropped["stale"]
 
 
-async def test_an_event_tells_who_published_it_and_keeps_its_values_exactly(
-    cluster: MadeCluster,
-) -> None:
+async def test_an_event_keeps_publisher_and_values_exactly(cluster: MadeCluster) -> None:
     """Values that hash alike are told apart where they are handed out."""
     async with three_peers(cluster) as (first, second, third):
         events = third.subscribe("price == 0.1")
@@ -101,9 +102,7 @@ async def test_a_restarted_peer_is_the_same_and_knows_whom_to_ask(cluster: MadeC
             assert await take_ids(events, 1) == {news}
 
 
-async def test_a_peer_that_leaves_is_forgotten_at_once_and_the_others_go_on(
-    cluster: MadeCluster,
-) -> None:
+async def test_a_peer_that_leaves_is_forgotten_at_once(cluster: MadeCluster) -> None:
     two, three = cluster.admit("second"), cluster.admit("third")
     async with (
         open_peer(of_member(cluster.first)) as first,
@@ -147,18 +146,8 @@ async def test_peers_without_certificates_find_each_other_on_loopback(tmp_path: 
         assert await take_ids(events, 1) == {published}
 
 
-async def test_a_peer_alone_is_ready_and_serves_itself(cluster: MadeCluster) -> None:
-    async with open_peer(of_member(cluster.first)) as peer:
-        await peer.ready()
-        events = peer.subscribe("price > 5")
-        published = await peer.publish({"price": 6, "symbol": "A"})
-        assert await take_ids(events, 1) == {published}
-        assert peer.gauges().subscriptions == 1
-
-
-async def test_events_wait_for_a_named_application_until_it_unsubscribes(
-    cluster: MadeCluster,
-) -> None:
+async def test_events_wait_for_a_named_application(cluster: MadeCluster) -> None:
+    """Until it unsubscribes."""
     async with open_peer(of_member(cluster.first)) as peer:
         async with peer.subscribe("price > 5", name="ledger"):
             with pytest.raises(SubscriptionInUse, match="ledger"):
@@ -173,11 +162,15 @@ async def test_events_wait_for_a_named_application_until_it_unsubscribes(
             assert len(events) == 0
 
 
-async def test_streams_end_with_their_peer(cluster: MadeCluster) -> None:
+async def test_a_peer_alone_serves_itself_until_it_ends(cluster: MadeCluster) -> None:
     async with open_peer(of_member(cluster.first)) as peer:
+        await peer.ready()
         events = peer.subscribe("price > 5")
-        published = await peer.publish({"price": 6, "symbol": "A"})
-    assert [event.id async for event in events] == [published]
+        first = await peer.publish({"price": 6, "symbol": "A"})
+        assert await take_ids(events, 1) == {first}
+        assert peer.gauges().subscriptions == 1
+        second = await peer.publish({"price": 6, "symbol": "A"})
+    assert [event.id async for event in events] == [second]
     with pytest.raises(PeerStopped):
         peer.subscribe("price > 5")
     with pytest.raises(PeerStopped):
@@ -197,22 +190,72 @@ async def test_errors_of_the_caller_come_out_as_they_are(cluster: MadeCluster) -
             raise ZeroDivisionError
 
 
-async def test_a_port_in_use_is_one_clear_error(cluster: MadeCluster) -> None:
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listeners[0].socket.getsockname()[1]
+async def test_what_keeps_a_peer_from_opening_is_one_clear_error(cluster: MadeCluster) -> None:
     config = of_member(cluster.first)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        in_use = attrs.evolve(config.listen, addresses=(f"127.0.0.1:{port}",))
+        for changes, error, words in (
+            ({"listen": in_use}, ListenFailed, str(port)),
+            ({"schema": None}, ConfigurationError, "attributes"),
+        ):
+            with pytest.raises(error, match=words):
+                async with open_peer(attrs.evolve(config, **changes)):
+                    raise AssertionError("it opened")
 
-    listen = attrs.evolve(config.listen, addresses=(f"127.0.0.1:{port}",))
-    with pytest.raises(ListenFailed, match=str(port)):
-        async with open_peer(attrs.evolve(config, listen=listen)):
-            raise AssertionError("it opened")
-    for listener in listeners:
-        await listener.aclose()
+
+@pytest.mark.campaign
+def test_every_match_is_delivered_once_and_nothing_else(tmp_path: Path) -> None:
+    measures, unexpected = measure(SMALL, tmp_path)
+    assert not unexpected
+    found = {one.name: one.value for one in measures}
+    assert found.keys() >= {"latency, median", "memory of each further peer"}
+    assert 0 < found["hops of a delivery, mean"] <= 2 * SMALL.peers
+    assert 0 <= found["traffic overhead"] < 100
 
 
-async def test_a_peer_without_a_schema_is_one_clear_error(cluster: MadeCluster) -> None:
+# Peers in memory.
 
-    config = attrs.evolve(of_member(cluster.first), schema=None)
-    with pytest.raises(ConfigurationError, match="attributes"):
-        async with open_peer(config):
-            raise AssertionError("it opened")
+ONE, TWO, THREE = (number << 58 for number in (1, 2, 3))
+
+
+@on_jumping_clock
+async def test_bytes_that_one_sends_the_other_receives(tmp_path: Path) -> None:
+    async with memory_peers(tmp_path, 1, ONE) as crowd:
+        await trio.sleep(20 * ROUND_S)
+        first, second = crowd.peers.values()
+        for peer in (first, second):
+            peer.gauges()
+        assert first.counters.bytes_received > 1000
+        # Nothing is under way for long in memory; a round's frames may be.
+        for sender, receiver in ((first, second), (second, first)):
+            difference = sender.counters.bytes_sent - receiver.counters.bytes_received
+            assert abs(difference) < 0.2 * sender.counters.bytes_sent
+
+
+@on_jumping_clock
+async def test_attempts_that_lead_nowhere_are_counted(tmp_path: Path) -> None:
+    async with memory_peers(tmp_path, 1, ONE, TWO) as crowd:
+        await trio.sleep(10 * ROUND_S)
+        peer = crowd.peers[1]
+        peer.gauges()
+        assert peer.counters.dials + peer.counters.accepted >= 2
+        failed = peer.counters.dials_failed
+        crowd.network.partition([1], [ONE, TWO])
+        await trio.sleep(200 * ROUND_S)
+        peer.gauges()
+        assert peer.counters.dials_failed > failed
+        assert peer.counters.dials >= peer.counters.dials_failed
+
+
+@on_jumping_clock
+async def test_frames_are_counted_by_what_the_other_peer_is(tmp_path: Path) -> None:
+    async with memory_peers(tmp_path, 1, ONE, TWO, THREE) as crowd:
+        await trio.sleep(40 * ROUND_S)
+        assert len({address_of(key) for key in crowd.peers}) == 4
+        counters = crowd.peers[1].counters
+        for counts in (counters.link_frames_sent, counters.link_frames_received):
+            assert counts.keys() == {*LINKS, NO_LINK}
+            assert counts["ring"] > 40, "both neighbours on the ring are heard of every round"
+        crowd.peers[1].gauges()
+        assert sum(counters.link_frames_sent.values()) >= 0.9 * counters.frames_sent

@@ -1,0 +1,212 @@
+"""Expressions get what matches, and every peer keeps the last values, whatever fails."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.peer import Event, Peer, Subscription
+from gossamer.node.peer.unicast.last_values import LastMark, marked
+from support.draws import larger
+from support.expression_strategies import SCHEMA, Written, matchable, random_event
+from support.memory_peers import MemoryPeers, memory_peers
+from support.memory_transport import Faults, MemoryNetwork
+from support.node_fleets import LOOK_S, running_fleet
+from support.node_peers import rounds_pass
+from support.node_processes import PATIENCE_S, Shell
+from support.transport_peers import on_jumping_clock
+from support.waiting import comes_true, eventually
+
+pytestmark = pytest.mark.usefixtures("each_preset")
+
+KEYS = [1 + (i << 58) for i in range(5)]
+# As many as there are subscriptions for: their boxes have to become coarser.
+AT_ONCE_EACH = 16
+EVENTS_EACH = 2
+# As of nodes.
+INTERVALS = {"key_intervals": 4}
+
+
+async def publish_all(peers: list[Peer], draws: random.Random) -> dict[int, dict[str, Any]]:
+    """Let every peer publish a few events; return them by id, all acknowledged."""
+    events = [(peer, random_event(draws, absent=0.2)) for peer in peers for _ in range(EVENTS_EACH)]
+    return {await peer.publish(values): values for peer, values in events}
+
+
+async def taken(stream: Subscription) -> list[Event]:
+    return [await anext(stream) for _ in range(len(stream))]
+
+
+def wanted(written: Written, published: dict[int, dict[str, Any]]) -> list[int]:
+    return sorted(event for event, values in published.items() if written.matches(values))
+
+
+@pytest.mark.parametrize("count", [80, pytest.param(1000, marks=pytest.mark.campaign)])
+@on_jumping_clock
+async def test_expressions_get_what_matches_and_nothing_else(tmp_path: Path, count: int) -> None:
+    seed = 1
+    draws, source = random.Random(seed), matchable(random.Random(seed))
+    tried = deliveries = 0
+    async with memory_peers(tmp_path, *KEYS, schema=SCHEMA, settings=INTERVALS) as crowd:
+        peers = list(crowd.peers.values())
+        while tried < count:
+            batch = [next(source) for _ in range(AT_ONCE_EACH * len(peers))]
+            tried += len(batch)
+            async with AsyncExitStack() as stack:
+                streams = [
+                    await stack.enter_async_context(peers[i % len(peers)].subscribe(one.text))
+                    for i, one in enumerate(batch)
+                ]
+                await rounds_pass(*peers, rounds=4)
+                published = await publish_all(peers, draws)
+                await rounds_pass(*peers, rounds=4)
+                for one, stream in zip(batch, streams, strict=True):
+                    found = [event for event in await taken(stream) if event.id in published]
+                    ids = sorted(event.id for event in found)
+                    assert ids == wanted(one, published), (seed, one.text)
+                    assert all(event.values == published[event.id] for event in found)
+                    deliveries += len(ids)
+    print(f"seed {seed}: {tried} expressions, {deliveries} deliveries")
+    assert deliveries > tried
+
+
+@on_jumping_clock
+async def test_named_expressions_get_what_came_while_their_peer_was_away(tmp_path: Path) -> None:
+    seed = 2
+    draws, source = random.Random(seed), matchable(random.Random(seed))
+    batch = [next(source) for _ in range(8)]
+    async with memory_peers(tmp_path, *KEYS, schema=SCHEMA, settings=INTERVALS) as crowd:
+        away = KEYS[2]
+        for one in batch:
+            crowd.peers[away].subscribe(one.text, name=one.text).close()
+        await crowd.rounds(6)
+        await crowd.stop(away)
+        published = await publish_all(list(crowd.peers.values()), draws)
+        # Longer than events are replayed without being asked for.
+        await trio.sleep(40)
+        await crowd.add(away)
+        subscribers = crowd.peers[away].subscribers
+        due = sum(len(wanted(one, published)) for one in batch)
+        assert due > 0
+        await eventually(lambda: sum(map(len, subscribers)) >= due, 60.0)
+        await crowd.rounds(8)
+        for one in batch:
+            stream = crowd.peers[away].subscribe(one.text, name=one.text)
+            ids = [event.id for event in await taken(stream)]
+            assert sorted(ids) == wanted(one, published), (seed, one.text)
+
+
+# Last values.
+
+FEW = [1 + (i << 58) for i in range(larger(4, 6))]
+PEERS = larger(2, 3)  # in processes
+LATE = Faults(latency_s=(0.0, 0.2))
+SYMBOLS = ["IBM", "SAP", "XYZ"]
+# Until every peer has heard of what is new.
+SPREAD_S = 60.0
+
+
+def known(peer: Peer) -> dict[object, object]:
+    return {one.values["symbol"]: one.values.get("price") for one in peer.last_values()}
+
+
+async def publish(peer: Peer, symbol: str, price: int, **more: object) -> None:
+    mark = LastMark("symbol", **more)  # type: ignore[arg-type]
+    await peer.publish({"symbol": symbol, "price": price}, payload=marked(None, mark))
+
+
+@asynccontextmanager
+async def a_crowd(folder: Path) -> AsyncIterator[MemoryPeers]:
+    async with memory_peers(folder, *FEW, network=MemoryNetwork(1, LATE)) as crowd:
+        await crowd.whole()
+        await crowd.rounds(6)
+        yield crowd
+
+
+async def agreed(crowd: MemoryPeers, expected: dict[object, object]) -> None:
+    """Wait until every peer knows this and nothing else."""
+    peers = crowd.peers.values()
+    await comes_true(lambda: all(known(peer) == expected for peer in peers), SPREAD_S)
+    assert [known(peer) for peer in peers] == [expected] * len(peers)
+
+
+@on_jumping_clock
+async def test_all_peers_keep_the_newest_and_those_that_come_learn_it(tmp_path: Path) -> None:
+    """Nobody subscribes, connections break, and most of those who were told first crash."""
+    async with a_crowd(tmp_path) as crowd:
+        network, draws = crowd.network, random.Random(1)
+        expected: dict[object, object] = {}
+        network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
+        for price in range(24):
+            symbol, expected_price = draws.choice(SYMBOLS), price
+            try:
+                await publish(crowd.peers[draws.choice(FEW)], symbol, price)
+            except NotAcknowledged:
+                expected_price += 100  # it is not known whether the first one counts
+                await publish(crowd.peers[FEW[0]], symbol, expected_price)
+            expected[symbol] = expected_price
+        network.faults = LATE
+        await agreed(crowd, dict(expected))
+        for key in FEW[1 : len(FEW) // 2 + 1]:
+            await crowd.crash(key)
+        await crowd.add(FEW[1])
+        await agreed(crowd, dict(expected))
+
+
+@on_jumping_clock
+async def test_what_was_deleted_or_replaced_in_one_part_wins_in_both(tmp_path: Path) -> None:
+    async with a_crowd(tmp_path) as crowd:
+        for price, symbol in enumerate(SYMBOLS):
+            await publish(crowd.peers[FEW[0]], symbol, price)
+        await agreed(crowd, {"IBM": 0, "SAP": 1, "XYZ": 2})
+        crowd.network.partition(FEW[:2], FEW[2:])
+        await trio.sleep(larger(35, 60))  # until each part acknowledges by itself
+        await publish(crowd.peers[FEW[len(FEW) // 2 + 1]], "IBM", 10)
+        await publish(crowd.peers[FEW[0]], "SAP", 0, is_deleted=True)
+        crowd.network.heal()
+        await agreed(crowd, {"IBM": 10, "XYZ": 2})
+
+
+@on_jumping_clock
+async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
+    async with a_crowd(tmp_path) as crowd:
+        await publish(crowd.peers[FEW[0]], "IBM", 1, lasts_s=30.0)
+        await publish(crowd.peers[FEW[0]], "SAP", 2)
+        await agreed(crowd, {"IBM": 1, "SAP": 2})
+        await trio.sleep(31)
+        await agreed(crowd, {"SAP": 2})
+
+
+@pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
+async def test_commands_keep_and_print_last_values(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    with running_fleet(shell, PEERS, protocol__round_s=0.2) as fleet:
+        await fleet.ready()
+        here, *others = fleet.names
+        keep = ("--retained-last", "symbol", "--folder", here)
+
+        async def ok(*words: str) -> str:
+            return await trio.to_thread.run_sync(lambda: shell.ok(*words))
+
+        for symbol, price in (("IBM", 1), ("IBM", 2), ("SAP", 3)):
+            await ok("pub", f"symbol={symbol}", f"price={price}", *keep)
+        await ok("pub", "symbol=SAP", "--delete", *keep)
+        fleet.kill(others[0])
+        fleet.start(others[0])
+        for there in others:
+            async with fleet.client(there) as client:
+                with trio.fail_after(PATIENCE_S):
+                    while (await client.status())["last_values"] < 2:
+                        await trio.sleep(LOOK_S)
+            printed = await ok("sub", "price >= 0", "--last", "--count", "1", "--folder", there)
+            event = json.loads(printed)
+            assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
