@@ -2,7 +2,7 @@
 
 There is one batch of them; as a campaign, a thousand expressions.
 
-`test_node_expressions` does the same over more peers in memory and what came while a peer was away;
+`test_node_values` does the same over more peers in memory and what came while a peer was away;
 here everything is in the way that is in the way of users: commands, TLS, the local door, clients.
 """
 
