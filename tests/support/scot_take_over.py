@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
+from attrs import define, field
+
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import (
     Awaits,
@@ -25,14 +27,51 @@ from gossamer.protocol.brokers.core.effects import (
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
-from gossamer.protocol.content.filters import covers, parse
+from gossamer.protocol.content.filters import Filter, covers, parse
 from support.plain_index import PlainIndex
-from support.scot_clients import Published, Subscriber
 from support.scot_overlay import random_tree
 
 MANY = 100_000
 TEXTS = ("present(x)", "x > 5", "x < 3")
 """What subscribers ask for."""
+
+
+@define(eq=False)
+class Published:
+    """A publication: what it is called, and whether it was acknowledged, and as safe.
+
+    Attributes:
+        due: clients that want it and whose subscription was safe when it was published.
+    """
+
+    broker: str
+    id: Id
+    values: dict[str, object]
+    due: frozenset[str] = frozenset()
+    safe: bool | None = None
+
+
+@define(eq=False)
+class Subscriber:
+    """A client that asks for something.
+
+    Attributes:
+        at: the brokers that it was attached at, the last one last.
+        waiting: notifications that it has not taken, by broker.
+        got: how often it got each notification, by broker.
+        safe: whether its subscription was acknowledged as safe.
+    """
+
+    name: str
+    wanted: Filter
+    at: list[str]
+    waiting: dict[str, list[Id]] = field(factory=dict)
+    got: Counter[tuple[str, Id]] = field(factory=Counter)
+    safe: bool | None = None
+
+    @property
+    def ids(self) -> set[Id]:
+        return {id_ for _, id_ in self.got}
 
 
 class TakeOverPlay:

@@ -59,29 +59,21 @@ def test_the_examples_in_the_documentation_are_true() -> None:
 # Trees.
 
 
-def two_ways() -> Plan:
-    """Two trees of the ring, one without the link from b to c, one without that from d to a."""
-    trees = (way_around("b").trees[0], way_around("d").trees[0])
-    return Plan(Version(1, "a", 1), tuple("abcd"), trees, {})
-
-
 def test_a_new_subscription_gets_the_tree_on_which_it_costs_least_more() -> None:
-    plan = two_ways()
-    new, old = Id("c", 1), Id("b", 1)
+    # Two trees of the ring, one without the link from b to c, one without that from d to a.
+    trees = (way_around("b").trees[0], way_around("d").trees[0])
+    plan = Plan(Version(1, "a", 1), tuple("abcd"), trees, {})
+    new, old, far = Id("c", 1), Id("b", 1), Id("d", 1)
     # From b the first tree leads to c the long way around, the second leads there at once.
     assert least_added(plan, {}, {}, new, [("b", [new])]) == 1
     # Where the document goes the long way anyhow, c is on its way.
-    far = Id("d", 1)
     documents = [("b", [new, far])]
     assert least_added(plan, {}, {far: 0}, new, documents) == 0
     assert least_added(plan, {}, {far: 1}, new, documents) == 1
     assert least_added(plan, {}, {old: 0}, new, []) == 0
-
-
-def test_costs_of_links_count_for_the_tree_of_a_new_subscription() -> None:
+    # Costs of links count.
     dear = {("b", "c"): 9.0, ("c", "b"): 9.0}
-    new = Id("c", 1)
-    assert least_added(two_ways(), dear, {}, new, [("b", [new])]) == 0
+    assert least_added(plan, dear, {}, new, [("b", [new])]) == 0
 
 
 def problem(**changes: object) -> Problem:
@@ -128,82 +120,77 @@ def test_trees_are_made_where_nothing_is_published_or_wanted() -> None:
 
 def test_the_least_broker_is_coordinator_and_a_lesser_one_takes_over() -> None:
     overlay = ring()
-    assert overlay.coordinator() == "a"
-    assert {broker.term for broker in overlay.brokers.values()} == {Term(1, "a")}
+
+    def coordinates(name: str, term: int) -> None:
+        assert overlay.coordinator() == name
+        assert {broker.term for broker in overlay.brokers.values()} == {Term(term, name)}
+
+    coordinates("a", 1)
     overlay.kill("a")
     overlay.come_to_rest(2)
-    assert overlay.coordinator() == "b"
-    assert {broker.term for broker in overlay.brokers.values()} == {Term(2, "b")}
-    overlay.revive("a")
-    overlay.come_to_rest(3)
-    assert overlay.coordinator() == "a"
-    assert {broker.term for broker in overlay.brokers.values()} == {Term(3, "a")}
-
-
-def test_directives_of_an_earlier_term_are_not_heard() -> None:
-    overlay = ring()
-    overlay.kill("a")
-    overlay.come_to_rest(2)
+    coordinates("b", 2)
+    # Directives of an earlier term are not heard.
     broker = overlay.brokers["c"]
     before = broker.present
     late = Directive(Term(1, "a"), 99, Version(1, "a", 99), Version(1, "a", 99))
     assert broker.handle(overlay.now, neighbour("b"), late) == []
     assert (broker.term, broker.present) == (Term(2, "b"), before)
+    overlay.revive("a")
+    overlay.come_to_rest(3)
+    coordinates("a", 3)
 
 
-def version_at(overlay: TreeOverlay, name: str) -> Version:
-    present = overlay.brokers[name].present
-    assert present is not None
-    return present.plan.version
+@pytest.mark.parametrize(("threshold", "installed"), [(0.0, True), (0.99, False)])
+def test_trees_that_save_no_more_than_the_threshold_are_not_installed(
+    threshold: float, installed: bool
+) -> None:
+    overlay = ring("x == 1", threshold=threshold)
+
+    def used() -> Version:
+        present = overlay.brokers["b"].present
+        assert present is not None
+        return present.plan.version
+
+    first = used()
+    for _ in range(8):
+        overlay.publish("d", x=1)
+    overlay.come_to_rest(12)
+    assert overlay.brokers["a"].counters.plans > 1
+    # The trees made before anything was published happen to go the long way to c.
+    assert (used() > first) is installed
 
 
-def test_trees_that_save_no_more_than_the_threshold_are_not_installed() -> None:
-    for threshold, installed in ((0.0, True), (0.99, False)):
-        overlay = ring("x == 1", threshold=threshold)
-        first = version_at(overlay, "b")
-        for _ in range(8):
-            overlay.publish("d", x=1)
-        overlay.come_to_rest(12)
-        assert overlay.brokers["a"].counters.plans > 1
-        # The trees made before anything was published happen to go the long way to c.
-        assert (version_at(overlay, "b") > first) is installed
+def sampled(overlay: TreeOverlay, *numbers: int) -> int:
+    """How many documents the coordinator has as its sample, once c has published these as well."""
+    for number in numbers:
+        overlay.publish("c", x=number)
+    overlay.settle()
+    overlay.tick()
+    overlay.settle()
+    return len(overlay.samples_at("a"))
 
 
-def test_documents_are_sampled_with_the_probability_that_is_set() -> None:
-    for probability, least, most in ((0.0, 0, 0), (0.25, 60, 140), (1.0, 400, 400)):
-        overlay = ring(probability=probability, samples=1000, kept=1000)
-        for number in range(400):
-            overlay.publish("c", x=number)
-        overlay.settle()
-        overlay.tick()
-        overlay.settle()
-        found = len(overlay.samples_at("a"))
-        assert least <= found <= most, (probability, found)
+@pytest.mark.parametrize(
+    ("probability", "least", "most"), [(0.0, 0, 0), (0.25, 60, 140), (1.0, 400, 400)]
+)
+def test_documents_are_sampled_with_the_probability_that_is_set(
+    probability: float, least: int, most: int
+) -> None:
+    overlay = ring(probability=probability, samples=1000, kept=1000)
+    assert least <= sampled(overlay, *range(400)) <= most
 
 
 def test_samples_are_bounded_and_grow_old() -> None:
     overlay = ring(samples=10, kept=5, window=6 * TICK)
-    for number in range(40):
-        overlay.publish("c", x=number)
-    overlay.tick()
-    overlay.settle()
-    assert len(overlay.samples_at("a")) == 5
-    for number in range(4):
-        for _ in range(4):
-            overlay.publish("c", x=number)
-        overlay.tick()
-        overlay.settle()
-    assert len(overlay.samples_at("a")) == 10
+    assert sampled(overlay, *range(40)) == 5
+    assert [sampled(overlay, *[number] * 4) for number in range(4)][-1] == 10
     overlay.come_to_rest(14)
     assert overlay.samples_at("a") == []
 
 
 def test_the_next_coordinator_is_sent_what_brokers_have_sampled() -> None:
     overlay = ring()
-    for number in range(12):
-        overlay.publish("c", x=number)
-    overlay.tick()
-    overlay.settle()
+    sampled(overlay, *range(12))
     overlay.kill("a")
     overlay.come_to_rest(3)
     assert [one.values["x"] for one in overlay.samples_at("b")] == list(range(12))
@@ -232,23 +219,18 @@ def test_a_broker_alone_serves_its_clients_and_keeps_nothing() -> None:
     assert broker.sizes().parked == broker.sizes().in_flight == 0
 
 
-def test_a_client_is_told_all_its_labels_that_match_at_once() -> None:
-    overlay = ring("x == 1", "x > 0", "x > 5")
-    id_ = overlay.publish("a", x=1)
-    overlay.settle()
-    (found,) = [one for one in overlay.deliveries if one.id == id_]
-    assert found.labels == ("x == 1", "x > 0")
-
-
-def test_keywords_and_attributes_go_together() -> None:
+def test_keywords_and_attributes_go_together_and_all_labels_that_match_are_told() -> None:
     nokia = filters.to_text(keywords.keyword_filter("nokia"))
-    overlay = ring(nokia, "motorola == true and price < 100")
+    cheap = "motorola == true and price < 100"
+    overlay = ring(nokia, cheap, "price == 50")
     ids = [
         overlay.publish("a", **keywords.by_keywords(words, price=price))
         for words, price in ((["nokia"], 500), (["motorola"], 50), (["motorola"], 500), ([], 5))
     ]
     overlay.settle()
     assert [overlay.got(id_) for id_ in ids] == [["reader"], ["reader"], [], []]
+    labels = {one.id: one.labels for one in overlay.deliveries}
+    assert labels == {ids[0]: (nokia,), ids[1]: (cheap, "price == 50")}
 
 
 def test_documents_wait_for_who_is_away_and_are_given_up_when_it_stays_away() -> None:

@@ -19,20 +19,12 @@ def test_a_link_works_where_both_ends_say_so() -> None:
     assert topology.cost("c", "b") is None
 
 
-def test_who_is_missed_hangs_at_the_end_of_a_link_that_it_names() -> None:
+def test_who_is_missed_hangs_where_a_link_is_named_and_who_can_be_reached_nowhere() -> None:
+    # At the end of a link that it names; else of one that others name; else at the one that asks.
     assert chart_of(a="b", b="a", c="bd", d="c").anchors("cd") == {"c": "b", "d": "c"}
-
-
-def test_or_of_one_that_others_name() -> None:
     assert chart_of(a="bc", b="a", c="d", d="").anchors("cd") == {"c": "a", "d": "c"}
-
-
-def test_or_at_the_broker_that_asks_if_nobody_names_any() -> None:
-    topology = chart_of(a="b", b="a", c="d", d="c", e="")
-    assert topology.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
-
-
-def test_who_can_be_reached_hangs_nowhere() -> None:
+    nobody_names = chart_of(a="b", b="a", c="d", d="c", e="")
+    assert nobody_names.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
     assert chart_of(a="b", b="ac", c="b").anchors("bc") == {}
     assert chart_of(a="b", b="a").anchors([]) == {}
 
