@@ -1,4 +1,4 @@
-"""Where the local socket is, who may open it, and the log of events for clients with a name."""
+"""Where the local socket is, who may open it, and what waits for clients with a name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import fcntl
 import os
 import stat
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from gossamer.client.address import PATH_BYTES, LocalAddress, knock
 from gossamer.node.config.node import Local
@@ -18,6 +22,7 @@ from gossamer.node.errors import (
     ClusterFolderError,
     ListenFailed,
     LocalSocketError,
+    NoAnswerError,
     NodeNotRunningError,
     NodeRunningError,
     NotStoppedError,
@@ -31,9 +36,15 @@ from gossamer.node.local.address import (
     open_door,
     until_unlocked,
 )
+from gossamer.node.local.groups import wire
+from gossamer.node.local.groups.leading import Leading
+from gossamer.node.local.groups.log import GroupLog
+from gossamer.node.local.groups.other_peers import OtherPeers
 from gossamer.node.local.history import PENDING, open_history
 from gossamer.node.peer.frames.events import Event
+from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
 from support.tasks import turns_of_others
 
 
@@ -150,3 +161,69 @@ async def test_events_are_taken_without_turns_for_others_while_there_is_room(
                 await history.append(Event(number, {"price": 1.0}, 1, 0.0))
             taken_in = turns()
         assert taken_in <= 2
+
+
+LEADER, OTHER = 1, 2
+DIGEST = bytes(wire.DIGEST_BYTES)
+
+
+class PausedAmidARound:
+    """One other peer; while it is asked, this process is paused until that one leads.
+
+    It takes a moment to reach it again afterwards.
+    """
+
+    def __init__(self, clock: MockClock) -> None:
+        self.asked = 0
+        self.member = Member(OTHER)
+        self._clock = clock
+
+    def learn(self, _addresses: object) -> None:
+        return
+
+    def with_addresses(self, _keys: object) -> Mapping[int, tuple[Address, ...]]:
+        return {}
+
+    async def announce(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def ask(self, key: int, question: bytes, patience_s: float) -> bytes:
+        self.asked += 1
+        if self.asked == 1:
+            self._clock.jump(ANSWER_S + 2 * LOST_S)
+            self.member.take(Round((2, OTHER), 1, (OTHER,)), 0)
+        if self.asked <= 3:
+            await trio.sleep(min(patience_s, 1.0))
+            raise NoAnswerError(key, "the connection ended")
+        await trio.lowlevel.checkpoint()
+        told, _ = wire.read_round(wire.read_question(question)[2])
+        return wire.report(self.member.take(told, 8)[0], {})
+
+
+async def test_a_leader_paused_amid_a_round_asks_before_it_assigns(
+    autojump_clock: MockClock,
+) -> None:
+    own, others = Member(LEADER), PausedAmidARound(autojump_clock)
+    for event in range(50):
+        own.arrive(event)
+
+    def take_round(told: Round, _addresses: object) -> bytes:
+        return wire.report(own.take(told, 64)[0], {})
+
+    async def fetch(_key: int, _event: int) -> None:
+        await trio.lowlevel.checkpoint()
+
+    leading = Leading(
+        "workers",
+        DIGEST,
+        LEADER,
+        own,
+        cast(GroupLog, SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)),
+        cast(OtherPeers, others),
+        take_round,
+        fetch,
+    )
+    with trio.fail_after(10 * LOST_S):
+        await leading.lead((1, LEADER), {LEADER, OTHER})
+    assert own.held == set(), "another peer leads, and has given these to others"
+    assert others.asked == 4

@@ -1,11 +1,13 @@
-"""Keys and certificates: who can read them, what they hold, and when they prove nothing."""
+"""Keys, certificates, lists of revoked peers, and the folder of a membership."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -19,13 +21,20 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gossamer.node import errors
-from gossamer.node.errors import KeyFileError
+from gossamer.node.errors import ClusterFolderError, KeyFileError, RevocationListError
 from gossamer.node.security.certificates import (
     PeerCertificate,
     check_name,
     read_authority,
     read_certificate,
     verify_peer,
+)
+from gossamer.node.security.cluster import (
+    ClusterFolder,
+    client_context,
+    load_signer,
+    make_cluster,
+    open_membership,
 )
 from gossamer.node.security.files import PRIVATE, write_file
 from gossamer.node.security.identity import (
@@ -36,8 +45,17 @@ from gossamer.node.security.identity import (
     verify,
 )
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
-from gossamer.node.security.revocation import Revocation, RevocationList
-from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.node.security.revocation import (
+    ENTRIES,
+    LIST_LIMIT,
+    Revocation,
+    RevocationList,
+    load_list,
+    read_list,
+    save_list,
+)
+from gossamer.protocol.kernel.errors import CapacityError, ConfigError
+from support.clusters import made_cluster
 
 
 def mode_of(path: Path) -> int:
@@ -254,3 +272,162 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
 
 def test_a_name_may_be_in_any_script() -> None:
     assert read_certificate(issued("Küche 厨房").der).name == "Küche 厨房"
+
+
+LATER = int(NOW) + 1000
+ONE = NOBODY.with_entry(Revocation(1, (11, 1 << 158), LATER), SIGNER, NOW)
+TWO = ONE.with_entry(Revocation(2, (22,), LATER), SIGNER, NOW)
+
+
+def list_with(**fields: Any) -> bytes:
+    return json.dumps(json.loads(TWO.to_bytes()) | fields).encode()
+
+
+def test_a_list_comes_back_from_its_bytes_and_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "revoked.json"
+    assert read_list(TWO.to_bytes(), AUTHORITY) == TWO
+    save_list(path, TWO)
+    assert load_list(path, AUTHORITY) == TWO
+    path.write_bytes(list_with(revoked=[]))
+    with pytest.raises(ClusterFolderError, match=r"revoked\.json cannot be used: .*not signed"):
+        load_list(path, AUTHORITY)
+
+
+def test_the_newer_list_wins_in_whichever_order_they_come() -> None:
+    assert ONE.newest(TWO.to_bytes(), AUTHORITY) == TWO
+    assert TWO.newest(ONE.to_bytes(), AUTHORITY) is TWO
+    assert TWO.newest(NOBODY.to_bytes(), AUTHORITY) is TWO
+    assert NOBODY.newest(TWO.to_bytes(), AUTHORITY) == TWO
+
+
+UNSIGNED = [
+    list_with(sequence=9),
+    list_with(revoked=[]),
+    list_with(revoked=json.loads(TWO.to_bytes())["revoked"][:1]),
+    list_with(signature="00" * 64),
+    list_with(signature=""),
+    NOBODY.with_entry(Revocation(3, (), LATER), make_identity(), NOW).to_bytes(),
+    RevocationList(CLUSTER, 5).to_bytes(),
+]
+MALFORMED = [
+    *[b"", b"[]", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b"9" * 10_000],
+    list_with(more=1),
+    list_with(cluster=7),
+    *(list_with(sequence=number) for number in (-1, True, 1.5, 1 << 70)),
+    list_with(revoked=7),
+    list_with(revoked=[7]),
+    list_with(revoked=[{"key": "1", "serials": ["x"], "not_after": 1}]),
+    list_with(revoked=[{"key": "-1", "serials": [], "not_after": 1}]),
+    list_with(revoked=[{"key": "1", "serials": ["f" * 41], "not_after": 1}]),
+    list_with(revoked=[{"key": 1, "serials": [], "not_after": 1}]),
+    list_with(revoked=[{"key": "1"}]),
+    *(list_with(signature=text) for text in (7, "zz")),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        *((data, "not signed") for data in UNSIGNED),
+        *((data, "malformed") for data in MALFORMED),
+        (RevocationList("f" * 32).to_bytes(), "is of cluster"),
+        (b"[" * (LIST_LIMIT + 1), f"at most {LIST_LIMIT}"),
+    ],
+)
+def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(RevocationListError, match=words):
+        NOBODY.newest(data, AUTHORITY)
+
+
+def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None:
+    entries = tuple(Revocation(key, (1 << 158,), LATER) for key in range(ENTRIES - 1))
+    full = RevocationList(CLUSTER, 1, entries).with_entry(
+        Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
+    )
+    assert read_list(full.to_bytes(), AUTHORITY) == full
+    with pytest.raises(CapacityError, match=f"full at {ENTRIES}"):
+        full.with_entry(Revocation(1 << 61, (), LATER), SIGNER, NOW)
+
+
+def test_entries_leave_the_list_once_they_have_expired_or_are_replaced() -> None:
+    later = TWO.with_entry(Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
+    assert [entry.key for entry in later.entries] == [3]
+    assert later.sequence == TWO.sequence + 1
+    again = TWO.with_entry(Revocation(1, (11, 12), LATER), SIGNER, NOW)
+    assert [entry.key for entry in again.entries] == [1, 2]
+    assert again.forbids(99, 12)
+
+
+def test_a_new_cluster_has_an_authority_and_a_first_peer(tmp_path: Path) -> None:
+    member = make_cluster(tmp_path / "new" / "desk", "desk", "first", NOW)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in member.folder.path.iterdir()}
+    assert set(modes) == {"ca.key", "ca.pem", "peer.key", "peer.pem", "revoked.json"}
+    assert (modes["ca.key"], modes["peer.key"]) == (0o600, 0o600)
+    assert stat.S_IMODE(member.folder.path.stat().st_mode) == 0o700
+    assert open_membership(member.folder.path) == member
+    assert member.certificate.key == member.identity.key
+    assert load_signer(member.folder, member.authority).public_key == member.authority.public_key
+    assert client_context(member).minimum_version.name == "TLSv1_3"
+    other = make_cluster(tmp_path / "other", "desk", "first", NOW)
+    assert other.authority.cluster != member.authority.cluster, "though the name is the same"
+
+
+@pytest.mark.parametrize("present", ["ca.key", "ca.pem", "peer.key"])
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path: Path, present: str) -> None:
+    (tmp_path / present).write_bytes(b"precious")
+    with pytest.raises(ClusterFolderError, match=f"{present} exists"):
+        make_cluster(tmp_path, "desk", "first", NOW)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {present: b"precious"}
+
+
+def test_no_cluster_is_made_with_a_bad_name_or_where_none_can_be(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        make_cluster(tmp_path / "desk", "desk", "", NOW)
+    assert not (tmp_path / "desk").exists()
+    with pytest.raises(ClusterFolderError, match="gossamer node init"):
+        open_membership(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClusterFolderError, match="cannot be made"):
+        make_cluster(tmp_path / "file" / "desk", "desk", "first", NOW)
+
+
+def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
+    member = make_cluster(tmp_path, "desk", "first", NOW)
+    for path in (member.folder.peer_key, member.folder.authority_key):
+        path.unlink()
+        save_identity(make_identity(), path)
+    with pytest.raises(ClusterFolderError, match=r"another key than peer\.key"):
+        open_membership(tmp_path)
+    with pytest.raises(ClusterFolderError, match=r"does not fit ca\.pem"):
+        load_signer(member.folder, member.authority)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("ca.pem", b"", "holds no certificate"),
+        ("ca.pem", b"x" * 10_000, "too large"),
+        ("peer.pem", b"nonsense", "holds no certificate"),
+        ("revoked.json", b"{}", "malformed"),
+        ("ca.pem", None, "cannot be read"),
+    ],
+)
+def test_broken_files_are_named(
+    tmp_path: Path, name: str, content: bytes | None, complaint: str
+) -> None:
+    make_cluster(tmp_path, "desk", "first", NOW)
+    (tmp_path / name).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ClusterFolderError, match=f"{name} .*{complaint}"):
+        open_membership(tmp_path)
+
+
+def test_a_key_that_is_open_or_not_there_is_not_used(tmp_path: Path) -> None:
+    with made_cluster(tmp_path / "a") as cluster:
+        other = cluster.admit("other")
+    with pytest.raises(ClusterFolderError, match=r"holds no ca\.key"):
+        load_signer(ClusterFolder(other.folder.path), other.authority)
+    other.folder.peer_key.chmod(0o644)
+    with pytest.raises(KeyFileError, match="chmod 600"):
+        open_membership(other.folder.path)
