@@ -96,8 +96,9 @@ def covering(name: str, seed: int) -> CoveringRecord:
     )
 
 
-def assert_legible(figure: Figure) -> None:
+def assert_legible(figure: Figure | None) -> None:
     """Nothing that is written lies over anything else or outside, and all axes have room."""
+    assert figure is not None
     canvas = FigureCanvasAgg(figure)
     figure.savefig(io.BytesIO(), format="png", dpi=100)
     figure.canvas.draw()
@@ -136,29 +137,20 @@ def few_and_many(most: int) -> pytest.MarkDecorator:
 @few_and_many(8)
 @pytest.mark.parametrize("draw", PEERS, ids=lambda draw: draw.__name__)
 def test_plots_of_peers_are_legible(draw: Draw, number: int) -> None:
-    figure = draw(made_up_run(names=NAMES[:number]).systems)
-    assert figure is not None
-    assert_legible(figure)
+    assert_legible(draw(made_up_run(names=NAMES[:number]).systems))
 
 
 @few_and_many(6)
 @pytest.mark.parametrize("draw", BROKERS, ids=lambda draw: draw.__name__)
-def test_plots_of_coverings_are_legible(
-    draw: Callable[[Mapping[str, CoveringRecord]], Figure | None], number: int
-) -> None:
+def test_plots_of_coverings_are_legible(draw: Callable[..., Figure | None], number: int) -> None:
     chosen = {name: covering(name, seed) for seed, name in enumerate(COVERINGS[:number])}
-    figure = draw(chosen)
-    assert figure is not None
-    assert_legible(figure)
+    assert_legible(draw(chosen))
 
 
-def test_twenty_systems_are_told_apart_by_line_and_by_bar() -> None:
+def test_twenty_systems_are_told_apart_by_line_and_by_bar_and_long_names_keep_both_ends() -> None:
     styles = system_styles([f"system-{number}" for number in range(20)]).values()
     assert len({(style.colour, style.dashes) for style in styles}) == 20
     assert len({(style.colour, style.hatch) for style in styles}) == 20
-
-
-def test_long_names_keep_both_ends() -> None:
     short = shortened(f"{LONG}-1")
     assert len(short) == 40
     assert short.startswith("a-preset")

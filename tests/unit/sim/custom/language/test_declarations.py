@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,341 +17,323 @@ from support.sim_commands import sim
 RULES = "class Own(Protocol):\n    tick = Timer(rounds=1)\n    seen = column(int)\n"
 TICK = "    def on_tick(self, me, net):\n"
 SEND = TICK + "        Word.send(net, draw_other(self, me), me)\n"
-
-CRASH = "    @control(once=1)\n    def c(self, run):\n        run.crash({})\n"
 WORD = "    def on_word(self, me, net, sender, number):\n"
 PASS = "        pass\n"
 NODE = "class Own(Node):\n    tick = Timer(rounds=1)\n    def on_tick(self):\n"
 TAKE = "    def on_word(self, sender, message):\n        pass\n"
-# A protocol up to what it does in its turn, and up to what it does with a word.
-ON_TICK, ON_WORD = RULES + TICK, RULES + SEND + WORD
-MEASURE = "    @measure()\n    def m(self, run):\n"
 
-# What stands in the file, the line that is named (None: none), and what is said.
+
+def method(*lines: str) -> str:
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def body(*lines: str) -> str:
+    return "".join(f"        {line}\n" for line in lines)
+
+
+def on_tick(*lines: str) -> str:
+    """A protocol that does this in its turn, from line 12 on."""
+    return RULES + TICK + body(*lines) + WORD + PASS
+
+
+def on_word(*lines: str) -> str:
+    """A protocol that does this with a word, from line 14 on."""
+    return RULES + SEND + WORD + body(*lines)
+
+
+def declares(*lines: str) -> str:
+    """A protocol that declares this as well, from line 11 on."""
+    return RULES + method(*lines) + SEND
+
+
+def measures(line: str, head: str = "def m(self, run):", mark: str = "measure()") -> str:
+    """A protocol with such a measure."""
+    return RULES + SEND + method(f"@{mark}", head) + body(line)
+
+
+def crash(who: str) -> str:
+    """A protocol of which these nodes crash by line 17."""
+    run = method("@control(once=1)", "def c(self, run):") + body(f"run.crash({who})")
+    return on_word("pass") + run
+
+
+def node(*lines: str, head: str = "def on_tick(self):") -> str:
+    """A plain protocol that does this in its turn, from line 11 on."""
+    return NODE.replace("def on_tick(self):", head) + body(*lines)
+
+
+class Fault(NamedTuple):
+    """What stands in the file, the line that is named (None: none), and what is said."""
+
+    text: str
+    line: int | None
+    said: str
+
+
+NO_ROWS = "c raised ValueError: run.crash is given {}, expected a list or array of rows from 0 to"
 WRONG = {
-    "a_message_of_none": (
-        RULES + SEND + "    def on_wrod(self, me, net, sender, number):\n        pass\n",
-        13,
-        "Own.on_wrod is a handler of no message or timer of this file, expected one of",
+    "a_message_of_none": Fault(
+        RULES + SEND + method("def on_wrod(self, me, net, sender, number):") + PASS,
+        *(13, "Own.on_wrod is a handler of no message or timer of this file, expected one of"),
     ),
-    "too_few_arguments": (
-        RULES + SEND + "    def on_word(self, me, net, sender):\n        pass\n",
-        13,
-        "expected (self, me, net, sender, number)",
+    "too_few_arguments": Fault(
+        RULES + SEND + method("def on_word(self, me, net, sender):") + PASS,
+        *(13, "expected (self, me, net, sender, number)"),
     ),
-    "a_timer_of_none": (RULES, 8, "Own.tick is a timer without a handler, expected a method"),
-    "two_periods": (
-        "class Own(Protocol):\n    tick = Timer(rounds=1, seconds=2)\n" + SEND,
-        8,
-        "expected either rounds or seconds",
+    "a_timer_of_none": Fault(RULES, 8, "Own.tick is a timer without a handler, expected a method"),
+    "two_periods": Fault(
+        "class Own(Protocol):\n" + method("tick = Timer(rounds=1, seconds=2)") + SEND,
+        *(8, "expected either rounds or seconds"),
     ),
-    "a_setting_out_of_bounds": (
+    "a_setting_out_of_bounds": Fault(
         "class Own(Protocol):\n    k: int = setting(0, low=1)\n" + RULES[21:] + SEND,
-        8,
-        "Own.k is 0, expected a whole number from 1",
+        *(8, "Own.k is 0, expected a whole number from 1"),
     ),
-    "a_sampler_of_none": (
+    "a_sampler_of_none": Fault(
         "class Own(Protocol):\n    peers = Sampler('newcast')\n",
-        9,
-        "Sampler is 'newcast', expected one of cyclon, newscast",
+        *(9, "Sampler is 'newcast', expected one of cyclon, newscast"),
     ),
-    "an_object_in_a_rule": (
+    "an_object_in_a_rule": Fault(
         "class Box(Message):\n    what: dict\n\n"
-        + RULES
-        + SEND
-        + "    def on_box(self, me, net, sender, what):\n        pass\n",
-        8,
-        "Box.what is a field of another type, expected int, float, bool or items",
+        + (RULES + SEND + method("def on_box(self, me, net, sender, what):") + PASS),
+        *(8, "Box.what is a field of another type, expected int, float, bool or items"),
     ),
-    "no_python": ("class Own(Protocol:\n", 8, "is no Python"),
-    "an_error_of_its_own": ("1 / 0\n", 8, "raised ZeroDivisionError"),
-    "another_row": (
-        ON_TICK + "        self.seen[(me + 1) % self.nodes] += 1\n",
-        12,
-        "of seen, expected its own row",
+    "no_python": Fault("class Own(Protocol:\n", 8, "is no Python"),
+    "an_error_of_its_own": Fault("1 / 0\n", 8, "raised ZeroDivisionError"),
+    "another_row": Fault(
+        RULES + TICK + body("self.seen[(me + 1) % self.nodes] += 1"),
+        *(12, "of seen, expected its own row"),
     ),
-    "an_index_outside": (ON_TICK + "        self.seen[me] = self.seen[-1]\n", 12, "index"),
-    "a_message_too_large": (
+    "an_index_outside": Fault(RULES + TICK + body("self.seen[me] = self.seen[-1]"), 12, "index"),
+    "a_message_too_large": Fault(
         "class Many(Message):\n    some: list = items(2)\n\nclass Own(Protocol):\n"
         "    tick = Timer(rounds=1)\n    some = column(int, 3)\n"
         "    def on_tick(self, me, net):\n        Many.send(net, 0, self.some[me])\n"
         "    def on_many(self, me, net, sender, some):\n        pass\n",
-        15,
-        "sends a Many with 3 items in some, expected at most 2",
+        *(15, "sends a Many with 3 items in some, expected at most 2"),
     ),
-    "a_delay_below_zero": (
-        ON_TICK + "        Word.after(net, -1.0, 1)\n" + WORD + PASS,
-        12,
-        "asks for a Word after -1.0 s, expected a delay from 0 s",
+    "a_delay_below_zero": Fault(
+        on_tick("Word.after(net, -1.0, 1)"),
+        *(12, "asks for a Word after -1.0 s, expected a delay from 0 s"),
     ),
-    "no_class": ("class Other(Protocol):\n    pass\n", None, "is 'Own', expected one of Other"),
-    "nothing_to_import": ("import no_such_module\n", 8, "raised ModuleNotFoundError"),
-    "no_such_name": ("from gossamer.sim.custom import nosuch\n", 8, "raised ImportError"),
-    "it_exits": ("import sys\nsys.exit(3)\n", 9, "raised SystemExit: 3"),
-    "a_field_misspelt": (
-        ON_WORD + "        self.sen[me] += 1\n",
-        14,
-        "taking word of node 3: it reads field sen of OwnState, which has no such field",
+    "no_class": Fault(
+        "class Other(Protocol):\n    pass\n", None, "is 'Own', expected one of Other"
     ),
-    "a_setting_misspelt": (
-        ON_WORD + "        self.seen[me] += self.kk\n",
-        14,
-        "it reads field kk of OwnState",
+    "nothing_to_import": Fault("import no_such_module\n", 8, "raised ModuleNotFoundError"),
+    "no_such_name": Fault("from gossamer.sim.custom import nosuch\n", 8, "raised ImportError"),
+    "it_exits": Fault("import sys\nsys.exit(3)\n", 9, "raised SystemExit: 3"),
+    "a_field_misspelt": Fault(
+        on_word("self.sen[me] += 1"),
+        *(14, "taking word of node 3: it reads field sen of OwnState, which has no such field"),
     ),
-    "a_text_to_send": (
-        ON_TICK + "        Word.send(net, 0, 'a')\n" + WORD + PASS,
-        12,
-        "on_tick raised ValueError",
+    "a_setting_misspelt": Fault(
+        on_word("self.seen[me] += self.kk"), 14, "it reads field kk of OwnState"
     ),
-    "nobody_to_send_to": (
-        ON_TICK + "        Word.send(net, -1, 1)\n" + WORD + PASS,
-        12,
-        "it writes a word whose TO is -1, expected a peer from 0 to 11",
+    "a_text_to_send": Fault(on_tick("Word.send(net, 0, 'a')"), 12, "on_tick raised ValueError"),
+    "nobody_to_send_to": Fault(
+        on_tick("Word.send(net, -1, 1)"),
+        *(12, "it writes a word whose TO is -1, expected a peer from 0 to 11"),
     ),
-    "an_error_in_a_rule": (
-        ON_WORD + "        self.seen[me] = None\n",
-        14,
-        "on_word raised TypeError",
+    "an_error_in_a_rule": Fault(on_word("self.seen[me] = None"), 14, "on_word raised TypeError"),
+    "no_period": Fault(
+        RULES.replace("rounds=1", "rounds=0") + SEND, 8, "tick is 0, expected a period"
     ),
-    "no_period": (RULES.replace("rounds=1", "rounds=0") + SEND, 8, "tick is 0, expected a period"),
-    "a_list_for_a_period": (
+    "a_list_for_a_period": Fault(
         RULES.replace("rounds=1", "rounds=[1]") + SEND,
-        8,
-        "Own.tick is [1], expected a period above 0",
+        *(8, "Own.tick is [1], expected a period above 0"),
     ),
-    "a_setting_that_is_no_period": (
-        RULES.replace("rounds=1", "seconds='s'") + "    s: float = 0.0\n" + SEND,
-        8,
-        "Own.s is 0.0, expected above 0, as timer tick has that period",
+    "a_setting_that_is_no_period": Fault(
+        declares("s: float = 0.0").replace("rounds=1", "seconds='s'"),
+        *(8, "Own.s is 0.0, expected above 0, as timer tick has that period"),
     ),
-    "a_column_of_texts": (RULES.replace("int", "str") + SEND, 8, "expected a column of bool, int"),
-    "a_setting_of_a_wrong_type": (RULES + "    k: int = 'a'\n" + SEND, 8, "Own.k is 'a', expected"),
-    "a_setting_of_another_type": (
-        RULES + "    k: list = []\n" + SEND,
-        8,
-        "Own.k is of another type, expected a setting: bool, int or float",
+    "a_column_of_texts": Fault(
+        RULES.replace("int", "str") + SEND, 8, "expected a column of bool, int"
     ),
-    "a_setting_without_a_value": (RULES + "    k: int\n" + SEND, 8, "Own.k is without a value"),
-    "two_samplers": (
-        RULES + "    a = Sampler('cyclon')\n    b = Sampler('newscast')\n" + SEND,
-        8,
-        "a stack of samplers a and b, expected one for a node",
+    "a_setting_of_a_wrong_type": Fault(declares("k: int = 'a'"), 8, "Own.k is 'a', expected"),
+    "a_setting_of_another_type": Fault(
+        declares("k: list = []"),
+        *(8, "Own.k is of another type, expected a setting: bool, int or float"),
     ),
-    "a_view_size_of_none": (
-        RULES + "    a = Sampler('cyclon', view_size='big')\n" + SEND,
+    "a_setting_without_a_value": Fault(declares("k: int"), 8, "Own.k is without a value"),
+    "two_samplers": Fault(
+        declares("a = Sampler('cyclon')", "b = Sampler('newscast')"),
+        *(8, "a stack of samplers a and b, expected one for a node"),
+    ),
+    "a_view_size_of_none": Fault(
+        declares("a = Sampler('cyclon', view_size='big')"),
         8,
         "Own.a is 'big', expected a view size",
     ),
-    "a_view_size_in_parts": (
-        RULES + "    a = Sampler('cyclon', view_size=5.5)\n" + SEND,
-        11,
-        "view_size is 5.5, expected 1 to 256",
+    "a_view_size_in_parts": Fault(
+        declares("a = Sampler('cyclon', view_size=5.5)"), 11, "view_size is 5.5, expected 1 to 256"
     ),
-    "a_shuffle_too_long": (
-        RULES + "    a = Sampler('cyclon', view_size=5, shuffle_length=9)\n" + SEND,
-        11,
-        "shuffle_length is 9, expected 1 to the view size, 5",
+    "a_shuffle_too_long": Fault(
+        declares("a = Sampler('cyclon', view_size=5, shuffle_length=9)"),
+        *(11, "shuffle_length is 9, expected 1 to the view size, 5"),
     ),
-    "a_layer_of_a_number": (
-        RULES + "    a = layer(3)\n" + SEND,
-        11,
-        "layer is 3, expected a class",
+    "a_layer_of_a_number": Fault(declares("a = layer(3)"), 11, "layer is 3, expected a class"),
+    "a_layer_of_the_other_kind": Fault(
+        "class Low(Node):\n    pass\n" + declares("a = layer(Low)"),
+        *(10, "Own.a is 'Low', expected a layer derived from Protocol"),
     ),
-    "a_layer_of_the_other_kind": (
-        "class Low(Node):\n    pass\n" + RULES + "    a = layer(Low)\n" + SEND,
-        10,
-        "Own.a is 'Low', expected a layer derived from Protocol",
+    "a_layer_without_the_setting": Fault(
+        "class Low(Protocol):\n    k: int = 1\n" + declares("a = layer(Low, kk=2)"),
+        *(10, "a.kk is no setting, expected one of k"),
     ),
-    "a_layer_without_the_setting": (
-        "class Low(Protocol):\n    k: int = 1\n" + RULES + "    a = layer(Low, kk=2)\n" + SEND,
-        10,
-        "a.kk is no setting, expected one of k",
+    "a_measure_that_is_a_text": Fault(
+        measures("return 'a'") + WORD + PASS, 13, "measure m is 'a', expected a number"
     ),
-    "a_measure_that_is_a_text": (
-        RULES + SEND + MEASURE + "        return 'a'\n" + WORD + PASS,
-        13,
-        "measure m is 'a', expected a number",
+    "a_measure_of_one_argument": Fault(
+        measures("return 1", "def m(self):"), 13, "m is a function of (self), expected (self, run)"
     ),
-    "a_measure_of_one_argument": (
-        RULES + SEND + "    @measure()\n    def m(self):\n        return 1\n",
-        13,
-        "m is a function of (self), expected (self, run)",
+    "a_measure_whose_name_is_taken": Fault(
+        measures("return 1", "def messages(self, run):"),
+        *(8, "Own.messages is a measure that all protocols have"),
     ),
-    "a_measure_whose_name_is_taken": (
-        RULES + SEND + "    @measure()\n    def messages(self, run):\n        return 1\n",
-        8,
-        "Own.messages is a measure that all protocols have",
-    ),
-    "a_message_that_nobody_takes": (
+    "a_message_that_nobody_takes": Fault(
         RULES + SEND,
-        12,
-        "rule on_tick is one that sends a Word, which nobody takes, expected a handler on_word",
+        *(
+            12,
+            "rule on_tick is one that sends a Word, which nobody takes, expected a handler on_word",
+        ),
     ),
-    "a_fraction_where_there_are_whole_numbers": (
-        ON_WORD + "        self.seen[me] += 0.25\n",
-        14,
-        "it writes the float 0.25 to seen, of int64, where fractions are cut off",
+    "a_fraction_where_there_are_whole_numbers": Fault(
+        on_word("self.seen[me] += 0.25"),
+        *(14, "it writes the float 0.25 to seen, of int64, where fractions are cut off"),
     ),
-    "a_crash_of_nobody": (
-        ON_WORD + PASS + CRASH.format("[3, -1]"),
-        17,
-        "c raised ValueError: run.crash is given -1, expected a list or array of rows from 0 to",
+    "a_crash_of_nobody": Fault(crash("[3, -1]"), 17, NO_ROWS.format(-1)),
+    "a_crash_of_a_share": Fault(crash("0.5"), 17, NO_ROWS.format(0.5)),
+    "a_list_from_outside": Fault(
+        "D = [1, 2]\n" + on_word("self.seen[me] = D[1]"),
+        *(15, "rule on_word is one that uses D, a list, expected rules, numbers, tuples or arrays"),
     ),
-    "a_crash_of_a_share": (
-        ON_WORD + PASS + CRASH.format("0.5"),
-        17,
-        "c raised ValueError: run.crash is given 0.5, expected a list or array of rows from",
+    "a_global_name": Fault(
+        "D = 1\n" + on_word("global D", "D = 2"),
+        *(16, "rule on_word is one that writes the global name D"),
     ),
-    "a_list_from_outside": (
-        "D = [1, 2]\n" + ON_WORD + "        self.seen[me] = D[1]\n",
-        15,
-        "rule on_word is one that uses D, a list, expected rules, numbers, tuples or arrays",
+    "a_draw_without_the_seed": Fault(
+        "import numpy as np\n" + on_word("np.random.randint(5)"),
+        *(15, "one that uses random, expected draw, draw_below or draw_float"),
     ),
-    "a_global_name": (
-        "D = 1\n" + ON_WORD + "        global D\n        D = 2\n",
-        16,
-        "rule on_word is one that writes the global name D",
-    ),
-    "a_draw_without_the_seed": (
-        "import numpy as np\n" + ON_WORD + "        np.random.randint(5)\n",
-        15,
-        "one that uses random, expected draw, draw_below or draw_float",
-    ),
-    "a_rule_within_itself": (
+    "a_rule_within_itself": Fault(
         "from gossamer.sim.custom import rule\n"
-        + ON_WORD
-        + "        f(3)\n\n@rule\ndef f(n):\n    return f(n - 1)\n",
-        19,
-        "rule f is one that uses f within itself, expected a loop",
+        + (on_word("f(3)") + "\n@rule\ndef f(n):\n    return f(n - 1)\n"),
+        *(19, "rule f is one that uses f within itself, expected a loop"),
     ),
-    "a_generator": (ON_WORD + "        yield 1\n", 13, "rule on_word is a generator"),
-    "a_timer_called_as_a_message": (
+    "a_generator": Fault(on_word("yield 1"), 13, "rule on_word is a generator"),
+    "a_timer_called_as_a_message": Fault(
         "class Tick(Message):\n    n: int\n" + RULES + SEND,
-        10,
-        "Own.tick is a timer that has the name of a message",
+        *(10, "Own.tick is a timer that has the name of a message"),
     ),
-    "a_width_of_nothing": (
-        RULES + "    w: int = 0\n    more = column(int, 'w')\n" + SEND,
-        8,
-        "Own.w is 0, expected a whole number from 1, as column more has that width",
+    "a_width_of_nothing": Fault(
+        declares("w: int = 0", "more = column(int, 'w')"),
+        *(8, "Own.w is 0, expected a whole number from 1, as column more has that width"),
     ),
-    "a_measure_of_no_kind": (
-        RULES + SEND + "    @measure(kind='x')\n    def m(self, run):\n        return 1\n",
-        13,
-        "measure kind is 'x', expected one of 'ratio'",
+    "a_measure_of_no_kind": Fault(
+        measures("return 1", mark="measure(kind='x')"),
+        *(13, "measure kind is 'x', expected one of 'ratio'"),
     ),
-    "a_node_that_sends_to_nobody": (
-        NODE + "        self.send(-1, Word(1))\n" + TAKE,
+    "a_node_that_sends_to_nobody": Fault(
+        node("self.send(-1, Word(1))") + TAKE,
         11,
         "a message to node -1, expected a row from 0 to 19",
     ),
-    "a_node_that_sends_beyond": (NODE + "        self.send(99, Word(1))\n" + TAKE, 11, "node 99"),
-    "a_node_with_another_handler": (
-        NODE.replace("on_tick(self)", "on_tick(self, me)") + "        pass\n",
-        10,
-        "Own.on_tick is a function of (self, me), expected (self)",
+    "a_node_that_sends_beyond": Fault(node("self.send(99, Word(1))") + TAKE, 11, "node 99"),
+    "a_node_with_another_handler": Fault(
+        node("pass", head="def on_tick(self, me):"),
+        *(10, "Own.on_tick is a function of (self, me), expected (self)"),
     ),
-    "a_node_that_cannot_be_made": (
-        NODE + "        pass\n    def __init__(self, x):\n        pass\n",
-        12,
-        "Own.__init__ is a function of (self, x), expected (self)",
+    "a_node_that_cannot_be_made": Fault(
+        node("pass") + method("def __init__(self, x):") + PASS,
+        *(12, "Own.__init__ is a function of (self, x), expected (self)"),
     ),
-    "a_node_with_a_message_too_large": (
+    "a_node_with_a_message_too_large": Fault(
         "class Many(Message):\n    some: list = items(2)\n\n"
-        + NODE
-        + "        self.send(1, Many([1, 2, 3]))\n    def on_many(self, sender, message):\n"
-        + "        pass\n",
-        14,
-        "3 items in some, expected at most 2, as is declared",
+        + (node("self.send(1, Many([1, 2, 3]))") + method("def on_many(self, sender, message):"))
+        + PASS,
+        *(14, "3 items in some, expected at most 2, as is declared"),
     ),
-    "a_measure_at_fault": (
-        RULES + SEND + MEASURE + "        return self.none.mean()\n" + WORD + PASS,
-        15,
-        "raised AttributeError",
+    "a_measure_at_fault": Fault(
+        measures("return self.none.mean()") + WORD + PASS, 15, "raised AttributeError"
     ),
     # Rules that only the compiler refuses; nothing is compiled before it does.
-    "an_unknown_name": (
-        ON_WORD + "        self.seen[me] = nosuch + 1\n",
-        14,
-        "name 'nosuch' is not defined",
+    "an_unknown_name": Fault(
+        on_word("self.seen[me] = nosuch + 1"), 14, "name 'nosuch' is not defined"
     ),
-    "a_dictionary": (
-        ON_WORD + "        x = {}\n        x[me] = number\n",
-        14,
-        "rules allocate nothing",
+    "a_dictionary": Fault(on_word("x = {}", "x[me] = number"), 14, "rules allocate nothing"),
+    "a_fraction_cut_off_later": Fault(
+        on_word("if net.round > 9:", "    self.seen[me] = self.seen[me] / 2"),
+        *(15, "it writes a float to an array of int64, where fractions are cut off"),
     ),
-    "a_fraction_cut_off_later": (
-        ON_WORD + "        if net.round > 9:\n            self.seen[me] = self.seen[me] / 2\n",
-        15,
-        "it writes a float to an array of int64, where fractions are cut off",
-    ),
-    "a_helper_that_is_no_rule": (
-        ON_WORD + "        helper(number)\n\ndef helper(x):\n    return x\n",
-        14,
-        "it uses helper",
+    "a_helper_that_is_no_rule": Fault(
+        on_word("helper(number)") + "\ndef helper(x):\n    return x\n", 14, "it uses helper"
     ),
 }
 
-
 # Found only when a run has begun, for which nothing has to be compiled.
 BEGUN = ("a_crash_of_nobody", "a_crash_of_a_share")
+Refused = Callable[..., str]
 
 
-def refused(capsys: pytest.CaptureFixture[str], *line: object) -> str:
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
     """The last line of what `gossamer sim` says when it ends with exit code 2."""
-    capsys.readouterr()
-    assert sim(*line) == 2
-    error = capsys.readouterr().err
-    assert "Traceback" not in error
-    return error.strip().splitlines()[-1]
+
+    def of(*line: object) -> str:
+        capsys.readouterr()
+        assert sim(*line) == 2
+        error = capsys.readouterr().err
+        assert "Traceback" not in error
+        return error.strip().splitlines()[-1]
+
+    return of
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_file_is_one_sentence_with_its_line(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     text, line, said = WRONG[what]
     monkeypatch.chdir(tmp_path)
     file = scenario_file(tmp_path, protocol_file(tmp_path, f"own_{what}", text))
     with use_compiled(False) if what in BEGUN else nullcontext():
-        last = refused(capsys, "run", file, "--out", "r")
+        last = refused("run", file, "--out", "r")
     assert said in last
     assert f"own_{what}.py" + ("" if line is None else f", line {line}") in last, last
     assert not (tmp_path / "r").exists()
 
 
 ENDLESS = {
-    "a_loop": ("        while True:\n            self.seen[me] += 1\n", ""),
-    "an_answer_to_oneself": ("        Word.send(net, me, 1)\n", "        Word.send(net, me, 1)\n"),
+    "a_loop": RULES + TICK + body("while True:", "    self.seen[me] += 1") + WORD + PASS,
+    "an_answer_to_oneself": RULES
+    + (TICK + body("Word.send(net, me, 1)"))
+    + (WORD + body("Word.send(net, me, 1)")),
 }
 
 
 @pytest.mark.parametrize("what", ENDLESS)
 def test_what_never_ends_is_found_before_the_run(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
-    begin, answer = ENDLESS[what]
-    text = ON_TICK + begin + WORD + (answer or PASS)
     monkeypatch.setattr("gossamer.sim.studies.custom.rehearsal._REHEARSED_S", 0.5)
-    file = scenario_file(tmp_path, protocol_file(tmp_path, f"endless_{what}", text))
-    said = refused(capsys, "check", file)
+    protocol = protocol_file(tmp_path, f"endless_{what}", ENDLESS[what])
+    said = refused("check", scenario_file(tmp_path, protocol))
     assert f"endless_{what}.py, line " in said
     assert "is running after 0.5 s of a rehearsal" in said
 
 
 @pytest.mark.parametrize("engine", ["event", "windows", "cycle"])
 def test_a_chain_of_messages_without_an_end_is_named(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     """Of plain classes, which are not rehearsed, whenever it begins."""
     monkeypatch.setattr("gossamer.sim.custom.plain.driver._MOST_AT_A_TICK", 5_000)
-    handler = "    def on_word(self, sender, message):\n        self.send(self.me, Word(1))\n"
-    text = NODE + "        if self.round == 2:\n            self.send(0, Word(1))\n" + handler
-    protocol = protocol_file(tmp_path, f"chain_{engine}", text)
+    text = node("if self.round == 2:", "    self.send(0, Word(1))")
+    text += method("def on_word(self, sender, message):") + body("self.send(self.me, Word(1))")
     keys = f'nodes = 20\nrounds = 4\nengine = "{engine}"\n'
     keys += "" if engine == "cycle" else '[network]\nlatency = "constant"\nlatency_s = 0.05\n'
-    file = scenario_file(tmp_path, protocol, keys)
-    said = refused(capsys, "run", file, "--out", tmp_path / "r")
+    file = scenario_file(tmp_path, protocol_file(tmp_path, f"chain_{engine}", text), keys)
+    said = refused("run", file, "--out", tmp_path / "r")
     assert f"chain_{engine}.py, line 13: node 0 is to take word of node 0 as one of more" in said
     assert "expected no message without delay that is answered for ever" in said
     assert not (tmp_path / "r").exists()
@@ -363,11 +346,7 @@ KEYS = {
     "wrong_type": ("[settings]\nk = 1.5\n", ":Own", "settings.k is 1.5, expected a whole number"),
     "out_of_bounds": ("[settings]\nk = 0\n", ":Own", "settings.k is 0, expected a whole number"),
     "no_period": ("[settings]\ns = 0.0\n", ":Own", "settings.s is 0.0, expected above 0"),
-    "no_setting": (
-        "[settings]\nkk = 1\n",
-        ":Own",
-        "settings.kk is no setting, expected one of k, s",
-    ),
+    "no_setting": ("[settings]\nkk = 1\n", ":Own", "s.kk is no setting, expected one of k, s"),
     "unknown_key": ("node = 9\n", ":Own", "expected 'nodes'"),
     "no_capacity": ("[network]\nevent_capacity = 3\n", ":Own", "network.event_capacity is an unk"),
     "lossy_cycles": ('engine = "cycle"\n[network]\nloss = 0.5\n', ":Own", "in the cycle engine"),
@@ -376,23 +355,21 @@ KEYS = {
 
 @pytest.mark.parametrize("what", KEYS)
 def test_a_wrong_scenario_is_one_sentence(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     keys, protocol, said = KEYS[what]
     monkeypatch.chdir(tmp_path)
     settings = "k: int = setting(2, low=1)\n    s: float = 1.0\n    seen"
-    text = RULES.replace("seen", settings).replace("rounds=1", "seconds='s'")
-    known = protocol_file(tmp_path, f"good_{what}", text + SEND + WORD + PASS).partition(":")[0]
+    text = on_word("pass").replace("seen", settings).replace("rounds=1", "seconds='s'")
+    known = protocol_file(tmp_path, f"good_{what}", text).partition(":")[0]
     given = known + protocol if protocol.startswith(":") else protocol
-    assert said in refused(capsys, "check", scenario_file(tmp_path, given, keys))
+    assert said in refused("check", scenario_file(tmp_path, given, keys))
 
 
-def test_delays_are_refused_in_cycles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = ON_TICK + "        Word.after(net, 1.0, 1)\n" + WORD + PASS
-    file = scenario_file(
-        tmp_path, protocol_file(tmp_path, "own_delays", text), 'engine = "cycle"\n'
-    )
-    assert "knows no delays" in refused(capsys, "check", file)
+def test_delays_are_refused_in_cycles(tmp_path: Path, refused: Refused) -> None:
+    protocol = protocol_file(tmp_path, "own_delays", on_tick("Word.after(net, 1.0, 1)"))
+    file = scenario_file(tmp_path, protocol, 'engine = "cycle"\n')
+    assert "knows no delays" in refused("check", file)
 
 
 def test_what_is_declared_may_have_an_annotation() -> None:
@@ -401,6 +378,5 @@ def test_what_is_declared_may_have_an_annotation() -> None:
         peers: Any = Sampler("cyclon", view_size=8)
         k: int = 3
 
-    assert list(Own.declared.columns) == ["seen"]
-    assert list(Own.declared.samplers) == ["peers"]
-    assert list(Own.declared.settings) == ["k"]
+    declared = (Own.declared.columns, Own.declared.samplers, Own.declared.settings)
+    assert [list(one) for one in declared] == [["seen"], ["peers"], ["k"]]

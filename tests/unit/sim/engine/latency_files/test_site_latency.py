@@ -71,14 +71,19 @@ V3,A1,3,0
 V1,0,3,0
 * Checksum 1234567
 """
+NO_EDGES, NO_LINKS = BRITE[: BRITE.index("Edges:")], ALT[: ALT.index("0 1 20")]
 ZOO = ROOT.parent / "shared" / "data" / "topologies"
 
 
 def ticks(latency: Latency, nodes: int) -> list[list[int]]:
-    return [
-        [int(trip_ticks(latency, one, other, 1, 1)) for other in range(nodes)]
-        for one in range(nodes)
-    ]
+    rows = range(nodes)
+    return [[int(trip_ticks(latency, one, other, 1, 1)) for other in rows] for one in rows]
+
+
+def written(folder: Path, text: str | bytes, name: str = "file") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
 
 
 def in_order(path: Path, model: str = "topology", **how: Any) -> SiteFile:
@@ -86,26 +91,24 @@ def in_order(path: Path, model: str = "topology", **how: Any) -> SiteFile:
     return SiteFile(model=model, path=path, placing="in order", **how)
 
 
-def test_a_brite_file_gives_the_shortest_ways(tmp_path: Path) -> None:
-    path = tmp_path / "a.brite"
-    path.write_text(BRITE)
-    assert ticks(site_latency(in_order(path), 4, 1), 4) == [
-        [0, 2, 5, 9],
-        [2, 0, 3, 7],
-        [5, 3, 0, 4],
-        [9, 7, 4, 0],
-    ]
-    assert ticks(site_latency(in_order(path, access_s=0.01, unit_s=0.01), 2, 1), 2) == [
-        [20, 40],
-        [40, 20],
-    ]
+def test_a_brite_file_gives_the_shortest_ways_between_the_sites_that_nodes_stand_at(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path, BRITE, "a.brite")
+    ways = [[0, 2, 5, 9], [2, 0, 3, 7], [5, 3, 0, 4], [9, 7, 4, 0]]
+    assert ticks(site_latency(in_order(path), 4, 1), 4) == ways
+    slower = site_latency(in_order(path, access_s=0.01, unit_s=0.01), 2, 1)
+    assert ticks(slower, 2) == [[20, 40], [40, 20]]
+    file = SiteFile(model="topology", path=path)
+    assert len(site_latency(file, 1, 1).matrix) == 1
+    many = site_latency(file, 100_000, 1)
+    assert many.matrix.shape == (4, 4)
+    assert ticks(site_latency(file, 3, 1), 3) == ticks(many, 3)
 
 
 @pytest.mark.parametrize("text", [ALT, GRAPH_BASE])
 def test_nodes_stand_at_the_stubs_of_a_gt_itm_file(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "ts"
-    path.write_text(text)
-    latency = site_latency(in_order(path), 6, 1)
+    latency = site_latency(in_order(written(tmp_path, text, "ts")), 6, 1)
     assert latency.matrix.tolist() == [[0, 25], [25, 0]]
     assert latency.site.tolist() == [0, 1, 0, 1, 0, 1]
 
@@ -137,20 +140,8 @@ def test_light_takes_its_time_through_a_network_of_the_zoo() -> None:
     assert 20 <= latency.matrix[0, 3] <= 35
 
 
-def test_a_matrix_is_as_large_as_the_sites_that_nodes_stand_at(tmp_path: Path) -> None:
-    path = tmp_path / "a.brite"
-    path.write_text(BRITE)
-    file = SiteFile(model="topology", path=path)
-    assert len(site_latency(file, 1, 1).matrix) == 1
-    many = site_latency(file, 100_000, 1)
-    assert many.matrix.shape == (4, 4)
-    few = site_latency(file, 3, 1)
-    assert ticks(few, 3) == ticks(many, 3)
-
-
 def test_coordinates_are_distances(tmp_path: Path) -> None:
-    path = tmp_path / "places.csv"
-    path.write_text("# x, y\n0, 0\n3, 4\n6, 8\n")
+    path = written(tmp_path, "# x, y\n0, 0\n3, 4\n6, 8\n", "places.csv")
     latency = site_latency(in_order(path, "coordinates", unit_s=0.01, access_s=0.001), 3, 1)
     assert ticks(latency, 3) == [[2, 52, 102], [52, 2, 52], [102, 52, 2]]
 
@@ -162,18 +153,8 @@ def test_coordinates_are_distances(tmp_path: Path) -> None:
         ("topology", "a.brite", BRITE.replace("0\t3\t600", "0\t9\t600"), "is '9', expected a node"),
         ("topology", "a.brite", BRITE.replace("20.0", "-2"), "latency of a link is -2.0, expected"),
         ("topology", "a.brite", BRITE.replace("20.0", "far"), "the delay is 'far', expected a fin"),
-        (
-            "topology",
-            "a.brite",
-            BRITE[: BRITE.index("Edges:")],
-            "is without one, expected a heading",
-        ),
-        (
-            "topology",
-            "a.alt",
-            ALT[: ALT.index("0 1 20")],
-            "the way from site 3 to site 4 is missing",
-        ),
+        ("topology", "a.brite", NO_EDGES, "is without one, expected a heading"),
+        ("topology", "a.alt", NO_LINKS, "the way from site 3 to site 4 is missing"),
         ("topology", "a.gml", "graph [", "the graph is unreadable"),
         ("topology", "none.brite", None, "the topology is No such file"),
         ("coordinates", "c", "1 2\n3\n", "line 2: number of coordinates is 1, expected 2"),
@@ -207,9 +188,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_told_by_its_lines(form: str, tmp_path: Path) -> None:
-    path = tmp_path / "king.txt"
-    path.write_text(FORMS[form])
-    assert read_matrix(path).tolist() == WHOLE
+    assert read_matrix(written(tmp_path, FORMS[form], "king.txt")).tolist() == WHOLE
 
 
 @given(st.integers(2, 9), st.randoms(use_true_random=False), st.sampled_from(["\t", ",", "; "]))
@@ -237,15 +216,13 @@ def test_forms_agree_on_random_matrices(
 
 def test_a_triangle_without_diagonal_follows_the_number_of_sites(tmp_path: Path) -> None:
     """As PeerSim's parser reads it."""
-    path = tmp_path / "peersim"
-    path.write_text("4\n5\n6 7\n8 9 10\n")
+    path = written(tmp_path, "4\n5\n6 7\n8 9 10\n")
     found = fill_unmeasured("file", read_matrix(path))[0]
     assert found.tolist() == [[0, 5, 6, 8], [5, 0, 7, 9], [6, 7, 0, 10], [8, 9, 10, 0]]
 
 
 def test_a_file_of_three_pairs_is_full_unless_it_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    path.write_text("1 2 5\n2 3 6\n3 1 7\n")
+    path = written(tmp_path, "1 2 5\n2 3 6\n3 1 7\n")
     assert read_matrix(path).shape == (3, 3)
     assert read_matrix(path, "pairs")[0, 2] == 7
 
@@ -261,30 +238,22 @@ def test_a_file_of_three_pairs_is_full_unless_it_is_said(tmp_path: Path) -> None
         ("1 2 3\n1 4\n", "pairs", "line 2: number of words is 2, expected two sites"),
         ("1 2 3\n1 2 4\n", None, "line 2: the pair is '1 2', expected one that is not given"),
         ("# nothing\n", None, "the latency matrix is empty, expected at least one line"),
+        (b"\xff\xfe\x00", None, "the latency matrix is not UTF-8"),
+        (None, None, "king.txt: the latency matrix is No such file"),
     ],
 )
 def test_faults_of_a_matrix_file_are_named(
-    tmp_path: Path, text: str, form: str | None, message: str
+    tmp_path: Path, text: str | bytes | None, form: str | None, message: str
 ) -> None:
-    path = tmp_path / "king.txt"
-    path.write_text(text)
+    path = tmp_path / "king.txt" if text is None else written(tmp_path, text, "king.txt")
     with pytest.raises(ScenarioError) as caught:
         read_matrix(path, form)
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
 
 
-def test_a_matrix_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"none\.txt: the latency matrix is No such file"):
-        read_matrix(tmp_path / "none.txt")
-    path = tmp_path / "binary"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ScenarioError, match="the latency matrix is not UTF-8"):
-        read_matrix(path)
-
-
 @pytest.mark.parametrize("missing", [3, 40])
-def test_pairs_that_were_not_measured_take_the_shortest_way(missing: int) -> None:
+def test_pairs_that_were_not_measured_take_the_shortest_way_if_there_is_one(missing: int) -> None:
     """Against Floyd and Warshall's three loops; what was measured stays, detour or not."""
     draws = np.random.default_rng(5)
     matrix = draws.integers(0, 100, (9, 9)).astype(float)
@@ -300,9 +269,6 @@ def test_pairs_that_were_not_measured_take_the_shortest_way(missing: int) -> Non
     full, count = fill_unmeasured("file", matrix)
     assert count == np.isnan(matrix).sum() > 0
     np.testing.assert_allclose(full, np.where(np.isnan(matrix), ways, matrix))
-
-
-def test_sites_that_nothing_leads_to_are_named() -> None:
     matrix = np.array([[0, 5, np.nan], [5, 0, np.nan], [np.nan, np.nan, 0]])
     with pytest.raises(ScenarioError, match="file: the way from site 1 to site 3 is missing"):
         fill_unmeasured("file", matrix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from gossamer.sim.studies.dissemination.workload.workload import (
     LOCALITIES,
     PUBLISHERS,
     Locality,
+    Workload,
     make_workload,
     sampled,
 )
@@ -53,19 +55,17 @@ def gml_link(one: int, other: int, more: str = "") -> str:
 
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("brokers", [40, 125])
-def test_a_topology_is_connected_and_of_the_size_asked_for(name: str, brokers: int) -> None:
-    topology = GENERATORS[name](brokers, 1)
+def test_a_topology_is_connected_of_the_size_asked_for_and_made_by_its_seed(
+    name: str, brokers: int
+) -> None:
+    topology, again, other = (GENERATORS[name](brokers, seed) for seed in (1, 1, 2))
     assert topology.graph.nodes == len(topology.names) == len(set(topology.names)) == brokers
     assert nx.is_connected(as_networkx(topology.graph))
+    ends = topology.graph.ends.tolist()
+    assert ends == again.graph.ends.tolist() != other.graph.ends.tolist()
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_the_seed_makes_the_topology(name: str) -> None:
-    one, again, other = (GENERATORS[name](60, seed) for seed in (1, 1, 2))
-    assert one.graph.ends.tolist() == again.graph.ends.tolist() != other.graph.ends.tolist()
-
-
-def test_stub_domains_hang_on_one_transit_broker_each() -> None:
+def test_stub_domains_hang_on_one_transit_broker_each_but_for_links_that_are_added() -> None:
     """The structure of GT-ITM's graphs: without its transit brokers a graph falls into stubs."""
     parameters = TransitStub(transit_domains=2, transit_nodes=3, stubs=2, stub_nodes=5)
     topology = transit_stub(parameters, 1)
@@ -74,11 +74,7 @@ def test_stub_domains_hang_on_one_transit_broker_each() -> None:
     assert len(transit) == 6
     assert nx.is_connected(graph.subgraph(transit))
     graph.remove_nodes_from(transit)
-    parts = list(nx.connected_components(graph))
-    assert sorted(len(part) for part in parts) == [5] * 12
-
-
-def test_links_beyond_those_of_each_stub_domain_are_added() -> None:
+    assert [len(part) for part in nx.connected_components(graph)] == [5] * 12
     few = TransitStub(stub_density=1.0, transit_density=1.0)
     more = TransitStub(stub_density=1.0, transit_density=1.0, stub_stub_links=4)
     without, with_more = transit_stub(few, 1).graph.links, transit_stub(more, 1).graph.links
@@ -114,14 +110,11 @@ def test_impossible_parameters_are_named(make: Callable[[], object], field: str)
     assert "\n" not in str(caught.value)
 
 
-def test_attachment_makes_some_brokers_much_better_linked() -> None:
+def test_attachment_makes_some_brokers_much_better_linked_and_waxman_links_near_ones() -> None:
     graph = as_networkx(barabasi_albert(300, seed=1).graph)
     degrees = sorted(degree for _, degree in graph.degree)
     assert graph.number_of_edges() == 2 + 2 * 297
     assert degrees[-1] > 5 * degrees[150]
-
-
-def test_near_brokers_are_linked_more_often() -> None:
     topology = waxman(150, seed=1)
     ends = topology.graph.ends
     linked = np.linalg.norm(topology.positions[ends[:, 0]] - topology.positions[ends[:, 1]], axis=1)
@@ -129,20 +122,15 @@ def test_near_brokers_are_linked_more_often() -> None:
 
 
 def test_repeated_links_names_and_missing_places_are_coped_with(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        "zoo.gml",
-        gml(
-            'label "Zoo"',
-            gml_node(0, "Here", "Longitude 1.5 Latitude 50"),
-            gml_node(3, "None", "Longitude 2.5"),
-            gml_node(7, "None"),
-            gml_link(0, 3, "cost 4"),
-            gml_link(3, 0, "cost 2.5"),
-            gml_link(3, 7, "cost 1"),
-            gml_link(7, 7, "cost 1"),
-        ),
+    text = gml(
+        'label "Zoo"',
+        gml_node(0, "Here", "Longitude 1.5 Latitude 50"),
+        gml_node(3, "None", "Longitude 2.5"),
+        gml_node(7, "None"),
+        *(gml_link(0, 3, "cost 4"), gml_link(3, 0, "cost 2.5")),
+        *(gml_link(3, 7, "cost 1"), gml_link(7, 7, "cost 1")),
     )
+    path = write(tmp_path, "zoo.gml", text)
     topology = read_topology(path)
     assert topology.names == ("Here", "None #3", "None #7")
     assert topology.dropped == 2
@@ -152,10 +140,12 @@ def test_repeated_links_names_and_missing_places_are_coped_with(tmp_path: Path) 
     assert read_topology(path, "cost").graph.costs.tolist() == [2.5, 1]
 
 
-def test_graphml_is_read_too(tmp_path: Path) -> None:
+def test_graphml_is_read_too_and_a_missing_file_named(tmp_path: Path) -> None:
     path = tmp_path / "path.graphml"
     nx.write_graphml(nx.path_graph(4), path)
     assert read_topology(path).graph.ends.tolist() == [[0, 1], [1, 2], [2, 3]]
+    with pytest.raises(ScenarioError, match=r"nothing\.gml: the graph is No such file"):
+        read_topology(tmp_path / "nothing.gml")
 
 
 @pytest.mark.parametrize(
@@ -191,21 +181,12 @@ def test_a_cost_that_is_no_number_above_zero_names_its_link(tmp_path: Path, cost
         read_topology(write(tmp_path, "costs.gml", text), "cost")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"nothing\.gml: the graph is No such file"):
-        read_topology(tmp_path / "nothing.gml")
-
-
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "brokers", "dropped"),
     [
-        ("Abilene", 11, 0),
-        ("AttMpls", 25, 1),
-        ("Geant2012", 40, 0),
-        ("GtsCe", 149, 0),
-        ("Switch", 74, 0),
-        ("UsCarrier", 158, 0),
+        *(("Abilene", 11, 0), ("AttMpls", 25, 1), ("Geant2012", 40, 0)),
+        *(("GtsCe", 149, 0), ("Switch", 74, 0), ("UsCarrier", 158, 0)),
     ],
 )
 def test_real_networks_are_read(name: str, brokers: int, dropped: int) -> None:
@@ -217,17 +198,22 @@ def test_real_networks_are_read(name: str, brokers: int, dropped: int) -> None:
     assert topology.dropped == dropped
 
 
+def holders_of(workload: Workload) -> dict[int, list[int]]:
+    """The brokers that want each keyword."""
+    holders: dict[int, list[int]] = defaultdict(list)
+    for place, keywords in zip(workload.places, workload.subscriptions, strict=True):
+        for keyword in keywords:
+            holders[keyword].append(place)
+    return holders
+
+
 def test_a_keyword_is_wanted_in_its_neighbourhood_only() -> None:
     graph = transit_stub(transit_stub_of(200), 1).graph
     whole = as_networkx(graph)
     spreads = {}
     for name, share in LOCALITIES.items():
         locality = Locality(share, keywords=60, documents=50, subscribers=4)
-        workload = make_workload(graph, locality, 1)
-        holders: dict[int, list[int]] = {}
-        for place, keywords in zip(workload.places, workload.subscriptions, strict=True):
-            for keyword in keywords:
-                holders.setdefault(keyword, []).append(place)
+        holders = holders_of(make_workload(graph, locality, 1))
         assert len(holders) == 60
         assert {len(held) for held in holders.values()} == {4}
         hops = [nx.shortest_path_length(whole, held[0], held[-1]) for held in holders.values()]
@@ -237,8 +223,7 @@ def test_a_keyword_is_wanted_in_its_neighbourhood_only() -> None:
 
 def test_documents_are_about_what_somebody_wants() -> None:
     graph = waxman(60, seed=1).graph
-    locality = Locality(keywords=40, documents=80, document_keywords=3)
-    workload = make_workload(graph, locality, 1)
+    workload = make_workload(graph, Locality(keywords=40, documents=80, document_keywords=3), 1)
     sample = workload.sample(graph)
     assert sample.documents == 80
     assert np.diff(sample.first).min() >= 1
@@ -253,27 +238,22 @@ def test_a_broker_may_have_a_subscription_for_each_keyword() -> None:
     pairs = list(zip(each.places, each.subscriptions, strict=True))
     assert {len(keywords) for _, keywords in pairs} == {1}
     assert len(set(pairs)) == len(pairs)
-    assert set(pairs) == {
-        (place, (keyword,))
-        for place, keywords in zip(whole.places, whole.subscriptions, strict=True)
-        for keyword in keywords
-    }
+    holders = holders_of(whole)
+    assert set(pairs) == {(place, (word,)) for word, held in holders.items() for place in held}
 
 
 def test_documents_may_be_published_near_whoever_wants_them() -> None:
     graph = transit_stub(transit_stub_of(200), 1).graph
+    lengths = dict(nx.all_pairs_shortest_path_length(as_networkx(graph)))
     hops = {}
     for publishers in PUBLISHERS:
         workload = make_workload(graph, Locality(keywords=60, publishers=publishers), 1)
-        holders: dict[int, set[int]] = {}
-        for place, keywords in zip(workload.places, workload.subscriptions, strict=True):
-            for keyword in keywords:
-                holders.setdefault(keyword, set()).add(place)
-        lengths = dict(nx.all_pairs_shortest_path_length(as_networkx(graph)))
+        holders = holders_of(workload)
+        published = zip(workload.hosts, workload.documents, strict=True)
         hops[publishers] = np.mean(
             [
                 min(lengths[host][place] for keyword in about for place in holders[keyword])
-                for host, about in zip(workload.hosts, workload.documents, strict=True)
+                for host, about in published
             ]
         )
     assert hops["near"] < 0.5 * hops["anywhere"]

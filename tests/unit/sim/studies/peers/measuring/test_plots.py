@@ -64,11 +64,7 @@ def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.campaign
 def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    record = made_up_run(seed=6)
-    first, second = (
-        plotting.write_plots(record, tmp_path / "a"),
-        plotting.write_plots(record, tmp_path / "b"),
-    )
+    first, second = (plotting.write_plots(made_up_run(seed=6), tmp_path / name) for name in "ab")
     assert {plot.name for plot in first} == PLOTS
     for one, other in zip(first, second, strict=True):
         assert one.svg == other.svg
@@ -77,7 +73,7 @@ def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
             assert file.read_bytes() == again.read_bytes()
 
 
-def test_long_runs_are_drawn_by_the_hour() -> None:
+def test_long_runs_are_drawn_by_the_hour_and_many_short_cycles_in_groups() -> None:
     cycles = made_up_system("vinifera", 1, nodes=20, cycles=780, period_s=60.0).cycles
     hourly = plotting.timeline(cycles)
     assert hourly.label == "time (hours)"
@@ -85,9 +81,6 @@ def test_long_runs_are_drawn_by_the_hour() -> None:
     delivered, expected = cycles["delivered"][60:120], cycles["expected"][60:120]
     ratios = hourly.ratios(cycles["delivered"], cycles["expected"])
     assert ratios[1] == pytest.approx(delivered.sum() / expected.sum())
-
-
-def test_runs_of_many_short_cycles_are_drawn_in_groups() -> None:
     cycles = made_up_system("vinifera", 1, nodes=20, cycles=600, period_s=1.0).cycles
     grouped = plotting.timeline(cycles)
     assert grouped.label == "cycle"
@@ -107,18 +100,13 @@ def test_there_is_no_line_where_nothing_was_due() -> None:
 
 
 @pytest.mark.usefixtures("style")
-def test_load_curve_ends_where_all_nodes_are() -> None:
-    record = made_up_run(seed=2)
-    for line, system in zip(
-        plotting.plot_load(record.systems).axes[0].lines, record.systems.values(), strict=True
-    ):
+def test_load_curves_end_where_all_nodes_are_and_path_length_bars_at_all_deliveries() -> None:
+    systems = made_up_run(seed=2).systems
+    lines = plotting.plot_load(systems).axes[0].lines
+    for line, system in zip(lines, systems.values(), strict=True):
         assert np.asarray(line.get_ydata())[-1] == 1.0
         assert np.asarray(line.get_xdata())[-1] == system.nodes["load"].max()
-
-
-@pytest.mark.usefixtures("style")
-def test_path_length_bars_add_up_to_all_deliveries() -> None:
-    axes = plotting.plot_path_length(made_up_run(seed=2).systems).axes[0]
+    axes = plotting.plot_path_length(systems).axes[0]
     assert len(axes.containers) == 2
     for bars in axes.containers:
         assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
@@ -174,12 +162,8 @@ def test_path_lengths_over_time_are_percentiles_of_what_was_delivered() -> None:
 @pytest.mark.usefixtures("style")
 def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
     systems = made_up_run().systems
-    for draw in (
-        plotting.plot_hit_ratio,
-        plotting.plot_overhead,
-        plotting.plot_load,
-        plotting.plot_convergence,
-    ):
+    plots = (plotting.plot_hit_ratio, plotting.plot_overhead)
+    for draw in (*plots, plotting.plot_load, plotting.plot_convergence):
         labels = [line.get_label() for line in draw(systems).axes[0].lines]
         assert labels == ["vinifera", "baseline"]
     styles = system_styles(["vinifera", "mine", "baseline", "yours"])
@@ -220,29 +204,21 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
 
 
 @pytest.mark.usefixtures("fewer_formats")
-def test_run_without_overlay_or_deliveries_still_has_its_plots(tmp_path: Path) -> None:
+def test_runs_without_deliveries_have_their_plots_and_those_without_nodes_a_report(
+    tmp_path: Path,
+) -> None:
     record = made_up_run(names=("vinifera",))
-    silent = replace(
-        record.systems["vinifera"],
-        overlay=None,
-        events=empty_table(records.EVENT_COLUMNS),
-        deliveries=empty_table(records.DELIVERY_COLUMNS),
+    events, deliveries, nodes, cycles = map(
+        empty_table,
+        (
+            *(records.EVENT_COLUMNS, records.DELIVERY_COLUMNS),
+            *(records.NODE_COLUMNS, records.CYCLE_COLUMNS),
+        ),
     )
+    silent = replace(record.systems["vinifera"], overlay=None, events=events, deliveries=deliveries)
     plots = plotting.write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
-
-
-@pytest.mark.usefixtures("fewer_formats")
-def test_run_of_no_cycles_and_no_nodes_still_has_a_report(tmp_path: Path) -> None:
-    record = made_up_run(names=("vinifera",))
-    nothing = replace(
-        record.systems["vinifera"],
-        overlay=None,
-        events=empty_table(records.EVENT_COLUMNS),
-        deliveries=empty_table(records.DELIVERY_COLUMNS),
-        nodes=empty_table(records.NODE_COLUMNS),
-        cycles=empty_table(records.CYCLE_COLUMNS),
-    )
+    nothing = replace(silent, nodes=nodes, cycles=cycles)
     write_results(replace(record, systems={"vinifera": nothing}), tmp_path / "run")
     assert (tmp_path / "run" / "report.html").stat().st_size > 0
 
@@ -287,19 +263,14 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
         assert measure.meaning in outline.text
 
 
-def test_table_shows_vinifera_beside_the_baseline() -> None:
-    record = made_up_run()
-    summary = summarise(record)
-    shown = printed(summary_table(summary))
-    header = next(line for line in shown.splitlines() if "measure" in line)
+def test_table_shows_vinifera_beside_the_baseline_and_json_the_summary_file() -> None:
+    summary = summarise(made_up_run())
+    lines = printed(summary_table(summary)).splitlines()
+    header = next(line for line in lines if "measure" in line)
     assert header.index("vinifera") < header.index("baseline")
-    overhead = next(line for line in shown.splitlines() if "traffic overhead" in line)
+    overhead = next(line for line in lines if "traffic overhead" in line)
     for system in summary["systems"].values():
         assert f"{100 * system['traffic_overhead']:.2f} %" in overhead
-
-
-def test_json_output_is_the_summary_file() -> None:
-    summary = summarise(made_up_run())
     stream = io.StringIO()
     print_json(summary, stream)
     assert stream.getvalue() == dump_json(summary)

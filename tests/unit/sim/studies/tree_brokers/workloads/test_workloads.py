@@ -39,16 +39,12 @@ def near(share: float, expected: float, draws: int) -> bool:
     return bool(abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws))
 
 
-def test_siena_has_one_to_ten_constraints_equally_often() -> None:
-    lengths = Counter(len(one) for one in Siena().subscriptions(rows_from(0, ROWS)))
+def test_siena_has_its_lengths_operators_and_values_in_their_shares() -> None:
+    subscriptions = Siena().subscriptions(rows_from(0, ROWS))
+    lengths = Counter(map(len, subscriptions))
     assert sorted(lengths) == list(range(1, 11))
     assert all(near(count / ROWS, 0.1, ROWS) for count in lengths.values())
-
-
-def test_siena_has_three_operators_in_their_shares_and_a_hundred_values() -> None:
-    comparisons = [
-        one for wanted in Siena().subscriptions(rows_from(0, ROWS)) for one in wanted.comparisons()
-    ]
+    comparisons = [one for wanted in subscriptions for one in wanted.comparisons()]
     signs = Counter(one.operator.value for one in comparisons)
     shares = {"==": 0.6, "<": 0.2, ">": 0.2}
     assert set(signs) == set(shares)
@@ -57,6 +53,11 @@ def test_siena_has_three_operators_in_their_shares_and_a_hundred_values() -> Non
     values = Counter(one.constant for one in comparisons)
     assert set(values) == set(range(100))
     assert all(near(count / len(comparisons), 0.01, len(comparisons)) for count in values.values())
+    publications = Siena().publications(rows_from(0, ROWS))
+    sizes = Counter(map(len, publications))
+    assert sorted(sizes) == list(range(1, 20))
+    assert all(near(count / ROWS, 1 / 19, ROWS) for count in sizes.values())
+    assert {value for one in publications for value in one.values()} == set(range(100))
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.25])
@@ -67,14 +68,6 @@ def test_siena_names_follow_zipfs_law(exponent: float) -> None:
     for rank in range(10):
         expected = weights[rank] / weights.sum()
         assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
-
-
-def test_siena_publications_have_one_to_nineteen_attributes_of_a_hundred_values() -> None:
-    publications = Siena().publications(rows_from(0, ROWS))
-    sizes = Counter(map(len, publications))
-    assert sorted(sizes) == list(range(1, 20))
-    assert all(near(count / ROWS, 1 / 19, ROWS) for count in sizes.values())
-    assert {value for one in publications for value in one.values()} == set(range(100))
 
 
 def test_a_row_of_siena_is_the_same_in_any_batch_and_another_with_any_seed() -> None:
@@ -158,7 +151,7 @@ SPAN = 3 * scene.MINUTE
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
-def test_steps_come_in_order_and_publications_are_numbered_and_announced(
+def test_steps_are_ordered_numbered_announced_and_those_of_a_shorter_scene(
     workload: scene.Workload,
 ) -> None:
     announced: dict[str, set[Filter]] = {}
@@ -173,12 +166,8 @@ def test_steps_come_in_order_and_publications_are_numbered_and_announced(
         assert message.values[scene.NUMBER] == number
         assert any(conforms(message.values, offer) for offer in announced[broker])
     assert steps == list(workload.steps(SPAN)), "it is the same at every reading"
-
-
-@pytest.mark.parametrize("workload", WORKLOADS, ids=["game", "city", "work"])
-def test_a_shorter_scene_is_the_beginning_of_a_longer_one(workload: scene.Workload) -> None:
     half = SPAN // 2
-    longer = [one for one in workload.steps(SPAN) if one.at < half]
+    longer = [one for one in steps if one.at < half]
     assert [one for one in workload.steps(half) if one.at < half] == longer
 
 
@@ -197,51 +186,43 @@ def test_players_stay_in_their_region_and_monitors_do_not() -> None:
     assert sorted(regions[one.broker] for one in first) == [1, 2, 3, 4]
 
 
+def leaving(game: Game) -> Counter[str]:
+    """How often each client of a game leaves a broker."""
+    steps = game.steps(SPAN)
+    return Counter(one.message.label for one in steps if isinstance(one.message, Unsubscribe))
+
+
 def test_moves_of_the_game_come_at_their_rates() -> None:
-    left = Counter(
-        one.message.label.split()[0]
-        for one in SMALL_GAME.steps(SPAN)
-        if isinstance(one.message, Unsubscribe)
-    )
+    left: Counter[str] = Counter()
+    for label, count in leaving(SMALL_GAME).items():
+        left[label.split()[0]] += count
     # Some of 200 players are drawn again while they are away.
     assert 0.95 * 180 <= left["player"] <= 180
     assert left["monitor"] == 18
-
-
-def test_monitors_may_all_move_at_the_rate_of_one() -> None:
-    each = attrs.evolve(SMALL_GAME, player_every=0, monitors_move="each")
-    left = Counter(
-        one.message.label for one in each.steps(SPAN) if isinstance(one.message, Unsubscribe)
-    )
-    assert set(left.values()) == {18}
-    assert len(left) == 4
+    each = leaving(attrs.evolve(SMALL_GAME, player_every=0, monitors_move="each"))
+    assert sorted(each.values()) == [18] * 4
     with pytest.raises(ScenarioError, match=r"workload\.monitors_move is 'none', expected one of"):
         attrs.evolve(SMALL_GAME, monitors_move="none")
 
 
-def test_sorts_of_commuters_have_their_shares() -> None:
-    city = Commuters()
-    sorts = Counter(city.sorts().tolist())
-    for sort, share in ((COMMUTER, 0.6), (WANDERER, 0.2), (STATIONARY, 0.2)):
-        assert near(sorts[sort] / city.subscribers, share, city.subscribers)
-
-
 def test_commuters_leave_home_around_the_rush_once_and_the_stationary_never() -> None:
+    city = Commuters()
+    counts = Counter(city.sorts().tolist())
+    for sort, share in ((COMMUTER, 0.6), (WANDERER, 0.2), (STATIONARY, 0.2)):
+        assert near(counts[sort] / city.subscribers, share, city.subscribers)
     city = Commuters(subscribers=ROWS, rush=100 * scene.MINUTE, publish_every=scene.MINUTE)
     sorts = city.sorts()
-    leaving: dict[int, list[tuple[int, str]]] = {
-        sort: [] for sort in (COMMUTER, STATIONARY, WANDERER)
-    }
+    left: dict[int, list[tuple[int, str]]] = {sort: [] for sort in counts}
     for at, _, message in city.steps(200 * scene.MINUTE):
         if isinstance(message, Unsubscribe):
-            leaving[int(sorts[int(message.label)])].append((at, message.label))
-    commutes = leaving[COMMUTER]
+            left[int(sorts[int(message.label)])].append((at, message.label))
+    commutes = left[COMMUTER]
     assert len({label for _, label in commutes}) == len(commutes) == np.sum(sorts == COMMUTER)
     times = np.array([at for at, _ in commutes]) / scene.MINUTE
     assert abs(times.mean() - 100) < 5 * 20 / np.sqrt(len(times))
     assert abs(times.std() - 20) < 2
-    assert leaving[STATIONARY] == []
-    assert len(leaving[WANDERER]) > 3 * np.sum(sorts == WANDERER)
+    assert left[STATIONARY] == []
+    assert len(left[WANDERER]) > 3 * np.sum(sorts == WANDERER)
 
 
 def test_processes_have_their_sizes_and_engines() -> None:
@@ -252,11 +233,10 @@ def test_processes_have_their_sizes_and_engines() -> None:
         activities = [activity for stage in process.stages for activity in stage]
         assert activities == list(range(len(process.engines)))
         by_size[len(activities)] += 1
-        domains = {regions[engine] for engine in process.engines}
         if len(activities) == SMALL:
             assert len(set(process.engines)) == 1
         elif len(activities) == MEDIUM:
-            assert len(domains) == 1
+            assert len({regions[engine] for engine in process.engines}) == 1
     assert by_size == {SMALL: 80, MEDIUM: 80, LARGE: 40}
     assert len(list(work.monitors())) == 60
 
@@ -273,15 +253,13 @@ def test_auditors_audit_a_minute_in_ten() -> None:
 
 def test_auditors_may_ask_for_the_messages_that_trigger_a_process_only() -> None:
     work = Processes(small=2, medium=1, large=0, audited="triggers")
-    asked = {
+    messages = [one.message for one in work.steps(2 * scene.MINUTE)]
+    (wanted,) = {
         one.filter
-        for _, _, one in work.steps(2 * scene.MINUTE)
+        for one in messages
         if isinstance(one, Subscribe) and one.label.startswith("auditor")
     }
-    (wanted,) = asked
-    published = [
-        one.values for _, _, one in work.steps(2 * scene.MINUTE) if isinstance(one, Publish)
-    ]
+    published = [one.values for one in messages if isinstance(one, Publish)]
     matched = [values for values in published if wanted.matches(exact_publication(values))]
     assert 0 < len(matched) < len(published)
     assert {values["activity"] for values in matched} == {"start"}
@@ -289,20 +267,16 @@ def test_auditors_may_ask_for_the_messages_that_trigger_a_process_only() -> None
         Processes(audited="some")
 
 
-def test_every_message_of_a_process_starts_what_waits_for_it() -> None:
-    asked = stays(SMALL_WORK, SPAN)
-    waiting = [one for one in asked if " after " in one.label]
-    served = 0
-    for at, _, message in SMALL_WORK.steps(SPAN):
-        if not isinstance(message, Publish):
-            continue
-        served += any(one.filter.matches(message.values) for one in waiting if one.begin < at)
-    published = sum(isinstance(one.message, Publish) for one in SMALL_WORK.steps(SPAN))
+def test_every_message_of_a_process_starts_what_waits_for_it_until_it_is_over() -> None:
+    waiting = [one for one in stays(SMALL_WORK, SPAN) if " after " in one.label]
+    published = [one for one in SMALL_WORK.steps(SPAN) if isinstance(one.message, Publish)]
+    served = sum(
+        any(one.filter.matches(message.values) for one in waiting if one.begin < at)
+        for at, _, message in published
+        if isinstance(message, Publish)
+    )
     # Nothing waits for the last activity of a process.
-    assert 0.6 * published < served < published
-
-
-def test_an_instance_asks_for_nothing_when_it_is_over() -> None:
+    assert 0.6 * len(published) < served < len(published)
     work = Processes(small=1, medium=1, large=1, monitored=0.0, auditors=0)
     standing = len(list(work.standing()))
     later = [one for one in stays(work, 20 * scene.MINUTE) if one.end > 20 * scene.MINUTE]
