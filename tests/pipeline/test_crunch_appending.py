@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,39 +20,25 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.commands.cli import app
-from gossamer.spark.crunch.crunching import Crunched, crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
 from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.storage.replacing import grown_folder
 from support.made_up_results import contents, write_run
-from support.spark_processes import (
-    kill_group,
-    needs_spark,
-    run_spark_command,
-    sentences,
-    start_spark_command,
-    wait_for,
-)
+from support.spark_processes import kill_spark_when, needs_spark, run_spark_well
+from support.spark_results import crunch
 
 CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
 
 
 def write_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     """Runs of two systems: two seeds of one size; another seed, and other sizes and systems."""
-    first = [(1, 40, "vinifera"), (2, 40, "vinifera")]
-    later = [(3, 40, "vinifera"), (1, 60, "vinifera"), (2, 60, "third")]
-    made = []
-    for seed, nodes, one in (*first, *later):
-        run = folder / f"{nodes}-{seed}"
-        made.append(write_run(run, seed, nodes=nodes, names=(one, "baseline")))
-    return made[: len(first)], made[len(first) :]
-
-
-def crunch(session: Any, runs: Sequence[Path], out: Path, **options: Any) -> Crunched:
-    """Crunch, without plots unless they are asked for."""
-    given = {"plots": False, "exact_up_to": 10**9, **options}
-    return crunch_results(session, find_runs(list(runs)), out, **given)
+    chosen = ((40, 1, "vinifera"), (40, 2, "vinifera"), (40, 3, "vinifera"))
+    made = [
+        write_run(folder / f"{nodes}-{seed}", seed, nodes=nodes, names=(one, "baseline"))
+        for nodes, seed, one in (*chosen, (60, 1, "vinifera"), (60, 2, "third"))
+    ]
+    return made[:2], made[2:]
 
 
 def all_rows(folder: Path, name: str) -> pa.Table:
@@ -88,12 +75,10 @@ def appended(session: Any, folder: Path, keys: tuple[str, ...], plots: bool) -> 
 
 @pytest.fixture(scope="module")
 def partitioned(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Appended:
-    """In partitions by nodes and system."""
     return appended(session, tmp_path_factory.mktemp("appended"), ("nodes", "system"), plots=False)
 
 
 def is_the_same(one: Appended) -> None:
-    """What comes of both ways is the same."""
     for name in CSV:
         assert (one.out / name).read_bytes() == (one.whole / name).read_bytes(), name
     for name in ("measures", "curves"):
@@ -138,30 +123,29 @@ def test_runs_that_are_there_already_are_left_out(session: Any, partitioned: App
 @needs_spark
 def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
     first, later = write_runs(tmp_path / "runs")
-    out, scratch = tmp_path / "out", tmp_path / "scratch"
-    scratch.mkdir()
+    out = tmp_path / "out"
     options = ("--partition-by", "nodes", "--append", "--no-plots", "--memory", "1g")
 
     def command(runs: Sequence[Path]) -> tuple[str, ...]:
         return ("crunch", *map(str, runs), "--out", str(out), *options)
 
-    done = run_spark_command(*command(first))
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    run_spark_well(*command(first))
     before = contents(out)
-    with start_spark_command(*command(later), TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or any(tmp_path.glob(".out.*.tmp")))
-        assert process.poll() is None, process.communicate()
-        kill_group(process)
+    unfinished = partial(tmp_path.glob, ".out.*.tmp")
+    kill_spark_when(lambda: any(unfinished()), *command(later), scratch=tmp_path / "scratch")
     assert contents(out) == before
-    done = run_spark_command(*command(later))
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    run_spark_well(*command(later))
     assert not list(tmp_path.glob(".*"))
     assert {path.name for path in (out / "measures").iterdir()} == {"nodes=40", "nodes=60"}
     assert len(json.loads((out / RUNS_FILE).read_text())["runs"]) == 5
 
 
 @needs_spark
-def test_a_second_append_gives_way_before_spark_starts(tmp_path: Path) -> None:
+def test_a_second_append_and_one_with_claims_give_way_before_spark_starts(tmp_path: Path) -> None:
+    words = ["crunch", "r", "--out", str(tmp_path / "c"), "--append", "--claim", "V3"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ScenarioError)
+    assert "no --append beside it" in str(done.exception)
     first, _ = write_runs(tmp_path / "runs")
     out = tmp_path / "out"
     with grown_folder(LocalPlace(out)):
@@ -173,44 +157,36 @@ def test_a_second_append_gives_way_before_spark_starts(tmp_path: Path) -> None:
     assert sentence in str(done.exception)
 
 
-def kept_folder(folder: Path, **changes: object) -> Path:
-    """Crunched results of which only the list of runs is there."""
-    folder.mkdir()
-    told = {"format": 1, "partition_by": ["nodes"], "runs": []} | changes
-    (folder / RUNS_FILE).write_text(json.dumps(told))
-    return folder
-
-
-def other_things(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "mine").write_text("1")
-
-
 @pytest.mark.parametrize(
-    ("make", "asked", "sentence"),
+    ("kept", "asked", "sentence"),
     [
-        (other_things, None, "cannot be appended to, expected crunched results with runs.json"),
-        (lambda out: kept_folder(out, format=2), None, "is of format 2, expected 1; crunch all"),
-        (lambda out: kept_folder(out, runs=[{}]), None, "is no list of crunched runs"),
-        (lambda out: kept_folder(out, runs=7), None, "is no list of crunched runs"),
-        (kept_folder, ["seed"], "is partitioned by nodes, expected the same --partition-by, none"),
+        (None, None, "cannot be appended to, expected crunched results with runs.json"),
+        ({"format": 2}, None, "is of format 2, expected 1; crunch all"),
+        ({"runs": [{}]}, None, "is no list of crunched runs"),
+        ({"runs": 7}, None, "is no list of crunched runs"),
+        ({}, ["seed"], "is partitioned by nodes, expected the same --partition-by, none"),
         (
-            lambda out: kept_folder(out, partition_by=[]),
+            {"partition_by": []},
             ["seed"],
             "is partitioned by nothing, expected the same --partition-by, none",
         ),
         (
-            lambda out: kept_folder(out, partition_by=["width"]),
+            {"partition_by": ["width"]},
             None,
             "'width', expected system, seed, or a key of the scenarios such as nodes",
         ),
     ],
 )
 def test_what_cannot_be_appended_to_is_refused_and_stays(
-    tmp_path: Path, make: Callable[[Path], object], asked: list[str] | None, sentence: str
+    tmp_path: Path, kept: dict[str, object] | None, asked: list[str] | None, sentence: str
 ) -> None:
     first, _ = write_runs(tmp_path / "runs")
-    make(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    if kept is None:
+        (tmp_path / "out" / "mine").write_text("1")
+    else:
+        told = {"format": 1, "partition_by": ["nodes"], "runs": []} | kept
+        (tmp_path / "out" / RUNS_FILE).write_text(json.dumps(told))
     before = contents(tmp_path)
     with pytest.raises((PlaceError, ScenarioError)) as refused:
         check_is_appendable(LocalPlace(tmp_path / "out"), find_runs(list(first)), asked)
@@ -239,11 +215,3 @@ def test_another_run_of_the_same_name_is_refused(
     (out / "measures.parquet").unlink()
     with pytest.raises(PlaceError, match=r"measures\.parquet does not exist, expected a table"):
         crunch(session, [runs / partitioned.first[1].name], out, append=True)
-
-
-@needs_spark
-def test_claims_are_not_checked_of_appended_runs(tmp_path: Path) -> None:
-    words = ["crunch", "r", "--out", str(tmp_path / "c"), "--append", "--claim", "V3"]
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, ScenarioError)
-    assert "no --append beside it" in str(done.exception)

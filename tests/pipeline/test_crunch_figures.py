@@ -159,7 +159,6 @@ def test_delays_begin_with_the_round_that_an_event_was_published_in(
 
 
 def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:
-    """Figures of events, event by event."""
     rows = [dict(zip(events, row, strict=True)) for row in zip(*events.values(), strict=True)]
     missed = [max(int(row["expected"]) - int(row["delivered"]), 0) for row in rows]
     nobody = sum(m for m, row in zip(missed, rows, strict=True) if row["delivered"] == 0)
@@ -260,7 +259,6 @@ def value(
     condition: Condition = (),
     measure: str = "m",
 ) -> Value:
-    """A value of one run."""
     return Value(
         run=f"{seed}",
         condition=condition,
@@ -342,7 +340,6 @@ def test_curves_are_averaged_over_seeds_place_by_place() -> None:
 
 
 def curve(points: list[tuple[float, float]]) -> Curve:
-    """A distribution of one run."""
     return Curve(
         run="r", condition=(), seed=1, system="a", part=CDF, name="load", points=np.array(points)
     )

@@ -28,12 +28,11 @@ from gossamer.sim.studies.peers.measuring.records import (
 )
 from gossamer.sim.study.plot import PlotOptions, plots_as
 from gossamer.sim.study.records import empty_table
-from gossamer.spark.crunch.crunching import Crunched, crunch_results
+from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
 from support.made_up_results import change, damage, write_run, write_runs
-
-ALL = 10**9
+from support.spark_results import crunch
 
 
 def figures(found: Crunched) -> dict[tuple[str, str, str], float]:
@@ -41,21 +40,9 @@ def figures(found: Crunched) -> dict[tuple[str, str, str], float]:
     return {(Path(one.run).name, one.system, one.measure): one.value for one in found.values}
 
 
-def crunch(session: Any, results: Path, out: Path, **options: Any) -> Crunched:
-    """Crunch without plots."""
-    return crunch_results(
-        session, find_runs([results]), out, **{"plots": False, "exact_up_to": ALL, **options}
-    )
-
-
 @attrs.frozen
 class Corpus:
-    """Runs that are crunched once for all tests.
-
-    1 and 2 are as they were made, and 1 is there once more; 3 has a large table, of which ``few``
-    is a 100th; one of 4's systems has tables of an older version; one of 5's has delays of many
-    values.
-    """
+    """Runs that are crunched once for all tests, changed as `corpus` says."""
 
     runs: Path
     few: pa.Table
@@ -69,10 +56,11 @@ class Corpus:
 
 @pytest.fixture(scope="module")
 def corpus(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """The runs, and their figures."""
     folder = tmp_path_factory.mktemp("corpus")
     runs = write_runs(folder / "runs", 1, 2, 3, 4, 5)
     shutil.copytree(runs / "1", runs / "again")
+    # A table of 3 is a hundred times as large, a system of 4 has tables of an older version, and
+    # one of 5 has delays of many values.
     large = runs / "3" / "baseline" / "deliveries.parquet"
     few = pq.read_table(large)
     pq.write_table(pa.concat_tables([few] * 100), large, row_group_size=5_000)
@@ -116,16 +104,12 @@ def test_figures_are_those_of_the_summaries(corpus: Corpus) -> None:
     assert json.loads((corpus.out / "crunch.json").read_text())["runs"] == 6
 
 
-@pytest.fixture(scope="module")
-def drawn(session: Any, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run crunched with plots."""
-    out = tmp_path_factory.mktemp("drawn") / "out"
+def test_figures_are_drawn_and_shown_on_a_page(
+    session: Any, corpus: Corpus, tmp_path: Path
+) -> None:
+    drawn = tmp_path / "out"
     with plots_as(PlotOptions(formats=("svg",))):
-        crunch(session, corpus.runs / "1", out, plots=True)
-    return out
-
-
-def test_figures_are_drawn_and_shown_on_a_page(drawn: Path) -> None:
+        crunch(session, corpus.runs / "1", drawn, plots=True)
     page = (drawn / "report.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert {path.stem for path in (drawn / "plots").glob("*.svg")} >= {
@@ -137,11 +121,8 @@ def test_figures_are_drawn_and_shown_on_a_page(drawn: Path) -> None:
     }
 
 
-def test_the_same_run_twice_counts_once(corpus: Corpus) -> None:
+def test_the_same_run_twice_counts_once_and_one_may_be_far_larger(corpus: Corpus) -> None:
     assert "2 systems were run again with the same seed: left out." in corpus.found.notes
-
-
-def test_one_run_may_be_far_larger_than_the_others(corpus: Corpus) -> None:
     hops = corpus.few["hops"].to_numpy()
     assert corpus.values["3", "baseline", "deliveries"] == 100 * len(hops)
     assert corpus.values["3", "baseline", "path_length_mean"] == pytest.approx(hops.mean())
@@ -260,19 +241,22 @@ def test_other_runs_are_crunched(session: Any, tmp_path: Path, plots: bool) -> N
         }
         (tmp_path / "runs" / run / "summary.json").write_text(json.dumps(summary))
     found = crunch(session, tmp_path / "runs", tmp_path / "out", plots=plots)
+    wanted = {
+        ("a", "active", "delay_p50_s"): 0.5,
+        ("a", "active", "delay_mean_s"): pytest.approx(2.5 / 3),
+        ("b", "active", "delay_max_s"): 2.0,
+        ("b", "active", "queue_max"): 7,
+        ("a", "active", "false_positive_ratio"): 0.25,
+        ("a", "active", "total_x"): 1,
+        ("a", "SINGLE", "cost"): 2.5,
+        ("empty", "vinifera", "nodes"): 1,
+        ("empty", "vinifera", "load_gini"): 0,
+        ("empty", "vinifera", "hit_ratio"): pytest.approx(np.nan, nan_ok=True),
+        ("empty", "vinifera", "path_length_mean"): None,
+    }
     values = figures(found)
-    assert values["a", "active", "delay_p50_s"] == 0.5
-    assert values["a", "active", "delay_mean_s"] == pytest.approx(2.5 / 3)
-    assert values["b", "active", "delay_max_s"] == 2.0
-    assert values["b", "active", "queue_max"] == 7
-    assert values["a", "active", "false_positive_ratio"] == 0.25
-    assert values["a", "active", "total_x"] == 1
-    assert values["a", "SINGLE", "cost"] == 2.5
+    assert {key: values.get(key) for key in wanted} == wanted
     assert "The measures of 2 systems are those of their summaries alone." in found.notes
-    assert values["empty", "vinifera", "nodes"] == 1
-    assert values["empty", "vinifera", "load_gini"] == 0
-    assert np.isnan(values["empty", "vinifera", "hit_ratio"])
-    assert ("empty", "vinifera", "path_length_mean") not in values
 
 
 def test_lines_are_drawn_along_what_takes_most_values() -> None:
@@ -294,7 +278,6 @@ def without_runs(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda runs: shutil.rmtree(runs / "1" / "vinifera"), None),
         (
             lambda runs: (runs / "1/vinifera/nodes.parquet").write_bytes(b""),
             "nodes.parquet is damaged",
@@ -319,22 +302,22 @@ def without_runs(runs: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_before_anything_is_done(
-    tmp_path: Path, spoil: Any, sentence: str | None
+    tmp_path: Path, spoil: Any, sentence: str
 ) -> None:
     write_runs(tmp_path / "runs", 1, 2)
     spoil(tmp_path / "runs")
-    if sentence is None:  # a system without tables is known by its summary alone
-        kinds = [one.kind for one in find_runs([tmp_path / "runs"])[0].systems]
-        assert kinds == ["others", "peers"]
-        return
     with pytest.raises(PlaceError, match=sentence.replace(".", r"\.")):
         find_runs([tmp_path / "runs"])
 
 
+def test_a_system_without_tables_is_known_by_its_summary_alone(tmp_path: Path) -> None:
+    shutil.rmtree(write_run(tmp_path / "run") / "vinifera")
+    assert [one.kind for one in find_runs([tmp_path])[0].systems] == ["others", "peers"]
+
+
 def test_a_table_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
     damage(write_run(tmp_path / "runs") / "vinifera" / "deliveries.parquet")
-    runs = find_runs([tmp_path / "runs"])
     with pytest.raises((JobError, PlaceError), match=r"deliveries\.parquet is damaged") as failed:
-        crunch_results(session, runs, tmp_path / "out", plots=False, exact_up_to=ALL)
+        crunch(session, tmp_path / "runs", tmp_path / "out")
     assert "\n" not in str(failed.value)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -26,11 +26,11 @@ from gossamer.sim.study.statistics import PER_CENTS, gini, percentile, percentil
 from gossamer.spark.crunch.counting.matches import Cutter, matched_by_all, matched_in_part
 from gossamer.spark.crunch.counting.quantiles import distribution
 from gossamer.spark.crunch.counting.tallies import Tallies, count_columns
-from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import quantity, ranking
 from gossamer.spark.errors import JobError
 from support.made_up_results import change, damage
+from support.spark_results import crunch
 
 ALL = 10**9
 RANDOM = np.random.default_rng(5)
@@ -39,22 +39,18 @@ RANDOM = np.random.default_rng(5)
 def write_by_hand(folder: Path, kind: str, wish: Wish) -> None:
     """A workload's folder without Spark, one file a table."""
     tables = make_workload(kind, wish).tables()
-    told = {
+    told: dict[str, Any] = {
         "kind": kind,
         "seed": wish.seed,
         "settings": dict(wish.settings),
-        "tables": {
-            one.name: {
-                "rows": len(one.table()),
-                "columns": [{"name": f.name, "type": str(f.kind)} for f in one.fields],
-            }
-            for one in tables
-        },
+        "tables": {},
     }
     for one in tables:
         (folder / one.name).mkdir(parents=True)
         file = folder / one.name / "part-0.parquet"
         pq.write_table(one.table(), file, write_page_checksum=True)
+        columns = [{"name": field.name, "type": str(field.kind)} for field in one.fields]
+        told["tables"][one.name] = {"rows": len(one.table()), "columns": columns}
     (folder / "workload.json").write_text(json.dumps(told))
 
 
@@ -82,18 +78,12 @@ def matches_by_hand(wish: Wish, attributes: int) -> list[int]:
 def test_figures_of_ranges_are_those_of_single_rows(
     session: Any, tmp_path: Path, attributes: int, exact_up_to: int
 ) -> None:
-    wish = Wish(
-        seed=5,
-        subscriptions=300,
-        events=80,
-        settings={"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8},
-    )
+    settings = {"attributes": attributes, "width": 0.3, "kind": "skewed", "subscribers": 0.8}
+    wish = Wish(seed=5, subscriptions=300, events=80, settings=settings)
     write_by_hand(tmp_path / "w", "vinifera", wish)
-    runs, plots = find_runs([tmp_path / "w"]), attributes == 2
+    options = {"plots": attributes == 2, "exact_up_to": exact_up_to}
     with plots_as(PlotOptions(formats=("svg",))):
-        found = crunch_results(
-            session, runs, tmp_path / "out", plots=plots, exact_up_to=exact_up_to
-        )
+        found = crunch(session, tmp_path / "w", tmp_path / "out", **options)
     values = {one.measure: one for one in found.values}
     matched = np.array(matches_by_hand(wish, attributes))
     name = "subscriptions_that_an_event_matches"
@@ -191,16 +181,13 @@ def test_percentiles_are_those_of_the_whole_order(session: Any, values: Any) -> 
     assert found.mean == pytest.approx(ordered.mean(), rel=1e-12)
 
 
-def test_values_may_come_with_how_often(session: Any) -> None:
+def test_values_may_come_with_how_often_and_of_no_rows_there_is_nothing(session: Any) -> None:
     values, times = RANDOM.integers(0, 500, 3_000), RANDOM.integers(1, 9, 3_000)
     frame = session.createDataFrame(pa.table({"value": values, "times": times})).repartition(3)
     found = distribution(frame)
     assert found is not None
     alone = session.createDataFrame(pa.table({"value": np.repeat(values, times)}))
     assert found == distribution(alone)
-
-
-def test_of_no_rows_there_is_nothing(session: Any) -> None:
     assert distribution(session.createDataFrame(pa.table({"value": np.empty(0)}))) is None
 
 
@@ -211,12 +198,7 @@ COLUMNS = st.lists(st.lists(st.tuples(st.integers(-3, 3), st.integers()), max_si
 def test_values_are_counted_over_all_batches(rows: list[list[tuple[int, int]]]) -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.int32())])
     columns = [([b % 2**40 for _, b in one], [a for a, _ in one]) for one in rows]
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [pa.array(a, pa.int64()), pa.array(b, pa.int32())], schema=schema
-        )
-        for a, b in columns
-    ]
+    batches = [pa.record_batch([*one], schema=schema) for one in columns]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tallies, "_MOST_KEPT", 2)
         told = [row for batch in count_columns(batches) for row in batch.to_pylist()]
@@ -226,7 +208,6 @@ def test_values_are_counted_over_all_batches(rows: list[list[tuple[int, int]]]) 
 
 
 def tallied(counts: list[int]) -> Tallies:
-    """What executors tell of things that were chosen so often."""
     return Tallies(*np.unique(np.array(counts, np.int64), return_counts=True))
 
 
@@ -239,15 +220,12 @@ def test_tallies_tell_what_the_counts_do(counts: list[int]) -> None:
     assert tallies.of_ranks(ranks).tolist() == sorted(counts, reverse=True)
 
 
-def test_of_nothing_there_is_nothing_to_tell() -> None:
-    assert list(ranking("x", tallied([]))) == []
-    assert list(quantity("x", np.empty(0))) == []
-
-
-def test_a_ranking_goes_from_the_most_popular_on() -> None:
+def test_a_ranking_goes_from_the_most_popular_on_and_of_nothing_is_empty() -> None:
     rows = {(row.part, row.name, row.x): row.value for row in ranking("a b", tallied([1, 6, 3]))}
     assert [rows["ranks", "a b", float(rank)] for rank in (1, 2, 3)] == [0.6, 0.3, 0.1]
     assert rows["measure", "a_b_first_share", 0.0] == 0.6
+    assert list(ranking("x", tallied([]))) == []
+    assert list(quantity("x", np.empty(0))) == []
 
 
 @pytest.mark.parametrize(
@@ -263,21 +241,16 @@ def test_a_workload_that_is_damaged_inside_leaves_nothing(
     wish = Wish(subscriptions=200, events=10, settings=settings)
     write_by_hand(tmp_path / "w", kind, wish)
     damage(tmp_path / "w" / table / "part-0.parquet")
-    runs = find_runs([tmp_path])
     with pytest.raises(JobError, match=r"part-0\.parquet is damaged, expected a whole Parquet"):
-        crunch_results(session, runs, tmp_path / "out", exact_up_to=ALL)
+        crunch(session, tmp_path, tmp_path / "out", plots=True)
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
 
 
-EVENTS, SUBSCRIPTIONS, TOLD = (
-    "events/part-0.parquet",
-    "subscriptions/part-0.parquet",
-    "workload.json",
-)
+EVENTS, SUBSCRIPTIONS = "events/part-0.parquet", "subscriptions/part-0.parquet"
+TOLD = "workload.json"
 
 
 def rewrite(file: Path, new: Callable[[bytes], bytes]) -> None:
-    """Make something else of what a file holds."""
     file.write_bytes(new(file.read_bytes()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 import subprocess
 import sys
@@ -27,19 +28,19 @@ from support.spark_processes import (
     Cluster,
     apart_from,
     environment,
-    kill_group,
+    kill_spark_when,
     run_spark_command,
+    run_spark_well,
     run_until_told,
     sentences,
     standalone_cluster,
-    start_spark_command,
-    wait_for,
 )
 
 pytestmark = pytest.mark.campaign
 SIZE = ("--subscriptions", "3000", "--events", "2000", "--partitions", "3")
 # Points of examples/spark/sizes.toml, which `--draws` asks for: some minutes.
 ALL_POINTS = 60
+MEMORY = ("--memory", "1g")
 WORKLOAD = ("workload", "vinifera", *SIZE)
 ENVIRONMENT = "environment"
 MAIN = (
@@ -57,13 +58,11 @@ class Apart:
     scratch: Path
 
     def place(self, name: str) -> RemotePlace:
-        """A folder of the store."""
         found = place_of(f"s3a://{BUCKET}/{name}", self.store.options())
         assert isinstance(found, RemotePlace)
         return found
 
     def options(self) -> list[str]:
-        """Of every command."""
         return ["--master", self.cluster.master, *self.store.conf()]
 
     def whole_environment(self) -> list[str]:
@@ -76,10 +75,6 @@ class Apart:
     def package_alone(self) -> list[str]:
         """Of commands that send our code, where executors have what it depends on."""
         return ["--py-files", str(self.packed / ZIP_FILE), self.python_without_gossamer()]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command on the cluster."""
-        return run_spark_command(*arguments, *self.options())
 
     def python_without_gossamer(self, *first: Path) -> str:
         """A Python for executors that has what tasks depend on, and else these folders."""
@@ -109,12 +104,6 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
         ) as cluster,
     ):
         yield Apart(cluster, store, packed, scratch)
-
-
-def run_here(*arguments: str) -> None:
-    """Run a command on this machine alone."""
-    done = run_spark_command(*arguments, "--memory", "1g")
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
 
 
 def run_with_a_loss(apart: Apart, sign: str, *arguments: str) -> str:
@@ -147,7 +136,7 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
 
     environment = apart.whole_environment()
     run_with_a_loss(apart, "subscriptions 0 of 3", *WORKLOAD, "--out", str(workload), *environment)
-    run_here(*WORKLOAD, "--out", str(by_hand["w"]))
+    run_spark_well(*WORKLOAD, "--out", str(by_hand["w"]), *MEMORY)
     for table in ("subscriptions", "events"):
         files = {file.name: file.read_bytes() for file in (by_hand["w"] / table).iterdir()}
         assert {one.name: one.read_bytes() for one in (workload / table).tables()} == files
@@ -157,49 +146,33 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
     file = ROOT / "examples" / "spark" / "sizes.toml" if full else small
     points = len(read_sweep(file).points)
     resumable = ("sweep", str(file), "--out", str(sweep), *sent)
-    with start_spark_command(*resumable, *apart.options()) as driver:
-        try:
-            wait_for(lambda: len(finished_points(sweep)) >= enough)
-        finally:
-            kill_group(driver)
-        driver.communicate()
+    kill_spark_when(
+        lambda: len(finished_points(sweep)) >= enough,
+        *(*resumable, *apart.options()),
+        scratch=tmp_path / "killed",
+    )
     there = len(finished_points(sweep))
     assert enough <= there < points
     told = run_with_a_loss(apart, f"{there} of {points} points", *resumable, "--resume")
     assert f"{points} points: {points - there} ran" in told
-    run_here("sweep", str(file), "--out", str(by_hand["s"]))
+    run_spark_well("sweep", str(file), "--out", str(by_hand["s"]), *MEMORY)
     assert (sweep / "points.csv").read_bytes() == (by_hand["s"] / "points.csv").read_bytes()
 
     results = (str(workload), str(sweep))
     run_with_a_loss(apart, "0 of", "crunch", *results, "--out", str(crunched), "--no-plots", *sent)
     results = (str(by_hand["w"]), str(by_hand["s"]))
-    run_here("crunch", *results, "--out", str(by_hand["c"]), "--no-plots")
+    run_spark_well("crunch", *results, "--out", str(by_hand["c"]), "--no-plots", *MEMORY)
     assert rows_of(crunched) == rows_of(LocalPlace(by_hand["c"]))
 
 
 def test_the_package_alone_is_enough_where_the_rest_is_there(apart: Apart) -> None:
     out = apart.place("z")
-    done = apart.run(
-        *("workload", "siena", "--out", str(out), *SIZE),
-        *apart.package_alone(),
-    )
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    words = ("workload", "siena", "--out", str(out), *SIZE)
+    run_spark_well(*words, *apart.package_alone(), *apart.options())
     assert (out / "workload.json").exists()
 
 
-def test_executors_without_the_package_are_refused(apart: Apart) -> None:
-    out = apart.place("n")
-    done = apart.run(
-        *("workload", "vinifera", "--out", str(out), *SIZE, apart.python_without_gossamer()),
-    )
-    assert done.returncode == 2
-    (sentence,) = sentences(done.stderr)
-    assert "where executors have no gossamer (on " in sentence
-    assert "; 'gossamer spark package' makes what executors need" in sentence
-    assert out.files() == []
-
-
-def test_executors_with_another_version_are_refused(apart: Apart) -> None:
+def test_executors_without_the_package_or_with_another_version_are_refused(apart: Apart) -> None:
     other = apart.scratch / "other"
     for file in package_files():
         path = other / file.name
@@ -207,14 +180,21 @@ def test_executors_with_another_version_are_refused(apart: Apart) -> None:
         path.write_bytes(file.content)
     with (other / "gossamer" / "sim" / "errors.py").open("a") as stream:
         stream.write("# Another one.\n")
-    out = apart.place("o")
-    done = apart.run(
-        *("workload", "vinifera", "--out", str(out), *SIZE, apart.python_without_gossamer(other)),
-    )
-    assert done.returncode == 2
-    (sentence,) = sentences(done.stderr)
-    assert "where executors have code of gossamer " in sentence
-    assert out.files() == []
+    for name, python, expected in (
+        (
+            "n",
+            apart.python_without_gossamer(),
+            r"where executors have no gossamer \(on .*; "
+            "'gossamer spark package' makes what executors need",
+        ),
+        ("o", apart.python_without_gossamer(other), "where executors have code of gossamer "),
+    ):
+        out = apart.place(name)
+        done = run_spark_command(*WORKLOAD, "--out", str(out), python, *apart.options())
+        assert done.returncode == 2
+        (sentence,) = sentences(done.stderr)
+        assert re.search(expected, sentence)
+        assert out.files() == []
 
 
 def test_files_that_are_not_there_are_refused(apart: Apart) -> None:

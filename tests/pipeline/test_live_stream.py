@@ -139,7 +139,6 @@ class Live:
         self.got, self.recorded = (Received(self.folder / name) for name in ("got", "published"))
 
     def threshold(self, subscriber: str) -> float:
-        """The least price that a subscriber wants."""
         return 100.0 * (int(subscriber.removeprefix("peer")) - 1)
 
     @contextmanager
@@ -282,7 +281,6 @@ def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
 
 
 def windows_found(out: Path) -> dict[tuple[int, str], tuple[int, int]]:
-    """What windows say was due and delivered, by beginning and subscriber."""
     table = windows_of(LocalPlace(out))
     assert table is not None
     return {

@@ -16,7 +16,7 @@ import gossamer.spark.session as session_module
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError, place_of
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.row_tables.kinds import Wish
-from gossamer.spark.crunch.crunching import Crunched, crunch_results
+from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.errors import JobError
 from gossamer.spark.storage.folders import MARKER
@@ -28,13 +28,13 @@ from support.made_up_results import contents, write_run, write_runs
 from support.object_store import BUCKET, ObjectStore
 from support.small_sweeps import sweep_file
 from support.spark_processes import run_spark_here
+from support.spark_results import crunch
 
 WISH = Wish(subscriptions=300, events=200, seed=3)
 
 
 @pytest.fixture
 def folder(store: ObjectStore, request: pytest.FixtureRequest) -> Iterator[RemotePlace]:
-    """A folder of the store that is empty."""
     name = request.node.name.replace("[", "-").rstrip("]")
     made = place_of(f"s3a://{BUCKET}/{name}/out", store.options())
     assert isinstance(made, RemotePlace)
@@ -43,7 +43,6 @@ def folder(store: ObjectStore, request: pytest.FixtureRequest) -> Iterator[Remot
 
 
 def stored(place: RemotePlace) -> dict[str, bytes]:
-    """All files of a folder of the store."""
     return {one.name: (place / one.name).read_bytes() for one in place.files()}
 
 
@@ -109,13 +108,8 @@ def test_what_a_killed_process_left_is_replaced_and_other_files_are_not(
     assert stored(folder) == {"mine": b"1"}
     (folder / "_WRITING").write_bytes(b"all or nothing\n")  # as the killed process had begun
     write_workload(session, "vinifera", WISH, folder, partitions=1)
-    assert set(stored(folder)) == {
-        MARKER,
-        "lineage.json",
-        "workload.json",
-        "subscriptions/part-00000.parquet",
-        "events/part-00000.parquet",
-    }
+    files = {f"{table}/part-00000.parquet" for table in ("subscriptions", "events")}
+    assert set(stored(folder)) == {MARKER, "lineage.json", "workload.json", *files}
 
 
 def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
@@ -142,13 +136,8 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
             assert one["versions"] == json.loads(content)["versions"]
     whole = stored(folder)
     first = plan.points[0].name
-    for name in (
-        MARKER,
-        LINEAGE_FILE,
-        "points.csv",
-        "points.parquet",
-        f"runs/{first}/summary.json",
-    ):
+    summary = f"runs/{first}/summary.json"
+    for name in (MARKER, LINEAGE_FILE, "points.csv", "points.parquet", summary):
         (folder / name).delete()
     with pytest.raises(PlaceError, match="holds an unfinished sweep; go on with it by --resume"):
         run_sweep(session, plan, folder, SweepOptions())
@@ -188,14 +177,11 @@ def test_a_file_that_a_workload_is_made_from_is_fetched(
     assert list(tmp_path.iterdir()) == []
 
 
-CRUNCHED: dict[str, Any] = {"plots": False, "exact_up_to": 10**6}
-
-
 @pytest.fixture(scope="module")
 def here(session: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Crunched]:
     """Runs of two seeds, and what is crunched of them on this machine."""
     runs = write_runs(tmp_path_factory.mktemp("here") / "runs", 1, 2)
-    return runs, crunch_results(session, find_runs([runs]), runs.parent / "c", **CRUNCHED)
+    return runs, crunch(session, runs, runs.parent / "c")
 
 
 def test_results_in_a_store_are_crunched_into_it(
@@ -204,7 +190,7 @@ def test_results_in_a_store_are_crunched_into_it(
     runs, crunched = here
     for name, content in contents(runs).items():
         (folder / "runs" / name).write_bytes(content)
-    there = crunch_results(session, find_runs([folder / "runs"]), folder / "c", **CRUNCHED)
+    there = crunch(session, folder / "runs", folder / "c")
     assert [repr(attrs.evolve(one, run="")) for one in there.values] == [
         repr(attrs.evolve(one, run="")) for one in crunched.values
     ]
@@ -216,17 +202,16 @@ def test_results_in_a_store_are_crunched_into_it(
 def test_results_in_a_store_grow_whole_or_not_at_all(
     session: Any, store: ObjectStore, here: tuple[Path, Crunched], folder: RemotePlace
 ) -> None:
-    runs = find_runs([here[0]])
-    how = {**CRUNCHED, "append": True}
-    crunch_results(session, runs[:1], folder, partition_by=("seed",), **how)
+    first, second = here[0] / "1", here[0] / "2"
+    crunch(session, first, folder, partition_by=("seed",), append=True)
     whole = stored(folder)
     store.fail(method="PUT", contains="_append/", how="refused", times=10_000)
     with pytest.raises(PlaceError, match="is refused to these credentials"):
-        crunch_results(session, runs[1:], folder, **how)
+        crunch(session, second, folder, append=True)
     store.heal()
     assert stored(folder) == whole
     store.fail(method="PUT", contains="measures/seed", how="error", times=1)
-    crunch_results(session, runs[1:], folder, **how)
+    crunch(session, second, folder, append=True)
     assert store.heal() == 1
     found = stored(folder)
     listed = json.loads(found.pop(MARKER))["files"]

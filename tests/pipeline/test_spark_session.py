@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow.parquet as pq
 import pytest
@@ -45,58 +46,40 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("told", "version"), [("1.8.0_412", 8), ("17.0.15", 17), ("25", 25), ("none", None)]
-)
-def test_the_version_of_a_java_is_asked_for(tmp_path: Path, told: str, version: int | None) -> None:
-    assert java_version(fake_java(tmp_path, told) / "bin" / "java") == version
+def test_the_version_of_a_java_is_asked_for(tmp_path: Path) -> None:
+    for told, version in {"1.8.0_412": 8, "17.0.15": 17, "25": 25, "none": None}.items():
+        assert java_version(fake_java(tmp_path / told, told) / "bin" / "java") == version
     assert java_version(tmp_path / "nowhere") is None
 
 
-def test_an_old_java_is_passed_over_for_a_newer_one(
+def test_a_newer_java_is_found_and_wrapped_to_drop_what_it_does_not_know_or_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new", "21.0.1")
+    old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new java", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(old))
     monkeypatch.setenv("PATH", str(new / "bin"))
-    home = find_java_home(tmp_path / "made")
-    assert str(new / "bin" / "java") in (home / "bin" / "java").read_text()
-
-
-def test_the_wrapper_drops_what_java_does_not_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new java", "17.0.1")))
     program = find_java_home(tmp_path / "made") / "bin" / "java"
+    assert str(new / "bin" / "java") in program.read_text()
+    monkeypatch.undo()
+    monkeypatch.setenv("JAVA_HOME", str(new))
+    program = find_java_home(tmp_path / "of JAVA_HOME") / "bin" / "java"
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
     told = subprocess.run([program, *given], capture_output=True, text=True, check=True)
     assert told.stdout == "-Xmx1g a b --add-modules=other\n"
-
-
-def test_without_any_java_the_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "1.8.0_1")))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "older", "1.8.0_1")))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(java, "_bundled", lambda: None)
     with pytest.raises(SparkMissing, match=r"found none \(.*java is Java 8\): install one, or"):
-        find_java_home(tmp_path / "made")
+        find_java_home(tmp_path / "none")
 
 
-def test_without_spark_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with (
-        pytest.raises(SparkMissing, match=r"pip install 'gossamer\[spark\]'"),
-        spark_session(),
-    ):
-        pass
-
-
-def test_commands_without_spark_end_in_a_sentence(
+def test_without_spark_the_sentence_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(SparkMissing, match=r"pip install 'gossamer\[spark\]'"), spark_session():
+        pass
     out = str(tmp_path / "out")
     for arguments in (
         ["workload", "vinifera", "--out", out],
@@ -110,18 +93,21 @@ def test_commands_without_spark_end_in_a_sentence(
         )
 
 
-@pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_a_master_that_does_not_answer_is_named(scheme: str) -> None:
+def test_a_master_has_an_address_and_answers_or_is_named() -> None:
+    for master in ("spark://", "spark://host", "spark://host:port", "sc://h:0"):
+        with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
+            check_reachable(master)
     port = free_ports(1)
-    with pytest.raises(ClusterError, match=rf"--master is '{scheme}://.*nobody answers") as told:
-        check_reachable(f"{scheme}://127.0.0.1:{port}")
-    assert f"127.0.0.1:{port}: " in str(told.value)
-
-
-@pytest.mark.parametrize("master", ["spark://", "spark://host", "spark://host:port", "sc://h:0"])
-def test_an_address_that_is_none_is_refused(master: str) -> None:
-    with pytest.raises(ClusterError, match=r"expected s(park|c)://HOST:PORT"):
-        check_reachable(master)
+    for scheme in ("spark", "sc"):
+        sentence = rf"--master is '{scheme}://.*nobody answers"
+        with pytest.raises(ClusterError, match=sentence) as told:
+            check_reachable(f"{scheme}://127.0.0.1:{port}")
+        assert f"127.0.0.1:{port}: " in str(told.value)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        # One of several is enough.
+        check_reachable(f"spark://127.0.0.1:{port},127.0.0.1:{server.getsockname()[1]}")
+    check_reachable("local[2]")
+    check_reachable("yarn")
 
 
 @pytest.mark.skipif(
@@ -170,12 +156,9 @@ def test_somebody_who_is_no_master_is_known_by_one_question(
     check_is_master(java, "yarn", {})
 
 
-def test_one_of_several_masters_is_enough() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        check_reachable(f"spark://127.0.0.1:{free_ports(1)},127.0.0.1:{port}")
-    check_reachable("local[2]")
-    check_reachable("yarn")
+def refused(sentence: str) -> Any:
+    """A setting is refused in a sentence with this text."""
+    return pytest.raises(ScenarioError, match=re.escape(sentence))
 
 
 @pytest.mark.parametrize(
@@ -190,16 +173,11 @@ def test_one_of_several_masters_is_enough() -> None:
         (option_of, "spark.pyspark.driver.python=p", "expected spark.pyspark.python: the driver"),
     ],
 )
-def test_options_that_are_none_are_refused(read: Any, text: str, sentence: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        read(text)
-    assert sentence in str(refused.value)
-
-
-def test_options_are_read() -> None:
-    assert memory_of("2g") == 2**31
-    assert memory_of(None) is None
+def test_options_are_read_or_refused(read: Any, text: str, sentence: str) -> None:
+    assert (memory_of("2g"), memory_of(None)) == (2**31, None)
     assert option_of("spark.x=a=b") == ("spark.x", "a=b")
+    with refused(sentence):
+        read(text)
 
 
 @pytest.mark.parametrize(
@@ -254,12 +232,6 @@ def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence
     assert "\n" not in str(error)
 
 
-def test_an_active_session_is_joined_and_left_running(session: Any) -> None:
-    with spark_session() as joined:
-        assert joined is session
-    assert session.range(3).count() == 3
-
-
 def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
     options = options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
     assert options["spark.driver.memory"] == "1024m"
@@ -281,20 +253,21 @@ def test_what_spark_submit_decided_is_left_alone(
     assert options["spark.x"] == "1"
     assert not SessionSettings().is_local
     late = SessionSettings(options={"spark.driver.memory": "2g"})
-    with pytest.raises(ScenarioError, match=r"--conf is 'spark.driver.memory=2g', expected spark-"):
+    with refused("--conf is 'spark.driver.memory=2g', expected spark-"):
         options_at_start(late, tmp_path)
-    with pytest.raises(ScenarioError, match="--memory is '1024m', expected spark-submit"):
+    with refused("--memory is '1024m', expected spark-submit"):
         options_at_start(SessionSettings(memory_bytes=2**30), tmp_path)
 
 
-def test_an_option_for_a_session_that_is_joined_is_refused(session: Any) -> None:
+def test_an_active_session_is_joined_as_it_is_and_left_running(session: Any) -> None:
+    with spark_session() as joined:
+        assert joined is session
     for settings, sentence in (
         (SessionSettings(options={"spark.x": "1"}), "--conf is 'spark.x=1', expected none, as a"),
         (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none, as a session"),
     ):
-        with pytest.raises(ScenarioError) as refused, spark_session(settings):
+        with refused(sentence), spark_session(settings):
             pass
-        assert sentence in str(refused.value)
     assert session.range(3).count() == 3
 
 
@@ -307,36 +280,35 @@ def test_the_python_of_tasks_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatc
     assert python_of(asked) == "/opt/python"
 
 
-class Served:
-    """What a session of Spark Connect says of its options, and does with them."""
+class Served(dict[str, str]):
+    """What a session of Spark Connect says of its options, and is given."""
 
-    def __init__(self) -> None:
-        self.conf = self
-        self.given: dict[str, str] = {}
+    set = dict.__setitem__
+
+    @property
+    def conf(self) -> Self:
+        return self
 
     def isModifiable(self, key: str) -> bool:  # noqa: N802
-        """Spark's name."""
         return key.startswith("spark.sql.")
-
-    def set(self, key: str, value: str) -> None:
-        self.given[key] = value
 
 
 def test_a_session_of_spark_connect_gets_options_or_refuses_them() -> None:
     served = Served()
     options = {"spark.sql.shuffle.partitions": "3", "spark.hadoop.a.b": "c"}
     configure_running(served, SessionSettings(options=options))
-    assert served.given["spark.sql.shuffle.partitions"] == "3"
-    assert served.given["a.b"] == "c"
-    assert served.given["spark.sql.session.timeZone"] == "UTC"
-    assert served.given["parquet.page.verify-checksum.enabled"] == "true"
+    assert served.items() >= {
+        ("spark.sql.shuffle.partitions", "3"),
+        ("a.b", "c"),
+        ("spark.sql.session.timeZone", "UTC"),
+        ("parquet.page.verify-checksum.enabled", "true"),
+    }
     for settings, sentence in (
         (SessionSettings(options={"spark.executor.memory": "2g"}), "--conf is 'spark.executor.mem"),
         (SessionSettings(memory_bytes=2**30), "--memory is '1024m', expected none with Spark Conn"),
     ):
-        with pytest.raises(ScenarioError) as refused:
+        with refused(sentence):
             configure_running(Served(), settings)
-        assert sentence in str(refused.value)
 
 
 def test_tasks_run_in_the_python_that_an_option_names(session: Any) -> None:

@@ -28,6 +28,7 @@ from support.spark_processes import (
     needs_spark,
     run_spark_command,
     run_spark_here,
+    run_spark_well,
     sentences,
     start_spark_command,
     wait_for,
@@ -39,7 +40,6 @@ LEFT = re.compile(r"\..*\.([0-9a-f]{12}\.tmp|lock)")
 
 
 def below(folder: Path) -> set[str]:
-    """Everything below a folder."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
@@ -50,16 +50,6 @@ class Apart:
     folder: Path
     seen: Path
     python: Path
-
-    def refused(self, *arguments: str, folder: Path) -> None:
-        """Run a command that has to be refused for ``folder``, and to leave nothing anywhere."""
-        before = below(self.folder), below(self.seen)
-        done = run_spark_here(*arguments)
-        assert done.returncode == 2, done.stderr
-        (sentence,) = sentences(done.stderr)
-        assert f"executors do not see the folder {folder} of the driver (on " in sentence
-        assert "), expected storage that all machines share" in sentence
-        assert (below(self.folder), below(self.seen)) == before
 
 
 @pytest.fixture(scope="module")
@@ -84,26 +74,29 @@ def apart(session: Any, made: Apart, monkeypatch: pytest.MonkeyPatch) -> Apart:
     return made
 
 
-def test_a_workload_for_executors_that_do_not_share_the_folder_is_refused(apart: Apart) -> None:
-    """Before, the tables were "damaged", and stayed where the executors had written them."""
-    out = apart.folder / "w"
-    apart.refused("workload", "vinifera", "--out", str(out), folder=out)
-
-
-def test_a_sweep_for_executors_that_do_not_share_the_folder_is_refused(apart: Apart) -> None:
-    file, out = str(apart.folder / "sweep.toml"), str(apart.folder / "s")
-    apart.refused("sweep", file, "--out", out, folder=apart.folder / "s.unfinished")
-
-
-@pytest.mark.parametrize("theirs", [None, 2])
-def test_results_that_executors_do_not_see_are_not_crunched(
-    apart: Apart, theirs: int | None
+@pytest.mark.parametrize(
+    ("command", "given", "out", "unseen", "theirs"),
+    [
+        pytest.param("workload", "vinifera", "w", "w", None, id="a workload"),
+        pytest.param("sweep", "sweep.toml", "s", "s.unfinished", None, id="a sweep"),
+        pytest.param("crunch", "run", "c", "run", None, id="results"),
+        pytest.param("crunch", "run", "c", "run", 2, id="results with others in their place"),
+    ],
+)
+def test_what_executors_do_not_share_is_refused_and_nothing_is_left_anywhere(
+    apart: Apart, command: str, given: str, out: str, unseen: str, theirs: int | None
 ) -> None:
-    """Before, they were called damaged, and the numbers of others of their name were taken."""
+    """Before, tables were called damaged, and the numbers of others of their name were taken."""
     if theirs is not None:
         write_run(apart.seen / "run", theirs)
-    run = apart.folder / "run"
-    apart.refused("crunch", str(run), "--out", str(apart.folder / "c"), folder=run)
+    before = below(apart.folder), below(apart.seen)
+    subject = given if command == "workload" else str(apart.folder / given)
+    done = run_spark_here(command, subject, "--out", str(apart.folder / out))
+    assert done.returncode == 2, done.stderr
+    (sentence,) = sentences(done.stderr)
+    assert f"executors do not see the folder {apart.folder / unseen} of the driver (on " in sentence
+    assert "), expected storage that all machines share" in sentence
+    assert (below(apart.folder), below(apart.seen)) == before
 
 
 def test_results_larger_than_spark_carries_are_kept(session: Any, tmp_path: Path) -> None:
@@ -139,11 +132,6 @@ def ended(process: subprocess.Popen[str], number: signal.Signals, *, group: bool
         raise
     assert process.returncode == 128 + number, told
     return told
-
-
-def java_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """What a command has started that is its Java, or will be."""
-    return [child for child in psutil.Process(process.pid).children() if is_java(child)]
 
 
 def is_java(process: psutil.Process) -> bool:
@@ -198,7 +186,7 @@ def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signa
 
         def is_java_there() -> bool:
             if process.poll() is None:
-                found.extend(java_of(process))
+                found.extend(filter(is_java, psutil.Process(process.pid).children()))
                 return bool(found)
             return True
 
@@ -270,6 +258,5 @@ def test_a_sweep_that_another_process_runs_is_left_alone_and_goes_on_when_ended(
         told = ended(process, signal.SIGTERM, group=False)
     assert sentences(told)[0].startswith("gossamer: interrupted; finished points are kept")
     there = len(list(runs.iterdir()))
-    done = run_spark_command(*command, "--resume")
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
-    assert f"6 points: {6 - there} ran, {there} were there already" in done.stdout
+    done = run_spark_well(*command, "--resume")
+    assert f"6 points: {6 - there} ran, {there} were there already" in done

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,10 +26,10 @@ from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.spark_processes import (
     HUNG_S,
-    kill_group,
+    kill_spark_when,
     needs_spark,
-    run_spark_command,
     run_spark_here,
+    run_spark_well,
     sentences,
     start_spark_command,
     wait_for,
@@ -79,26 +78,27 @@ def of_window(out: Path) -> dict[tuple[int, str], dict[str, Any]]:
 
 
 def lines_kept(out: Path) -> Iterator[dict[str, Any]]:
-    """All lines that were kept."""
     for files in batches_of(LocalPlace(out), DELIVERIES).values():
         for file in files:
             yield from pq.ParquetFile(file.source()).read().to_pylist()
 
 
+def follow(got: Path, **changes: Any) -> StreamSettings:
+    """Settings that read the deliveries there are, in windows of ten seconds."""
+    windows = WindowSettings(window_s=10, late_s=60)
+    given = {"published": None, "windows": windows, "once": True, **changes}
+    return StreamSettings(deliveries=LocalPlace(got), **given)
+
+
 @attrs.frozen
 class Followed:
-    """A stream of two subscribers that was followed once.
-
-    Attributes:
-        events: that were published.
-        made: deliveries to the one to everything, all but of the third event.
-    """
+    """A stream of two subscribers that was followed once."""
 
     got: Path
     out: Path
     settings: StreamSettings
     events: list[dict[str, Any]]
-    made: list[dict[str, Any]]
+    made: list[dict[str, Any]]  # deliveries to the one to everything, all but of the third event
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +113,7 @@ def followed(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Followed
     made = [delivery(one, "all", 0.01 * n) for n, one in enumerate(events) if n != 3]
     write_lines(got, "all", 1, [*made, made[0], "no JSON", '{"id": "half"}'])
     write_lines(got, "dear", 1, [delivery(one, "dear", 0.5) for one in events[6:8]])
-    settings = StreamSettings(
-        deliveries=LocalPlace(got),
-        published=LocalPlace(published),
-        windows=WindowSettings(window_s=10, late_s=60),
-        once=True,
-    )
+    settings = follow(got, published=LocalPlace(published))
     follow_stream(session, settings, LocalPlace(out))
     return Followed(got, out, settings, events, made)
 
@@ -204,13 +199,7 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
             raise ConnectionAbortedError
 
     monkeypatch.setattr(DataFrameWriter, "parquet", broken)
-    settings = StreamSettings(
-        deliveries=LocalPlace(got),
-        published=None,
-        windows=WindowSettings(window_s=10, late_s=600),
-        once=True,
-        files_a_batch=2,
-    )
+    settings = follow(got, windows=WindowSettings(window_s=10, late_s=600), files_a_batch=2)
     for _ in given_up:
         with pytest.raises(JobError, match="following the stream"):
             follow_stream(session, settings, LocalPlace(out))
@@ -226,28 +215,20 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
 @needs_spark
 def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
     got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
-    scratch.mkdir()
     subscribe(got, "a", "price >= 0")
 
-    def batches() -> int:
-        return len(list(out.glob("windows/batch=*")))
-
-    def has_batches(process: subprocess.Popen[str], enough: int) -> bool:
-        return process.poll() is not None or batches() >= enough
+    def has_batches(enough: int) -> bool:
+        return len(list(out.glob("windows/batch=*"))) >= enough
 
     command = ("stream", str(got), "--out", str(out), "--window", "10", "--memory", "1g")
     live = (*command, "--every", "0.1", "--files", "2")
     for kill in range(2):
         write_again_and_again(got, range(8 * kill, 8 * kill + 8))
-        enough = batches() + 2
-        with start_spark_command(*live, TMPDIR=str(scratch)) as process:
-            wait_for(partial(has_batches, process, enough))
-            assert process.poll() is None, process.communicate()
-            kill_group(process)
+        enough = len(list(out.glob("windows/batch=*"))) + 2
+        kill_spark_when(partial(has_batches, enough), *live, scratch=scratch)
         assert (out / "stream.json").exists(), kill
     write_again_and_again(got, range(16, 24))
-    done = run_spark_command(*command, "--once")
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
+    run_spark_well(*command, "--once")
     is_exact(out, 24)
 
 
@@ -274,23 +255,17 @@ def test_subscribers_that_cannot_be_read_are_refused(
         subscribers_of(LocalPlace(tmp_path))
 
 
-def test_a_folder_whose_name_is_a_pattern_is_refused(session: Any, tmp_path: Path) -> None:
+def test_a_folder_of_other_things_or_called_as_a_pattern_is_refused(
+    session: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine").write_text("1")
+    with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):
+        was_begun(LocalPlace(tmp_path / "other"), {"window_s": 1})
     subscribe(tmp_path / "got [1]", "a", "price > 1")
-    folder = LocalPlace(tmp_path / "got [1]")
-    settings = StreamSettings(
-        deliveries=folder, published=None, windows=WindowSettings(window_s=1, late_s=1)
-    )
     with pytest.raises(PlaceError, match="expected a name without any of"):
-        follow_stream(session, settings, LocalPlace(tmp_path / "out"))
+        follow_stream(session, follow(tmp_path / "got [1]"), LocalPlace(tmp_path / "out"))
     assert not list(tmp_path.rglob("stream.json"))
-
-
-@needs_spark
-def test_nothing_to_follow_is_refused_before_spark_starts(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["stream", str(tmp_path / "no"), "--out", str(tmp_path / "o")])
-    assert isinstance(done.exception, PlaceError)
-    assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.campaign
@@ -305,11 +280,8 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
     with start_spark_command(*folders, "--every", "0.1", "--memory", "1g") as process:
         # What is due is found by Python, whose tasks send Java counts.
         wait_for(lambda: process.poll() is not None or any(out.glob("windows/*/_SUCCESS")))
-        (java,) = [
-            one
-            for one in psutil.Process(process.pid).children(recursive=True)
-            if one.name() == "java"
-        ]
+        started = psutil.Process(process.pid).children(recursive=True)
+        (java,) = [one for one in started if one.name() == "java"]
         java.kill()
         _, told = process.communicate(timeout=HUNG_S)
     assert process.returncode == 2
@@ -321,15 +293,28 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 @needs_spark
-def test_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
+def test_nothing_to_follow_or_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
     got, out = tmp_path / "got", tmp_path / "out"
+    # Nobody could start Spark at this address.
+    asked = [
+        "stream",
+        str(got),
+        "--out",
+        str(out),
+        "--window",
+        "7",
+        "--master",
+        "spark://127.0.0.1:1",
+    ]
+    done = CliRunner().invoke(app, asked)
+    assert isinstance(done.exception, PlaceError)
+    assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
     (got / "a").mkdir(parents=True)
     (got / "a" / "1.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "stream.json").write_text(json.dumps({"deliveries": str(got), "published": None}))
-    # Nobody could have started Spark here.
-    asked = ("--window", "7", "--master", "spark://127.0.0.1:1")
-    done = CliRunner().invoke(app, ["stream", str(got), "--out", str(out), *asked])
+    done = CliRunner().invoke(app, asked)
     assert isinstance(done.exception, PlaceError)
     assert "was begun with window_s None, not 7; expected the same" in str(done.exception)
 
@@ -365,14 +350,7 @@ def test_a_server_of_spark_connect_follows_and_goes_on(server: str, tmp_path: Pa
         write_lines(all_of_them, "record", number, events[first:end])
         dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
         write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
-        done = run_spark_command(*command, "--window", "10", "--master", server)
-        assert (done.returncode, sentences(done.stderr)) == (0, [])
+        run_spark_well(*command, "--window", "10", "--master", server)
     (window,) = of_window(out).values()
     assert (window["due"], window["delivered"], window["hit_ratio"]) == (5, 5, 1.0)
     assert len(list(lines_kept(out))) == 5
-
-
-def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("1")
-    with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):
-        was_begun(LocalPlace(tmp_path), {"window_s": 1})

@@ -22,18 +22,20 @@ from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.tasks import run_tasks
-from gossamer.spark.errors import WorkerLost
+from gossamer.spark.errors import ClusterLost, WorkerLost
 from gossamer.spark.handover import SharedFolder
 from gossamer.spark.java import find_java_home
+from gossamer.spark.jobs import explained
 from gossamer.spark.sweep.runner import tasks_on_spark
 from gossamer.spark.sweep.running import SweepOptions, run_sweep
 from support.checkout import ROOT
 from support.installed_command import install
-from support.small_sweeps import NoSession, made_up_points, made_up_results, sweep_file
+from support.small_sweeps import made_up_results, run_made_up, sweep_file
 from support.spark_processes import (
     HUNG_S,
     Cluster,
     kill_group,
+    kill_spark_when,
     standalone_cluster,
     start_spark_command,
     wait_for,
@@ -42,19 +44,16 @@ from support.spark_processes import (
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A sweep of eight points."""
     varied = '[grid]\nnodes = [20, 24]\nsystem = ["vinifera", "baseline"]\n'
     return sweep_file(tmp_path, 2, more=varied)
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """The result hash of every run of a sweep."""
     runs = sorted((folder / "runs").iterdir())
     return {run.name: read_results(run).summary["result_hash"] for run in runs}
 
 
 def tables(folder: Path) -> dict[str, bytes]:
-    """The bytes of every table of a sweep's runs."""
     files = sorted((folder / "runs").rglob("*.parquet"))
     return {str(one.relative_to(folder)): one.read_bytes() for one in files}
 
@@ -70,19 +69,8 @@ def by_hand(point: Point, folder: Path) -> str:
 
 def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -> dict[str, int]:
     """The points that a sweep finished before it was killed, and which folders they are."""
-    left = unfinished.parent / f"left-by-{unfinished.stem}"  # what a process leaves that is killed
-    left.mkdir()
-    process = start_spark_command("sweep", *arguments, TMPDIR=str(left))
-    runs = unfinished / "runs"
-
-    def far_enough() -> bool:
-        return process.poll() is not None or len(list(runs.glob("0*"))) >= enough
-
-    try:
-        wait_for(far_enough)
-    finally:
-        kill_group(process)
-        process.communicate()
+    runs, left = unfinished / "runs", unfinished.parent / f"left-by-{unfinished.stem}"
+    kill_spark_when(lambda: len(list(runs.glob("0*"))) >= enough, "sweep", *arguments, scratch=left)
     return {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
 
 
@@ -185,11 +173,8 @@ def test_lost_workers_are_tried_again_and_failures_told(
 ) -> None:
     worker = Worker({"p1": 2, "p3": 9}, {"p2": ResultsError(Path("x"), "is no scenario")})
     monkeypatch.setattr(running, "run_on", worker.run_on)
-    options = SweepOptions(at_once=1, retries=2)
-    outcome = run_sweep(NoSession(), made_up_points(5), tmp_path / "out", options)
-    assert worker.asked.count("p1") == 3
-    assert worker.asked.count("p2") == 1
-    assert worker.asked.count("p3") == 3
+    outcome = run_made_up(tmp_path / "out", 5, retries=2)
+    assert [worker.asked.count(point) for point in ("p1", "p2", "p3")] == [3, 1, 3]
     assert outcome.ran == 3
     assert outcome.failed == {
         "p2": "x is no scenario",
@@ -198,22 +183,41 @@ def test_lost_workers_are_tried_again_and_failures_told(
     assert str(outcome.folder) == str(tmp_path / "out.unfinished")
     worker.reasons.clear()
     worker.losses.clear()
-    again = run_sweep(
-        NoSession(), made_up_points(5), tmp_path / "out", SweepOptions(at_once=1, resume=True)
-    )
+    again = run_made_up(tmp_path / "out", 5, resume=True)
     assert (again.ran, again.failed) == (2, {})
-    assert {path.name for path in (tmp_path / "out" / "runs").iterdir()} == {
-        f"p{i}" for i in range(5)
-    }
+    names = {path.name for path in (tmp_path / "out" / "runs").iterdir()}
+    assert names == {f"p{i}" for i in range(5)}
 
 
-def test_a_sweep_that_began_nothing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("reason", "error", "sentence"),
+    [
+        (OSError(28, "No space left on device"), OSError, "No space left"),
+        *(
+            (
+                explained("p0", RuntimeError(text)),
+                ClusterLost,
+                "p0: the cluster ended the session, or is gone",
+            )
+            for text in (
+                "Job 1 cancelled because SparkContext was shut down",
+                "Master removed our application",
+            )
+        ),
+    ],
+)
+def test_a_sweep_that_cannot_go_on_is_not_tried_again_and_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reason: Exception,
+    error: type[Exception],
+    sentence: str,
 ) -> None:
-    worker = Worker({}, {"p0": OSError(28, "No space left on device")})
+    worker = Worker({}, {"p0": reason})
     monkeypatch.setattr(running, "run_on", worker.run_on)
-    with pytest.raises(OSError, match="No space left"):
-        run_sweep(NoSession(), made_up_points(2), tmp_path / "out", SweepOptions(at_once=1))
+    with pytest.raises(error, match=sentence):
+        run_made_up(tmp_path / "out", 3, retries=5)
+    assert worker.asked == ["p0"]
     assert list(tmp_path.iterdir()) == []
 
 

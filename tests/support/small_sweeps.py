@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from gossamer.sim.results.storage.place import Place
 from gossamer.sim.results.sweeps.plan import Point, SweepPlan
+from gossamer.sim.results.sweeps.scheduling import SweepOutcome
 from gossamer.spark.handover import SharedFolder
+from gossamer.spark.sweep.running import SweepOptions, run_sweep
 
 SCENARIO: Final = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 
@@ -20,13 +23,14 @@ def sweep_file(folder: Path, points: int, scenario: str = SCENARIO, more: str = 
     return folder / "sweep.toml"
 
 
-def made_up_points(number: int) -> SweepPlan:
-    """A plan that is never run."""
-    made = [
+def run_made_up(out: Path, points: int, **options: Any) -> SweepOutcome[Place]:
+    """Run a sweep of points p0, p1 and so on, one after another, on a session that is none."""
+    made = (
         Point(name=f"p{i}", values={"nodes": i, "seed": 1}, text="", memory_bytes=1)
-        for i in range(number)
-    ]
-    return SweepPlan(name="made up", points=tuple(made))
+        for i in range(points)
+    )
+    plan = SweepPlan(name="made up", points=tuple(made))
+    return run_sweep(NoSession(), plan, out, SweepOptions(at_once=1, **options))
 
 
 def made_up_results(_session: Any, _text: str, label: str, shared: SharedFolder) -> Path:

@@ -110,7 +110,8 @@ def kill_spark_when(condition: Callable[[], object], *arguments: str, scratch: P
             wait_for(lambda: process.poll() is not None or condition())
             assert process.poll() is None, process.communicate()
         finally:
-            kill_group(process)
+            if process.poll() is None:
+                kill_group(process)
 
 
 def run_until_told(sign: str, act: Callable[[], None], *arguments: str) -> tuple[int, str, str]:
