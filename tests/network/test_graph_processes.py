@@ -25,10 +25,7 @@ TOPICS = 3
 class Drift:
     """Publications about one topic after the other, each wanted by some of the brokers.
 
-    Attributes:
-        published: by id, the topic.
-        each: how many in a row are about one topic, of each writer.
-        subscribers: by broker.
+    Of each writer ``each`` in a row are about one topic; ``published`` has the topics by id.
     """
 
     brokers: GraphProcesses

@@ -53,14 +53,7 @@ ANY_LINK = cases(next(iter(SMALL.links())), LARGE.links())
 
 @attrs.define
 class Burst:
-    """Subscribers everywhere, and publishers that publish as fast as they are acknowledged.
-
-    Attributes:
-        safe: ids that were acknowledged.
-        unsafe: how many were refused as unsafe.
-        at: when each was.
-        failed_at: when something failed.
-    """
+    """Subscribers everywhere, and publishers that publish as fast as they are acknowledged."""
 
     scot: MemoryScot
     clients: dict[int, MemoryClient] = attrs.field(factory=dict)

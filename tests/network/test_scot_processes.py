@@ -31,11 +31,7 @@ DYNAMIC = {"routing": "dynamic", "around_failures": "true"}
 
 @attrs.define(eq=False)
 class Subscriber:
-    """A client, wherever it is now.
-
-    Attributes:
-        got: how often each publication came to it, by id.
-    """
+    """A client, wherever it is now, and how often each publication came to it, by id."""
 
     name: str
     got: dict[str, int] = attrs.field(factory=dict)
@@ -62,12 +58,7 @@ class Subscriber:
 
 @attrs.define(eq=False)
 class Burst:
-    """One failure during a burst.
-
-    Attributes:
-        safe: ids of publications that were acknowledged.
-        refused: publications that were not.
-    """
+    """One failure during a burst, and the ids of publications that were acknowledged."""
 
     scot: ScotProcesses
     subscribers: dict[BrokerLabel, Subscriber]

@@ -38,10 +38,8 @@ CHANGES = {
 class RollingPlay(TakeOverPlay):
     """All brokers of a SCOT, of which some may take over clients and others not.
 
-    There are ``most`` regions at most, and at most four clusters.
-
-    Attributes:
-        taken: what clients had taken at a broker when it was stopped.
+    There are ``most`` regions at most, and at most four clusters. What clients had taken at a
+    broker when it was stopped is in ``taken``.
     """
 
     def __init__(self, draw: random.Random, settings: ScotSettings, most: int) -> None:
@@ -85,10 +83,8 @@ class RollingPlay(TakeOverPlay):
             one.safe = True
 
     def check_in_the_end(self, settings: ScotSettings) -> None:
-        """Every broker keeps what it would keep if it had always had these settings.
-
-        That is nothing of clients that have gone.
-        """
+        """Every broker keeps what it would keep if it had always had these settings, and nothing
+        of clients that have gone."""
         assert self.refusals == []
         self.check_due()
         for broker in self.brokers.values():

@@ -130,10 +130,8 @@ def test_a_broker_that_is_loaded_goes_on_as_the_one_that_was_dumped(seed: int) -
 
 
 def begun_installing(steps: int) -> tuple[TreeOverlay, str | None]:
-    """An overlay so many messages after its coordinator found a broken tree, and its phase.
-
-    A document is published at every message.
-    """
+    """An overlay so many messages after its coordinator found a broken tree, and its phase; a
+    document is published at every message."""
     links = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b0"), ("b1", "b3")]
     planning = GraphSettings(probability=1.0, interval=2 * TICK, threshold=0.0)
     overlay = TreeOverlay(links, planning, seed=steps)

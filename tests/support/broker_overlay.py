@@ -33,12 +33,8 @@ class Overlay:
     """Brokers, links and clients.
 
     Attributes:
-        brokers: by name.
-        deliveries: what clients got: client, publication, labels.
-        refusals: what was refused.
-        arrivals: every arrival of a publication at a broker, by its number: from, to, and whether
-            it went on from there.
-        now: time in microseconds.
+        deliveries: client, publication, labels.
+        arrivals: of publications at brokers: from, to, and whether it went on from there.
     """
 
     def __init__(
@@ -162,10 +158,8 @@ class Overlay:
         self.tell(other, None, messages.NeighbourUp(one))
 
     def restart(self, name: str, settings: TreeSettings | None = None) -> None:
-        """Kill a broker and load it from its dump; what is under way at its links is lost.
-
-        With ``settings`` it goes on with those, and covers anew.
-        """
+        """Kill a broker and load it from its dump; what is under way at its links is lost. With
+        ``settings`` it goes on with those, and covers anew."""
         ends = sorted(ends for ends in self._links if name == ends[0])
         for one, other in ends:
             self._links[one, other].clear()

@@ -68,16 +68,13 @@ class Asked:
 
 @define
 class Play:
-    """An overlay and the flat matcher beside it.
+    """An overlay of two brokers or more, and the flat matcher beside it.
 
     Attributes:
-        size: number of brokers, 2 at least.
         faults: whether links break, brokers restart, and frames come twice.
         coverings: of which a broker that restarts has any; none: it keeps the one it had.
-        subscriptions, advertisements: what stands, by client and label.
         due: for each publication that may be under way, the subscriptions that have to get it.
         got: which clients have got which publications, after how many moves.
-        moves: of each client so far.
     """
 
     draw: random.Random

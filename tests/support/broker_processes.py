@@ -60,13 +60,7 @@ def broker_processes(shell: Shell) -> AbstractContextManager[BrokerProcesses]:
 
 @define(eq=False)
 class Relay:
-    """Stands between the ends of a link.
-
-    Attributes:
-        port: where one end dials.
-        target: where the other listens.
-        cut: whether nothing goes through.
-    """
+    """Stands between the ends of a link: one dials ``port``, the other listens at ``target``."""
 
     port: int
     target: int
@@ -110,14 +104,10 @@ async def _pump(
 
 @define(eq=False)
 class ScotProcesses(ClusterProcesses[BrokerLabel]):
-    """The brokers of a SCOT, cluster by cluster.
+    """The brokers of a SCOT, cluster by cluster; its regions have names of one letter.
 
-    Every link goes by way of a small relay in the test's own process, so that it can be cut.
-
-    Attributes:
-        scot: the overlay; the names of its regions have one letter.
-        settings: of `[scot]`, besides the factors.
-        relays: by link, the end that dials first.
+    Every link goes by way of a small relay in the test's own process, so that it can be cut. Relays
+    are known by the ends of their links, the one that dials first.
     """
 
     scot: Scot = field(kw_only=True)
@@ -204,11 +194,7 @@ async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIter
 
 @define(eq=False)
 class GraphProcesses(ClusterProcesses[int]):
-    """Brokers on a ring with a link from each to the third one after it, numbered from 1 on.
-
-    Attributes:
-        interval_s: between two plans.
-    """
+    """Brokers on a ring with a link from each to the third one after it, numbered from 1 on."""
 
     interval_s: float = field(kw_only=True)
     _keys: dict[str, int] = field(factory=dict)
@@ -260,9 +246,8 @@ class GraphProcesses(ClusterProcesses[int]):
 class Subscriber:
     """A client with a name that comes back whenever its broker does, and forgets nothing.
 
-    Attributes:
-        got: publications by their position at the broker. One that is handed on again after the
-            connection ended has the same position.
+    It knows publications by their position at the broker, which stays the same for those that are
+    handed on again after the connection ended.
     """
 
     name: str

@@ -69,12 +69,6 @@ LINK_ENDED = "neighbour is gone"
 
 @define(eq=False)
 class BrokerTree(ClusterProcesses[str]):
-    """Brokers of an overlay.
-
-    Attributes:
-        settings: of every broker, by name.
-    """
-
     overlay: Overlay = field(kw_only=True)
     settings: Mapping[str, str] = field(kw_only=True)
 
@@ -96,12 +90,8 @@ class BrokerTree(ClusterProcesses[str]):
                 self.begin(name, stdin=nowhere, stdout=nowhere, stderr=log)
 
     async def settle(self) -> None:
-        """Wait until all links are up at both ends.
-
-        Raises:
-            RuntimeError: a broker ended instead.
-            trio.TooSlowError: they were not in time.
-        """
+        """Wait until all links are up at both ends; raises `RuntimeError` if a broker ended
+        instead."""
         with trio.fail_after(PATIENCE_S):
             for name in self.overlay.brokers:
                 wanted = sum(name in link for link in self.overlay.links())

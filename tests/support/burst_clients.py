@@ -61,11 +61,7 @@ class Look:
 
 @define(eq=False)
 class Clients:
-    """The clients; made by `open_clients`.
-
-    Attributes:
-        longest_queue: at any look so far.
-    """
+    """The clients; made by `open_clients`."""
 
     tree: BrokerTree
     ledger: Ledger
@@ -152,11 +148,8 @@ class Clients:
             missing = self.ledger.missing()
 
     async def look(self) -> Look:
-        """Ask all brokers for their numbers.
-
-        Raises:
-            RuntimeError: a broker or a link is down, and the numbers would never be even.
-        """
+        """Ask all brokers for their numbers; raises `RuntimeError` if a broker or a link is
+        down, and the numbers would never be even."""
         for name in self.tree.overlay.brokers:
             self.tree.check(name)
         found: dict[str, dict[str, float]] = {}
@@ -177,10 +170,8 @@ class Clients:
             await trio.sleep(LOOK_S)
 
     async def until_quiet(self) -> float:
-        """Wait until no broker has subscriptions to take, or to take back.
-
-        Returns when that was seen first.
-        """
+        """Wait until no broker has subscriptions to take, or to take back; returns when that was
+        seen first."""
         expected = Counter(
             host for label, host in self.ledger.homes.items() if label not in self.ledger.asked
         )

@@ -15,12 +15,8 @@ Delivery = tuple[str, int]
 
 @frozen
 class Published:
-    """A publication.
-
-    Attributes:
-        due: when it was to be published, seconds of the clock that deliveries are taken by.
-        wanted: by host, the labels of the subscriptions there that it matches.
-    """
+    """When a publication was to be published, and by host the labels of the subscriptions there
+    that it matches."""
 
     due: float
     wanted: Mapping[str, frozenset[str]]
@@ -31,11 +27,8 @@ class Ledger:
     """All that happened; times are seconds of one clock.
 
     Attributes:
-        interests: that there are.
         homes: hosts of the subscriptions, by label.
-        published: by number.
         got: when each delivery came, and for which labels.
-        repeated: deliveries that came again.
         asked, answered: when subscriptions were taken back, by label.
         latest: when the last delivery came.
         settled: publications, from the first on, whose deliveries were waited for before anything

@@ -29,15 +29,12 @@ class Plan:
     """What is run.
 
     Attributes:
-        overlay, interests: who is where, and what is wanted.
         placement: where clients are: each subscription's at any host, or those of what overlaps
             at the hosts of one core broker.
         taken_back: broad subscriptions that the burst takes back.
         history: publications before, for statistics.
         rate: publications a second from then on.
-        before_s, after_s: seconds of these before and after the burst.
         patience_s: for a burst to be over.
-        publications_first: as `broker.publications_first` of all brokers.
         index: `broker.index` of all brokers; what is interpreted takes far longer to set up.
     """
 
@@ -82,18 +79,14 @@ class Outcome:
     """What a run measured.
 
     Attributes:
-        covering, seed: of the run.
         setup_s, setup_processor_s: until all subscriptions stood, and what brokers took for that.
         asked_s: until every client had its answer, from the first unsubscription on.
         over_s: until the burst was over, None if it was not in time.
         delays: milliseconds by phase: deliveries, median, 99th percentile, longest.
         by_second: the longest delay in milliseconds of each second of the burst.
         messages: between brokers during the burst, by kind.
-        triggered, examined, held, preserved: as brokers counted them during the burst.
-        longest_queue: messages, as of the looks taken during the burst.
         tables: subscriptions in all tables before and after.
         processor_s: of each broker during the burst.
-        resident_bytes: of all brokers at the end.
         due: deliveries that had to be made.
         wrong: deliveries that were missing, repeated or false.
         load: of the machine before the run.

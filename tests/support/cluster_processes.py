@@ -23,9 +23,7 @@ Name = TypeVar("Name", bound=Hashable)
 class ClusterProcesses(Generic[Name]):
     """Nodes in the folder ``demo``, peer1, peer2, ..., by their names in this order.
 
-    Attributes:
-        more_ports: how many are free behind those of the nodes.
-        running: processes by name.
+    Behind their ports so many more are free as ``more_ports`` says.
     """
 
     shell: Shell

@@ -36,14 +36,8 @@ _KEYS: Final = ("name", "seed", "brokers", "publications")
 
 @attrs.frozen(kw_only=True)
 class FloodingScenario:
-    """Brokers with a client each, of which the first publishes.
-
-    Attributes:
-        name: for titles.
-        seed: of what is published.
-        brokers: on each overlay.
-        publications: of numbers below 100; a client wants those that are not above its own number.
-    """
+    """Brokers with a client each, of which the first publishes numbers below 100; a client wants
+    those that are not above its own number."""
 
     kind: ClassVar[str] = "flooding"
 

@@ -65,12 +65,7 @@ class MemoryBrokers:
     """Brokers of one overlay, which is a tree.
 
     Attributes:
-        network: between them.
-        folder: for their state files.
         edges: which of them dials which.
-        settings: of all of them.
-        limits: of their transports.
-        publications_first: whether they take these before what others sent.
         nodes: those that run, by number, which is their key where they are no members.
         members: memberships of a real cluster, by number.
         refused: how many links do not come up.
@@ -270,10 +265,7 @@ class MemoryBrokers:
 class MemoryScot(MemoryBrokers):
     """Brokers of a SCOT, numbered cluster by cluster from 1 on.
 
-    Attributes:
-        scot: the overlay.
-        places: where brokers take themselves to be that are mistaken.
-        words: what brokers say of their overlay that are of another.
+    Some may be mistaken about their places, or about the overlay, which they name in ``words``.
     """
 
     settings: ScotSettings = TAKING_OVER
@@ -378,8 +370,7 @@ class MemoryClient:
         got: publications, by id, with the labels; those of a client with a name are read from the
             disk by `fetch`.
         twice: ids that came again.
-        matches: of composite subscriptions, in the order in which they came: the label, and the
-            ids of the publications.
+        matches: of composite subscriptions, in order: the label, and the ids of the publications.
     """
 
     node: BrokerNode

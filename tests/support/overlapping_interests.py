@@ -22,14 +22,7 @@ OFFER = "x >= 0 and present(y) and number >= 0"
 
 @frozen
 class Interest:
-    """A subscription.
-
-    Attributes:
-        label: of it, unique.
-        expression: what it asks for.
-        root: number of the root that it is, or is a child of.
-        is_root: whether it covers others.
-    """
+    """A subscription: a root, which covers others, or a child of one."""
 
     label: str
     expression: str
@@ -41,11 +34,9 @@ class Interest:
 class Interests:
     """``roots`` (1 + ``degree``) subscriptions.
 
-    Attributes:
-        roots: how many cover others.
-        degree: children of each.
-        overlap: roots that cover a child; 1 is the papers' workload.
-        children_matched: by a publication, about; it matches about ``overlap`` roots besides.
+    Each of the ``degree`` children of a root is covered by ``overlap`` roots; 1 is the papers'
+    workload. A publication matches about ``children_matched`` of them, and ``overlap`` roots
+    besides.
     """
 
     roots: int

@@ -42,12 +42,7 @@ class Delivery:
 class ScotOverlay:
     """All brokers of a SCOT, named by their labels, with clients at any of them.
 
-    Attributes:
-        brokers: by name.
-        sent: every message between brokers, in the order in which they were sent.
-        deliveries: what clients got, in order.
-        refusals: what was refused.
-        loads: load of each output queue, as it was reported.
+    What happened is kept in order, and the load of each output queue as it was reported.
     """
 
     def __init__(self, scot: Scot, settings: str | ScotSettings, seed: int = 0) -> None:
@@ -136,10 +131,8 @@ class ScotOverlay:
                 self.tell(one, None, m.NeighbourUp(end, label, synchronise=True))
 
     def settle(self, at_most: int = MANY) -> None:
-        """Deliver what is under way, one at a time from links that are drawn, until nothing is.
-
-        Or until ``at_most`` messages are delivered.
-        """
+        """Deliver what is under way, one at a time from links that are drawn, until nothing is,
+        or ``at_most`` messages are delivered."""
         steps = 0
         while busy := sorted(ends for ends, queue in self._queues.items() if queue):
             if steps == at_most < MANY:

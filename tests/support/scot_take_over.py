@@ -38,11 +38,8 @@ TEXTS = ("present(x)", "x > 5", "x < 3")
 
 @define(eq=False)
 class Published:
-    """A publication: what it is called, and whether it was acknowledged, and as safe.
-
-    Attributes:
-        due: clients that want it and whose subscription was safe when it was published.
-    """
+    """A publication: what it is called, whether it was acknowledged, and as safe, and the
+    clients that want it and whose subscription was safe when it was published."""
 
     broker: str
     id: Id
@@ -53,13 +50,12 @@ class Published:
 
 @define(eq=False)
 class Subscriber:
-    """A client that asks for something.
+    """A client that asks for something, and whether that was acknowledged as safe.
 
     Attributes:
         at: the brokers that it was attached at, the last one last.
         waiting: notifications that it has not taken, by broker.
         got: how often it got each notification, by broker.
-        safe: whether its subscription was acknowledged as safe.
     """
 
     name: str
@@ -78,7 +74,6 @@ class TakeOverPlay:
     """All brokers of a SCOT, named by their labels.
 
     Attributes:
-        dead: brokers that died.
         broken: directions of links over which nothing goes.
         covers: whether brokers keep subscriptions back that others cover, or did.
     """
@@ -266,10 +261,8 @@ class TakeOverPlay:
     def revive(
         self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
     ) -> None:
-        """Start a dead broker again, with what it remembered when it died or with nothing.
-
-        Its links come up one by one, and `meanwhile` happens before the first and after each.
-        """
+        """Start a dead broker again, with what it remembered when it died or with nothing. Its
+        links come up one by one, and `meanwhile` happens before the first and after each."""
         position, dump = self.brokers[broker].position, self.dead.pop(broker)
         if memory:
             made = ScotBroker.load(dump, position, self.settings, new_index=PlainIndex, mixed=True)
@@ -387,10 +380,8 @@ class TakeOverPlay:
         return {name: one.table() for name, one in self.brokers.items() if name not in self.dead}
 
     def check_tables(self) -> None:
-        """Every broker knows every subscription, from where it would come without failures.
-
-        With covering it may know another in its place, from the same direction.
-        """
+        """Every broker knows every subscription, from where it would come without failures; with
+        covering it may know another in its place, from the same direction."""
         tables = {name: broker.table() for name, broker in self.brokers.items()}
         wanted = {one.id: one for table in tables.values() for one in table if one.hop.is_client}
         asked = Counter(one.at[0] for one in self.subscribers.values())
@@ -427,10 +418,8 @@ class TakeOverPlay:
                 assert made.id in self.subscribers[name].ids, f"{name} misses {made}"
 
     def check_once(self, since: list[Published], taken: set[tuple[str, Id]]) -> None:
-        """Nobody got anything twice from one broker, nor at all what was published lately.
-
-        Not so what was taken at a broker just before that died.
-        """
+        """Nobody got anything twice from one broker, but what was taken there just before it
+        died; nor at all what was published lately."""
         for one in self.subscribers.values():
             for (at, id_), count in one.got.items():
                 assert count == 1 or (one.name, id_) in taken, f"{one.name} got {id_} twice at {at}"

@@ -44,13 +44,10 @@ class TreeOverlay:
     """All brokers of a graph, with clients at any of them; every message goes through the codec.
 
     Attributes:
-        links: by both ends, those included that do not work now.
-        brokers: by name, those that live; dead: what those remember that died.
-        now: microseconds.
-        deliveries: what clients got, in order.
-        published: by identifier of the document, where it was published and what it says.
+        links: those included that do not work now.
+        dead: what brokers remember that died.
+        published: where each document was published, and what it says.
         sent: messages between brokers by kind.
-        refusals: what was refused.
         plan_chance: that a plan is ready before the next message arrives.
     """
 

@@ -25,10 +25,8 @@ AWAY: Final = 25
 class TreePlay:
     """A random overlay with clients, in which one thing fails at a drawn moment.
 
-    Attributes:
-        failure: one of `FAILURES`.
-        texts: what the clients ask for that are there from the beginning.
-        failed: brokers that died, whether they came back or not.
+    The clients that are there from the beginning ask for ``texts``; ``failed`` has the brokers that
+    died, whether they came back or not.
     """
 
     failure: str
@@ -140,10 +138,9 @@ class TreePlay:
         return [key for key, count in found.items() if count > 1]
 
     def missed(self) -> list[tuple[str, object]]:
-        """Documents that a client should have got, and did not.
+        """Documents that a client should have got, and did not: none while brokers are in parts.
 
-        Where brokers are in parts now, nobody is said to have missed anything. Brokers that died
-        for good, or lost their memory, promise nothing to their clients and publishers.
+        Brokers that died for good, or lost their memory, promise nothing to clients and publishers.
         """
         overlay = self.overlay
         if not nx.is_connected(overlay.graph()):
