@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import signal
 import socket
@@ -24,6 +22,7 @@ import pytest
 
 from support.checkout import ROOT
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, say, wait_for_line
+from support.pasted_blocks import shell_blocks, with_programs
 from support.spark_processes import wait_for
 
 EXAMPLES = ROOT / "examples/node"
@@ -43,35 +42,17 @@ def test_the_examples_print_the_quotes_that_match(shell: Shell) -> None:
         assert sorted(found) == ["cheap: IBM 12", "dear: IBM 81.5"]
 
 
-def pasted(page: Path, first: str) -> str:
-    """The block of commands of ``page`` that begins with ``first``, without its indent."""
-    blocks = re.findall(r"(?:^ {4}.+\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
-    (block,) = [one for one in blocks if one.strip().startswith(first)]
-    return re.sub(r"(?m)^ {4}", "", block)
-
-
-def with_commands(shell: Shell) -> Shell:
-    """Has `gossamer` and `python` be found as where the project is installed."""
-    commands = shell.folder / "commands"
-    commands.mkdir()
-    for name, command in {"python": "", "gossamer": "-m gossamer.command.main"}.items():
-        path = commands / name
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n', encoding="utf-8")
-        path.chmod(0o755)
-    shell.environment["PATH"] = f"{commands}{os.pathsep}{shell.environment['PATH']}"
-    return shell
-
-
 @pytest.mark.campaign
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_the_commands_of_the_readme_run_as_they_are_pasted(tmp_path: Path) -> None:
     """All at once, so that nothing waits for what a person would have read meanwhile."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    shell = with_commands(Shell(tmp_path))
-    block = pasted(EXAMPLES / "README.md", "gossamer node init quotes")
+    shell = with_programs(Shell(tmp_path))
+    blocks = shell_blocks((EXAMPLES / "README.md").read_text(encoding="utf-8"))
+    (block,) = ["\n".join(one) for one in blocks if one[0].startswith("gossamer node init quotes")]
     process = shell.start(command=["bash", "-e"], stdin=subprocess.PIPE)
     last = "trap 'kill $(jobs -p) || true' EXIT\n"  # where a command fails, the node is to end too
-    out, err = process.communicate(f"{last}{block}wait\n", timeout=2 * PATIENCE_S)
+    out, err = process.communicate(f"{last}{block}\nwait\n", timeout=2 * PATIENCE_S)
     assert process.returncode == 0, err
     *fates, first, second = out.splitlines()[-7:]
     assert fates == ["IBM 82.25", *FATES, "dear: 81"]

@@ -36,24 +36,18 @@ def test_a_running_peer_goes_on_from_its_backup(desk: Shell) -> None:
         subscriber.terminate()
         end(subscriber)
         event = desk.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
-        said = desk.ok("node", "backup", "desk", "desk.backup")
-        assert "private keys" in said
-        assert f"a peer that runs in {desk.folder / 'desk'}" in desk.refused(
-            "node", "restore", "desk.backup", "copy"
-        )
+        assert "private keys" in desk.ok("node", "backup", "desk", "desk.backup")
+        refused = desk.refused("node", "restore", "desk.backup", "copy")
+        assert f"a peer that runs in {desk.folder / 'desk'}" in refused
     assert stat.S_IMODE((desk.folder / "desk.backup").stat().st_mode) == 0o600
     before = files(desk.folder / "desk")
     shutil.rmtree(desk.folder / "desk")
-    said = desk.ok("node", "restore", "desk.backup", "elsewhere/desk")
-    assert "cannot be known here" in said
+    assert "cannot be known here" in desk.ok("node", "restore", "desk.backup", "elsewhere/desk")
     assert files(desk.folder / "elsewhere/desk") == before
     assert stat.S_IMODE((desk.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
     with desk.node("elsewhere/desk"):
-        line = desk.ok(
-            *("sub", "--folder", "elsewhere/desk", "--name", "watcher", "price > 80"),
-            *("--count", "1"),
-        )
-        assert json.loads(line)["id"] == event
+        ledger = ("--folder", "elsewhere/desk", "--name", "watcher", "--count", "1")
+        assert json.loads(desk.ok("sub", *ledger, "price > 80"))["id"] == event
 
 
 def test_what_goes_back_in_time_does_no_harm(desk: Shell) -> None:
@@ -74,9 +68,8 @@ def test_what_goes_back_in_time_does_no_harm(desk: Shell) -> None:
 def test_a_copy_of_a_folder_does_not_run_beside_it(desk: Shell) -> None:
     shutil.copytree(desk.folder / "desk", desk.folder / "copy")
     with desk.node("desk"):
-        assert f"which runs in {desk.folder / 'desk'} already" in desk.refused(
-            "node", "run", "copy"
-        )
+        refused = desk.refused("node", "run", "copy")
+    assert f"which runs in {desk.folder / 'desk'} already" in refused
     with desk.node("copy"):
         pass
 
@@ -146,18 +139,17 @@ def test_what_is_no_whole_backup_restores_nothing(desk: Shell) -> None:
 def test_a_backup_restores_into_no_folder_that_is_taken(desk: Shell) -> None:
     desk.ok("node", "backup", "desk", "desk.backup")
     before = files(desk.folder / "desk")
-    assert "expected a new or an empty folder" in desk.refused(
-        "node", "restore", "desk.backup", "desk"
-    )
+    told = desk.refused("node", "restore", "desk.backup", "desk")
+    assert "expected a new or an empty folder" in told
     assert files(desk.folder / "desk") == before
 
 
 def test_a_broker_begins_anew(desk: Shell) -> None:
     desk.ok("node", "init", "hub", "--preset", "local")
+    advertise = ("advertise", "present(price)", "--name", "feed", "--folder")
     with desk.node("hub", "--role", "broker"):
-        advertise = ["advertise", "present(price)", "--name", "feed", "--folder", "hub"]
-        desk.ok(*advertise)
+        desk.ok(*advertise, "hub")
         desk.ok("node", "backup", "hub", "hub.backup")
     desk.ok("node", "restore", "hub.backup", "copy")
     with desk.node("copy", "--role", "broker"):
-        desk.ok(*advertise[:-1], "copy")
+        desk.ok(*advertise, "copy")

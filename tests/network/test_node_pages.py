@@ -1,11 +1,15 @@
-"""The shell blocks of the first pages, pasted as they stand into a fresh folder, work."""
+"""What pages, the image and the compose file say works as it stands, in a fresh folder."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import typer
 
 from gossamer.command.main import find_commands
 from support.checkout import ROOT
-from support.node_processes import COMMAND, PATIENCE_S, Shell
+from support.node_processes import COMMAND, PATIENCE_S, Shell, end, free_ports, next_line
 from support.pasted_blocks import Reader, section, shell_blocks
 
 PAGES = {
@@ -34,8 +38,7 @@ def text_of(page: str) -> str:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    environment = Shell(tmp_path, forks=False).environment
-    with Reader(tmp_path, COMMAND, environment) as found:
+    with Reader(Shell(tmp_path, forks=False)) as found:
         yield found
 
 
@@ -63,9 +66,8 @@ def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> N
 def test_the_blocks_of_the_examples_work_as_they_stand(reader: Reader) -> None:
     (reader.folder / "examples").symlink_to(ROOT / "examples")
     reader.paste(shell_blocks(section(text_of("examples/node/README.md"), "First steps")))
-    said = [line.strip() for line in reader.shell.said]
-    for line in ("IBM 81.5", "IBM 82.25", "IBM -3.0 refused", "cheap: IBM 12"):
-        assert line in said
+    said = {line.strip() for line in reader.shell.said}
+    assert said >= {"IBM 81.5", "IBM 82.25", "IBM -3.0 refused", "cheap: IBM 12"}
     assert not (reader.folder / "quotes").exists()
 
 
@@ -73,24 +75,20 @@ def test_tutorials_use_folders_and_ports_of_their_own() -> None:
     """Whoever goes from one page to the next without cleaning up meets no port that is taken."""
     found = {}
     for page, (heading, folder) in PAGES.items():
-        lines = [line for block in shell_blocks(section(text_of(page), heading)) for line in block]
-        (made,) = [line for line in lines if "node init" in line]
+        blocks = shell_blocks(section(text_of(page), heading))
+        (made,) = [line for block in blocks for line in block if "node init" in line]
         assert shlex.split(made)[3] == folder
         port = re.search(r"--port (\d+)", made)
         found[folder] = 7720 if port is None else int(port[1])
     assert len(set(found.values())) == len(found)
 
 
-def commands_of(page: str) -> list[str]:
-    lines = [line for block in shell_blocks(text_of(page)) for line in block]
-    return [line for line in lines if line.startswith("gossamer ")]
-
-
 @pytest.mark.parametrize("page", [*PAGES, *MORE])
 def test_every_command_of_a_page_is_one(page: str) -> None:
     """Names of commands and options, and how many arguments there are; nothing is run."""
     points = find_commands()
-    for line in commands_of(page):
+    lines = [line for block in shell_blocks(text_of(page)) for line in block]
+    for line in filter(re.compile("gossamer ").match, lines):
         words = [word for word in shlex.split(line, comments=True) if word != "&"]
         loaded = points[words[1]].load()
         command: Any = typer.main.get_command(getattr(loaded, "typer_app", loaded))
@@ -111,8 +109,124 @@ def test_the_programs_of_the_client_page_print_their_event(tmp_path: Path) -> No
     with shell.node("demo"):
         for block in whole:
             program = shell.start(command=["python", "-u", "-c", block], stderr=subprocess.STDOUT)
-            assert program.stdout is not None
-            line = program.stdout.readline()
+            line = next_line(program)
             program.kill()
             program.communicate(timeout=PATIENCE_S)
             assert line == "IBM 81.5\n"
+
+
+# The image and the compose file.
+
+DEPLOY = ROOT / "deploy"
+BUILD_S = 900
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile and what follows them."""
+    text = re.sub(r"(?m)^#.*\n", "", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"))
+    lines = filter(None, re.sub(r"\\\n", " ", text).splitlines())
+    return [(line.split()[0], line.partition(" ")[2].strip()) for line in lines]
+
+
+def test_the_image_copies_what_there_is_and_nothing_else_is_sent() -> None:
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    copied = {
+        source
+        for name, rest in instructions()
+        if name == "COPY" and not rest.startswith("--from")
+        for source in rest.split()[:-1]
+    }
+    assert copied == {line[1:] for line in ignored if line.startswith("!")}
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_the_image_runs_a_node_that_reports_its_health() -> None:
+    found = dict(instructions())
+    command = json.loads(found["ENTRYPOINT"]) + json.loads(found["CMD"])
+    assert command == ["gossamer", "node", "run", "/node"]
+    health = json.loads(found["HEALTHCHECK"].partition("CMD ")[2])
+    assert health == ["gossamer", "node", "status", "/node"]
+    assert found["USER"] == "gossamer"
+
+
+def test_the_commands_of_the_compose_file_make_a_cluster_of_three(tmp_path: Path) -> None:
+    """Every command and setting as it stands; host names, ports and folders are this machine's."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (extra docs)")
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    services = compose["services"]
+    first = free_ports(6)
+    peers = {name: services[name] for name in ("peer1", "peer2", "peer3")}
+    assert set(services) == {"cluster", *peers}
+    shell = Shell(tmp_path)
+    # Volumes are there before anything is made in them.
+    for mounted in services["cluster"]["volumes"]:
+        volume, _, place = mounted.partition(":")
+        assert volume in compose["volumes"]
+        (tmp_path / place.removeprefix("/")).mkdir(parents=True)
+    make_cluster(shell, services["cluster"])
+    before = (tmp_path / "peers/peer1/peer.key").read_bytes()
+    make_cluster(shell, services["cluster"])
+    assert (tmp_path / "peers/peer1/peer.key").read_bytes() == before, "it is made once only"
+    with ExitStack() as stack:
+        for number, (name, service) in enumerate(peers.items()):
+            assert service["volumes"] == [f"{name}:/node"]
+            changes = settings(service["environment"], first, number)
+            stack.enter_context(shell.node(f"peers/{name}", *changes))
+        subscriber = shell.subscriber("--folder", "peers/peer2", "price > 80", "--count", "1")
+        event = shell.ok("pub", "--folder", "peers/peer3", "symbol=IBM", "price=81.5").strip()
+        code, out, _ = end(subscriber)
+    assert code == 0
+    assert json.loads(out)["id"] == event
+
+
+def make_cluster(shell: Shell, service: dict[str, Any]) -> None:
+    """Run the command of the service that makes the cluster, but for the change of owner."""
+    (script,) = service["command"]
+    script = script.replace("/peers", str(shell.folder / "peers"))
+    script, _, owner = script.partition("; ")
+    assert owner.startswith("chown -R gossamer:gossamer ")
+    called = f'gossamer() {{ {shlex.join(COMMAND)} "$@"; }}\n{script}'
+    code, _, err = end(shell.start(command=[*service["entrypoint"], called]))
+    assert code == 0, err
+
+
+def settings(environment: dict[str, str], first: int, number: int) -> list[str]:
+    """The settings of a service's environment for this machine, as options."""
+    found: list[str] = []
+    for name, value in environment.items():
+        section, _, setting = name.removeprefix("GOSSAMER_NODE_").lower().partition("_")
+        for other in (1, 2, 3):
+            value = value.replace(f"peer{other}:7710", f"127.0.0.1:{first + other - 1}")
+        value = value.replace("0.0.0.0:7710", f"127.0.0.1:{first + number}")
+        value = value.replace("0.0.0.0:7711", f"127.0.0.1:{first + 3 + number}")
+        found += ["--set", f"{section}.{setting}={value}"]
+    return found
+
+
+def docker(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", *arguments], capture_output=True, text=True, **options)
+
+
+def needs_docker(*more: str) -> None:
+    if shutil.which("docker") is None:
+        pytest.skip("docker is not installed")
+    for command in (("info",), *((one, "version") for one in more)):
+        if docker(*command, timeout=30).returncode != 0:
+            pytest.skip(f"docker {command[0]} does not work here")
+
+
+@pytest.mark.campaign
+def test_docker_builds_the_image_and_runs_the_three_peers() -> None:
+    needs_docker("compose")
+    compose = ["compose", "-f", str(DEPLOY / "compose.yaml"), "-p", f"gossamer{os.getpid()}"]
+    try:
+        up = docker(*compose, "up", "--build", "--detach", "--wait", timeout=BUILD_S)
+        assert up.returncode == 0, up.stderr
+        inside = (*compose, "exec", "-T")
+        said = docker(*inside, "peer3", "gossamer", "pub", "--folder", "/node", "price=81")
+        assert said.returncode == 0, said.stderr
+        listed = ("gossamer", "node", "members", "/node", "--json")
+        members = json.loads(docker(*inside, "peer1", *listed).stdout)
+        assert {one["name"] for one in members} == {"peer1", "peer2", "peer3"}
+    finally:
+        docker(*compose, "down", "--volumes", timeout=120)

@@ -16,11 +16,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import Empty, Queue
 from typing import IO
 
 from attrs import define, field
+
+from support.node_processes import COMMAND, Shell
 
 PATIENCE_S = 90.0
 # What the installation section of a page has, and tests have done already.
@@ -116,20 +117,25 @@ class Terminal:
         return "".join(self.said)
 
 
+def with_programs(shell: Shell) -> Shell:
+    """The same shell, which finds `gossamer` and `python` as where the project is installed."""
+    programs = shell.folder / "programs"
+    programs.mkdir()
+    for name, words in (("gossamer", COMMAND), ("python", [sys.executable])):
+        file = programs / name
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        file.chmod(0o755)
+    shell.environment["PATH"] = f"{programs}{os.pathsep}{shell.environment.get('PATH', '')}"
+    return shell
+
+
 class Reader:
     """Pastes blocks; use as a context, which ends all that was started."""
 
-    def __init__(self, folder: Path, command: Sequence[str], environment: dict[str, str]) -> None:
-        """A reader in ``folder``, for whom `gossamer` runs ``command``."""
-        self.folder = folder
-        programs = folder / "programs"
-        programs.mkdir()
-        for name, words in (("gossamer", command), ("python", [sys.executable])):
-            file = programs / name
-            file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
-            file.chmod(0o755)
-        path = os.pathsep.join((str(programs), environment.get("PATH", "")))
-        self._environment = environment | {"PATH": path, "XDG_RUNTIME_DIR": str(folder)}
+    def __init__(self, where: Shell) -> None:
+        self.folder = where.folder
+        environment = with_programs(where).environment
+        self._environment = environment | {"XDG_RUNTIME_DIR": str(self.folder)}
         self._known: dict[str, str] = {}
         self._published: list[str] = []
         # Ports are the reader's own, where the system allows: pages name fixed ones.
