@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -32,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, print_medians, read_options
 from gossamer.sim.bench.benchmarks import machine
+from support.fleet_streams import ids_in, publish_at_once, subscribers, thresholds
 from support.node_fleets import Fleet
-from support.node_processes import Shell, end, wait_for_line
-from support.spark_processes import wait_for
+from support.node_processes import Shell
+from support.spark_processes import HUNG_S, wait_for
 
-DEAREST = 600.0
 COUNTED = {
     "copies sent for an event": "events_forwarded_total",
     "taken twice": 'dropped_total{cause="duplicate"}',
@@ -58,25 +56,6 @@ async def totals(fleet: Fleet) -> dict[str, float]:
     return found
 
 
-def threshold(place: int, peers: int) -> float:
-    """The least price that the subscriber of a peer wants."""
-    return DEAREST * place / peers
-
-
-@contextmanager
-def subscribers(shell: Shell, fleet: Fleet) -> Iterator[None]:
-    """One at each peer, until the end of the context."""
-    with ExitStack() as stack:
-        for place, name in enumerate(fleet.names):
-            wanted = f"price >= {threshold(place, len(fleet.names))}"
-            words = ("sub", "--folder", name, wanted, "--into", "got", "--as", f"peer{place}")
-            process = shell.start(*words, "--name", "keep", "--rotate-s", "1")
-            stack.callback(end, process)
-            stack.callback(process.send_signal, signal.SIGINT)
-            wait_for_line(process, "subscribed")
-        yield
-
-
 @contextmanager
 def busy(processors: int) -> Iterator[None]:
     command = [sys.executable, "-c", "while True: pass"]
@@ -89,44 +68,15 @@ def busy(processors: int) -> Iterator[None]:
             process.wait()
 
 
-def publish(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> dict[str, float]:
-    """Publish at all peers at once; return the prices of the events by their ids."""
-    running = []
-    for place, name in enumerate(fleet.names):
-        count = events // len(fleet.names)
-        prices = [round(draws.uniform(0, DEAREST), 2) for _ in range(count)]
-        file, told = shell.folder / f"{place}.jsonl", shell.folder / f"{place}.told"
-        values = ({"symbol": "IBM", "price": price, "volume": 1} for price in prices)
-        file.write_text("".join(f"{json.dumps(one)}\n" for one in values))
-        with told.open("w") as out:
-            words = ("pub", "--folder", name, "--jsonl", str(file))
-            running.append((shell.start(*words, stdout=out), prices, told))
-    published = {}
-    for process, prices, told in running:
-        _, errors = process.communicate()
-        if process.returncode != 0:
-            raise SystemExit(f"not all were acknowledged: {errors}")
-        for number, event in (line.split() for line in told.read_text().splitlines()):
-            published[event] = prices[int(number) - 1]
-    return published
-
-
-def has_all(got: Path, wanted: set[str]) -> bool:
-    """Whether the files of a subscriber have all these events."""
-    lines = (line for file in got.glob("*.jsonl") for line in file.read_text().splitlines())
-    return wanted <= {json.loads(line)["id"] for line in lines}
-
-
 def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mapping[str, float]:
     """Publish once, wait until all is there, and return what it took."""
     before, began = trio.run(totals, fleet), time.monotonic()
-    published = publish(shell, fleet, events, draws)
+    published = publish_at_once(shell, fleet, events, draws, HUNG_S)
     took_s = time.monotonic() - began
-    peers = len(fleet.names)
-    for place in range(peers):
-        least = threshold(place, peers)
+    for name, least in thresholds(fleet).items():
         wanted = {event for event, price in published.items() if price >= least}
-        wait_for(partial(has_all, shell.folder / "got" / f"peer{place}", wanted))
+        got = shell.folder / "got" / name
+        wait_for(lambda got=got, wanted=wanted: wanted <= ids_in([*got.glob("*.jsonl")]))  # type: ignore[misc]
     after = trio.run(totals, fleet)
     figures = {"acknowledged a second": len(published) / took_s}
     for label in COUNTED:
@@ -151,7 +101,7 @@ def main() -> None:
         stack.callback(fleet.stop)
         fleet.start(*fleet.names)
         trio.run(fleet.ready)
-        stack.enter_context(subscribers(shell, fleet))
+        stack.enter_context(subscribers(shell, fleet, rotate_s=1))
         stack.enter_context(busy(options.busy))
         runs = [run(shell, fleet, options.events, draws) for _ in range(options.runs + 1)][1:]
     print(machine())

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
 import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,14 +26,14 @@ from attrs import define, field
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.stream.folder import DELIVERIES, batches_of, windows_of
 from support.draws import Draws
+from support.fleet_streams import DEAREST, ids_in, publish_at_once, subscribers, thresholds
 from support.node_fleets import Fleet
-from support.node_processes import Shell, end, wait_for_line
+from support.node_processes import Shell
 from support.spark_processes import (
     HUNG_S,
-    kill_group,
+    kill_spark_when,
     needs_spark,
     run_spark_command,
-    start_spark_command,
     wait_for,
 )
 
@@ -46,7 +44,6 @@ KILLS: Final = 2
 PORTIONS: Final = KILLS + 1
 # That are published at once.
 PART: Final = 1_200
-DEAREST: Final = 600.0
 WINDOW_S: Final = 5
 # Above all thresholds, so that every subscriber gets it.
 PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
@@ -54,19 +51,13 @@ PROBE: Final = {"symbol": "PROBE", "price": DEAREST, "volume": 0}
 
 @define(eq=False)
 class Lines:
-    """The lines of finished files, column by column.
-
-    Attributes:
-        ids, begins, published, prices: of the events; when their windows begin and when they were
-            published, Unix seconds.
-        probes: the ids of those that were not counted.
-    """
+    """The events in lines of finished files, column by column."""
 
     ids: array[int] = field(factory=lambda: array("Q"))
-    begins: array[int] = field(factory=lambda: array("q"))
-    published: array[float] = field(factory=lambda: array("d"))
+    begins: array[int] = field(factory=lambda: array("q"))  # of their windows, Unix seconds
+    published: array[float] = field(factory=lambda: array("d"))  # Unix seconds
     prices: array[float] = field(factory=lambda: array("d"))
-    probes: set[int] = field(factory=set)
+    probes: set[int] = field(factory=set)  # the ids of those that were not counted
 
     def add(self, line: Mapping[str, Any]) -> None:
         self.ids.append(int(line["id"], 16))
@@ -94,12 +85,7 @@ def lines_of(folder: Path) -> dict[str, Lines]:
 
 @define(eq=False)
 class Received:
-    """The events in the finished files of subscribers, each of which is read once.
-
-    Attributes:
-        folder: of all subscribers.
-        ids: of the events that each of them has got.
-    """
+    """The ids of the events in the finished files of subscribers, each of which is read once."""
 
     folder: Path
     ids: dict[str, set[int]] = field(factory=dict)
@@ -108,7 +94,7 @@ class Received:
     def look(self) -> dict[str, set[int]]:
         """Read what is new; return `ids`."""
         for file in set(self.folder.glob("*/*.jsonl")) - self._known:
-            new = (int(json.loads(line)["id"], 16) for line in file.read_text().splitlines())
+            new = {int(one, 16) for one in ids_in([file])}
             self.ids.setdefault(file.parent.name, set()).update(new)
             self._known.add(file)
         return self.ids
@@ -116,46 +102,25 @@ class Received:
 
 @define(eq=False)
 class Live:
-    """Six peers, each with a subscriber, and one more to everything.
-
-    Attributes:
-        folder: of all files.
-        rotation: when subscribers begin a new file.
-        prices: of the events that were published and acknowledged, by id.
-        got, recorded: what the subscribers have, and the one to everything.
-    """
+    """Six peers, each with a subscriber, and one more to everything."""
 
     folder: Path
     shell: Shell
     fleet: Fleet
-    rotation: tuple[str, str]
-    prices: dict[int, float] = field(factory=dict)
+    rotate_s: float
+    prices: dict[int, float] = field(factory=dict)  # of the events that were acknowledged, by id
     draws: random.Random = field(factory=lambda: random.Random(SEED))
     got: Received = field(init=False)
     recorded: Received = field(init=False)
-    _parts: deque[list[int]] = field(factory=deque)
+    _parts: deque[dict[int, float]] = field(factory=deque)
 
     def __attrs_post_init__(self) -> None:
         self.got, self.recorded = (Received(self.folder / name) for name in ("got", "published"))
 
-    def threshold(self, subscriber: str) -> float:
-        return 100.0 * (int(subscriber.removeprefix("peer")) - 1)
-
-    @contextmanager
-    def subscribers(self) -> Iterator[None]:
+    def subscribers(self) -> AbstractContextManager[None]:
         """Subscribers that write files; each finishes its last one at the end."""
-        words = [
-            (name, f"price >= {self.threshold(Path(name).name)}", "got", Path(name).name)
-            for name in self.fleet.names
-        ]
-        words.append((self.fleet.names[0], "price >= 0", "published", "record"))
-        with ExitStack() as stack:
-            for name, expression, into, called in words:
-                sub = ("sub", "--folder", name, expression, "--into", into, "--as", called)
-                process = self.shell.start(*sub, "--name", f"keep-{called}", *self.rotation)
-                stack.callback(interrupted, process)
-                wait_for_line(process, "subscribed")
-            yield
+        recorder = (self.fleet.names[0], "price >= 0", "published", "record")
+        return subscribers(self.shell, self.fleet, self.rotate_s, recorder)
 
     def settle(self) -> None:
         """Publish at all peers until a round of events has come to all subscribers."""
@@ -176,41 +141,18 @@ class Live:
     def publish(self, events: int) -> None:
         """Publish so many events, a part once all but those of the one before have come."""
         for begin in range(0, events, PART):
-            self._publish_at_once(min(PART, events - begin))
+            count = min(PART, events - begin)
+            published = publish_at_once(self.shell, self.fleet, count, self.draws, HUNG_S)
+            self._parts.append({int(event, 16): price for event, price in published.items()})
+            self.prices |= self._parts[-1]
             wait_for(lambda: self.has_all_but(1))
         wait_for(lambda: self.has_all_but(0))
 
-    def _publish_at_once(self, events: int) -> None:
-        """Publish events at all peers at the same time, as fast as these take them."""
-        running: list[tuple[subprocess.Popen[str], list[float], Path]] = []
-        part = list[int]()
-        for place, name in enumerate(self.fleet.names):
-            count = events // PEERS + (place < events % PEERS)
-            prices = [round(self.draws.uniform(0, DEAREST), 2) for _ in range(count)]
-            file, told = self.folder / f"{place}.jsonl", self.folder / f"{place}.told"
-            values = ({"symbol": "IBM", "price": price, "volume": 1} for price in prices)
-            file.write_text("".join(f"{json.dumps(one)}\n" for one in values))
-            with told.open("w") as out:
-                words = ("pub", "--folder", name, "--jsonl", str(file))
-                running.append((self.shell.start(*words, stdout=out), prices, told))
-        for process, prices, told in running:
-            _, errors = process.communicate(timeout=HUNG_S)
-            assert process.returncode == 0, errors
-            acknowledged = [line.split() for line in told.read_text().splitlines()]
-            assert len(acknowledged) == len(prices)
-            for number, text in acknowledged:
-                event = int(text, 16)
-                self.prices[event] = prices[int(number) - 1]
-                part.append(event)
-        self._parts.append(part)
-
-    def expected(self, events: Iterable[int]) -> dict[str, set[int]]:
+    def expected(self, prices: Mapping[int, float]) -> dict[str, set[int]]:
         """Those of some events that each subscriber is to get."""
-        names = [Path(name).name for name in self.fleet.names]
-        prices = [(event, self.prices[event]) for event in events]
         return {
-            name: {event for event, price in prices if price >= self.threshold(name)}
-            for name in names
+            name: {event for event, price in prices.items() if price >= least}
+            for name, least in thresholds(self.fleet).items()
         }
 
     def has_all_but(self, parts: int) -> bool:
@@ -229,42 +171,26 @@ class Live:
         return True
 
 
-def interrupted(process: subprocess.Popen[str]) -> None:
-    """End a command as Ctrl-C does."""
-    process.send_signal(signal.SIGINT)
-    end(process)
-
-
 @contextmanager
 def six_peers(folder: Path, rotate_s: float) -> Iterator[Live]:
     """Six peers of one cluster, processes of this machine."""
     shell = Shell(folder)
     # With the job beside them, peers refuse events now and then, which are tried again.
-    fleet = Fleet.make(
-        shell,
-        PEERS,
-        discovery__multicast=False,
-        delivery__acknowledge_s=60.0,
-    )
+    settings = {"discovery__multicast": False, "delivery__acknowledge_s": 60.0}
+    fleet = Fleet.make(shell, PEERS, **settings)
     try:
         fleet.start(*fleet.names)
         trio.run(fleet.ready)
-        yield Live(folder, shell, fleet, ("--rotate-s", f"{rotate_s:g}"))
+        yield Live(folder, shell, fleet, rotate_s)
     finally:
         fleet.stop()
 
 
 def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
     """Follow the stream until two batches are whole, and end the job at once."""
-
-    def batches() -> int:
-        return len(list(out.glob("windows/batch=*/_SUCCESS")))
-
-    enough = batches() + 2
-    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or batches() >= enough)
-        assert process.poll() is None, process.communicate()
-        kill_group(process)
+    pattern = "windows/batch=*/_SUCCESS"
+    enough = len(list(out.glob(pattern))) + 2
+    kill_spark_when(lambda: len(list(out.glob(pattern))) >= enough, *command, scratch=scratch)
 
 
 def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
@@ -297,9 +223,10 @@ def windows_wanted(live: Live, got: Mapping[str, Lines]) -> dict[tuple[int, str]
         np.array(column)[once] for column in (recorded.begins, recorded.prices, recorded.published)
     )
     due, delivered = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
+    least = thresholds(live.fleet)
     for name, lines in got.items():
         told = json.loads((live.folder / "got" / name / "subscription.json").read_text())
-        is_due = (prices >= live.threshold(name)) & (published >= told["since"])
+        is_due = (prices >= least[name]) & (published >= told["since"])
         for counts, windows in (
             (due, begins[is_due]),
             (delivered, np.array(lines.begins)[lines.once()]),
@@ -316,7 +243,6 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(
     got, published, out, scratch = (
         tmp_path / name for name in ("got", "published", "out", "scratch")
     )
-    scratch.mkdir()
     folders = ("stream", str(got), "--published", str(published), "--out", str(out))
     command = (*folders, "--window", str(WINDOW_S), "--late", "3600", "--memory", "1g")
     # A listing of many small files takes Spark long.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from typer.testing import CliRunner
 
@@ -23,11 +21,9 @@ from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curves
 from gossamer.spark.workload.checks import Check
 from support.made_up_runs import made_up_run
+from support.spark_processes import needs_spark
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None,
-    reason="needs Spark: pip install 'gossamer[spark]'",
-)
+pytestmark = needs_spark
 
 
 @pytest.fixture
@@ -71,28 +67,12 @@ def test_claims_that_differ(
 ) -> None:
     write_results(made_up_run(1), tmp_path / "run", pictures=False)
     place = LocalPlace(tmp_path / "c")
-    nothing = Crunched(
-        folder=place,
-        runs=1,
-        values=[],
-        intervals=[],
-        comparisons=[],
-        curves=Curves(place, {}),
-        notes=[],
-    )
-    checked = [
-        CheckedClaim(
-            claim=claims.Claim(
-                id="V3",
-                claim="a claim",
-                checks=[claims.Check(name="a share", value=value, unit=claims.SHARE, high=1.0)],
-                explanation="a reason",
-            ),
-            seeds=1,
-            ends=[(value, value)],
-        )
-        for value in values
-    ]
-    found = attrs.evolve(nothing, checked=checked)
+    checked = []
+    for value in values:
+        check = claims.Check(name="a share", value=value, unit=claims.SHARE, high=1.0)
+        claim = claims.Claim(id="V3", claim="a claim", checks=[check], explanation="a reason")
+        checked.append(CheckedClaim(claim=claim, seeds=1, ends=[(value, value)]))
+    nothing: dict[str, Any] = {key: [] for key in ("values", "intervals", "comparisons", "notes")}
+    found = Crunched(folder=place, runs=1, curves=Curves(place, {}), checked=checked, **nothing)
     monkeypatch.setattr(crunching, "crunch_results", lambda *_, **__: found)
     assert run("crunch", str(tmp_path / "run"), "--out", str(place)) == code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from html import unescape
+from itertools import product
 from pathlib import Path
 
 import attrs
@@ -35,37 +36,21 @@ MEASURES = ("hit_ratio", "load_gini")
 def made_up(folder: Path, sizes: Sequence[int] = SIZES) -> Crunched:
     """Results of two systems, sizes and seeds, in which delays are always the same."""
     draw = np.random.default_rng(1)
+    drawn_ones = ((CDF, "load"), (CDF, "delay"), (CDF, "path length"), (SERIES, "hit ratio"))
     owners: dict[int, Owner] = {}
     values, rows = [], []
-    for nodes in reversed(sizes):
-        for seed in SEEDS:
-            for system in SYSTEMS:
-                number = len(owners)
-                owner = Owner(f"{nodes}-{seed}", (("nodes", nodes),), seed, system)
-                owners[number] = owner
-                measured = {"hit_ratio": draw.uniform(0.9, 1), "load_gini": draw.uniform(0, 1)}
-                for measure, value in (measured | {"delay_mean_s": 2.0}).items():
-                    values.append(
-                        Value(
-                            **attrs.asdict(owner, recurse=False),
-                            measure=measure,
-                            value=float(value),
-                            method="exact",
-                        )
-                    )
-                for part, name in (
-                    (CDF, "load"),
-                    (CDF, "delay"),
-                    (CDF, "path length"),
-                    (SERIES, "hit ratio"),
-                ):
-                    drawn = np.sort(draw.uniform(0, 1, 101)) if name != "delay" else np.ones(101)
-                    if name == "path length":
-                        drawn = np.floor(12 * drawn)
-                    rows += [
-                        (number, part, name, float(x), float(y), "exact")
-                        for x, y in enumerate(drawn)
-                    ]
+    for number, (nodes, seed, system) in enumerate(product(reversed(sizes), SEEDS, SYSTEMS)):
+        owner = owners[number] = Owner(f"{nodes}-{seed}", (("nodes", nodes),), seed, system)
+        measured = {"hit_ratio": draw.uniform(0.9, 1), "load_gini": draw.uniform(0, 1)}
+        values += [
+            Value(**attrs.asdict(owner, recurse=False), measure=one, value=value, method="exact")
+            for one, value in (measured | {"delay_mean_s": 2.0}).items()
+        ]
+        for part, name in drawn_ones:
+            drawn = np.sort(draw.uniform(0, 1, 101)) if name != "delay" else np.ones(101)
+            if name == "path length":
+                drawn = np.floor(12 * drawn)
+            rows += [(number, part, name, float(x), float(y), "exact") for x, y in enumerate(drawn)]
     columns = [list(column) for column in zip(*rows, strict=True)]
     with CurveWriter(folder / CURVES_FILE, owners) as curves:
         curves.write(pa.table(columns, schema=ROW_SCHEMA))
@@ -84,7 +69,6 @@ def made_up(folder: Path, sizes: Sequence[int] = SIZES) -> Crunched:
 
 
 def drawn(folder: Path, sizes: Sequence[int] = SIZES) -> tuple[dict[str, Plot], list[str]]:
-    """The plots of made-up results, and what is said of others."""
     with plots_as(PlotOptions(formats=("svg",))):
         made, notes = write_plots(made_up(folder, sizes), folder / "plots")
     return {one.name: one for one in made}, notes
@@ -96,11 +80,34 @@ def words_of(plot: Plot) -> list[str]:
     return [unescape(one) for one in found]
 
 
-def test_ticks_are_where_measurements_are(tmp_path: Path) -> None:
-    words = words_of(drawn(tmp_path)[0]["hit_ratio"])
+def test_plots_of_several_sizes_are_sorted_and_their_ticks_and_names_legible(
+    tmp_path: Path,
+) -> None:
+    plots, (note,) = drawn(tmp_path)
+    words = words_of(plots["hit_ratio"])
+    # Ticks are where measurements are.
     assert words[: words.index("nodes")] == ["60", "1,000"]  # 120 would touch 60
     assert {"hit ratio", "Hit ratio", "means over 3 seeds, with 95 % intervals"} < set(words)
     assert words[-2:] == ["a-system-of-ones-own", "vinifera"]
+    for name in ("cdf-load", "series-hit-ratio"):
+        assert words_of(plots[name])[-6:] == [
+            f"{system} (nodes {nodes})" for system in sorted(SYSTEMS) for nodes in SIZES
+        ]
+        assert "intervals" not in plots[name].caption  # of six curves they would hide these
+    assert "Gini coefficient of load" in words_of(plots["load_gini"])
+    # Hops are whole.
+    words = words_of(plots["cdf-path-length"])
+    ticks = words[: words.index("path length (hops)")]
+    assert all(re.fullmatch(r"\d+", tick) for tick in ticks)
+    assert len(ticks) > 2
+    # What is the same everywhere is said and not drawn.
+    assert set(plots) == {*MEASURES, "cdf-load", "cdf-path-length", "series-hit-ratio"}
+    assert note == (
+        "The same everywhere, and not drawn: delay, mean (s) 2; distribution of delay 1 (s)."
+    )
+    found = made_up(tmp_path)
+    write_page(found, [], tmp_path / "report.html", [note])
+    assert note in unescape((tmp_path / "report.html").read_text())
 
 
 @pytest.mark.parametrize(
@@ -117,40 +124,9 @@ def test_ticks_that_touch_are_left_out(places: list[float | None], ticks: list[f
     assert legible_ticks(places) == ticks
 
 
-def test_curves_are_called_as_the_systems_and_sorted_by_size(tmp_path: Path) -> None:
-    plots, _ = drawn(tmp_path)
-    for name in ("cdf-load", "series-hit-ratio"):
-        assert words_of(plots[name])[-6:] == [
-            f"{system} (nodes {nodes})" for system in sorted(SYSTEMS) for nodes in SIZES
-        ]
-        assert "intervals" not in plots[name].caption  # of six curves they would hide these
-    assert "Gini coefficient of load" in words_of(plots["load_gini"])
-
-
-def test_hops_are_whole(tmp_path: Path) -> None:
-    words = words_of(drawn(tmp_path)[0]["cdf-path-length"])
-    ticks = words[: words.index("path length (hops)")]
-    assert all(re.fullmatch(r"\d+", tick) for tick in ticks)
-    assert len(ticks) > 2
-
-
-def test_bars_stand_in_order(tmp_path: Path) -> None:
-    plots, _ = drawn(tmp_path, SIZES[:1])
-    assert [word for word in words_of(plots["hit_ratio"]) if word in SYSTEMS] == sorted(SYSTEMS)
-
-
-def test_what_is_the_same_everywhere_is_said_and_not_drawn(tmp_path: Path) -> None:
-    plots, (note,) = drawn(tmp_path)
-    assert set(plots) == {*MEASURES, "cdf-load", "cdf-path-length", "series-hit-ratio"}
-    assert note == (
-        "The same everywhere, and not drawn: delay, mean (s) 2; distribution of delay 1 (s)."
-    )
-    found = made_up(tmp_path)
-    write_page(found, [], tmp_path / "report.html", [note])
-    assert note in unescape((tmp_path / "report.html").read_text())
-
-
-def test_intervals_end_where_values_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_of_one_size_are_in_order_and_intervals_end_where_values_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     figures: dict[str, Figure] = {}
 
     def keep(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ...]]:
@@ -160,16 +136,12 @@ def test_intervals_end_where_values_do(tmp_path: Path, monkeypatch: pytest.Monke
     for module in (plots_module, interval_plots):
         monkeypatch.setattr(module, "save", keep)
     plots, _ = drawn(tmp_path, SIZES[:1])
+    assert [word for word in words_of(plots["hit_ratio"]) if word in SYSTEMS] == sorted(SYSTEMS)
     for name, axis in (("cdf-load", 0), ("series-hit-ratio", 1)):
         assert "with 95 % intervals" in plots[name].caption
         (axes,) = figures[name].axes
-        ends = np.concatenate(
-            [
-                np.asarray(path.vertices)[:, axis]
-                for band in axes.collections
-                for path in band.get_paths()
-            ]
-        )
+        paths = [path for band in axes.collections for path in band.get_paths()]
+        ends = np.concatenate([np.asarray(path.vertices)[:, axis] for path in paths])
         assert (ends.min(), ends.max()) == (0.0, 1.0)
 
 

@@ -16,7 +16,6 @@ VALUES = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30)
 
 
 def batch(values: list[float]) -> pa.RecordBatch:
-    """Values as a task gets them."""
     return pa.RecordBatch.from_pydict({"value": np.array(values, np.float64)})
 
 

@@ -20,45 +20,35 @@ from gossamer.spark.shipping.versions import differs, versions_here
 PRINT = "from gossamer.spark.storage import claims; print(claims.__file__)"
 
 
+def printed(*command: str, **environment: str) -> str:
+    """What a program prints, in this environment if one is given."""
+    env = environment or None
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+
+
 def test_the_package_is_imported_from_its_archive(tmp_path: Path) -> None:
-    file = tmp_path / "package.zip"
-    write_zip(package_files(), file)
-    again = tmp_path / "again.zip"
-    write_zip(package_files(), again)
+    file, again = tmp_path / "package.zip", tmp_path / "again.zip"
+    for archive in (file, again):
+        write_zip(package_files(), archive)
     assert file.read_bytes() == again.read_bytes()
     # Not of a development install, whose folders come by way of site-packages.
-    told = subprocess.run(
-        [
-            sys.executable,
-            "-S",
-            "-c",
-            f"import sys; sys.path[:0] = {[str(file), *sys.path]}; {PRINT}",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.strip() == f"{file}/gossamer/spark/storage/claims.py"
+    code = f"import sys; sys.path[:0] = {[str(file), *sys.path]}; {PRINT}"
+    told = printed(sys.executable, "-S", "-c", code)
+    assert told.strip() == f"{file}/gossamer/spark/storage/claims.py"
 
 
 def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:
-    file = tmp_path / "environment.tar.gz"
+    file, again = tmp_path / "environment.tar.gz", tmp_path / "again.tar.gz"
     few = [one for one in needed_distributions() if one.metadata["Name"] == "attrs"]
-    write_environment(few, f"3.{sys.version_info.minor}", file)
-    again = tmp_path / "again.tar.gz"
-    write_environment(few, f"3.{sys.version_info.minor}", again)
+    for made in (file, again):
+        write_environment(few, f"3.{sys.version_info.minor}", made)
     assert file.read_bytes() == again.read_bytes()
     with tarfile.open(file) as archive:
         archive.extractall(tmp_path / "moved", filter="data")
     code = "import attrs, gossamer.protocol; print(attrs.__file__, gossamer.protocol.__file__)"
-    told = subprocess.run(
-        [str(tmp_path / "moved" / "bin" / "python"), "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PATH": "/usr/bin:/bin", "GOSSAMER_PYTHON": sys.executable},
-    )
-    assert [path.startswith(f"{tmp_path}/moved/lib/") for path in told.stdout.split()] == [True] * 2
+    python = str(tmp_path / "moved" / "bin" / "python")
+    told = printed(python, "-c", code, PATH="/usr/bin:/bin", GOSSAMER_PYTHON=sys.executable)
+    assert [path.startswith(f"{tmp_path}/moved/lib/") for path in told.split()] == [True] * 2
 
 
 def test_spark_is_not_packed_and_what_tasks_need_is() -> None:

@@ -33,7 +33,6 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemotePlace:
 
 
 def names(place: Place) -> list[str]:
-    """The files of a folder."""
     return [one.name for one in place.files()]
 
 
@@ -150,7 +149,6 @@ def test_a_new_folder_is_whole_when_its_marker_is_there(out: RemotePlace) -> Non
 
 
 def fail_half_way(out: Place) -> None:
-    """Write a file of a new folder, and fail."""
     with new_folder(out) as folder:
         (folder / "x").write_bytes(b"12")
         raise ZeroDivisionError

@@ -38,7 +38,6 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def write(folder: Place, files: dict[str, bytes]) -> None:
-    """Write these files."""
     for name, content in files.items():
         if isinstance(folder, LocalPlace):
             (folder / name).path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,13 +55,11 @@ def contents(place: Place) -> dict[str, bytes]:
 
 
 def grow(out: Place, files: dict[str, bytes]) -> None:
-    """Replace what is there by these files."""
     with grown_folder(out) as (_, folder):
         write(folder, files)
 
 
 def grow_half_way(out: Place) -> None:
-    """Write files, and fail."""
     with grown_folder(out) as (_, folder):
         write(folder, NEW)
         raise ZeroDivisionError
