@@ -1,4 +1,4 @@
-"""The event engine's order of events, timers, commands, growth and checkpoints."""
+"""The event engine's order of events, timers, commands and ticks, growth and checkpoints."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases, make_transitions
 from gossamer.sim.engine.latency import constant_latency, uniform_latency
-from gossamer.sim.engine.link_conditions import Partition, make_link_conditions
+from gossamer.sim.engine.link_conditions import LinkConditions, Partition, make_link_conditions
 from gossamer.sim.errors import ScenarioError
 from support.ping_protocol import PING, SEND, TICK, log_records, make_pings, ping_step, send_command
 
 NODES = 8
+WAY = 10
 
 
-def engine_of(
-    timers: tuple[int, ...] = (),
-    network: dict[str, Any] | None = None,
-    nodes: int = NODES,
-    **options: Any,
-) -> EventEngine:
+def constant(ticks: int) -> LinkConditions:
+    return make_link_conditions(NODES, latency=constant_latency(ticks))
+
+
+def engine_of(timers: tuple[int, ...] = (), nodes: int = NODES, **options: Any) -> EventEngine:
     """A small engine of pings that logs its records."""
-    return EventEngine(
-        make_pings(nodes),
-        ping_step,
-        timers,
-        make_network(nodes, **(network or {})),
-        3,
-        observe=log_records,
-        collector=np.zeros((400, 5), np.int64),
-        **{"reserve": 256, "queue_words": 64, "period": 100} | options,
-    )
+    made: dict[str, Any] = {
+        "observe": log_records,
+        "collector": np.zeros((400, 5), np.int64),
+        "reserve": 256,
+        "queue_words": 64,
+        "period": 100,
+    }
+    state, network = make_pings(nodes), make_network(nodes)
+    return EventEngine(state, ping_step, timers, network, 3, **(made | options))
+
+
+def by_sender(latency: int = WAY) -> EventEngine:
+    """Pings that take WAY ticks and are taken by sender."""
+    ticks = np.full((NODES, 1), 2 * WAY)
+    links = constant(latency)
+    return engine_of((TICK,), links=links, firing_ticks=lambda _cycle: ticks, by_sender=True)
 
 
 def logged(engine: EventEngine, kind: int) -> list[list[int]]:
@@ -47,7 +53,7 @@ def logged(engine: EventEngine, kind: int) -> list[list[int]]:
 
 
 def test_messages_arrive_after_the_latency() -> None:
-    engine = engine_of(links=make_link_conditions(NODES, latency=constant_latency(7)))
+    engine = engine_of(links=constant(7))
     engine.run_until(20)
     engine.inject(send_command(1, 2))
     engine.run_until(27)
@@ -77,7 +83,7 @@ def test_records_of_different_lengths_arrive_whole() -> None:
     assert engine.state.last_word[1:].tolist() == [body[-1] for body in bodies.values()]
 
 
-def test_each_timer_fires_once_a_round() -> None:
+def test_timers_fire_once_a_round_at_its_ticks() -> None:
     engine = engine_of((TICK,))
     engine.run_cycle()
     assert engine.state.fired.tolist() == [1] * NODES
@@ -85,10 +91,7 @@ def test_each_timer_fires_once_a_round() -> None:
     assert engine.state.fired.tolist() == [10] * NODES
     assert engine.cycle == 10
 
-
-def test_timers_fire_at_the_ticks_of_their_round() -> None:
-    """With ticks that differ from round to round; those of one tick in order of node."""
-
+    # With ticks that differ from round to round; those of one tick in order of node.
     def firing_ticks(cycle: int) -> Any:
         return np.array([[(30 * p + 10 * cycle) % 90] for p in range(NODES)])
 
@@ -152,28 +155,24 @@ def test_default_phases_keep_the_order_of_timers() -> None:
 
 def test_a_queue_that_may_not_grow_says_so_and_continues_when_it_may() -> None:
     """Nothing is lost: what was due is still waiting."""
-    links = make_link_conditions(NODES, latency=constant_latency(50))
-    engine = engine_of(links=links, queue_words=2048, queue_words_limit=2048)
+    engine = engine_of(links=constant(50), queue_words=2048, queue_words_limit=2048)
     for number in range(200):
         engine.inject(send_command(0, 1, number), at=20)
     with pytest.raises(CapacityError, match="event queue is full at 2048 entries"):
         engine.run_cycle()
     assert engine.pending == 200
-    roomy = engine_of(links=make_link_conditions(NODES, latency=constant_latency(50)))
+    roomy = engine_of(links=constant(50))
     roomy.restore(engine.snapshot())
     roomy.run_cycle()
     assert roomy.state.taken[1] == 200
-
-
-def test_a_step_that_writes_more_than_its_reserve_is_an_error() -> None:
-    engine = engine_of(reserve=16)
     with pytest.raises(CapacityError, match="outbox is full at 16 entries; raise reserve"):
-        engine.inject(send_command(0, 1, list(range(30))))
+        engine_of(reserve=16).inject(send_command(0, 1, list(range(30))))
 
 
 def rough_engine(queue_words: int) -> EventEngine:
     """Everything at once: latency, loss, duplicates, a partition, queues, churn."""
     nodes = 50
+    sizes = make_sizes([-1] * PING + [20], [0] * PING + [0])
     links = make_link_conditions(
         nodes,
         seed=8,
@@ -181,14 +180,7 @@ def rough_engine(queue_words: int) -> EventEngine:
         loss=0.02,
         duplication=0.02,
         partitions=[Partition(2000, 3000, np.arange(nodes) % 2)],
-        bandwidth=make_bandwidth(
-            nodes,
-            make_sizes([-1] * PING + [20], [0] * PING + [0]),
-            up=30,
-            down=100,
-            up_queue=0,
-            down_queue=0,
-        ),
+        bandwidth=make_bandwidth(nodes, sizes, up=30, down=100, up_queue=0, down_queue=0),
         service_ticks=1500,
         queue_limit=2,
     )
@@ -197,11 +189,7 @@ def rough_engine(queue_words: int) -> EventEngine:
         draws.integers(0, 9000, 60), draws.integers(0, nodes, 60), draws.random(60) < 0.7
     )
     return EventEngine(
-        make_pings(nodes),
-        forward_step,
-        (TICK,),
-        make_network(nodes),
-        3,
+        *(make_pings(nodes), forward_step, (TICK,), make_network(nodes), 3),
         links=links,
         transitions=transitions,
         observe=log_records,
@@ -248,3 +236,53 @@ def test_a_snapshot_of_another_engine_is_refused() -> None:
     del broken["queue.marks"]
     with pytest.raises(ValueError, match="snapshot of"):
         engine.restore(broken)
+
+
+# The order in which a row takes what is due at one tick
+
+
+def taken_by(engine: EventEngine, row: int) -> list[tuple[int, int, int]]:
+    """(kind, from, last word) of what a row took, in order."""
+    log = engine.collector[1 : engine.collector[0, 0] + 1].tolist()
+    return [(kind, source, word) for _, kind, to, source, word in log if to == row]
+
+
+def test_a_row_takes_timers_then_arrivals_by_sender_then_its_own() -> None:
+    engine = by_sender()
+    for number, source in enumerate((5, 3, 7, 3, 5, 1)):
+        engine.inject(send_command(source, 2, number), at=WAY)
+    engine.inject(send_command(2, 4, 9), at=2 * WAY)
+    engine.run_until(3 * WAY)
+    pings = [(PING, source, number) for source, number in ((1, 5), (3, 1), (3, 3), (5, 0), (5, 4))]
+    assert taken_by(engine, 2) == [(TICK, 2, 2), *pings, (PING, 7, 2), (SEND, 2, 9)]
+
+
+def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due() -> None:
+    engine = by_sender()
+    engine.inject(send_command(1, 2, 0), at=WAY)
+    engine.run_until(2 * WAY)
+    engine.inject(send_command(2, 4, 9))
+    assert taken_by(engine, 2) == [(SEND, 2, 9)]
+    assert engine.pending == 2
+    engine.run_cycle()
+    assert taken_by(engine, 2) == [(SEND, 2, 9), (TICK, 2, 2), (PING, 1, 0)]
+    assert taken_by(engine, 4)[-1] == (PING, 2, 9)
+    assert engine.pending == 0
+
+
+def test_a_tick_of_many_records_is_sorted() -> None:
+    """Lists longer than a few runs, of lengths that are no powers of two."""
+    for count in (1, 2, 3, 5, 64, 97):
+        engine = by_sender()
+        draws = np.random.default_rng(count)
+        sent = [(int(draws.integers(3, NODES)), number) for number in range(count)]
+        for source, number in sent:
+            engine.inject(send_command(source, 2, number), at=WAY)
+        engine.run_until(2 * WAY + 1)
+        expected = [(PING, source, number) for source, number in sorted(sent)]
+        assert taken_by(engine, 2)[1:] == expected
+
+
+def test_without_latency_nothing_can_be_taken_by_sender() -> None:
+    with pytest.raises(ScenarioError, match="latency is 0, expected at least 1 tick"):
+        by_sender(latency=0)

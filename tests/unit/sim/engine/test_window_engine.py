@@ -32,9 +32,8 @@ def ping_engine(**options: Any) -> WindowEngine:
         "collector": np.zeros((4000, 5), np.int64),
         "reserve": 256,
     }
-    return WindowEngine(
-        make_pings(NODES), ping_step, (TICK,), make_network(NODES), 3, **(made | options)
-    )
+    state, network = make_pings(NODES), make_network(NODES)
+    return WindowEngine(state, ping_step, (TICK,), network, 3, **(made | options))
 
 
 def chatter_engine(**options: Any) -> WindowEngine:
@@ -50,14 +49,8 @@ def chatter_engine(**options: Any) -> WindowEngine:
         "shard_rows": 4,
         "store_words": 1,
     }
-    return WindowEngine(
-        state,
-        chatter.chatter_step,
-        (chatter.FIRST_TIMER,),
-        make_network(nodes),
-        3,
-        **(made | options),
-    )
+    timers, network = (chatter.FIRST_TIMER,), make_network(nodes)
+    return WindowEngine(state, chatter.chatter_step, timers, network, 3, **(made | options))
 
 
 def test_a_message_arrives_after_its_way_and_not_before() -> None:
@@ -123,7 +116,7 @@ def test_windows_suit_links_whose_least_latency_is_a_fiftieth_of_a_round() -> No
     assert not suits_windows(uniform_latency(0, 90), 1)
 
 
-def test_a_store_that_may_not_grow_says_so() -> None:
+def test_a_store_or_an_outbox_that_may_not_grow_says_so() -> None:
     engine = chatter_engine(store_words_limit=1 << 17)
 
     def fill() -> None:
@@ -132,9 +125,6 @@ def test_a_store_that_may_not_grow_says_so() -> None:
 
     with pytest.raises(CapacityError, match="store of records is full at 131072 entries"):
         fill()
-
-
-def test_a_step_that_writes_more_than_its_reserve_is_an_error() -> None:
     with pytest.raises(CapacityError, match="outbox is full at 16 entries; raise reserve"):
         ping_engine(reserve=16).inject(send_command(0, 1, list(range(30))))
 
@@ -187,13 +177,10 @@ def test_commands_have_kinds_of_their_own() -> None:
     assert chatter.command(1, 1, 7)[1] == chatter.COMMAND
 
 
-def test_a_single_thread_is_pinned_nowhere() -> None:
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only some systems pin threads")
+def test_threads_stay_on_their_cores_and_a_single_one_is_pinned_nowhere() -> None:
     assert spread_over_cores(1) == [None]
     assert spread_over_cores(100_000) == [None] * 100_000
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only some systems pin threads")
-def test_threads_stay_on_their_cores() -> None:
     allowed = os.sched_getaffinity(0)
     core = min(allowed)
     seen: dict[int, set[int]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import attrs
@@ -60,6 +61,7 @@ GRAPH = """graph [
   edge [ source 1 target 2 delay 3 ]
 ]
 """
+WAXMAN_STUBS = '[topology]\nkind = "waxman"\nstub_stub_links = 3'
 SUBSCRIPTIONS = [{"broker": "Bern", "keywords": ["news", "sport"]}]
 DOCUMENTS = [{"host": "Oslo", "keywords": ["sport"], "size": 2.5}, {"host": "Rome", "keywords": []}]
 
@@ -149,10 +151,7 @@ def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
         ('[topology]\ncost = "delay"', "topology.cost is 'delay', expected none, without"),
         ("[topology]\nfile = 5", "topology.file is 5, expected the path of a file"),
         ("[topology]\ncapacity = -1", "topology.capacity is -1.0, expected a number of at least"),
-        (
-            '[topology]\nkind = "waxman"\nstub_stub_links = 3',
-            "topology.stub_stub_links is 3, expected 0, as only a transit-stub graph",
-        ),
+        (WAXMAN_STUBS, "topology.stub_stub_links is 3, expected 0, as only a transit-stub graph"),
         ("[workload]\nneighbourhood = 0", "workload.neighbourhood is 0.0, expected a share above"),
         ("[workload]\ndocuments = 0", "workload.documents is 0, expected a whole number from 1"),
         ("[workload]\nlargest_size = nan", "workload.largest_size is nan, expected a number from"),
@@ -174,13 +173,12 @@ def bad_input(folder: Path, scenario: TreesScenario) -> str:
     return told
 
 
-def test_a_disconnected_graph_names_its_components(tmp_path: Path) -> None:
+def test_a_disconnected_graph_names_its_components_and_a_file_that_is_no_gml_its_form(
+    tmp_path: Path,
+) -> None:
     apart = GRAPH.replace("edge [ source 1 target 2 delay 3 ]", "")
     told = bad_input(tmp_path, of_files(tmp_path, apart))
     assert "graph.gml: the graph is in 2 components (Bern, Rome; Oslo), expected brokers" in told
-
-
-def test_a_file_that_is_no_gml_is_named(tmp_path: Path) -> None:
     told = bad_input(tmp_path, of_files(tmp_path, "graph [ node [ id 0 "))
     assert "graph.gml: the graph is unreadable" in told
     assert told.endswith("expected GML")
@@ -194,38 +192,28 @@ def test_a_cost_that_is_no_number_above_zero_names_its_link(tmp_path: Path, dela
     assert told.endswith("expected a finite number above 0")
 
 
+def rome(**changes: object) -> dict[str, object]:
+    """A workload of one document that Rome publishes, so changed."""
+    return {"documents": [{"host": "Rome", "keywords": [], **changes}]}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {"documents": [{"host": "Paris", "keywords": []}]},
-            "host of document 1 is 'Paris', expected one of the 3 brokers of the topology",
-        ),
+        (rome(host="Paris"), "host of document 1 is 'Paris', expected one of the 3 brokers"),
         (
             {"subscriptions": [*SUBSCRIPTIONS, {"keywords": []}]},
-            "broker of subscription 2 is None, expected one of the 3 brokers",
+            "broker of subscription 2 is None, expected one of the 3 brokers of the topology",
         ),
-        (
-            {"documents": [{"host": "Rome", "keywords": [], "size": -1}]},
-            "size of document 1 is -1, expected a finite number above 0",
-        ),
-        (
-            {"documents": [{"host": "Rome", "keywords": [], "size": "big"}]},
-            "size of document 1 is 'big', expected a finite number above 0",
-        ),
-        (
-            {"documents": [{"host": "Rome", "keywords": [], "size": float("nan")}]},
-            "size of document 1 is nan, expected a finite number above 0",
-        ),
+        (rome(size=-1), "size of document 1 is -1, expected a finite number above 0"),
+        (rome(size="big"), "size of document 1 is 'big', expected a finite number above 0"),
+        (rome(size=math.nan), "size of document 1 is nan, expected a finite number above 0"),
         ({"documents": [{"host": "Rome"}]}, "keywords of document 1 is None, expected a list"),
-        (
-            {"documents": [{"host": "Rome", "keywords": [5]}]},
-            "keyword of document 1 is 5, expected a text",
-        ),
+        (rome(keywords=[5]), "keyword of document 1 is 5, expected a text"),
         ({"documents": []}, "documents is [], expected a list with an entry at least"),
         ({"documents": ["news"]}, "document 1 is 'news', expected an object with host and keyw"),
         (
-            {"documents": [{"host": "Rome", "keywords": [], "weight": 2}]},
+            rome(weight=2),
             "document 1, weight is an unknown key, expected one of host, keywords, size",
         ),
         ({"events": []}, "events is an unknown key"),
@@ -238,25 +226,28 @@ def test_a_workload_that_cannot_be_is_told_in_a_sentence(
     assert told.startswith(f"{tmp_path / 'workload.json'}: {words}")
 
 
-def test_a_workload_that_is_no_json_or_not_there_is_named(tmp_path: Path) -> None:
-    topology = barabasi_albert(5, seed=1)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "the workload is No such file.*, expected a readable"),
+        ("{", r"workload\.json: the workload is unreadable .* JSON$"),
+        ("[]", "expected an object with subscriptions and documents"),
+    ],
+)
+def test_a_workload_that_is_no_json_or_not_there_is_named(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
     path = tmp_path / "workload.json"
-    with pytest.raises(ScenarioError, match=r"the workload is No such file.*, expected a readable"):
-        read_workload(path, topology)
-    path.write_text("{")
-    with pytest.raises(ScenarioError, match=r"workload\.json: the workload is unreadable .* JSON$"):
-        read_workload(path, topology)
-    path.write_text("[]")
-    with pytest.raises(ScenarioError, match="expected an object with subscriptions and documents"):
-        read_workload(path, topology)
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ScenarioError, match=words):
+        read_workload(path, barabasi_albert(5, seed=1))
 
 
 def test_a_generator_that_cannot_make_so_few_brokers_names_the_key() -> None:
-    scenario = attrs.evolve(
-        TreesScenario(), topology=attrs.evolve(TreesScenario().topology, brokers=30)
-    )
+    few = attrs.evolve(TreesScenario().topology, brokers=30)
     with pytest.raises(ScenarioError, match=r"^topology\.brokers is 30, expected a whole number"):
-        check_trees(scenario)
+        check_trees(TreesScenario(topology=few))
 
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

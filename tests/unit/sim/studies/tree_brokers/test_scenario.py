@@ -184,17 +184,13 @@ def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> 
 
 
 def test_each_covering_has_its_column_of_table_ii() -> None:
-    service = brokers.Service()
-    assert [service.times(name) for name in ("off", "lazy", "active", "incremental")] == [
-        overlay_service.TABLE_II["off"],
-        overlay_service.TABLE_II["lazy"],
-        overlay_service.TABLE_II["active"],
-        overlay_service.TABLE_II["active"],
-    ]
-    assert brokers.Service(kind="measured", factor=2).times(
-        "active"
-    ) == overlay_service.MeasuredTimes(2.0)
-    assert brokers.Service(kind="fixed").times("lazy") == overlay_service.TABLE_II["active"]
+    service, table = brokers.Service(), overlay_service.TABLE_II
+    for name in ("off", "lazy", "active"):
+        assert service.times(name) == table[name]
+    assert service.times("incremental") == table["active"]
+    measured = brokers.Service(kind="measured", factor=2).times("active")
+    assert measured == overlay_service.MeasuredTimes(2.0)
+    assert brokers.Service(kind="fixed").times("lazy") == table["active"]
 
 
 def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -> None:
@@ -205,7 +201,7 @@ def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -
     assert examined == attrs.evolve(overlay_service.TABLE_II["active"], examined=12_000)
 
 
-def test_clusters_are_behind_a_core_broker_or_a_region() -> None:
+def test_clusters_are_behind_a_core_broker_or_a_region_and_times_whole_microseconds() -> None:
     for clustered, clusters, placement in (
         (False, "region", "anywhere"),
         (True, "behind_core", "behind_core"),
@@ -213,6 +209,8 @@ def test_clusters_are_behind_a_core_broker_or_a_region() -> None:
     ):
         workload = brokers.Workload(clustered=clustered, clusters=clusters)
         assert brokers.BrokerScenario(workload=workload).burst("active").placement == placement
+    scenario = brokers.BrokerScenario(timing=brokers.Timing(publish_every_s=0.0015))
+    assert scenario.burst("active").publish_every == 1_500
 
 
 def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +223,3 @@ def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPat
 
 def test_the_reference_lists_every_key_with_its_default() -> None:
     assert_listed(REFERENCE, brokers.SECTIONS, *brokers.BROKER_SETTINGS, *COVERINGS, "coverings")
-
-
-def test_times_are_whole_microseconds() -> None:
-    scenario = brokers.BrokerScenario(timing=brokers.Timing(publish_every_s=0.0015))
-    assert scenario.burst("active").publish_every == 1_500

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from gossamer.replay.plan import PUBLISH, START, STOP, make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs import scenario as inputs_scenario
+from gossamer.sim.studies.peers.inputs import scenario as inputs
 from gossamer.sim.studies.peers.inputs.publications import due_at
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
 from gossamer.sim.studies.peers.preview import preview
@@ -32,23 +34,35 @@ def trace_of(sessions: list[tuple[int, float, float]], length_s: float = LENGTH_
     return ChurnTrace(names, node, start_s, end_s, length_s)
 
 
-def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs_scenario.Scenario:
+def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs.Scenario:
     """Everybody wants every event; four of them a round, so that each part of it has one."""
     file = folder / "t.avt"
     write_trace(trace, file)
     settings: dict[str, object] = {
-        "churn": inputs_scenario.Churn(trace=file),
+        "churn": inputs.Churn(trace=file),
         "round_s": ROUND_S,
-        "systems": (inputs_scenario.System(name="vinifera"),),
-        "subscriptions": inputs_scenario.Subscriptions(kind="skewed", places=1, spread=0.0),
-        "events": inputs_scenario.Events(per_round=4, warm_up_rounds=4),
+        "systems": (inputs.System(name="vinifera"),),
+        "subscriptions": inputs.Subscriptions(kind="skewed", places=1, spread=0.0),
+        "events": inputs.Events(per_round=4, warm_up_rounds=4),
         **fields,
     }
-    return inputs_scenario.Scenario(**settings)  # type: ignore[arg-type]
+    return inputs.Scenario(**settings)  # type: ignore[arg-type]
 
 
-def run_of(scenario: inputs_scenario.Scenario) -> SystemRecord:
+def run_of(scenario: inputs.Scenario) -> SystemRecord:
     return simulate(scenario, threads=1).systems["vinifera"]
+
+
+def expected_at(events: Mapping[str, Any]) -> dict[float, int]:
+    """How many nodes are due what is published at a time."""
+    return dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
+
+
+def assert_refused(scenario: Callable[[], inputs.Scenario], words: str) -> None:
+    """Whatever is begun with a scenario, it is refused with these words."""
+    for begin in (prepare, preview, simulate):
+        with pytest.raises(ScenarioError, match=words):
+            begin(scenario())
 
 
 def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Path) -> None:
@@ -59,7 +73,7 @@ def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Pa
     assert (prepared.nodes, prepared.rounds) == (1501, 200)
     told = scenario_of(tmp_path, trace, nodes=7, rounds=9)
     assert (prepare(told).nodes, prepare(told).rounds) == (7, 9)
-    assert (inputs_scenario.Scenario().nodes, inputs_scenario.Scenario().rounds) == (1000, 100)
+    assert (inputs.Scenario().nodes, inputs.Scenario().rounds) == (1000, 100)
 
 
 @pytest.mark.parametrize(("field", "number"), [("nodes", 4), ("rounds", 21)])
@@ -67,9 +81,7 @@ def test_more_than_the_trace_has_is_refused_in_python_too(
     tmp_path: Path, field: str, number: int
 ) -> None:
     scenario = scenario_of(tmp_path, trace_of([(2, 0, LENGTH_S)]), **{field: number})
-    for begin in (prepare, preview, simulate):
-        with pytest.raises(ScenarioError, match=rf"^{field} is {number}, expected at most"):
-            begin(scenario)
+    assert_refused(lambda: scenario, rf"^{field} is {number}, expected at most")
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
@@ -88,11 +100,9 @@ def test_a_run_over_nobody_is_refused_everywhere(
     tmp_path: Path, engine: str, sessions: list[tuple[int, float, float]], churn: dict[str, float]
 ) -> None:
     file = tmp_path / "t.avt"
-    period = inputs_scenario.Churn(trace=file, **churn)  # type: ignore[arg-type]
+    period = inputs.Churn(trace=file, **churn)  # type: ignore[arg-type]
     scenario = scenario_of(tmp_path, trace_of(sessions), churn=period, engine=engine)
-    for begin in (prepare, preview, simulate):
-        with pytest.raises(ScenarioError, match=r"churn is a trace with nobody online, expected"):
-            begin(scenario)
+    assert_refused(lambda: scenario, r"churn is a trace with nobody online, expected")
 
 
 def test_nobody_among_the_nodes_or_rounds_that_take_part_is_nobody(tmp_path: Path) -> None:
@@ -129,33 +139,35 @@ def test_a_population_that_is_empty_for_a_while_is_simulated_as_it_is(tmp_path: 
 def test_rounds_that_end_before_the_first_event_are_refused(
     tmp_path: Path, warm_up: int, per_round: float, rounds: int, least: int
 ) -> None:
-    events = inputs_scenario.Events(per_round=per_round, warm_up_rounds=warm_up)
-    for begin in (prepare, preview, simulate):
-        with pytest.raises(ScenarioError, match=rf"^rounds is {rounds}, expected at least {least}"):
-            begin(inputs_scenario.Scenario(nodes=8, rounds=rounds, events=events))
-    assert prepare(inputs_scenario.Scenario(nodes=8, rounds=least, events=events)).rounds == least
-    silent = inputs_scenario.Events(per_round=0, warm_up_rounds=warm_up)
-    assert prepare(inputs_scenario.Scenario(nodes=8, rounds=rounds, events=silent)).rounds == rounds
+    def scenario(rounds: int, per_round: float) -> inputs.Scenario:
+        events = inputs.Events(per_round=per_round, warm_up_rounds=warm_up)
+        return inputs.Scenario(nodes=8, rounds=rounds, events=events)
+
+    told = rf"^rounds is {rounds}, expected at least {least}"
+    assert_refused(lambda: scenario(rounds, per_round), told)
+    assert prepare(scenario(least, per_round)).rounds == least
+    assert prepare(scenario(rounds, 0)).rounds == rounds
     short = trace_of([(0, 0, LENGTH_S)])
     with pytest.raises(ScenarioError, match=r"^rounds is 20, expected at least 21"):
-        prepare(scenario_of(tmp_path, short, events=inputs_scenario.Events(warm_up_rounds=20)))
+        prepare(scenario_of(tmp_path, short, events=inputs.Events(warm_up_rounds=20)))
 
 
 def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> None:
+    trace = trace_of([(0, 0, LENGTH_S)])
     with pytest.raises(ScenarioError, match=r"^rounds is 1000000000, expected at most \d+, for"):
-        prepare(inputs_scenario.Scenario(nodes=8, rounds=1_000_000_000))
-    short = scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-5)
+        prepare(inputs.Scenario(nodes=8, rounds=1_000_000_000))
     with pytest.raises(ScenarioError, match=r"^rounds is 120000000, expected at most"):
-        prepare(short)
+        prepare(scenario_of(tmp_path, trace, round_s=1e-5))
     with pytest.raises(ScenarioError, match=r"^round_s is 1e-09, expected so long that"):
-        prepare(scenario_of(tmp_path, trace_of([(0, 0, LENGTH_S)]), round_s=1e-9))
+        prepare(scenario_of(tmp_path, trace, round_s=1e-9))
 
 
 def test_a_missing_latency_matrix_is_seen_before_a_run(tmp_path: Path) -> None:
     link = Link(latency="matrix", matrix=tmp_path / "none.txt")
-    for begin in (prepare, preview, simulate):
-        with pytest.raises(ScenarioError, match=r"none\.txt: the latency matrix is No such file"):
-            begin(inputs_scenario.Scenario(nodes=8, engine="event", network=link))
+    assert_refused(
+        lambda: inputs.Scenario(nodes=8, engine="event", network=link),
+        r"none\.txt: the latency matrix is No such file",
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +200,7 @@ def test_who_leaves_at_a_publication_is_not_due_and_publishes_nothing(
     back = [(node, AT_S, LENGTH_S) for node in range(14, 24)]
     scenario = scenario_of(tmp_path, trace_of([*always, *left, *back]), engine=engine)
     events = run_of(scenario).events
-    expected = dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
+    expected = expected_at(events)
     # Those that leave a round or less after a publication are not due; those that are back are
     # due again after two rounds.
     assert expected[AT_S - ROUND_S - 15] == 24
@@ -213,8 +225,7 @@ def test_leaving_twice_within_two_rounds_does_not_make_a_node_due(tmp_path: Path
     sessions = [(node, 0.0, LENGTH_S) for node in range(4)]
     sessions += [(4, 0.0, away[0]), (4, away[1], away[2])]
     events = run_of(scenario_of(tmp_path, trace_of(sessions))).events
-    expected = dict(zip(events["time_s"].tolist(), events["expected"].tolist(), strict=True))
-    assert expected[10.25 * ROUND_S] == 4
+    assert expected_at(events)[10.25 * ROUND_S] == 4
 
 
 def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_path: Path) -> None:
@@ -223,12 +234,9 @@ def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_pat
     record = run_of(scenario_of(tmp_path, trace_of(sessions, length_s)))
     last = record.events["time_s"] == LENGTH_S
     assert record.events["expected"][last].tolist() == [2]
-
-
-def test_a_steady_population_has_everybody_all_the_time() -> None:
-    everybody = Population(3, None, 1)
-    assert everybody.joined_s.tolist() == [-np.inf] * 3
-    assert everybody.leaves_s.tolist() == [np.inf] * 3
+    steady = Population(3, None, 1)
+    assert steady.joined_s.tolist() == [-np.inf] * 3
+    assert steady.leaves_s.tolist() == [np.inf] * 3
 
 
 @pytest.mark.parametrize(
@@ -245,6 +253,6 @@ def test_impossible_parts_of_a_trace_name_the_key(
     file = tmp_path / "t.avt"
     write_trace(trace_of([(node, 0, 100) for node in range(2000)]), file)
     with pytest.raises(ScenarioError) as caught:
-        load_trace(inputs_scenario.Churn(trace=file, **fields))  # type: ignore[arg-type]
+        load_trace(inputs.Churn(trace=file, **fields))  # type: ignore[arg-type]
     assert words in str(caught.value)
     assert str(file) in str(caught.value)

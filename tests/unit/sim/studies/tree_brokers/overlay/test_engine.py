@@ -76,16 +76,10 @@ def chain(
     return BrokerNetwork(graph, brokers, times, links, ledger), brokers, ledger
 
 
-def test_brokers_learn_of_their_neighbours_first() -> None:
-    _, brokers, _ = chain(links=Links())
-    assert [message for _, message in brokers["B"].log] == [
-        messages.NeighbourUp("A"),
-        messages.NeighbourUp("C"),
-    ]
-
-
-def test_a_delay_is_the_sum_of_services_and_latencies() -> None:
-    network, _, ledger = chain(links=Links(latency=1_000))
+def test_brokers_learn_of_their_neighbours_first_and_services_and_latencies_add_up() -> None:
+    network, brokers, ledger = chain(links=Links(latency=1_000))
+    told = [message for _, message in brokers["B"].log]
+    assert told == [messages.NeighbourUp("A"), messages.NeighbourUp("C")]
     network.send(5, "writer", "A", EVENT)
     network.run_until_idle()
     assert ledger.deliveries == [(5 + 3 * 30 + 2 * 1_000, "C")]
@@ -113,12 +107,8 @@ def test_a_link_of_finite_capacity_spaces_messages_out() -> None:
 
 
 def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
-    network, brokers, ledger = chain(links=Links(latency=0, queue=2))
-    brokers["B"].onward = "C"
     slow = service.FixedTimes(subscription=0, unsubscription=0, publication=1_000)
-    network = BrokerNetwork(
-        nx.Graph([("A", "B"), ("B", "C")]), brokers, slow, Links(latency=0, queue=2), ledger
-    )
+    network, _, _ = chain(slow, links=Links(latency=0, queue=2))
     for at in range(6):
         network.send(at, "writer", "B", EVENT)
     network.run(10)
@@ -154,13 +144,11 @@ def test_timers_fire_when_they_are_due_even_while_a_broker_is_busy() -> None:
     graph: nx.Graph[str] = nx.Graph()
     graph.add_node("A")
     network = BrokerNetwork(graph, {"A": alarm}, times, Links(), Ledger())
-    network.send(0, "writer", "A", EVENT)
-    network.send(1, "writer", "A", EVENT)
+    for at in (0, 1):
+        network.send(at, "writer", "A", EVENT)
     network.run_until_idle()
-    assert [(at, m) for at, m in alarm.log if isinstance(m, messages.TimerFired)] == [
-        (500, messages.TimerFired("review", 7)),
-        (900, messages.TimerFired("review", 7)),
-    ]
+    fired = [(at, m) for at, m in alarm.log if isinstance(m, messages.TimerFired)]
+    assert fired == [(at, messages.TimerFired("review", 7)) for at in (500, 900)]
 
 
 def test_calls_are_made_at_their_time_and_may_schedule_more() -> None:
@@ -175,23 +163,16 @@ def work_of(message: wire.Message, **rest: Any) -> service.Work:
 
 
 def pack_of(count: int) -> wire.Frame:
-    return wire.Frame(
-        1, 1, wire.Packed((wire.Subscription(Id("A", 1), parse("price > 1")),) * count)
-    )
+    wanted = wire.Subscription(Id("A", 1), parse("price > 1"))
+    return wire.Frame(1, 1, wire.Packed((wanted,) * count))
 
 
-def test_a_pack_takes_as_long_as_what_is_in_it_or_a_share_of_that() -> None:
+def test_times_are_those_of_packs_of_what_is_examined_of_the_table_or_of_the_code() -> None:
     assert TIMES.of(work_of(pack_of(3))) == 300
     assert attrs.evolve(TIMES, packed=0.5).of(work_of(pack_of(3))) == 150
     assert TIMES.of(work_of(messages.Subscribe("a", parse("price > 1")))) == 100
-
-
-def test_what_is_examined_again_takes_its_time() -> None:
     assert TIMES.of(work_of(messages.Unsubscribe("a"), examined=7)) == 10
     assert attrs.evolve(TIMES, examined=4).of(work_of(messages.Unsubscribe("a"), examined=7)) == 38
-
-
-def test_times_can_grow_with_the_table_or_be_those_of_the_code() -> None:
     per_entry = service.FixedTimes(subscription=2_000, unsubscription=0, publication=500)
     growing = service.ProportionalTimes(TIMES, per_entry)
     assert growing.of(work_of(EVENT)) == 30 + 500
