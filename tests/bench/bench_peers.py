@@ -13,12 +13,13 @@ stack takes them. A delivery is an event that an application has taken; what is 
 is counted. Processor seconds are those of all processes, a server's too. Latency is by the wall
 clock, from when an event was due (in bursts: published) to when the application took it.
 
-Stacks promise different things: see what is said of each below the table, and docs/comparison.md.
+The fields of `Workload` and the seconds of gossamer's rounds can be set; ``--out`` writes all
+figures. Stacks promise different things: see what is said of each below the table, and
+docs/comparison.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -34,6 +35,7 @@ from attrs import define, field
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import read_options
 from bench.stacks.catalogue import STACKS, GossamerStack, Stack
 from bench.stacks.measuring import measure
 from bench.stacks.results import Run, medians
@@ -162,39 +164,26 @@ def _end(number: int, _: object) -> None:
 def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--small", action="store_true", help="six peers, a few seconds")
-    parser.add_argument("--stacks", help=f"some of {','.join(one.name for one in STACKS)}; all")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each stack; {RUNS}")
-    fields = [one for one in attrs.fields(Workload) if one.init]
-    for one in fields:
-        option = f"--{one.name.replace('_', '-')}"
-        parser.add_argument(option, type=type(one.default), help=one.metadata["help"])
-    parser.add_argument("--round", type=float, help="seconds of a gossip round of gossamer; 2")
-    parser.add_argument("--environments", type=Path, help="where environments are kept")
-    parser.add_argument("--out", type=Path, help="where all figures are written, as JSON")
-    given = parser.parse_args()
+    of_workload = {one.name: type(one.default) for one in attrs.fields(Workload) if one.init}
+    own = {"small": False, "stacks": str, "runs": RUNS, "round": float}
+    given = read_options(__doc__, **own, environments=Path, out=Path, **of_workload)
     kinds = {one.name: one for one in STACKS}
     chosen = given.stacks.split(",") if given.stacks else list(kinds)
     if unknown := [name for name in chosen if name not in kinds]:
-        parser.error(f"there is no stack {unknown[0]!r}, only {', '.join(kinds)}")
+        given.refuse(f"there is no stack {unknown[0]!r}, only {', '.join(kinds)}")
     if given.runs < 1 or (given.round is not None and not 0.05 <= given.round <= 3600):
-        parser.error("there is at least 1 run, and a round takes 0.05 to 3600 s")
-    named = {one.name: getattr(given, one.name) for one in fields}
-    changes = {name: value for name, value in named.items() if value is not None}
+        given.refuse("there is at least 1 run, and a round takes 0.05 to 3600 s")
+    changes = {name: value for name in of_workload if (value := getattr(given, name)) is not None}
     try:
         workload = attrs.evolve(SMALL if given.small else Workload(), **changes)
-    except ValueError as error:
-        parser.error(str(error))
-    try:
         for path in filter(None, (given.environments, given.out and given.out.parent)):
             path.mkdir(parents=True, exist_ok=True)
+    except ValueError as error:
+        given.refuse(str(error))
     except OSError as error:
-        parser.error(f"{error.filename} cannot be a folder: {error.strerror}")
+        given.refuse(f"{error.filename} cannot be a folder: {error.strerror}")
     if given.out and given.out.is_dir():
-        parser.error(f"{given.out} is a folder, and --out is to be a file")
+        given.refuse(f"{given.out} is a folder, and --out is to be a file")
     stacks = [kinds[name]() for name in chosen]
     for stack in stacks:
         if isinstance(stack, GossamerStack):
@@ -214,7 +203,7 @@ def main() -> None:
     if given.out:
         told = {
             "machine": shape,
-            "workload": {name: getattr(workload, name) for name in named},
+            "workload": {name: getattr(workload, name) for name in of_workload},
             "stacks": [row.figures() for row in rows],
         }
         given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

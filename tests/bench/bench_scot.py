@@ -15,7 +15,6 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -182,7 +181,7 @@ def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
 
 
 def main() -> None:
-    of_large: dict[str, Any] = {"regions": 100, "clusters": 10, "publications": 2_000}
+    of_large = {"regions": 100, "clusters": 10, "publications": 2_000}
     chosen = read_options(__doc__, subscribers=int, burst=5_000, out=Path, large=False, **of_large)
     keep_compiled_code()
     if chosen.large:

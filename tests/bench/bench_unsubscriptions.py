@@ -18,7 +18,6 @@ writes every run, and ``--continue`` adds runs to such a file.
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -29,12 +28,14 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import trio
 from attrs import asdict, evolve
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.common import read_options
 from gossamer.node.config.broker import COVERINGS
 from gossamer.node.errors import NodeError
 from gossamer.sim.bench.benchmarks import machine
@@ -107,30 +108,21 @@ def describe(plan: Plan) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="five brokers, a few seconds")
-    parser.add_argument("--runs", type=int, default=3, help="of each covering; default 3")
-    parser.add_argument(
-        "--covering", nargs="+", choices=COVERINGS, default=["active", "incremental"]
+    given = read_options(
+        __doc__,
+        small=False,
+        runs=3,
+        covering=["active", "incremental"],
+        **dict.fromkeys((*INTERESTS, "taken_back", "history"), int),
+        placement=PLACEMENTS,
+        rate=float,
+        publications_first=False,
+        index=("", "auto", "interpreted", "compiled"),
+        out=Path,
+        continue_=False,
     )
-    parser.add_argument("--roots", type=int, help="broad subscriptions")
-    parser.add_argument("--degree", type=int, help="narrow ones for each of them")
-    parser.add_argument("--overlap", type=int, help="broad ones that cover a narrow one")
-    parser.add_argument("--placement", choices=PLACEMENTS, help="where clients are")
-    parser.add_argument("--taken-back", type=int, help="broad ones that the burst takes back")
-    parser.add_argument("--history", type=int, help="publications before the burst")
-    parser.add_argument("--rate", type=float, help="publications a second")
-    parser.add_argument(
-        "--publications-first", action="store_true", default=None, help="as the brokers' setting"
-    )
-    parser.add_argument("--index", choices=("auto", "interpreted", "compiled"), help="of brokers")
-    parser.add_argument("--out", type=Path, help="JSON file for all runs")
-    parser.add_argument(
-        "--continue", dest="go_on", action="store_true", help="add to the runs of --out"
-    )
-    given = parser.parse_args()
-    plan = _chosen(parser, given)
-    outcomes = _earlier(parser, given, plan)
+    plan = _chosen(given)
+    outcomes = _earlier(given, plan)
     print(machine(), describe(plan), sep="\n", flush=True)
     signal.signal(signal.SIGTERM, _stop_once)
     failed = ""
@@ -163,7 +155,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _run(plan: Plan, given: argparse.Namespace, outcomes: list[Outcome]) -> None:
+def _run(plan: Plan, given: Any, outcomes: list[Outcome]) -> None:
     """Add the runs that are asked for, of all coverings by turns."""
     done = Counter(one.covering for one in outcomes)
     for run, covering in product(range(given.runs), given.covering):
@@ -176,43 +168,43 @@ def _run(plan: Plan, given: argparse.Namespace, outcomes: list[Outcome]) -> None
             _write(given.out, plan, outcomes)
 
 
-def _chosen(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Plan:
+def _chosen(given: Any) -> Plan:
     plan = SMALL if given.small else FULL
+    if unknown := {*given.covering} - {*COVERINGS}:
+        given.refuse(f"--covering is {min(unknown)!r}, expected some of {', '.join(COVERINGS)}")
     for name in ("runs", *INTERESTS, "taken_back"):
         number = getattr(given, name)
         if number is not None and number < 1:
-            parser.error(f"--{name.replace('_', '-')} is {number}, expected at least 1")
+            given.refuse(f"--{name.replace('_', '-')} is {number}, expected at least 1")
     if given.rate is not None and not 0 < given.rate <= 1000:
-        parser.error(f"--rate is {given.rate:g}, expected more than 0 and at most 1000")
+        given.refuse(f"--rate is {given.rate:g}, expected more than 0 and at most 1000")
     if given.history is not None and given.history < 0:
-        parser.error(f"--history is {given.history}, expected at least 0")
-    given_ones = {name: value for name, value in vars(given).items() if value is not None}
-    interests = {name: given_ones[name] for name in INTERESTS if name in given_ones}
-    others = {name: given_ones[name] for name in OF_PLAN if name in given_ones}
+        given.refuse(f"--history is {given.history}, expected at least 0")
+    named = {name: value for name, value in vars(given).items() if value not in (None, "")}
+    interests = {name: named[name] for name in INTERESTS if name in named}
+    others = {name: named[name] for name in OF_PLAN if name in named}
     plan = evolve(plan, interests=evolve(plan.interests, **interests), **others)
     if plan.taken_back > plan.interests.roots:
         expected = f"at most the {plan.interests.roots} that are broad"
-        parser.error(f"--taken-back is {plan.taken_back}, expected {expected}")
+        given.refuse(f"--taken-back is {plan.taken_back}, expected {expected}")
     return plan
 
 
-def _earlier(
-    parser: argparse.ArgumentParser, given: argparse.Namespace, plan: Plan
-) -> list[Outcome]:
+def _earlier(given: Any, plan: Plan) -> list[Outcome]:
     """The runs that the file has which is to be continued."""
-    if not given.go_on:
+    if not given.continue_:
         return []
     if given.out is None:
-        parser.error("--continue needs --out, the file with the earlier runs")
+        given.refuse("--continue needs --out, the file with the earlier runs")
     if not given.out.exists():
         return []
     try:
         written = json.loads(given.out.read_text(encoding="utf-8"))
         found = [Outcome(**one) for one in written["runs"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(f"--out {given.out} has no runs of this bench: {error}")
+        given.refuse(f"--out {given.out} has no runs of this bench: {error}")
     if written["plan"] != asdict(plan):
-        parser.error(f"--out {given.out} has runs with other settings, expected the same")
+        given.refuse(f"--out {given.out} has runs with other settings, expected the same")
     return found
 
 

@@ -19,11 +19,14 @@ Row = dict[str, Any]
 T = TypeVar("T")
 
 
-def read_options(doc: str | None, words: Iterable[str] = (), **options: Any) -> argparse.Namespace:
+def read_options(
+    doc: str | None, words: Iterable[str] = (), /, **options: Any
+) -> argparse.Namespace:
     """The command line, with an option for each name, and some words of several, by default all.
 
     A type is that of an option without a default, a tuple of texts what may be chosen, the first
     one if nothing is, and a list what an option with several values has by default, or their type.
+    The result has a function ``refuse``, which ends the program with a sentence.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -41,9 +44,9 @@ def read_options(doc: str | None, words: Iterable[str] = (), **options: Any) -> 
         elif isinstance(value, list) and isinstance(value[0], type):
             kind = {"type": value[0], "nargs": "*", "action": "extend", "default": []}
         elif isinstance(value, list):
-            allowed = {"choices": value} if isinstance(value[0], str) else {}
-            kind |= {"type": type(value[0]), "nargs": "*", **allowed}
-        parser.add_argument(f"--{name.replace('_', '-')}", **kind)
+            kind |= {"type": type(value[0]), "nargs": "*"}
+        parser.add_argument(f"--{name.strip('_').replace('_', '-')}", dest=name, **kind)
+    parser.set_defaults(refuse=parser.error)
     return parser.parse_args()
 
 

@@ -89,11 +89,7 @@ class Applications(ABC):
     ) -> None:
         """Begin to publish this process's share of a stream; `progress` tells how far that is.
 
-        Args:
-            publications: as `Publication` has them.
-            first: the lowest number in the whole stream, above all of streams before.
-            size: bytes of each event.
-            window: see `publish_at_once`.
+        The first number of the stream is above all of streams before; sizes are bytes of an event.
         """
         events = [Publication(*one) for one in publications]
         self.published, self.refused = 0, Counter()

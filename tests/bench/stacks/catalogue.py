@@ -34,6 +34,9 @@ TESTS = Path(__file__).parents[2]
 STARTING_S = 20.0  # for a server
 LOOK_S = 0.05
 
+# What processes of peers are told, and the identifiers of servers.
+Settings = Iterator[tuple[dict[str, Any], list[int]]]
+
 
 @define(eq=False)
 class Stack(ABC):
@@ -64,9 +67,7 @@ class Stack(ABC):
 
     @abstractmethod
     @contextmanager
-    def settings(
-        self, workload: Workload, folder: Path
-    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    def settings(self, workload: Workload, folder: Path) -> Settings:
         """What its processes are told, and the processes of servers that run meanwhile."""
 
 
@@ -91,12 +92,10 @@ class GossamerStack(Stack):
         return [path for path in sys.path if path]
 
     @contextmanager
-    def settings(
-        self, workload: Workload, folder: Path
-    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    def settings(self, workload: Workload, folder: Path) -> Settings:
         cluster = MadeCluster(folder / "first")
-        members = [cluster.first]
-        members += [cluster.admit(f"peer-{number}") for number in range(1, workload.peers)]
+        others = (cluster.admit(f"peer-{number}") for number in range(1, workload.peers))
+        members = [cluster.first, *others]
         cluster.store.close()
         folders = [str(member.folder.path) for member in members]
         addresses = _addresses("{host}:{port}", workload)
@@ -112,9 +111,7 @@ class ZenohStack(Stack):
     requirement = "eclipse-zenoh"
 
     @contextmanager
-    def settings(
-        self, workload: Workload, folder: Path
-    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    def settings(self, workload: Workload, folder: Path) -> Settings:
         authority, certificate, key = _certificates(folder)
         tls = {
             "root_ca_certificate": authority,
@@ -143,9 +140,7 @@ class NatsStack(Stack):
         self.versions["nats-server"] = version_of_server(self.server)
 
     @contextmanager
-    def settings(
-        self, workload: Workload, folder: Path
-    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    def settings(self, workload: Workload, folder: Path) -> Settings:
         del workload
         authority, certificate, key = _certificates(folder)
         address = f"127.0.0.1:{free_ports(1)}"
@@ -171,9 +166,7 @@ class Libp2pStack(Stack):
     requirement = "libp2p"
 
     @contextmanager
-    def settings(
-        self, workload: Workload, folder: Path
-    ) -> Iterator[tuple[dict[str, Any], list[int]]]:
+    def settings(self, workload: Workload, folder: Path) -> Settings:
         del folder
         yield {"addresses": _addresses("/ip4/{host}/tcp/{port}", workload)}, []
 

@@ -13,50 +13,29 @@ from attrs import frozen
 
 @frozen
 class Phase:
-    """A stream of events and its deliveries.
+    """A stream of events and its deliveries; figures are None where there was too little of it."""
 
-    Attributes:
-        due: deliveries that should be: an event to each subscriber of its topic.
-        lost, doubled, false: those that did not come, came again, or came to others.
-        refused: events that the stack would not take, by what it said.
-        cpu_s: processor seconds of all processes, until the last delivery.
-        deliveries_per_cpu_s: deliveries that were due and came, each counted once;
-            None where there was too little to do for the system's clock.
-        deliveries_per_s: the same for seconds of the clock, from the first event to the last of its
-            deliveries; None without any.
-        latency_ms, slow_ms: median and 99th percentile, from when an event was due or published;
-            None without any.
-    """
-
-    due: int
-    lost: int
-    doubled: int
-    false: int
-    refused: dict[str, int]
-    cpu_s: float
-    deliveries_per_cpu_s: float | None
-    deliveries_per_s: float | None
-    latency_ms: float | None
-    slow_ms: float | None
+    due: int  # deliveries that should be: an event to each subscriber of its topic
+    lost: int  # of them, those that did not come
+    doubled: int  # deliveries that came again
+    false: int  # and those that came to others
+    refused: dict[str, int]  # events that the stack would not take, by what it said
+    cpu_s: float  # of all processes, until the last delivery
+    deliveries_per_cpu_s: float | None  # that were due and came, each counted once
+    deliveries_per_s: float | None  # from the first event to the last of its deliveries
+    latency_ms: float | None  # median, from when an event was due or published
+    slow_ms: float | None  # the 99th percentile
 
 
 @frozen
 class Run:
-    """A run of a stack.
+    """A run of a stack."""
 
-    Attributes:
-        joined_s: until all peers were connected.
-        settled_s: until every subscriber got what it should; None if that did not come to pass.
-        resting_cpu: processors that all used together while nothing was published.
-        resident_mb: memory of all processes before the streams.
-        proportional_mb: the same with what several processes share shared out among them.
-    """
-
-    joined_s: float
-    settled_s: float | None
-    resting_cpu: float
-    resident_mb: float
-    proportional_mb: float
+    joined_s: float  # until all peers were connected
+    settled_s: float | None  # until every subscriber got what it should, if that came to pass
+    resting_cpu: float  # processors that all used together while nothing was published
+    resident_mb: float  # of all processes before the streams
+    proportional_mb: float  # the same with what several share shared out among them
     steady: Phase
     burst: Phase
 
@@ -70,14 +49,7 @@ def phase_of(
     refused: dict[str, int],
     cpu_s: float,
 ) -> Phase:
-    """A phase from what was due and what was taken.
-
-    Args:
-        due: [peer, event] of every delivery that should be.
-        receipts: [peer, event, when it was sent, when it was taken] of those that were.
-        refused: events that the stack would not take, by what it said.
-        cpu_s: processor seconds.
-    """
+    """A phase from [peer, event] of what was due, and [peer, event, sent at, taken at] of what came."""
     wanted = set(due)
     got = Counter((peer, event) for peer, event, _, _ in receipts)
     right = [one for one in receipts if (one[0], one[1]) in wanted]

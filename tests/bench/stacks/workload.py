@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from string import ascii_uppercase
-from typing import TypeVar
 
 from attrs import field, frozen
 
@@ -13,32 +12,20 @@ SEED = 1
 LETTERS = 4  # of a topic's name
 LEAST_BYTES = 32  # of an event, which begins with its number and a time
 
-T = TypeVar("T")
-
-
-def _told(default: T, words: str) -> T:
-    made: T = field(default=default, metadata={"help": f"{words}; {default}"})
-    return made
-
 
 @frozen
 class Workload:
-    """Peers and events; what the other fields are, their helps say.
+    """Peers and events, and who subscribes to which topics."""
 
-    Attributes:
-        names: of the topics.
-        subscribers: the peers that subscribe to each topic, drawn at random.
-    """
-
-    peers: int = _told(40, "peers")
-    processes: int = _told(8, "processes that they share evenly")
-    topics: int = _told(20, "topics")
-    matches: int = _told(10, "subscribers of each topic, so deliveries of each event")
-    rate: float = _told(200.0, "events a second of the steady stream")
-    seconds: float = _told(10.0, "its length; the burst has as many events")
-    rest: float = _told(20.0, "seconds before that in which nothing is published")
-    bytes_each: int = _told(250, "bytes of an event's payload")
-    window: int = _told(10, "events of a peer that may wait to be taken at a time, in the burst")
+    peers: int = 40
+    processes: int = 8  # that they share evenly
+    topics: int = 20
+    matches: int = 10  # subscribers of each topic, so deliveries of each event
+    rate: float = 200.0  # events a second of the steady stream
+    seconds: float = 10.0  # its length; the burst has as many events
+    rest: float = 20.0  # seconds before that in which nothing is published
+    bytes_each: int = 250  # of an event's payload
+    window: int = 10  # events of a peer that may wait to be taken at a time, in the burst
     names: tuple[str, ...] = field(init=False)
     subscribers: dict[str, tuple[int, ...]] = field(init=False)
 
