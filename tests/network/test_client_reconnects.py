@@ -16,16 +16,9 @@ from gossamer.client import links
 from gossamer.client.address import LocalAddress
 from gossamer.client.link import Introduction, Link, Resume, open_link
 from gossamer.client.session import Session
+from gossamer.node import errors
 from gossamer.node.commands.folder import address_of
 from gossamer.node.config.node import Local
-from gossamer.node.errors import (
-    NodeLostError,
-    NodeNotRunningError,
-    PublicationUncertainError,
-    RefusedByNodeError,
-    TransportBroken,
-    UnacknowledgedError,
-)
 from gossamer.node.local.client import CONNECTED, LocalClient, open_client
 from support.local_nodes import LocalNode, RunningNode, prices, take
 from support.loopback_peer import quote
@@ -213,7 +206,7 @@ async def test_what_was_being_published_is_said_and_not_published_again(node: Lo
     async def publish(client: LocalClient, price: float) -> None:
         try:
             outcomes.append(await client.publish(quote(price)))
-        except (PublicationUncertainError, UnacknowledgedError) as error:
+        except (errors.PublicationUncertainError, errors.UnacknowledgedError) as error:
             outcomes.append(error)
 
     async with node.restartable() as running, node.client(on_change=changes) as client:
@@ -226,8 +219,8 @@ async def test_what_was_being_published_is_said_and_not_published_again(node: Lo
             await running.start()
             await changes.until_connected()
             node.peer.hold = None
-        assert [type(one) for one in outcomes] == [PublicationUncertainError] * 3
-        assert isinstance(outcomes[0], TransportBroken)
+        assert [type(one) for one in outcomes] == [errors.PublicationUncertainError] * 3
+        assert isinstance(outcomes[0], errors.TransportBroken)
         assert "before it was known whether an event had been published" in str(outcomes[0])
         assert not node.peer.published
         await client.publish(quote(3))
@@ -246,7 +239,7 @@ async def test_the_patience_with_a_node_has_an_end(
     async def ask(client: LocalClient) -> None:
         try:
             await client.status()
-        except NodeLostError as error:
+        except errors.NodeLostError as error:
             asked.append(error)
 
     async def use(running: RunningNode, outside: trio.Nursery) -> None:
@@ -260,7 +253,9 @@ async def test_the_patience_with_a_node_has_an_end(
     gone_at: list[float] = []
     async with node.restartable() as running, trio.open_nursery() as outside:
         caplog.set_level(logging.WARNING)
-        with pytest.raises(NodeLostError, match=r"was away for more than 90 s \(.*\)") as lost:
+        with pytest.raises(
+            errors.NodeLostError, match=r"was away for more than 90 s \(.*\)"
+        ) as lost:
             await use(running, outside)
         assert lost.value.folder == tmp_path
         assert 90 <= trio.current_time() - gone_at[0] < 91
@@ -281,21 +276,21 @@ async def test_a_node_that_takes_the_client_no_more_ends_it(node: LocalNode) -> 
             await trio.sleep_forever()
 
     async with node.restartable() as running:
-        with pytest.raises(RefusedByNodeError, match="subscriptions is full"):
+        with pytest.raises(errors.RefusedByNodeError, match="subscriptions is full"):
             await use(running)
 
 
 async def test_a_request_that_ends_the_connection_is_not_made_again(node: LocalNode) -> None:
     changes = Changes()
     async with node.running(), node.client(on_change=changes) as client:
-        with trio.fail_after(PATIENCE_S), pytest.raises(TransportBroken, match="characters"):
+        with trio.fail_after(PATIENCE_S), pytest.raises(errors.TransportBroken, match="characters"):
             await client.subscribe("long", "price > 80 " + 9000 * " ")
         assert (await client.status())["cluster"] == "desk"
     assert not changes.told
 
 
 async def test_a_node_that_is_not_there_at_first_is_an_error_at_once(node: LocalNode) -> None:
-    with pytest.raises(NodeNotRunningError, match=f"no node runs in {node.folder}"):
+    with pytest.raises(errors.NodeNotRunningError, match=f"no node runs in {node.folder}"):
         async with node.client():
             raise AssertionError("there is no node")
 

@@ -16,15 +16,8 @@ from gossamer.node.local.replies import SERVICE as REPLY
 from gossamer.node.local.replies import Replies
 from gossamer.node.peer.frames.event_authentication import PlainEvents
 from gossamer.node.peer.frames.events import EventFormat
+from gossamer.node.peer.unicast import last_values
 from gossamer.node.peer.unicast.envelopes import REQUEST_TYPE, ReplyTo, enclosed, opened
-from gossamer.node.peer.unicast.last_values import (
-    LAST_TYPE,
-    LastMark,
-    LastValueKeeper,
-    SealedEvents,
-    mark_of,
-    marked,
-)
 from gossamer.node.peer.unicast.last_values import SERVICE as LAST
 from gossamer.node.peer.unicast.order import SERVICE as ORDER
 from gossamer.node.peer.unicast.order import read_answer
@@ -61,8 +54,8 @@ def offered() -> dict[str, Callable[[int, bytes], bytes]]:
     peer = LoopbackPeer()
     Replies(peer)
     form = EventFormat(SchemaVersion.first(SCHEMA))
-    sealed_events = SealedEvents(PlainEvents(2), lambda: form)
-    LastValueKeeper(peer.messages, sealed_events, lambda: 0.0, random.Random(1), 1.0)
+    sealed_events = last_values.SealedEvents(PlainEvents(2), lambda: form)
+    last_values.LastValueKeeper(peer.messages, sealed_events, lambda: 0.0, random.Random(1), 1.0)
     return peer.messages.services
 
 
@@ -87,7 +80,10 @@ def test_what_is_read_of_groups_is_what_it_should_be_or_refused(body: bytes) -> 
 
 @given(body=BODIES)
 def test_an_envelope_that_is_none_is_the_application_s_own(body: bytes) -> None:
-    for content_type, read in ((REQUEST_TYPE, opened), (LAST_TYPE, mark_of)):
+    for content_type, read in (
+        (REQUEST_TYPE, opened),
+        (last_values.LAST_TYPE, last_values.mark_of),
+    ):
         payload = Payload(body, content_type)
         content, found = read(payload)
         assert found is not None or content == payload
@@ -105,5 +101,5 @@ def test_what_is_enclosed_comes_out_again(data: bytes, seconds: float) -> None:
     assert ReplyTo.from_token(reply_to.to_token()) == reply_to
     for payload in (None, Payload(data), Payload(data, "text/plain")):
         assert opened(enclosed(payload, reply_to)) == (payload, reply_to)
-        mark = LastMark("symbol", round(seconds, 3), is_deleted=True)
-        assert mark_of(marked(payload, mark)) == (payload, mark)
+        mark = last_values.LastMark("symbol", round(seconds, 3), is_deleted=True)
+        assert last_values.mark_of(last_values.marked(payload, mark)) == (payload, mark)

@@ -18,13 +18,7 @@ import attrs
 import cbor2
 import trio
 
-from gossamer.node.errors import (
-    HandshakeFailed,
-    ListenFailed,
-    NodeError,
-    PeerUnreachable,
-    RefusedByPeer,
-)
+from gossamer.node import errors
 from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalPeer, Verify
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
@@ -39,16 +33,11 @@ PIPE_BYTES = 1 << 16
 class Faults:
     """What the network does to frames; probabilities are for each frame.
 
-    Attributes:
-        latency_s: least and most seconds under way.
-        breaking: probability that the connection breaks in place of the frame's arrival.
-        duplication: probability that it arrives twice.
-        reordering: probability that it is held back while later ones overtake it.
-        held_back_s: for how long it is held back then.
+    One that is reordered is held back while later ones overtake it.
     """
 
     latency_s: tuple[float, float] = (0.0, 0.0)
-    breaking: float = 0.0
+    breaking: float = 0.0  # of the connection, in place of the frame's arrival
     duplication: float = 0.0
     reordering: float = 0.0
     held_back_s: float = 0.1
@@ -57,13 +46,8 @@ class Faults:
 class MemoryNetwork:
     """Where memory transports meet.
 
-    Attributes:
-        faults: what happens to frames from now on.
-        broken: how many connections broke by chance.
-        duplicated, reordered: how many frames suffered that.
-        isolated: peers that nobody reaches, and that reach nobody.
-        cuts: pairs of peers that do not reach each other.
-        certificates: what each peer shows, DER, as if TLS had seen to it; nothing by default.
+    It counts connections that broke by chance, and frames that were duplicated or reordered.
+    Isolated peers reach nobody; pairs that are cut do not reach each other.
     """
 
     def __init__(self, seed: int = 0, faults: Faults | None = None) -> None:
@@ -71,7 +55,7 @@ class MemoryNetwork:
         self.broken = self.duplicated = self.reordered = 0
         self.draws = random.Random(seed)
         self.listeners: dict[Address, MemoryListener] = {}
-        self.certificates: dict[int, bytes] = {}
+        self.certificates: dict[int, bytes] = {}  # what each peer shows, as if TLS had seen to it
         self.streams: list[MemoryStream] = []
         self.isolated: set[int] = set()
         self.cuts: set[frozenset[int]] = set()
@@ -305,9 +289,9 @@ class MemoryListener:
         remote = Address("memory", stream.other_end)
         try:
             admitted = await self.transport.introduce(stream, remote, dialled=False)
-        except NodeError as error:
+        except errors.NodeError as error:
             self.transport.on_refusal(error, remote)
-            if isinstance(error, RefusedByPeer):
+            if isinstance(error, errors.RefusedByPeer):
                 self.transport.on_refused_by(error)
             return
         await handler(admitted)
@@ -319,25 +303,27 @@ class MemoryListener:
         await trio.lowlevel.checkpoint()
 
 
+def nothing(*_: object) -> None:
+    """What a transport does about refusals that nobody asks for."""
+
+
+@attrs.define(eq=False)
 class MemoryTransport:
     """A transport in memory."""
 
-    def __init__(
-        self, network: MemoryNetwork, me: LocalPeer, limits: Limits, verify: Verify
-    ) -> None:
-        self.me = me
-        self.network = network
-        self.on_refusal: Callable[[NodeError | None, Address], None] = lambda _error, _from: None
-        self.on_refused_by: Callable[[RefusedByPeer], None] = lambda _: None
-        self._limits = limits
-        self._verify = verify
+    network: MemoryNetwork
+    me: LocalPeer
+    _limits: Limits
+    _verify: Verify
+    on_refusal: Callable[[errors.NodeError | None, Address], None] = nothing
+    on_refused_by: Callable[[errors.RefusedByPeer], None] = nothing
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[MemoryListener]:
         await trio.lowlevel.checkpoint()
         opened = {}
         for address in addresses:
             if address in self.network.listeners:
-                raise ListenFailed(str(address), "address already in use")
+                raise errors.ListenFailed(str(address), "address already in use")
             real = Address(address.host, address.port or self.network.free_port())
             opened[real] = MemoryListener(self, real)
         self.network.listeners.update(opened)
@@ -354,22 +340,24 @@ class MemoryTransport:
             return await first_success(interleave(addresses), attempt, discard)
         except AllFailedError as error:
             attempts = [(str(where), why) for where, why in error.failures]
-            raise PeerUnreachable(key, attempts) from None
+            raise errors.PeerUnreachable(key, attempts) from None
 
     async def _dial_one(self, address: Address, key: int | None) -> Admitted:
         await trio.lowlevel.checkpoint()
         listener = self.network.listeners.get(address)
         if listener is None:
-            raise HandshakeFailed(describe(ConnectionRefusedError(111, "Connection refused")))
+            raise errors.HandshakeFailed(
+                describe(ConnectionRefusedError(111, "Connection refused"))
+            )
         there = listener.transport.me.key
         if not self.network.connected(self.me.key, there):
             await trio.sleep(self._limits.handshake_seconds)
-            raise HandshakeFailed(f"no answer within {self._limits.handshake_seconds} s")
+            raise errors.HandshakeFailed(f"no answer within {self._limits.handshake_seconds} s")
         near, far = self.network.pair(self.me.key, there)
         listener.arrivals.send_nowait(far)
         try:
             return await self.introduce(near, address, dialled=True, expected=key)
-        except RefusedByPeer as error:
+        except errors.RefusedByPeer as error:
             self.on_refused_by(error)
             raise
 

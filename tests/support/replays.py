@@ -9,13 +9,7 @@ import numpy as np
 from gossamer.replay.command import SIMULATED
 from gossamer.replay.plan import Plan, make_plan
 from gossamer.sim.churn import ChurnTrace, write_trace
-from gossamer.sim.studies.peers.inputs.scenario import (
-    Churn,
-    Events,
-    Scenario,
-    Subscriptions,
-    System,
-)
+from gossamer.sim.studies.peers.inputs import scenario
 
 ROUND_S = 60.0
 
@@ -38,7 +32,7 @@ def short_trace(rounds: int = 20) -> ChurnTrace:
     return ChurnTrace(names, node, start_s, end_s, rounds * ROUND_S)
 
 
-def short_scenario(folder: Path, rounds: int = 20, **changes: object) -> Scenario:
+def short_scenario(folder: Path, rounds: int = 20, **changes: object) -> scenario.Scenario:
     """A scenario around `short_trace`; wide ranges, so that every event has subscribers."""
     file = folder / "short.avt"
     write_trace(short_trace(rounds), file)
@@ -47,13 +41,13 @@ def short_scenario(folder: Path, rounds: int = 20, **changes: object) -> Scenari
         "nodes": None,
         "rounds": None,
         "round_s": ROUND_S,
-        "subscriptions": Subscriptions(kind="random", width=0.8),
-        "events": Events(per_round=2.0, warm_up_rounds=5),
-        "churn": Churn(trace=file),
-        "systems": (System(name=SIMULATED, preset="kindred"),),
+        "subscriptions": scenario.Subscriptions(kind="random", width=0.8),
+        "events": scenario.Events(per_round=2.0, warm_up_rounds=5),
+        "churn": scenario.Churn(trace=file),
+        "systems": (scenario.System(name=SIMULATED, preset="kindred"),),
         **changes,
     }
-    return Scenario(**settings)  # type: ignore[arg-type]
+    return scenario.Scenario(**settings)  # type: ignore[arg-type]
 
 
 def short_plan(folder: Path, rounds: int = 20, **changes: object) -> Plan:

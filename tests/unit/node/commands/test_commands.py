@@ -14,18 +14,12 @@ from attrs import define, evolve
 from rich.console import Console, RenderableType
 
 from gossamer.command.main import main
+from gossamer.node import errors
 from gossamer.node.commands.clients import publishing
 from gossamer.node.commands.cluster import schema_changes
 from gossamer.node.commands.cluster.membership import init
 from gossamer.node.commands.cluster.watching import picture, status_table
 from gossamer.node.config.file import load_config
-from gossamer.node.errors import (
-    ClusterFolderError,
-    ConfigurationError,
-    StoreDamagedError,
-    StoreError,
-    UnacknowledgedError,
-)
 from gossamer.node.page.snapshot import PeerView
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.joining.tokens import read_token
@@ -233,9 +227,9 @@ def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path)
     Store(path).close()
     assert read_version(path) == 4
     (tmp_path / "text.db").write_text("nothing of the kind")
-    with pytest.raises(StoreDamagedError):
+    with pytest.raises(errors.StoreDamagedError):
         read_version(tmp_path / "text.db")
-    with pytest.raises(StoreError, match="cannot be used: unable to open"):
+    with pytest.raises(errors.StoreError, match="cannot be used: unable to open"):
         read_version(tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
 
@@ -273,7 +267,7 @@ def test_pub_ends_with_1_where_events_may_be_lost_and_3_where_this_peer_alone_ha
     monkeypatch: pytest.MonkeyPatch, shell: Shell, arguments: Sequence[str]
 ) -> None:
     def one(*_: object) -> tuple[str, bool]:
-        raise UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
+        raise errors.UnacknowledgedError(["7"], 1, "event 7 was not acknowledged")
 
     monkeypatch.setattr(publishing, "publish_lines", lambda *_: (publishing.EXIT_UNACKNOWLEDGED, 0))
     monkeypatch.setattr(publishing, "publish_one", one)
@@ -345,7 +339,7 @@ BAD: dict[str, tuple[Callable[..., str], tuple[object, ...], str]] = {
 def test_what_is_impossible_is_named_and_changes_nothing(
     peers: Path, change: Callable[..., str], arguments: tuple[object, ...], words: str
 ) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(errors.ConfigurationError) as caught:
         change(peers / "peer1", *arguments)
     assert words in str(caught.value)
     assert schema_changes.show(peers / "peer1")[0] == "version 1 of the schema"
@@ -353,5 +347,5 @@ def test_what_is_impossible_is_named_and_changes_nothing(
 
 
 def test_only_who_made_the_cluster_changes_its_schema(peers: Path) -> None:
-    with pytest.raises(ClusterFolderError, match=r"holds no ca\.key"):
+    with pytest.raises(errors.ClusterFolderError, match=r"holds no ca\.key"):
         schema_changes.retire(peers / "peer2", "price")

@@ -17,16 +17,8 @@ import trio.testing
 from trio.testing import MockClock
 
 from gossamer.client.address import PATH_BYTES, LocalAddress, knock
+from gossamer.node import errors
 from gossamer.node.config.node import Local
-from gossamer.node.errors import (
-    ClusterFolderError,
-    ListenFailed,
-    LocalSocketError,
-    NoAnswerError,
-    NodeNotRunningError,
-    NodeRunningError,
-    NotStoppedError,
-)
 from gossamer.node.local.address import (
     LOCK_NAME,
     close_door,
@@ -56,7 +48,7 @@ def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) ->
     assert address.path.parent == Path("/run/user/7")
     assert address == local_address(deep, Local(), runtime)
     for environment in ({}, {"XDG_RUNTIME_DIR": "/" + "r" * PATH_BYTES}):
-        with pytest.raises(LocalSocketError, match=r"XDG_RUNTIME_DIR, or local\.address"):
+        with pytest.raises(errors.LocalSocketError, match=r"XDG_RUNTIME_DIR, or local\.address"):
             local_address(deep, Local(), environment)
 
 
@@ -77,14 +69,14 @@ async def test_a_socket_that_was_left_over_is_replaced(tmp_path: Path) -> None:
     address = LocalAddress(tmp_path, tmp_path / "client.sock")
     left_over = open_door(address)
     left_over.listener.socket.close()
-    with pytest.raises(NodeNotRunningError, match="Connection refused"):
+    with pytest.raises(errors.NodeNotRunningError, match="Connection refused"):
         await knock(address)
     door = open_door(address)
     stream, token = await knock(address)
     assert token is None
     await stream.aclose()
     close_door(door)
-    with pytest.raises(ListenFailed, match=r"none/client\.sock"):
+    with pytest.raises(errors.ListenFailed, match=r"none/client\.sock"):
         open_door(LocalAddress(tmp_path, tmp_path / "none/client.sock"))
 
 
@@ -98,14 +90,14 @@ async def test_the_token_file_tells_port_and_token(tmp_path: Path) -> None:
     assert len(door.token or "") >= 32
     assert stat.S_IMODE(address.token_file.stat().st_mode) == 0o600
     address.token_file.chmod(0o644)
-    with pytest.raises(LocalSocketError, match="can be used by others"):
+    with pytest.raises(errors.LocalSocketError, match="can be used by others"):
         await knock(address)
     address.token_file.write_text("nothing")
     address.token_file.chmod(0o600)
-    with pytest.raises(LocalSocketError, match="holds no address and token"):
+    with pytest.raises(errors.LocalSocketError, match="holds no address and token"):
         await knock(address)
     close_door(door)
-    with pytest.raises(NodeNotRunningError, match=r"no client\.token is there"):
+    with pytest.raises(errors.NodeNotRunningError, match=r"no client\.token is there"):
         await knock(address)
 
 
@@ -114,7 +106,7 @@ def test_a_folder_has_one_node_and_looking_for_it_keeps_none_from_starting(tmp_p
     assert not list(tmp_path.iterdir())
     with locked(tmp_path):
         assert is_locked(tmp_path)
-        with pytest.raises(NodeRunningError, match="already"), locked(tmp_path):
+        with pytest.raises(errors.NodeRunningError, match="already"), locked(tmp_path):
             pass
     assert not is_locked(tmp_path)
     # As a command does that looks at the very moment.
@@ -124,7 +116,7 @@ def test_a_folder_has_one_node_and_looking_for_it_keeps_none_from_starting(tmp_p
     closing.start()
     with locked(tmp_path):
         closing.join()
-    with pytest.raises(ClusterFolderError, match=r"node\.lock"), locked(tmp_path / "none"):
+    with pytest.raises(errors.ClusterFolderError, match=r"node\.lock"), locked(tmp_path / "none"):
         pass
 
 
@@ -139,7 +131,7 @@ def test_the_local_socket_is_for_this_machine() -> None:
 async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Path) -> None:
     held = os.open(tmp_path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(NotStoppedError, match=r"after 30 s one runs there still, or again"):
+    with pytest.raises(errors.NotStoppedError, match=r"after 30 s one runs there still, or again"):
         await until_unlocked(tmp_path, 30)
     assert trio.current_time() == pytest.approx(30)
     async with trio.open_nursery() as nursery:
@@ -194,7 +186,7 @@ class PausedAmidARound:
             self.member.take(Round((2, OTHER), 1, (OTHER,)), 0)
         if self.asked <= 3:
             await trio.sleep(min(patience_s, 1.0))
-            raise NoAnswerError(key, "the connection ended")
+            raise errors.NoAnswerError(key, "the connection ended")
         await trio.lowlevel.checkpoint()
         told, _ = wire.read_round(wire.read_question(question)[2])
         return wire.report(self.member.take(told, 8)[0], {})

@@ -96,7 +96,6 @@ async def test_a_broken_connection_makes_suspect_and_then_gone(cluster: Cluster)
     assert cluster.state() == "gone"
     assert cluster.changes() == ["joined", "failed"]
     assert cluster.table.counts() == {"alive": 1, "suspect": 0, "gone": 1, "revoked": 0}
-
     for key in (2, 3, 4):
         cluster.up(key)
         cluster.down(key, broken=True)

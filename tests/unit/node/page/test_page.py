@@ -108,18 +108,15 @@ def scripts(tmp_path: Path) -> Scripts:
 
 
 def test_a_snapshot_is_plain_values_with_keys_as_text_and_linked_peers_first() -> None:
+    """No more peers are shown than a page takes, at fractions of the ring below one."""
     made = json.loads(json.dumps(SNAPSHOT.to_json(), allow_nan=False))
-    assert made["key"] == "0000000000000abc"
-    assert made["uptime_s"] == 12.34568
+    assert (made["key"], made["uptime_s"]) == ("0000000000000abc", 12.34568)
     assert made["rates"]["delivered"] == 0.33333
     assert made["queues"] == {"frames": 2, "bytes": 300, "longest_bytes": 200}
     assert [peer["key"][-1] for peer in made["peers"]] == ["8", "7"]
     assert made["peers"][0]["links"] == ["ring"]
     assert made["peers"][1]["round_trip_s"] is None
     assert set(made) == {field.name for field in attrs.fields(Snapshot)}
-
-
-def test_no_more_peers_are_shown_than_a_page_takes_at_fractions_below_one() -> None:
     many = tuple(PeerView(key=key, position=0.0) for key in range(MAX_PEERS + 10))
     linked = PeerView(key=MAX_PEERS + 100, position=0.5, links=("friend",))
     made = attrs.evolve(SNAPSHOT, peers=(*many, linked)).to_json()
@@ -128,13 +125,16 @@ def test_no_more_peers_are_shown_than_a_page_takes_at_fractions_below_one() -> N
     assert [ring_fraction(key) for key in (0, 1 << 61, (1 << 62) - 1)] == [0.0, 0.5, 0.0]
 
 
+def views(count: int) -> tuple[PeerView, ...]:
+    return tuple(
+        PeerView(key=n, position=n / count, links=(LINKS[n % 4],), load=float(n), connected=True)
+        for n in range(count)
+    )
+
+
 @pytest.mark.parametrize("peers", [0, 3, 300])
 def test_everything_is_drawn_within_the_picture(scripts: Scripts, peers: int) -> None:
-    views = tuple(
-        PeerView(key=key, position=key / max(peers, 1), links=(LINKS[key % 4],), load=float(key))
-        for key in range(peers)
-    )
-    state = json.dumps(attrs.evolve(SNAPSHOT, peers=views).to_json())
+    state = json.dumps(attrs.evolve(SNAPSHOT, peers=views(peers)).to_json())
     made = scripts.run(
         f"const state = {state}; const highest = Math.max(...state.peers.map((p) => p.load), 0);"
         "return { labels: layout.labels(state), size: layout.dotRadius(state.peers.length),"
@@ -176,19 +176,10 @@ def test_the_script_knows_the_same_links_writes_shortly_and_sorts_peers(scripts:
 # All of a state is shown, as text
 
 
-def crowd(count: int) -> Snapshot:
-    peers = tuple(
-        PeerView(
-            key=key, position=key / count, links=(LINKS[key % 4],), load=float(key), connected=True
-        )
-        for key in range(count)
-    )
-    return attrs.evolve(ALONE, peers=peers, known_peers=count + 7, dropped={"flood": 5, "stale": 0})
-
-
 @pytest.mark.parametrize("count", [3, 300])
 def test_every_peer_is_drawn_listed_and_counted(scripts: Scripts, count: int) -> None:
-    shown = scripts.browse(ALONE, crowd(count))
+    changes = {"known_peers": count + 7, "dropped": {"flood": 5, "stale": 0}}
+    shown = scripts.browse(ALONE, attrs.evolve(ALONE, peers=views(count), **changes))
     children = {element: one["children"] for element, one in shown.items() if "children" in one}
     assert children["ring-peers"] == children["ring-loads"] == count + 1
     assert children["ring-chords"] == children["rows"] == count
@@ -255,18 +246,6 @@ def test_peers_are_drawn_where_they_are_or_side_by_side_in_their_order(scripts: 
         assert found[begin:] + found[:begin] == order
 
 
-def test_a_broker_shows_no_ring_and_no_rounds(scripts: Scripts) -> None:
-    neighbour = PeerView(key=7, position=0.0, name="hub", connected=True)
-    shown = scripts.browse(
-        attrs.evolve(ALONE, role="broker", peers=(neighbour,), known_peers=1, subscriptions=4)
-    )
-    assert shown["page"]["class"] == "broker"
-    assert "round" not in shown["identity"]["text"]
-    assert shown["peers-title"]["text"] == "Neighbours"
-    assert shown["rows"]["text"] == "0000000000000007hubconnected\u20130"
-    assert shown["ring-peers"]["children"] == 0
-
-
 @pytest.mark.parametrize(("count", "answered"), [(1, 1), (3, 2), (300, 290)])
 def test_a_cluster_view_says_who_answered(scripts: Scripts, count: int, answered: int) -> None:
     shown = scripts.browse(view(count, answered), page="cluster.js")
@@ -278,7 +257,16 @@ def test_a_cluster_view_says_who_answered(scripts: Scripts, count: int, answered
     assert shown["connection"]["text"] == "live"
 
 
-def test_views_of_a_cluster_of_brokers_have_no_ring_and_lost_ones_say_so(scripts: Scripts) -> None:
+def test_brokers_have_no_ring_and_no_rounds_and_lost_views_say_so(scripts: Scripts) -> None:
+    neighbour = PeerView(key=7, position=0.0, name="hub", connected=True)
+    shown = scripts.browse(
+        attrs.evolve(ALONE, role="broker", peers=(neighbour,), known_peers=1, subscriptions=4)
+    )
+    assert shown["page"]["class"] == "broker"
+    assert "round" not in shown["identity"]["text"]
+    assert shown["peers-title"]["text"] == "Neighbours"
+    assert shown["rows"]["text"] == "0000000000000007hubconnected\u20130"
+    assert shown["ring-peers"]["children"] == 0
     seen = cluster_view([member(0), member(1)], {}, 0, "broker")
     shown = scripts.browse(seen, page="cluster.js")
     assert shown["map"]["hidden"] is True

@@ -13,13 +13,8 @@ import trio
 import trio.testing
 from attrs import define, field
 
+from gossamer.node import errors
 from gossamer.node.config.node import Identity, Listen, NodeConfig
-from gossamer.node.errors import (
-    ClusterFolderError,
-    ConfigurationError,
-    PeerUnreachable,
-    SchemaMismatchError,
-)
 from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
@@ -34,12 +29,7 @@ from gossamer.node.peer.cluster_info import (
     schema_fingerprint,
     write_cluster_info,
 )
-from gossamer.node.peer.membership.cluster_reports import (
-    ANSWER_S,
-    MOST_DIALLED,
-    STALE_S,
-    ClusterReports,
-)
+from gossamer.node.peer.membership import cluster_reports
 from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
@@ -80,11 +70,13 @@ def test_a_schema_comes_back_as_it_was_kept(tmp_path: Path, kept: ClusterInfo) -
 @pytest.mark.usefixtures("kept")
 def test_another_schema_in_its_file_or_the_configuration_is_refused(tmp_path: Path) -> None:
     assert cluster_schema(config_of(tmp_path, QUOTES)) == QUOTES
-    with pytest.raises(SchemaMismatchError, match="the configuration"):
+    with pytest.raises(errors.SchemaMismatchError, match="the configuration"):
         cluster_schema(config_of(tmp_path, Schema(QUOTES.attributes[:2])))
     changed = DEFAULT_SCHEMA.replace("maximum = 100000\n", "maximum = 99\n")
     (tmp_path / "schema.toml").write_text(changed)
-    with pytest.raises(SchemaMismatchError, match=r"schema\.toml describes schema") as caught:
+    with pytest.raises(
+        errors.SchemaMismatchError, match=r"schema\.toml describes schema"
+    ) as caught:
         cluster_schema(config_of(tmp_path))
     assert caught.value.expected == schema_fingerprint(QUOTES)
     assert caught.value.found == schema_fingerprint(parse_schema(changed, "changed"))
@@ -92,7 +84,7 @@ def test_another_schema_in_its_file_or_the_configuration_is_refused(tmp_path: Pa
 
 def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -> None:
     assert cluster_schema(config_of(tmp_path, QUOTES, plain=True)) == QUOTES
-    with pytest.raises(ClusterFolderError, match=r"cluster\.json"):
+    with pytest.raises(errors.ClusterFolderError, match=r"cluster\.json"):
         cluster_schema(config_of(tmp_path, plain=True))
 
 
@@ -101,7 +93,7 @@ def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -
 )
 def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cluster.json").write_bytes(content)
-    with pytest.raises(ClusterFolderError, match=r"cluster\.json"):
+    with pytest.raises(errors.ClusterFolderError, match=r"cluster\.json"):
         read_cluster_info(ClusterFolder(tmp_path))
 
 
@@ -124,7 +116,7 @@ def test_a_file_without_schema_is_named(
     path = tmp_path / "mine.toml"
     if text is not None:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-    with pytest.raises(ConfigurationError, match=words) as caught:
+    with pytest.raises(errors.ConfigurationError, match=words) as caught:
         read_schema_file(path)
     assert str(caught.value).startswith(f"{path}: ")
 
@@ -169,17 +161,17 @@ class FakePool:
         await trio.lowlevel.checkpoint()
         self.dialled.append(key)
         if key not in self.reachable:
-            raise PeerUnreachable(key, [("127.0.0.1:1", "nobody listens")])
+            raise errors.PeerUnreachable(key, [("127.0.0.1:1", "nobody listens")])
         self.connected.add(key)
 
 
 @asynccontextmanager
-async def running_with(pool: FakePool, known: int) -> AsyncIterator[ClusterReports]:
+async def running_with(pool: FakePool, known: int) -> AsyncIterator[cluster_reports.ClusterReports]:
     """The service of peer 0, which has met so many others."""
     members = MemberTable(Member(0, "own"), Counters(), lambda: 1000.0)
     for key in range(1, known + 1):
         members.connected(key, f"peer{key}", ("127.0.0.1:1",), "0.1.0", None)
-    reports = ClusterReports(members, pool, lambda: OWN)  # type: ignore[arg-type]
+    reports = cluster_reports.ClusterReports(members, pool, lambda: OWN)  # type: ignore[arg-type]
     async with running(reports.run):
         yield reports
 
@@ -189,7 +181,9 @@ def answer(number: int, **figures: float) -> dict[str, Any]:
     return {"type": "report", "number": number, **report}
 
 
-async def looked(reports: ClusterReports, nursery: trio.Nursery) -> list[dict[str, Any]]:
+async def looked(
+    reports: cluster_reports.ClusterReports, nursery: trio.Nursery
+) -> list[dict[str, Any]]:
     """The view that somebody asks for, as soon as it is there."""
     found: list[dict[str, Any]] = []
 
@@ -209,14 +203,14 @@ async def test_those_who_answer_are_in_the_view(nursery: trio.Nursery) -> None:
         reports.receive(1, answer(number, delivered=7.0, unknown=3.0))
         reports.receive(9, answer(number))  # nobody asked it
         reports.receive(2, answer(number + 1))  # for another question
-        await trio.sleep(ANSWER_S + 1)
+        await trio.sleep(cluster_reports.ANSWER_S + 1)
         (view,) = found
         assert (view["known"], view["asked"], view["answered"]) == (3, 3, 2)
         assert view["wanted"] == [1] * SECTORS
         by_key = {one["key"]: one["report"] for one in view["members"]}
         assert by_key[f"{1:016x}"]["delivered"] == 7.0
         assert by_key[f"{2:016x}"] is None
-        await trio.sleep(STALE_S + 1)
+        await trio.sleep(cluster_reports.STALE_S + 1)
         assert reports.view()["answered"] == 1, "what was said long ago does not count"
 
 
@@ -235,8 +229,8 @@ async def test_a_bounded_number_of_others_is_connected_to(nursery: trio.Nursery)
     pool = FakePool({1}, reachable={2})
     async with running_with(pool, known=300) as reports:
         found = await looked(reports, nursery)
-        await trio.sleep(ANSWER_S + 1)
-        assert len(pool.dialled) == MOST_DIALLED
+        await trio.sleep(cluster_reports.ANSWER_S + 1)
+        assert len(pool.dialled) == cluster_reports.MOST_DIALLED
         assert {key for key, _ in pool.sent} == {1, 2}
         assert (found[0]["known"], found[0]["asked"]) == (301, 3)
 

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from gossamer.node.errors import (
-    FrameTooLarge,
-    MalformedCertificateError,
-    PeerUnreachable,
-    SubscriptionInUse,
-)
+from gossamer.node import errors
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.certificate_requests import MAX_HELD, CertificateService
 from gossamer.node.peer.frames.core import SELF, Box, Core, header, unreachable
@@ -70,7 +65,7 @@ class Pool:
 
     def try_send(self, key: int, frame: bytes, _: Flow | None = None) -> bool:
         if len(frame) > 10:
-            raise FrameTooLarge(len(frame), 10)
+            raise errors.FrameTooLarge(len(frame), 10)
         if key in self.up:
             self.sent.append((key, frame))
         return key in self.up
@@ -79,7 +74,7 @@ class Pool:
         self.dialled[key] += 1
         await self.changed.wait()
         if not self.try_send(key, frame):
-            raise PeerUnreachable(key, [])
+            raise errors.PeerUnreachable(key, [])
 
 
 class Sending:
@@ -197,7 +192,7 @@ def test_frames_wait_in_bounds_and_unasked_certificates_are_refused(asking: Aski
     certificates, certificate = asking.certificates[0], asking.members[1].certificate.der
     assert certificates.take(9, [certificate]) == []
     assert asking.books[0].find_certificate(asking.members[1].identity.key) is None
-    with pytest.raises(MalformedCertificateError):
+    with pytest.raises(errors.MalformedCertificateError):
         certificates.take(9, [b"nonsense"])
     held = [certificates.hold(9, {"type": str(i)}, {1}) for i in range(MAX_HELD + 2)]
     assert held == [True] * MAX_HELD + [False] * 2
@@ -346,7 +341,7 @@ async def test_a_named_application_gets_nothing_twice(desk: Desk) -> None:
 async def test_events_wait_for_a_named_application_that_went_away(desk: Desk) -> None:
     desk.ledger.gate.set()
     stream = desk.subscribers.add("price >= 0", "ledger")
-    with pytest.raises(SubscriptionInUse):
+    with pytest.raises(errors.SubscriptionInUse):
         desk.subscribers.add("price >= 0", "ledger")
     stream.close()
     desk.deliver(1)

@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve, frozen
 
 from gossamer.node.errors import ClusterFolderError, RevokedCertificateError, SchemaDocumentError
+from gossamer.node.security import schema_document
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.descriptors import (
     Descriptor,
@@ -24,14 +25,6 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.security.identity import Identity, make_identity
 from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.revocation import Revocation, RevocationList
-from gossamer.node.security.schema_document import (
-    DOCUMENT_LIMIT,
-    SchemaDocument,
-    load_document,
-    read_document,
-    save_document,
-    version_in_force,
-)
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.kernel.errors import ConfigError
@@ -261,18 +254,20 @@ FIRST = SchemaVersion.first(
 LATER = FIRST.added(schema.DecimalAttribute("fee", 0, 1, 2)).without("open")
 
 
-def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> SchemaDocument:
-    return SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
+def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> schema_document.SchemaDocument:
+    return schema_document.SchemaDocument.signed(
+        cluster.first.authority, version, cluster.registrar.signer
+    )
 
 
 def test_what_the_authority_signed_is_read_back(cluster: MadeCluster) -> None:
     document = signed(cluster)
-    assert read_document(document.to_bytes(), cluster.first.authority) == document
+    assert schema_document.read_document(document.to_bytes(), cluster.first.authority) == document
     path = cluster.first.folder.schema
-    assert version_in_force(path, cluster.first.authority, FIRST) == FIRST
-    save_document(path, document)
-    assert load_document(path, cluster.first.authority) == document
-    assert version_in_force(path, cluster.first.authority, FIRST) == LATER
+    assert schema_document.version_in_force(path, cluster.first.authority, FIRST) == FIRST
+    schema_document.save_document(path, document)
+    assert schema_document.load_document(path, cluster.first.authority) == document
+    assert schema_document.version_in_force(path, cluster.first.authority, FIRST) == LATER
 
 
 def set_to(*path: str | int, to: object) -> Callable[[Any], None]:
@@ -302,17 +297,17 @@ def test_what_was_changed_is_refused(cluster: MadeCluster, change: Callable[[Any
     content = json.loads(signed(cluster).to_bytes())
     change(content)
     with pytest.raises(SchemaDocumentError):
-        read_document(json.dumps(content).encode(), cluster.first.authority)
+        schema_document.read_document(json.dumps(content).encode(), cluster.first.authority)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"null", b"[" * 100_000, b"x" * (1 << 20)])
 def test_what_is_no_document_is_refused(cluster: MadeCluster, data: bytes) -> None:
     with pytest.raises(SchemaDocumentError):
-        read_document(data, cluster.first.authority)
+        schema_document.read_document(data, cluster.first.authority)
 
 
 def test_no_other_signer_and_cluster_are_believed(cluster: MadeCluster, tmp_path: Path) -> None:
-    forged = SchemaDocument.signed(cluster.first.authority, LATER, make_identity())
+    forged = schema_document.SchemaDocument.signed(cluster.first.authority, LATER, make_identity())
     with made_cluster(tmp_path / "other") as other:
         foreign = signed(other)
     for document, words in (
@@ -320,19 +315,21 @@ def test_no_other_signer_and_cluster_are_believed(cluster: MadeCluster, tmp_path
         (foreign, "is of cluster"),
     ):
         with pytest.raises(SchemaDocumentError, match=words):
-            read_document(document.to_bytes(), cluster.first.authority)
+            schema_document.read_document(document.to_bytes(), cluster.first.authority)
 
 
 def test_what_does_not_continue_the_first_version_is_refused(cluster: MadeCluster) -> None:
     path = cluster.first.folder.schema
-    save_document(path, signed(cluster))
+    schema_document.save_document(path, signed(cluster))
     other = SchemaVersion.first(schema.Schema([schema.FloatAttribute("cost", 0, 1)]))
     with pytest.raises(ClusterFolderError, match="does not continue the schema"):
-        version_in_force(path, cluster.first.authority, other)
+        schema_document.version_in_force(path, cluster.first.authority, other)
 
 
 def test_documents_have_a_limit(cluster: MadeCluster) -> None:
     values = tuple(f"value number {count}" for count in range(20_000))
     large = FIRST.added(schema.EnumerationAttribute("many", values))
-    with pytest.raises(SchemaDocumentError, match=f"more than {DOCUMENT_LIMIT} bytes"):
+    with pytest.raises(
+        SchemaDocumentError, match=f"more than {schema_document.DOCUMENT_LIMIT} bytes"
+    ):
         signed(cluster, large)

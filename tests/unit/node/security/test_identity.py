@@ -11,24 +11,13 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gossamer.node import errors
 from gossamer.node.errors import ClusterFolderError, KeyFileError, RevocationListError
-from gossamer.node.security.certificates import (
-    PeerCertificate,
-    check_name,
-    read_authority,
-    read_certificate,
-    verify_peer,
-)
+from gossamer.node.security import certificates, revocation
 from gossamer.node.security.cluster import (
     ClusterFolder,
     client_context,
@@ -45,15 +34,6 @@ from gossamer.node.security.identity import (
     verify,
 )
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
-from gossamer.node.security.revocation import (
-    ENTRIES,
-    LIST_LIMIT,
-    Revocation,
-    RevocationList,
-    load_list,
-    read_list,
-    save_list,
-)
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from support.clusters import made_cluster
 
@@ -116,9 +96,11 @@ def test_a_key_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mo
         load_identity(path)
 
 
-PEM = Encoding.PEM, PrivateFormat.PKCS8
-OTHER_KIND = X25519PrivateKey.generate().private_bytes(*PEM, NoEncryption())
-LOCKED = make_identity().private_key.private_bytes(*PEM, BestAvailableEncryption(b"pass"))
+PEM = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+OTHER_KIND = X25519PrivateKey.generate().private_bytes(*PEM, serialization.NoEncryption())
+LOCKED = make_identity().private_key.private_bytes(
+    *PEM, serialization.BestAvailableEncryption(b"pass")
+)
 
 
 @pytest.mark.parametrize(
@@ -156,19 +138,19 @@ NOW = 1_800_000_000.0
 CLUSTER = "00112233445566778899aabbccddeeff"
 SIGNER = make_identity()
 AUTHORITY = make_authority(SIGNER, CLUSTER, "desk", NOW)
-NOBODY = RevocationList(CLUSTER)
+NOBODY = revocation.RevocationList(CLUSTER)
 OWNER = make_identity()
 
 
-def issued(name: str = "kitchen", lifetime_s: float = 1000.0) -> PeerCertificate:
+def issued(name: str = "kitchen", lifetime_s: float = 1000.0) -> certificates.PeerCertificate:
     return issue_certificate(AUTHORITY, SIGNER, OWNER.public_key, name, NOW, lifetime_s)
 
 
 CERTIFICATE = issued()
 
 
-def verified(der: bytes = CERTIFICATE.der, now: float = NOW) -> PeerCertificate:
-    return verify_peer(AUTHORITY, der, OWNER.key, NOBODY, now)
+def verified(der: bytes = CERTIFICATE.der, now: float = NOW) -> certificates.PeerCertificate:
+    return certificates.verify_peer(AUTHORITY, der, OWNER.key, NOBODY, now)
 
 
 def test_a_certificate_says_whose_it_is_and_passes_until_its_last_moment() -> None:
@@ -194,11 +176,11 @@ def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
     certificate = x509.load_der_x509_certificate(AUTHORITY.der)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)
-    assert read_authority(AUTHORITY.der).cluster == CLUSTER
+    assert certificates.read_authority(AUTHORITY.der).cluster == CLUSTER
     with pytest.raises(errors.MalformedCertificateError, match="not one of"):
-        read_authority(CERTIFICATE.der)
+        certificates.read_authority(CERTIFICATE.der)
     with pytest.raises(errors.MalformedCertificateError):
-        verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
+        certificates.verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
 
 @pytest.mark.parametrize(
@@ -225,15 +207,15 @@ def test_certificates_of_another_cluster_or_peer_are_refused() -> None:
         verified(foreign.der)
     claimed = make_identity().key
     with pytest.raises(errors.KeyMismatchError, match=f"expected one for {claimed:016x}") as caught:
-        verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)
+        certificates.verify_peer(AUTHORITY, CERTIFICATE.der, claimed, NOBODY, NOW)
     assert (caught.value.claimed, caught.value.certified) == (claimed, OWNER.key)
 
 
 def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
     for key, serials in ((OWNER.key, ()), (1, (CERTIFICATE.serial,))):
-        revoked = NOBODY.with_entry(Revocation(key, serials, int(NOW)), SIGNER, NOW - 1)
+        revoked = NOBODY.with_entry(revocation.Revocation(key, serials, int(NOW)), SIGNER, NOW - 1)
         with pytest.raises(errors.RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
-            verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
+            certificates.verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
 
 @pytest.mark.parametrize(
@@ -265,18 +247,18 @@ def test_a_certificate_has_one_form_only() -> None:
 @pytest.mark.parametrize("name", ["", " x", "x" * 65, "a\nb", "\x1b[31m"])
 def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="name is"):
-        check_name(name)
+        certificates.check_name(name)
     with pytest.raises(ConfigError):
         issued(name)
 
 
 def test_a_name_may_be_in_any_script() -> None:
-    assert read_certificate(issued("Küche 厨房").der).name == "Küche 厨房"
+    assert certificates.read_certificate(issued("Küche 厨房").der).name == "Küche 厨房"
 
 
 LATER = int(NOW) + 1000
-ONE = NOBODY.with_entry(Revocation(1, (11, 1 << 158), LATER), SIGNER, NOW)
-TWO = ONE.with_entry(Revocation(2, (22,), LATER), SIGNER, NOW)
+ONE = NOBODY.with_entry(revocation.Revocation(1, (11, 1 << 158), LATER), SIGNER, NOW)
+TWO = ONE.with_entry(revocation.Revocation(2, (22,), LATER), SIGNER, NOW)
 
 
 def list_with(**fields: Any) -> bytes:
@@ -285,12 +267,12 @@ def list_with(**fields: Any) -> bytes:
 
 def test_a_list_comes_back_from_its_bytes_and_its_file(tmp_path: Path) -> None:
     path = tmp_path / "revoked.json"
-    assert read_list(TWO.to_bytes(), AUTHORITY) == TWO
-    save_list(path, TWO)
-    assert load_list(path, AUTHORITY) == TWO
+    assert revocation.read_list(TWO.to_bytes(), AUTHORITY) == TWO
+    revocation.save_list(path, TWO)
+    assert revocation.load_list(path, AUTHORITY) == TWO
     path.write_bytes(list_with(revoked=[]))
     with pytest.raises(ClusterFolderError, match=r"revoked\.json cannot be used: .*not signed"):
-        load_list(path, AUTHORITY)
+        revocation.load_list(path, AUTHORITY)
 
 
 def test_the_newer_list_wins_in_whichever_order_they_come() -> None:
@@ -306,8 +288,8 @@ UNSIGNED = [
     list_with(revoked=json.loads(TWO.to_bytes())["revoked"][:1]),
     list_with(signature="00" * 64),
     list_with(signature=""),
-    NOBODY.with_entry(Revocation(3, (), LATER), make_identity(), NOW).to_bytes(),
-    RevocationList(CLUSTER, 5).to_bytes(),
+    NOBODY.with_entry(revocation.Revocation(3, (), LATER), make_identity(), NOW).to_bytes(),
+    revocation.RevocationList(CLUSTER, 5).to_bytes(),
 ]
 MALFORMED = [
     *[b"", b"[]", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b"9" * 10_000],
@@ -330,8 +312,8 @@ MALFORMED = [
     [
         *((data, "not signed") for data in UNSIGNED),
         *((data, "malformed") for data in MALFORMED),
-        (RevocationList("f" * 32).to_bytes(), "is of cluster"),
-        (b"[" * (LIST_LIMIT + 1), f"at most {LIST_LIMIT}"),
+        (revocation.RevocationList("f" * 32).to_bytes(), "is of cluster"),
+        (b"[" * (revocation.LIST_LIMIT + 1), f"at most {revocation.LIST_LIMIT}"),
     ],
 )
 def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: str) -> None:
@@ -340,20 +322,22 @@ def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: s
 
 
 def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None:
-    entries = tuple(Revocation(key, (1 << 158,), LATER) for key in range(ENTRIES - 1))
-    full = RevocationList(CLUSTER, 1, entries).with_entry(
-        Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
+    entries = tuple(
+        revocation.Revocation(key, (1 << 158,), LATER) for key in range(revocation.ENTRIES - 1)
     )
-    assert read_list(full.to_bytes(), AUTHORITY) == full
-    with pytest.raises(CapacityError, match=f"full at {ENTRIES}"):
-        full.with_entry(Revocation(1 << 61, (), LATER), SIGNER, NOW)
+    full = revocation.RevocationList(CLUSTER, 1, entries).with_entry(
+        revocation.Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
+    )
+    assert revocation.read_list(full.to_bytes(), AUTHORITY) == full
+    with pytest.raises(CapacityError, match=f"full at {revocation.ENTRIES}"):
+        full.with_entry(revocation.Revocation(1 << 61, (), LATER), SIGNER, NOW)
 
 
 def test_entries_leave_the_list_once_they_have_expired_or_are_replaced() -> None:
-    later = TWO.with_entry(Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
+    later = TWO.with_entry(revocation.Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
     assert [entry.key for entry in later.entries] == [3]
     assert later.sequence == TWO.sequence + 1
-    again = TWO.with_entry(Revocation(1, (11, 12), LATER), SIGNER, NOW)
+    again = TWO.with_entry(revocation.Revocation(1, (11, 12), LATER), SIGNER, NOW)
     assert [entry.key for entry in again.entries] == [1, 2]
     assert again.forbids(99, 12)
 

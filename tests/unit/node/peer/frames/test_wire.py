@@ -24,15 +24,7 @@ from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.errors import MalformedRecordError, RemoteProtocolError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
-from gossamer.protocol.peer.record_table.records import (
-    ACKNOWLEDGE,
-    EVENT,
-    EVENT_ORIGIN,
-    FIND_PLACE,
-    HANDOVER,
-    RECALLED,
-    TMAN_REQUEST,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from support.wire_sides import CODEC, LOAD_STEP, NOW, SETTINGS, Side, Sides, read
 
@@ -48,7 +40,7 @@ def links_frame(alice: Side, *others: tuple[int, int]) -> Frame:
     to = next(iter(alice.address_book)).handle
     words = [w for handle, age in others for w in alice.descriptor(handle, age)]
     body = [1 + len(others), *alice.descriptor(SELF), *words]
-    return alice.encode(TMAN_REQUEST, to, body)
+    return alice.encode(records.TMAN_REQUEST, to, body)
 
 
 def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(sides: Sides) -> None:
@@ -60,7 +52,11 @@ def test_a_record_arrives_with_the_receivers_handles_and_signed_profiles(sides: 
     record = decoded.record
     assert record is not None
     assert decoded.missing == frozenset()
-    assert (record[KIND], record[TO], record[FROM]) == (TMAN_REQUEST, SELF, bob.handle(alice))
+    assert (record[KIND], record[TO], record[FROM]) == (
+        records.TMAN_REQUEST,
+        SELF,
+        bob.handle(alice),
+    )
     assert mentions(bob, record) == [alice.key, carol.key]
     size = 1 + CODEC.profile_words
     assert tuple(record[BODY + 2 : BODY + 1 + size]) == alice.core.profile
@@ -77,7 +73,7 @@ def test_what_nobody_certified_is_left_out_and_asked_for(sides: Sides) -> None:
     assert mentions(bob, decoded.record) == [alice.key]
     # A lookup for a newcomer that is not believed says nothing.
     body = [1, 0, *alice.descriptor(alice.handle(carol))]
-    frame = alice.encode(FIND_PLACE, alice.handle(bob), body)
+    frame = alice.encode(records.FIND_PLACE, alice.handle(bob), body)
     decoded = bob.wire.decode(alice.key, frame)
     assert decoded.record is None
     assert decoded.missing == {carol.key}
@@ -141,7 +137,7 @@ def test_entries_of_unknown_peers_are_left_out_of_a_handover(sides: Sides) -> No
     alice, bob, _ = sides
     box = [0, 1, 2, 3, 4]
     body = [2, SELF, 7, *box, alice.address_book.handle_of(12345), 7, *box]
-    frame = alice.encode(HANDOVER, alice.handle(bob), body)
+    frame = alice.encode(records.HANDOVER, alice.handle(bob), body)
     assert frame["peers"][1] == (12345).to_bytes(8, "big")
     record = bob.taken(alice, frame)
     assert record[BODY:] == [1, bob.handle(alice), 7, *box]
@@ -159,7 +155,7 @@ def test_frames_that_break_the_layout_cost_the_connection(sides: Sides) -> None:
         {"words": (5).to_bytes(8, "little") + words[8:]},
         {"words": words[:8] + (1).to_bytes(8, "little")},
         {"words": words[:8] + (1 << 40).to_bytes(8, "little")},
-        {"kind": EVENT},
+        {"kind": records.EVENT},
         {"peers": []},
     ]
     for broken in faults:
@@ -222,7 +218,9 @@ def test_without_certificates_profiles_and_addresses_are_believed_as_they_come()
     books[0].learn(300, [Address("127.0.0.1", 3)])
     changed = with_word(profile, IDENTIFIER, 5)
     body = [SELF, *profile, 2 << 32 | books[0].handle_of(300), *changed]
-    frame = one.encode([BODY + len(body), ACKNOWLEDGE, books[0].handle_of(200), SELF, *body], ())
+    frame = one.encode(
+        [BODY + len(body), records.ACKNOWLEDGE, books[0].handle_of(200), SELF, *body], ()
+    )
     record = two.decode(100, read(frame or b"")).record
     assert tuple(record or ())[-CODEC.profile_words :] == changed
     assert books[1].addresses_of(100) == (Address("127.0.0.1", 1),)
@@ -242,7 +240,7 @@ def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
 
 def event_body(event: int, mode: int = 2, origin: int = -1) -> list[int]:
     body = [event, 0, mode, 1, 1, -1, *POINT]
-    body[EVENT_ORIGIN] = origin
+    body[records.EVENT_ORIGIN] = origin
     return body
 
 
@@ -259,7 +257,7 @@ def keep_event(side: Side, publisher: Side) -> int:
 
 def event_frame(alice: Side, body: Sequence[int], to: int = 1) -> bytes:
     """The frame of an event, none if that is forgotten."""
-    return alice.wire.encode([BODY + 7, EVENT, to, SELF, *body], ()) or b""
+    return alice.wire.encode([BODY + 7, records.EVENT, to, SELF, *body], ()) or b""
 
 
 def test_an_event_is_encoded_once_for_all_who_get_it(sides: Sides) -> None:
@@ -297,7 +295,7 @@ def test_a_publisher_is_named_as_every_peer_is_and_never_by_a_handle(sides: Side
     bob.authentication.own(bob.core.profile)
     frame = read(event_frame(alice, body))
     record = bob.taken(alice, frame)
-    assert record[BODY + EVENT_ORIGIN] == SELF
+    assert record[BODY + records.EVENT_ORIGIN] == SELF
     carols = frame | {"peers": [carol.key.to_bytes(8, "big")]}
     assert bob.taken(alice, carols) == [*record[:BODY], *event_body(event)]
     with pytest.raises(BadFrame, match="a place in a list of 0 peers"):
@@ -312,7 +310,7 @@ def test_a_publisher_is_believed_for_a_round(sides: Sides) -> None:
     frame = read(event_frame(alice, body))
 
     def publisher() -> int:
-        return bob.taken(alice, frame)[BODY + EVENT_ORIGIN]
+        return bob.taken(alice, frame)[BODY + records.EVENT_ORIGIN]
 
     known = publisher()
     assert bob.address_book.key_of(known) == carol.key
@@ -329,28 +327,28 @@ def test_who_wants_to_know_travels_with_an_event(sides: Sides) -> None:
     alice, bob, carol = sides
     words = event_body(keep_event(alice, alice), origin=SELF)
     alice.core.take(alice.core.timer(1))
-    frame = alice.encode(EVENT, alice.handle(bob), words)
+    frame = alice.encode(records.EVENT, alice.handle(bob), words)
     assert len(frame["peers"]) == 1
     record = bob.taken(alice, frame)
-    assert bob.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert bob.address_book.key_of(record[BODY + records.EVENT_ORIGIN]) == alice.key
     assert bob.address_book.addresses_of(alice.key) == alice.authentication.addresses
     carol.meet(bob)
     carol.meet(alice)
-    passed_on = bob.encode(EVENT, bob.handle(carol), record[BODY:])
+    passed_on = bob.encode(records.EVENT, bob.handle(carol), record[BODY:])
     record = carol.taken(bob, passed_on)
-    assert carol.address_book.key_of(record[BODY + EVENT_ORIGIN]) == alice.key
+    assert carol.address_book.key_of(record[BODY + records.EVENT_ORIGIN]) == alice.key
 
 
 def test_a_publisher_needs_a_certificate_and_a_place_in_the_list(sides: Sides) -> None:
     """It is asked for and otherwise left out."""
     alice, bob, carol = sides
     words = event_body(keep_event(alice, carol), origin=alice.handle(carol))
-    decoded = bob.wire.decode(alice.key, alice.encode(EVENT, 1, words))
+    decoded = bob.wire.decode(alice.key, alice.encode(records.EVENT, 1, words))
     assert decoded.missing == {carol.key}
     assert decoded.record is not None
-    assert decoded.record[BODY + EVENT_ORIGIN] == -1
+    assert decoded.record[BODY + records.EVENT_ORIGIN] == -1
     event = keep_event(alice, alice)
-    frame = alice.encode(EVENT, 1, event_body(event))
+    frame = alice.encode(records.EVENT, 1, event_body(event))
     frame["words"] = words_of(event_body(event, origin=3))
     with pytest.raises(BadFrame, match="a peer is 3"):
         bob.wire.decode(alice.key, frame)
@@ -359,8 +357,8 @@ def test_a_publisher_needs_a_certificate_and_a_place_in_the_list(sides: Sides) -
 def test_a_recalled_event_brings_its_values(sides: Sides) -> None:
     alice, bob, _ = sides
     event = keep_event(alice, alice)
-    record = bob.taken(alice, alice.encode(RECALLED, 1, event_body(event)))
-    assert record[KIND] == RECALLED
+    record = bob.taken(alice, alice.encode(records.RECALLED, 1, event_body(event)))
+    assert record[KIND] == records.RECALLED
     assert bob.events.find(event) == sealed_of(alice)
 
 
@@ -369,7 +367,7 @@ def test_a_changed_event_is_found_out_by_the_first_who_gets_it(sides: Sides, how
     """Nothing of it is remembered, and the event itself is taken afterwards."""
     alice, bob, _ = sides
     event = keep_event(alice, alice)
-    good = alice.encode(EVENT, 1, event_body(event))
+    good = alice.encode(records.EVENT, 1, event_body(event))
     changed = {
         "identifier": {"words": words_of(event_body(event + 1))},
         "content": {"event": good["event"][:-1] + b"\x08"},
@@ -389,7 +387,7 @@ def test_no_event_is_acknowledged_to_another_than_its_publisher(sides: Sides) ->
     alice, bob, _ = sides
     event = keep_event(alice, bob)
     alice.core.take(alice.core.timer(1))
-    frame = alice.encode(EVENT, alice.handle(bob), event_body(event, origin=SELF))
+    frame = alice.encode(records.EVENT, alice.handle(bob), event_body(event, origin=SELF))
     with pytest.raises(ChangedEvent, match=f"publisher is {alice.key:016x}.*{bob.key:016x}"):
         bob.wire.decode(alice.key, frame)
     assert bob.events.find(event) is None
@@ -408,7 +406,7 @@ def test_the_first_event_of_an_identifier_counts(
         side.meet(bob)
         bob.meet(side)
         side.events.keep(9, sealed)
-        record = bob.wire.decode(side.key, side.encode(EVENT, 1, event_body(9))).record
+        record = bob.wire.decode(side.key, side.encode(records.EVENT, 1, event_body(9))).record
         assert (record is None) == (side is carol)
     assert told == [(9, first, second, carol.key)]
     assert bob.events.find(9) == first
