@@ -68,8 +68,6 @@ def test_the_guards_of_equality_are_there() -> None:
 
 @pytest.mark.parametrize("size", ["small", pytest.param("whole", marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_examples_give_what_they_gave(
-    name: str, size: str, tmp_path: Path, write_golden: bool
-) -> None:
+def test_examples_are_as_before(name: str, size: str, tmp_path: Path, write_golden: bool) -> None:
     found = hash_of(name, tmp_path, SCENARIOS[name] if size == "small" else ())
     check_golden(f"example {name}, {size}", {"result_hash": found}, write_golden)

@@ -126,9 +126,7 @@ def test_files_that_are_no_traces(
     ],
 )
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_impossible_scenarios(
-    work: Path, refused: Refused, command: str, text: str, words: str
-) -> None:
+def test_bad_scenarios(work: Path, refused: Refused, command: str, text: str, words: str) -> None:
     (work / "s.toml").write_text(text)
     assert f"gossamer: s.toml: {words}" in refused(f"{command} s.toml")
 
@@ -228,9 +226,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     assert sorted(os.listdir(work)) == ["o", "s.toml"]
 
 
-def test_a_disk_that_takes_no_more_of_a_file(
-    work: Path, simulation: MadeUpSimulation, sentence: Refused
-) -> None:
+def test_a_file_too_large(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> None:
     (work / "s.toml").write_text("")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
@@ -253,9 +249,7 @@ def test_a_folder_that_may_not_be_written(work: Path, refused: Refused) -> None:
         work.chmod(0o700)
 
 
-def test_memory_that_runs_out_during_the_run(
-    work: Path, simulation: MadeUpSimulation, sentence: Refused
-) -> None:
+def test_memory_that_runs_out(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> None:
     def exhaust() -> None:
         raise MemoryError
 

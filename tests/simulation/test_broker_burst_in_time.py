@@ -64,9 +64,7 @@ def test_every_covering_delivers_the_same(covering: str) -> None:
 
 
 @FEW_OR_MANY
-def test_triggered_messages_rise_towards_the_publishers_and_pruning_stops_that(
-    seeds: tuple[int, ...],
-) -> None:
+def test_triggered_messages_rise_towards_publishers_unless_pruned(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         active = [burst("active", seed).triggered[name] for name in CORE]
         assert active == sorted(active)
@@ -91,9 +89,7 @@ def test_pruning_keeps_the_queues_short(seeds: tuple[int, ...]) -> None:
 
 
 @FEW_OR_MANY
-def test_pacing_keeps_queues_short_and_leaves_the_tables_of_active_covering(
-    seeds: tuple[int, ...],
-) -> None:
+def test_pacing_keeps_queues_short_and_tables_as_they_are_of_active(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         paced, active = burst("paced", seed), burst("active", seed)
         assert paced.queues.max() < active.queues.max() / 2, seed
@@ -105,7 +101,7 @@ def test_pacing_keeps_queues_short_and_leaves_the_tables_of_active_covering(
 
 @FEW_OR_MANY
 @pytest.mark.parametrize("covering", ["active", "incremental"])
-def test_publications_that_go_first_do_not_wait_for_the_burst(
+def test_publications_that_go_first_wait_for_no_burst(
     covering: str, seeds: tuple[int, ...]
 ) -> None:
     for seed in seeds:

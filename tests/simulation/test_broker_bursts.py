@@ -127,9 +127,7 @@ def test_every_covering_delivers_the_same(controlled: dict[str, UnsubscriptionBu
     assert len(controlled["off"].delivered) > 500
 
 
-def test_bursts_grow_towards_the_publisher_without_pruning(
-    controlled: dict[str, UnsubscriptionBurst],
-) -> None:
+def test_bursts_grow_to_the_publisher_unpruned(controlled: dict[str, UnsubscriptionBurst]) -> None:
     """P2 and I3: triggered messages rise from broker A to broker E with active and lazy."""
     for covering in ("active", "lazy"):
         along = [controlled[covering].triggered[core] for core in CORE]
@@ -137,22 +135,18 @@ def test_bursts_grow_towards_the_publisher_without_pruning(
         assert along[-1] > 4 * max(along[0], 1)
 
 
-def test_packing_triggers_fewer_messages_than_active_covering(
-    controlled: dict[str, UnsubscriptionBurst],
-) -> None:
+def test_packing_triggers_fewer_than_active(controlled: dict[str, UnsubscriptionBurst]) -> None:
     packed, active = controlled["packed"].triggered, controlled["active"].triggered
     assert packed["E"] <= ROOTS // 2 < active["E"]
 
 
-def test_pruning_keeps_bursts_from_the_publisher(
-    controlled: dict[str, UnsubscriptionBurst],
-) -> None:
+def test_pruning_keeps_bursts_from_publishers(controlled: dict[str, UnsubscriptionBurst]) -> None:
     """P2, I3: next to nothing is triggered at broker E."""
     for covering in ("selective", "incremental"):
         assert controlled[covering].triggered["E"] * 4 < controlled["active"].triggered["E"]
 
 
-def test_pruning_leaves_the_smallest_tables_near_the_publisher(
+def test_pruning_leaves_the_smallest_core_tables(
     controlled: dict[str, UnsubscriptionBurst],
 ) -> None:
     """P4, I4: the tables of the core, once covering subscriptions have gone."""
@@ -161,9 +155,7 @@ def test_pruning_leaves_the_smallest_tables_near_the_publisher(
     assert at_e["incremental"] < at_e["active"]
 
 
-def test_only_pruning_makes_false_positives_and_few(
-    controlled: dict[str, UnsubscriptionBurst],
-) -> None:
+def test_pruning_makes_few_false_positives(controlled: dict[str, UnsubscriptionBurst]) -> None:
     """P5: within what the threshold admits."""
     for covering, run in controlled.items():
         pruned = covering in ("selective", "incremental")

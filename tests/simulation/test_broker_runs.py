@@ -131,9 +131,7 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
         assert words in page
 
 
-def test_the_report_names_what_is_kept_for_nobody_costliest_first(
-    finished: BrokerRunRecord,
-) -> None:
+def test_the_report_names_what_is_kept_for_nobody_by_cost(finished: BrokerRunRecord) -> None:
     record = finished.systems["selective"]
     rows = aggregate_rows(record)
     assert len(rows) == len(record.aggregates["broker"]) > 0

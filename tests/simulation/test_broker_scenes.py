@@ -66,9 +66,7 @@ PRUNED = [("selective", False), ("selective", True), ("incremental", False), ("i
         (WORK, "incremental", False),
     ],
 )
-def test_everybody_gets_what_a_flat_matcher_says(
-    workload: Workload, covering: str, drop_unpaid: bool
-) -> None:
+def test_all_get_what_a_matcher_says(workload: Workload, covering: str, drop_unpaid: bool) -> None:
     # With so few subscriptions hardly any unsubscription triggers ten.
     settings = TreeSettings(covering=covering, drop_unpaid=drop_unpaid, some_triggered=2)
     had_to_be = play(workload, settings, SPAN)

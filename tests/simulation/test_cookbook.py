@@ -65,7 +65,7 @@ def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
 @pytest.mark.parametrize(
     ("nodes", "interpreted"), [(24, True), pytest.param(200, False, marks=pytest.mark.campaign)]
 )
-def test_neighbours_of_hyparview_are_the_same_with_messages_under_way(
+def test_neighbours_of_hyparview_agree_with_messages_under_way(
     nodes: int, interpreted: bool
 ) -> None:
     """In the event engine, with latency: joins and shuffles cross each other."""

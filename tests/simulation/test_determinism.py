@@ -75,9 +75,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert result_hash(resumed) == result_hash(whole)
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(
-    tmp_path: Path, uninterrupted: RunRecord
-) -> None:
+def test_a_killed_run_goes_on_from_a_checkpoint(tmp_path: Path, uninterrupted: RunRecord) -> None:
     """A checkpoint after every round; what was computed after the last one is computed again."""
 
     class Killed(BaseException):

@@ -294,9 +294,7 @@ def test_points_of_the_full_plan_are_distinct_and_say_which_preset_they_have() -
         assert (system.preset == "kindred") == ours
 
 
-def test_with_the_real_trace_the_month_is_played_forwards_backwards_and_faster(
-    tmp_path: Path,
-) -> None:
+def test_with_the_real_trace_the_month_is_played_both_ways_and_faster(tmp_path: Path) -> None:
     shared_file(tmp_path, "skype.avt.gz")
 
     def planned(plan: Any) -> list[running.Point]:

@@ -271,9 +271,7 @@ def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 @papers(*PAPERS)
-def test_a_quick_run_judges_every_claim_in_order_with_values_in_their_bands(
-    made: Path, paper: str
-) -> None:
+def test_a_quick_run_judges_all_claims_with_values_in_their_bands(made: Path, paper: str) -> None:
     claims = entries(made, "claims.json")
     assert tuple(claim["id"] for claim in claims) == PAPERS[paper].claims
     for claim in claims:
@@ -357,9 +355,7 @@ def test_only_times_that_vary_bring_a_flood_by_longer_ways(made: Path) -> None:
 
 
 @papers("vinifera")
-def test_the_resilient_preset_delivers_under_churn_and_lookups_are_as_long_as_expected(
-    made: Path,
-) -> None:
+def test_the_resilient_preset_delivers_under_churn_with_lookups_as_expected(made: Path) -> None:
     hits = [row["hit_ratio"] for row in rows_of(made, "hours") if row["system"] == "resilient"]
     assert len(hits) == 6  # three hours, two kinds of subscriptions
     assert min(hits) >= 0.97
@@ -385,9 +381,7 @@ def test_no_tables_had_to_merge_or_refuse_entries(made: Path, paper: str) -> Non
 
 
 @papers("covering, scenes")
-def test_scenes_deliver_the_same_in_the_end_and_only_pruning_has_many_false_positives(
-    made: Path,
-) -> None:
+def test_scenes_deliver_the_same_and_only_pruning_has_many_false_positives(made: Path) -> None:
     mobile = rows_of(made, "mobile")
     for reading, case in {(row["reading"], row["case"]) for row in mobile}:
         one, other = [row for row in mobile if (row["reading"], row["case"]) == (reading, case)]

@@ -171,9 +171,7 @@ def compare_windows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @few_or_many(1, SCENARIOS)
-def test_plain_classes_do_the_same_record_by_record(
-    count: int, draws: Draws, tmp_path: Path
-) -> None:
+def test_plain_classes_do_the_same_by_record(count: int, draws: Draws, tmp_path: Path) -> None:
     for seed in draws.numbers(count)[::4]:
         assert first_difference(scenario(seed, tmp_path, RULES, PLAIN)) is None, f"seed {seed}"
 

@@ -89,7 +89,7 @@ class Run:
     ("seed", "publishers"),
     [(0, 20), *(pytest.param(seed, 500, marks=pytest.mark.campaign) for seed in range(3))],
 )
-def test_a_sixth_cluster_and_a_region_are_added_while_publishers_go_on(
+def test_a_cluster_and_a_region_are_added_while_publishers_go_on(
     seed: int, publishers: int
 ) -> None:
     draw = random.Random(seed)

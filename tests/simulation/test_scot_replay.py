@@ -159,9 +159,7 @@ def test_what_a_broker_refuses_ends_a_replay() -> None:
 
 
 @pytest.mark.parametrize(("uplink_gap", "gains"), [(0, True), (100, False)])
-def test_detours_gain_where_links_are_scarce_and_lose_where_senders_are(
-    uplink_gap: int, gains: bool
-) -> None:
+def test_detours_gain_where_links_are_scarce_not_senders(uplink_gap: int, gains: bool) -> None:
     """A subscriber at the other end of the publisher's cluster, whose links are overloaded."""
     delays = []
     for detours in (False, True):

@@ -54,9 +54,7 @@ def assert_everything_arrives(asked: peers.Scenario) -> list[dict[str, object]]:
         for sampler in SAMPLERS
     ],
 )
-def test_every_event_reaches_everybody_in_a_small_overlay(
-    nodes: int, sampler: str, engine: str
-) -> None:
+def test_every_event_reaches_all_of_a_small_overlay(nodes: int, sampler: str, engine: str) -> None:
     asked = scenario(
         sampler,
         nodes=nodes,
@@ -87,9 +85,7 @@ def test_two_nodes_find_each_other_although_messages_are_lost(seed: int) -> None
         pytest.param("event", True, marks=pytest.mark.campaign),
     ],
 )
-def test_two_that_are_left_over_go_on(
-    tmp_path: Path, engine: str, reports_unreachable: bool
-) -> None:
+def test_two_that_are_left_go_on(tmp_path: Path, engine: str, reports_unreachable: bool) -> None:
     ends_s = [6000.0, 1200.0, 1230.0, 6000.0, 1800.0]
     asked = under_churn(
         tmp_path / "leaving.avt",

@@ -88,9 +88,7 @@ def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.Monk
     assert result_hash(simulate(scenario(), threads=1)) == result_hash(alone)
 
 
-def test_a_run_interrupted_on_two_threads_goes_on_with_one(
-    tmp_path: Path, alone: RunRecord
-) -> None:
+def test_a_run_interrupted_on_two_threads_goes_on_on_one(tmp_path: Path, alone: RunRecord) -> None:
     resumed = simulated_in_parts(scenario(), tmp_path, ROUNDS // 2, threads=2)
     assert result_hash(resumed) == result_hash(alone)
 

@@ -155,9 +155,7 @@ def test_a_record_closed_with_an_impossible_length(engine: Any, length: int) -> 
         (MOVE_END, ""),
     ],
 )
-def test_records_not_opened_and_closed_as_they_should_be(
-    engine: Any, what: int, fault: str
-) -> None:
+def test_records_not_opened_and_closed_in_turn(engine: Any, what: int, fault: str) -> None:
     with pytest.raises(RecordError) as caught:
         run(engine, what)
     assert caught.value.fault.startswith(fault)
@@ -181,9 +179,7 @@ def test_right_records_pass(engine: Any) -> None:
 @pytest.mark.parametrize(
     ("place", "value"), [(TO, PEERS), (TO, -1), (FROM, PEERS), (FROM, -1), (TO, 1 << 40)]
 )
-def test_commands_of_hosts_are_checked_before_anything_happens(
-    engine: Any, place: int, value: int
-) -> None:
+def test_commands_of_hosts_are_checked_before_any_step(engine: Any, place: int, value: int) -> None:
     made = engine(make_pings(PEERS), ping_step, (), make_network(PEERS), 1)
     record = send_command(0, 1)
     record[place] = value

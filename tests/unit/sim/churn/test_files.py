@@ -104,9 +104,7 @@ def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: P
         ("# duration_s", "duration_s", "# duration_s"),
     ],
 )
-def test_a_bad_line_is_named_with_its_field_and_value(
-    tmp_path: Path, line: str, field: str, value: object
-) -> None:
+def test_a_bad_line_is_named_by_field(tmp_path: Path, line: str, field: str, value: object) -> None:
     error = fault_of_text(tmp_path, GOOD + line + "\n")
     assert (error.line, error.field, error.value) == (4, field, value)
     assert len(str(error)) < len(str(tmp_path)) + 220
@@ -193,9 +191,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
         pa.array(["7", "3", "7"]).dictionary_encode(),
     ],
 )
-def test_any_parquet_with_the_columns_is_read_in_any_row_order(
-    tmp_path: Path, node: pa.Array
-) -> None:
+def test_parquet_with_the_columns_is_read_in_any_order(tmp_path: Path, node: pa.Array) -> None:
     columns = {"end_s": pa.array([9, 4, 6]), "start_s": [6.0, 1, 2], "node": node, "more": "xyz"}
     columns["more"] = pa.array(list("xyz"))
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
@@ -277,9 +273,7 @@ def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
         '{"duration_s": 20, "sessionless": ' + "[" * 100_000,
     ],
 )
-def test_parquet_metadata_that_contradicts_the_rows_is_refused(
-    tmp_path: Path, metadata: str
-) -> None:
+def test_parquet_metadata_that_contradicts_rows_is_refused(tmp_path: Path, metadata: str) -> None:
     table = pa.table({"node": ["a"], "start_s": [0.0], "end_s": [1.0]})
     path = tmp_path / "bad.parquet"
     pq.write_table(table.replace_schema_metadata({"gossamer.churn": metadata}), path)
@@ -287,7 +281,7 @@ def test_parquet_metadata_that_contradicts_the_rows_is_refused(
 
 
 @pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
-def test_a_file_with_flipped_bytes_is_refused_in_one_sentence_or_read(
+def test_a_file_with_flipped_bytes_is_refused_in_a_sentence_or_read(
     tmp_path: Path, name: str
 ) -> None:
     """Text may stay text; the checksums of gzip and of Parquet pages let no session change.
@@ -316,9 +310,7 @@ def test_a_file_with_flipped_bytes_is_refused_in_one_sentence_or_read(
 
 
 @pytest.mark.parametrize("name", ["two words", "tab\t", "#x"])
-def test_a_name_that_avt_cannot_hold_is_refused_and_the_old_file_stays(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_name_that_avt_cannot_hold_is_refused_and_nothing_lost(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.avt"
     path.write_text("old")
     with pytest.raises(TraceError, match="node id is"):

@@ -215,9 +215,7 @@ def made(**changes: object) -> ChurnByRow:
 
 
 @given(seed=st.integers(0, 2**40), rhythm=st.floats(0, 0.9), first=st.integers(0, 30))
-def test_the_sessions_of_a_node_hang_on_its_number_alone(
-    seed: int, rhythm: float, first: int
-) -> None:
+def test_sessions_of_a_node_hang_on_its_number_alone(seed: int, rhythm: float, first: int) -> None:
     crowd = FlashCrowd(nodes=10, at_s=DAY_S, within_s=3600.0, stay=Pareto(3600.0))
     spec = made(seed=seed, nodes=30, rhythm=rhythm, crowds=(crowd,))
     node, start, end = spec.sessions_of(np.arange(40))

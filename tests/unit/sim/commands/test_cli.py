@@ -104,9 +104,7 @@ def test_options_replace_values_of_the_scenario(simulation: MadeUpSimulation) ->
 
 
 @pytest.mark.usefixtures("work")
-def test_saved_scenario_of_an_overridden_run_gives_the_same_scenario(
-    simulation: MadeUpSimulation,
-) -> None:
+def test_saved_scenario_of_an_overridden_run_gives_the_same(simulation: MadeUpSimulation) -> None:
     assert sim("run s.toml --no-plots --seed 9 --trace t.avt --out o --nodes 3 --rounds 9") == 0
     assert read_scenario("o/scenario.toml")[0] == run_of(simulation)
 

@@ -73,9 +73,7 @@ def test_resume_finds_the_only_unfinished_run_by_itself(simulation: MadeUpSimula
 
 
 @pytest.mark.usefixtures("work")
-def test_resume_after_a_kill_before_any_checkpoint_starts_over(
-    simulation: MadeUpSimulation,
-) -> None:
+def test_resume_after_a_kill_without_checkpoint_starts_over(simulation: MadeUpSimulation) -> None:
     interrupt(simulation, "run s.toml --out o")
     for file in Path("o.unfinished/checkpoint").iterdir():
         file.unlink()

@@ -101,9 +101,7 @@ def test_a_message_to_oneself_passes_no_link() -> None:
 
 
 @pytest.mark.parametrize(("reports", "returned"), [(True, 1), (False, 0)])
-def test_a_dead_node_is_reported_after_the_way_there_and_back_to_who_is_left(
-    reports: bool, returned: int
-) -> None:
+def test_a_dead_node_is_reported_after_the_way_to_it_and_back(reports: bool, returned: int) -> None:
     down = make_transitions([0], [1], [False])
     network = {"reports_unreachable": reports}
     latency = constant_latency(30)
@@ -244,9 +242,7 @@ def test_losses_come_and_go() -> None:
     st.sampled_from([-1, 0, 50, 5000, 10**9]),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3000)), max_size=25),
 )
-def test_a_link_does_what_exact_arithmetic_says(
-    rate: int, bound: int, sent: list[tuple[int, int]]
-) -> None:
+def test_a_link_agrees_with_an_oracle(rate: int, bound: int, sent: list[tuple[int, int]]) -> None:
     """Messages (ticks later, bytes); each costs whole microseconds, rounded up."""
     rates, free = np.array([rate]), np.zeros(1, np.int64)
     oracle, tick = Fraction(0), 0

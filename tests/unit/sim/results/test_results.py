@@ -68,9 +68,7 @@ def test_folder_holds_everything(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "deep") == ["run"]
 
 
-def test_an_empty_folder_is_used_and_a_second_run_into_it_refused_and_nothing_lost(
-    tmp_path: Path,
-) -> None:
+def test_an_empty_folder_is_used_and_a_second_run_refused_and_nothing_lost(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     write(folder)
@@ -228,9 +226,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"w", *mine}
 
 
-def test_a_folder_is_not_held_twice_by_one_process_or_where_results_are_already(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_is_not_held_twice_by_one_process_or_where_results_are(tmp_path: Path) -> None:
     out = tmp_path / "w"
     with held(out):
         with pytest.raises(ResultsError, match=f"worked on by process {os.getpid()}"), held(out):

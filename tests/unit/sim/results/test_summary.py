@@ -45,9 +45,7 @@ def with_system(record: RunRecord, system: SystemRecord) -> RunRecord:
     return replace(record, systems={**record.systems, system.name: system})
 
 
-def test_the_final_overlay_is_the_last_one_measured_that_anybody_was_in(
-    system: SystemRecord,
-) -> None:
+def test_the_final_overlay_is_the_last_one_measured_of_anybody(system: SystemRecord) -> None:
     population = np.array(system.cycles["population"])
     utility = np.linspace(0.1, 0.9, len(population))
     population[-2:] = 0
@@ -110,9 +108,7 @@ def test_nothing_to_measure_becomes_null(system: SystemRecord) -> None:
     st.lists(st.integers(-1000, 1000), min_size=1, max_size=50),
     st.floats(0.01, 100, exclude_min=True),
 )
-def test_percentile_is_the_smallest_value_enough_do_not_exceed(
-    values: list[int], per_cent: float
-) -> None:
+def test_percentile_is_the_least_value_few_exceed(values: list[int], per_cent: float) -> None:
     answer = percentile(np.array(values), per_cent)
     needed = per_cent / 100 * len(values) * (1 - 1e-12)
     smaller = [value for value in values if value < answer]

@@ -272,7 +272,7 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("commuters", {"settings": {"walk_every": 5}}, "workload.away is 1000000, expected"),
     ],
 )
-def test_impossible_workloads_are_refused_in_a_sentence(
+def test_impossible_workloads_are_refused(
     kind: str, asked: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(ScenarioError) as refused:

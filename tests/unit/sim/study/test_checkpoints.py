@@ -66,7 +66,7 @@ def test_another_scenario_is_refused(scenario: MadeUp, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["trace", "quotes"])
 @pytest.mark.parametrize("edit", [lambda file: file.write_text("others"), Path.unlink])
-def test_inputs_that_have_changed_are_named(
+def test_changed_inputs_are_named(
     name: str, edit: object, scenario: MadeUp, tmp_path: Path
 ) -> None:
     Checkpoints(tmp_path / "c", scenario).save("one", 1)

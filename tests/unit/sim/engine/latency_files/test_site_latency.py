@@ -91,9 +91,7 @@ def in_order(path: Path, model: str = "topology", **how: Any) -> SiteFile:
     return SiteFile(model=model, path=path, placing="in order", **how)
 
 
-def test_a_brite_file_gives_the_shortest_ways_between_the_sites_that_nodes_stand_at(
-    tmp_path: Path,
-) -> None:
+def test_a_brite_file_gives_the_shortest_ways_between_sites_of_nodes(tmp_path: Path) -> None:
     path = written(tmp_path, BRITE, "a.brite")
     ways = [[0, 2, 5, 9], [2, 0, 3, 7], [5, 3, 0, 4], [9, 7, 4, 0]]
     assert ticks(site_latency(in_order(path), 4, 1), 4) == ways
@@ -162,7 +160,7 @@ def test_coordinates_are_distances(tmp_path: Path) -> None:
         ("coordinates", "c", "0\n1e15\n", "reach of the coordinates is"),
     ],
 )
-def test_faults_are_named(
+def test_faults_named(
     model: str, name: str, text: str | None, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name

@@ -111,9 +111,7 @@ rounds = 12
         ("seeds = [", "expected valid TOML"),
     ],
 )
-def test_impossible_sweeps_are_refused_in_a_sentence(
-    tmp_path: Path, text: str, sentence: str
-) -> None:
+def test_impossible_sweeps_are_refused_in_words(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         read_sweep(sweep(tmp_path, text))
     assert sentence in str(refused.value)

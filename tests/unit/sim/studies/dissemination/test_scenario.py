@@ -173,9 +173,7 @@ def bad_input(folder: Path, scenario: TreesScenario) -> str:
     return told
 
 
-def test_a_disconnected_graph_names_its_components_and_a_file_that_is_no_gml_its_form(
-    tmp_path: Path,
-) -> None:
+def test_a_disconnected_graph_names_its_parts_and_what_is_no_gml_is_named(tmp_path: Path) -> None:
     apart = GRAPH.replace("edge [ source 1 target 2 delay 3 ]", "")
     told = bad_input(tmp_path, of_files(tmp_path, apart))
     assert "graph.gml: the graph is in 2 components (Bern, Rome; Oslo), expected brokers" in told
@@ -234,9 +232,7 @@ def test_a_workload_that_cannot_be_is_told_in_a_sentence(
         ("[]", "expected an object with subscriptions and documents"),
     ],
 )
-def test_a_workload_that_is_no_json_or_not_there_is_named(
-    tmp_path: Path, text: str | None, words: str
-) -> None:
+def test_a_workload_without_json_is_named(tmp_path: Path, text: str | None, words: str) -> None:
     path = tmp_path / "workload.json"
     if text is not None:
         path.write_text(text)

@@ -127,9 +127,7 @@ def test_what_all_have_is_what_is_given() -> None:
     st.integers(1, 50),
     st.integers(0, 2**62 - 1),
 )
-def test_the_first_nodes_stay_what_they_are_when_others_join(
-    given: Any, nodes: int, seed: int
-) -> None:
+def test_the_first_nodes_stay_what_they_are_if_more_join(given: Any, nodes: int, seed: int) -> None:
     np.testing.assert_array_equal(drawn(given, nodes, seed), drawn(given, nodes + 33, seed)[:nodes])
 
 
@@ -159,7 +157,7 @@ def test_a_file_has_a_row_a_node(tmp_path: Path) -> None:
         ("", {"column": 1}, "the file of attributes is empty"),
     ],
 )
-def test_faults_of_a_file_are_named(
+def test_file_faults_are_named(
     text: str, given: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "hosts.csv"

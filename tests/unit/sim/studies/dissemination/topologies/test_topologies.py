@@ -55,7 +55,7 @@ def gml_link(one: int, other: int, more: str = "") -> str:
 
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("brokers", [40, 125])
-def test_a_topology_is_connected_of_the_size_asked_for_and_made_by_its_seed(
+def test_a_topology_is_connected_sized_as_asked_and_made_by_its_seed(
     name: str, brokers: int
 ) -> None:
     topology, again, other = (GENERATORS[name](brokers, seed) for seed in (1, 1, 2))
@@ -164,7 +164,7 @@ def test_graphml_is_read_too_and_a_missing_file_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_graph_is_refused_in_a_sentence(
+def test_a_file_that_is_no_graph_is_refused(
     tmp_path: Path, name: str, text: str, words: str
 ) -> None:
     path = write(tmp_path, name, text)

@@ -136,9 +136,7 @@ def test_overrides_replace_values_and_are_part_of_the_saved_text(
         ("system.deep.seed", 1, "system.deep.seed is 1, expected seed in its place"),
     ],
 )
-def test_a_bad_override_is_not_blamed_on_the_file(
-    tmp_path: Path, key: str, value: object, words: str
-) -> None:
+def test_bad_overrides_blame_no_file(tmp_path: Path, key: str, value: object, words: str) -> None:
     with pytest.raises(ScenarioError, match=re.escape(words)) as caught:
         read_scenario(write(tmp_path, FULL), {key: value})
     assert caught.value.file is None
@@ -181,9 +179,7 @@ def test_an_override_needs_key_and_value(text: str) -> None:
         ("[system]\nname = 'v'", "system", "one [[system]] table per system"),
     ],
 )
-def test_unknown_and_missing_keys_are_named(
-    tmp_path: Path, text: str, field: str, words: str
-) -> None:
+def test_unknown_and_missing_keys_named(tmp_path: Path, text: str, field: str, words: str) -> None:
     error = fault_of(tmp_path, text)
     assert error.field == field
     assert words in str(error)
@@ -250,9 +246,7 @@ def test_unknown_and_missing_keys_are_named(
         ("[[system]]\nname = 'v'\nattributes = 2", "system.v.attributes"),
     ],
 )
-def test_wrong_types_and_impossible_values_name_their_field(
-    tmp_path: Path, text: str, field: str
-) -> None:
+def test_wrong_types_and_values_name_their_field(tmp_path: Path, text: str, field: str) -> None:
     assert fault_of(tmp_path, text).field == field
 
 

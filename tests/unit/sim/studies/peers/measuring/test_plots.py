@@ -204,9 +204,7 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
 
 
 @pytest.mark.usefixtures("fewer_formats")
-def test_runs_without_deliveries_have_their_plots_and_those_without_nodes_a_report(
-    tmp_path: Path,
-) -> None:
+def test_runs_without_deliveries_have_plots_and_without_nodes_a_report(tmp_path: Path) -> None:
     record = made_up_run(names=("vinifera",))
     events, deliveries, nodes, cycles = map(
         empty_table,

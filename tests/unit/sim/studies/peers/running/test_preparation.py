@@ -77,9 +77,7 @@ def test_churn_in_python_means_the_whole_trace_and_all_of_its_nodes(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("field", "number"), [("nodes", 4), ("rounds", 21)])
-def test_more_than_the_trace_has_is_refused_in_python_too(
-    tmp_path: Path, field: str, number: int
-) -> None:
+def test_more_than_the_trace_has_is_refused_too(tmp_path: Path, field: str, number: int) -> None:
     scenario = scenario_of(tmp_path, trace_of([(2, 0, LENGTH_S)]), **{field: number})
     assert_refused(lambda: scenario, rf"^{field} is {number}, expected at most")
 
@@ -192,7 +190,7 @@ def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after(
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
-def test_who_leaves_at_a_publication_is_not_due_and_publishes_nothing(
+def test_who_leaves_at_a_publication_is_not_due_and_no_publisher(
     tmp_path: Path, engine: str
 ) -> None:
     always = [(node, 0.0, LENGTH_S) for node in range(4)]
@@ -210,9 +208,7 @@ def test_who_leaves_at_a_publication_is_not_due_and_publishes_nothing(
     assert all(not 4 <= who < 14 for at, who in publishers.items() if at >= AT_S)
 
 
-def test_simulated_and_real_peers_leave_and_join_before_what_is_published_then(
-    tmp_path: Path,
-) -> None:
+def test_simulated_and_real_peers_leave_and_join_before_publications(tmp_path: Path) -> None:
     trace = trace_of([(0, 0, LENGTH_S), (1, 0, AT_S), (2, AT_S, LENGTH_S)])
     scenario = scenario_of(tmp_path, trace)
     steps = [step for step in make_plan(scenario, trace).steps if step.time_s == AT_S]
@@ -247,7 +243,7 @@ def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_pat
         ({"time_scale": 1e308}, "churn.time_scale is 1e+308, expected"),
     ],
 )
-def test_impossible_parts_of_a_trace_name_the_key(
+def test_impossible_parts_name_the_key(
     tmp_path: Path, fields: dict[str, float], words: str
 ) -> None:
     file = tmp_path / "t.avt"
