@@ -49,19 +49,13 @@ class Work:
     dealt: Counter[str] = attrs.field(factory=Counter)  # by event, how often it was acknowledged
 
     async def worker(
-        self,
-        fleet: Fleet,
-        peer: str,
-        *,
-        pause_s: float = 0.02,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+        self, fleet: Fleet, peer: str, pause_s: float = 0.02, *, task_status: trio.TaskStatus[None]
     ) -> None:
         """Deal with events one after another, over restarts of the node."""
         async with open_client(fleet.address(peer), patience_s=600) as client:
             await client.join("work", ALL, "workers")
             task_status.started()
-            while True:
-                event = await client.events.receive()
+            async for event in client.events:
                 self.got.setdefault(event.id, []).append(peer)
                 await trio.sleep(pause_s)
                 self.dealt[event.id] += 1
@@ -72,17 +66,13 @@ class Work:
 
 
 @asynccontextmanager
-async def at_work(fleet: Fleet, peers: Sequence[str], **options: float) -> AsyncIterator[Work]:
+async def at_work(fleet: Fleet, peers: Sequence[str], pause_s: float = 0.02) -> AsyncIterator[Work]:
     """Workers at these peers, whose groups have found each other."""
     work = Work()
     await fleet.ready()
     async with trio.open_nursery() as nursery:
         for peer in peers:
-            await nursery.start(
-                lambda task_status, peer=peer: work.worker(
-                    fleet, peer, task_status=task_status, **options
-                )
-            )
+            await nursery.start(work.worker, fleet, peer, pause_s)
         await together(fleet, peers)
         yield work
         nursery.cancel_scope.cancel()
@@ -123,7 +113,7 @@ async def test_each_event_goes_to_one_worker_of_any_peer(
         publisher = Publisher(fleet, last)
         nursery.start_soon(publisher.run, events, 0.02)
         await until(lambda: len(work.dealt) > events // 3)
-        await nursery.start(lambda task_status: work.worker(fleet, last, task_status=task_status))
+        await nursery.start(work.worker, fleet, last)
         await settled(work, publisher, events)
         nursery.cancel_scope.cancel()
     assert work.twice() == {}
@@ -136,7 +126,6 @@ async def test_killed_members_and_leaders_lose_nothing(fleet: Fleet, size: tuple
     async with at_work(fleet, members, pause_s=0.05) as work, trio.open_nursery() as nursery:
         publisher = Publisher(fleet, fleet.names[0])
         nursery.start_soon(publisher.run, events, 0.05)
-        await until(lambda: len(work.dealt) > events // 4)
         (leader,) = [one for one in members if (await _leads(fleet, one))]
         other = next(one for one in members if one != leader)
         for gone in (leader, other):

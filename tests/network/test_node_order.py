@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -52,15 +53,17 @@ class Reader:
         self.got.append((event, late))
         await trio.lowlevel.checkpoint()
 
-    def check_order(self, acknowledged: set[int]) -> None:
-        """In order but for what is late, which no event is that was acknowledged."""
-        last: dict[int, float] = {}
-        for event, late in self.got:
-            if late:
-                assert event.id not in acknowledged
-                continue
-            assert event.published_at > last.get(event.publisher, 0.0)
-            last[event.publisher] = event.published_at
+
+def check_order(got: Sequence[tuple[Any, bool]], acknowledged: Collection[object]) -> None:
+    """Each once, and in order but for what is late, which no event is that was acknowledged."""
+    assert len({event.id for event, _ in got}) == len(got)
+    last: dict[object, float] = {}
+    for event, late in got:
+        if late:
+            assert event.id not in acknowledged
+            continue
+        assert event.published_at > last.get(event.publisher, 0.0)
+        last[event.publisher] = event.published_at
 
 
 @attrs.define(eq=False)
@@ -73,34 +76,34 @@ class Run:
     acknowledged: set[int] = attrs.field(factory=set)
     due: set[int] = attrs.field(factory=set)
 
-    async def publish(self, key: int, events: int = EVENTS) -> None:
-        """Publish events of one peer, several under way at a time."""
-        peer = self.crowd.peers[key]
+    async def publish(self, *keys: int) -> None:
+        """Publish events of these peers, several of each under way at a time."""
+        async with trio.open_nursery() as nursery:
+            for key in keys:
+                nursery.start_soon(self._publish, self.crowd.peers[key])
 
+    async def _publish(self, peer: Peer) -> None:
         async def publish_one(price: int) -> None:
-            try:
+            with suppress(NotAcknowledged):
                 event = await peer.publish({"price": price, "symbol": "IBM"})
-            except NotAcknowledged:
-                return
-            self.acknowledged.add(event)
-            if price < 700:
-                self.due.add(event)
+                self.acknowledged.add(event)
+                if price < 700:
+                    self.due.add(event)
 
         async with trio.open_nursery() as nursery:
-            for _ in range(events):
+            for _ in range(EVENTS):
                 nursery.start_soon(publish_one, self.draws.randrange(1000))
                 await trio.sleep(self.draws.uniform(0, 0.2))
 
-    async def settled(self, readers: list[Reader] | None = None) -> None:
+    async def settled(self) -> None:
         """Wait until the readers have everything, and check its order."""
-        chosen = self.readers if readers is None else readers
         await eventually(
-            lambda: all(self.due <= {event.id for event, _ in one.got} for one in chosen), REPAIR_S
+            lambda: all(self.due <= {event.id for event, _ in one.got} for one in self.readers),
+            REPAIR_S,
         )
         assert len(self.due) > EVENTS // 2
-        for one in chosen:
-            one.check_order(self.acknowledged)
-            assert len({event.id for event, _ in one.got}) == len(one.got)
+        for one in self.readers:
+            check_order(one.got, self.acknowledged)
 
 
 @asynccontextmanager
@@ -123,9 +126,7 @@ async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
 @on_jumping_clock
 async def test_events_of_several_publishers_come_in_their_order(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
-        async with trio.open_nursery() as nursery:
-            for key in KEYS[2:5]:  # one reads its own as well
-                nursery.start_soon(run.publish, key)
+        await run.publish(*KEYS[2:5])  # one reads its own as well
         await run.settled()
         assert not any(late for one in run.readers for _, late in one.got)
 
@@ -135,9 +136,7 @@ async def test_order_is_kept_though_connections_break(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
         network = run.crowd.network
         network.faults = attrs.evolve(LATE, breaking=0.003, duplication=0.1, reordering=0.1)
-        async with trio.open_nursery() as nursery:
-            for key in KEYS[3:5]:
-                nursery.start_soon(run.publish, key)
+        await run.publish(*KEYS[3:5])
         network.faults = Faults(latency_s=(0.0, 0.05))
         await run.settled()
         assert min(network.broken, network.reordered) > 0
@@ -146,10 +145,9 @@ async def test_order_is_kept_though_connections_break(tmp_path: Path) -> None:
 @on_jumping_clock
 async def test_what_a_publisher_that_crashes_had_published_still_comes(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
-        gone = KEYS[-1]
-        await run.publish(gone)
+        await run.publish(KEYS[-1])
         before = trio.current_time()
-        await run.crowd.crash(gone)
+        await run.crowd.crash(KEYS[-1])
         await run.settled()
         assert trio.current_time() - before < 3 * PATIENCE_S
         # Others are held up by it no longer.
@@ -170,9 +168,8 @@ async def test_a_relay_that_crashes_changes_nothing(tmp_path: Path) -> None:
 @on_jumping_clock
 async def test_a_reader_that_was_cut_off_catches_up_in_order(tmp_path: Path) -> None:
     async with a_run(tmp_path) as run:
-        away = KEYS[0]
         network = run.crowd.network
-        network.partition([away], [key for key in KEYS if key != away])
+        network.partition(KEYS[:1], KEYS[1:])
         await trio.sleep(larger(30, 40))  # until it counts as gone, so that the others acknowledge
         await run.publish(KEYS[-2])
         network.heal()
@@ -198,8 +195,7 @@ async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) 
         async with open_client(address, "ada", ordered=True, patience_s=600) as client:
             await client.subscribe("all", "price >= 0")
             task_status.started()
-            while True:
-                event = await client.events.receive()
+            async for event in client.events:
                 got.append(event)
                 await client.settle(event)
 
@@ -219,10 +215,4 @@ async def test_a_name_gets_all_in_order_though_its_node_is_killed(fleet: Fleet) 
         await until(lambda: due <= {event.id for event in got}, 90)
         readers.cancel_scope.cancel()
     assert len(due) > 60
-    assert len({event.id for event in got}) == len(got)
-    last: dict[str, float] = {}
-    for event in got:
-        assert not event.late or event.id not in due
-        if not event.late:
-            assert event.published_at > last.get(event.publisher, 0.0)
-            last[event.publisher] = event.published_at
+    check_order([(event, event.late) for event in got], due)

@@ -16,7 +16,6 @@ import trio
 
 from gossamer.node.errors import NoAnswerError, NobodyWaitsError
 from gossamer.node.local.replies import Replies, Reply, Requested
-from gossamer.node.peer.peer import Peer
 from gossamer.node.peer.unicast.envelopes import opened
 from gossamer.protocol.content.payload import Payload
 from support.memory_peers import MemoryPeers, memory_peers
@@ -64,12 +63,9 @@ class Run:
             replies.append(reply)
             await trio.lowlevel.checkpoint()
 
+        event: dict[str, int | str] = {"price": price, "symbol": "IBM"}
         result = await self.requester.request(
-            {"price": price, "symbol": "IBM"},
-            None,
-            wanted=wanted,
-            patience_s=TIMEOUT_S,
-            hand_on=take,
+            event, None, wanted=wanted, patience_s=TIMEOUT_S, hand_on=take
         )
         assert result.came == len(replies)
         assert {one.payload.data for one in replies} <= {str(price).encode()}
@@ -133,35 +129,33 @@ async def test_more_replies_than_wanted_are_told_that_nobody_waits(tmp_path: Pat
 
 @on_jumping_clock
 async def test_a_replier_that_was_out_of_reach_still_replies_in_time(tmp_path: Path) -> None:
-    async with a_run(tmp_path) as run:
-        network, away = run.crowd.network, REPLIERS[0]
+    async with a_run(tmp_path) as run, trio.open_nursery() as nursery:
+        run.crowd.network.partition(REPLIERS[:1], [REQUESTER, *REPLIERS[1:]])
 
         async def heal() -> None:
             await trio.sleep(4.0)
-            network.heal()
+            run.crowd.network.heal()
 
-        async with trio.open_nursery() as nursery:
-            network.partition([away], [key for key in KEYS if key != away])
-            nursery.start_soon(heal)
-            _, replies = await run.ask(7, len(REPLIERS))
+        nursery.start_soon(heal)
+        _, replies = await run.ask(7, len(REPLIERS))
         assert sorted(one.replier for one in replies) == REPLIERS
 
 
 @on_jumping_clock
 async def test_a_peer_answers_what_it_offers_to_answer(tmp_path: Path) -> None:
     async with memory_peers(tmp_path, *KEYS[:2]) as crowd:
-        one, other = (crowd.peers[key] for key in KEYS[:2])
+        one, other = crowd.peers.values()
+
+        async def ask(body: bytes) -> bytes:
+            return await one.messages.ask(other.key, other.addresses, "nothing", body, 3.0)
+
         with pytest.raises(NoAnswerError, match="does not offer 'nothing'"):
-            await _ask(one, other, b"")
+            await ask(b"")
         other.messages.offer("nothing", lambda key, body: body + str(key).encode())
-        assert await _ask(one, other, b"!") == b"!" + str(one.key).encode()
+        assert await ask(b"!") == b"!" + str(one.key).encode()
         await crowd.crash(other.key)
         with pytest.raises(NoAnswerError):
-            await _ask(one, other, b"")
-
-
-async def _ask(one: Peer, other: Peer, body: bytes) -> bytes:
-    return await one.messages.ask(other.key, other.addresses, "nothing", body, 3.0)
+            await ask(b"")
 
 
 @pytest.mark.parametrize("fails", [False, pytest.param(True, marks=pytest.mark.campaign)])
@@ -172,26 +166,23 @@ async def test_commands_request_and_reply(tmp_path: Path, fails: bool) -> None:
         await fleet.ready()
         asks = ("request", "--folder", fleet.names[0], "symbol=IBM", "price=81", "volume=1")
         replies = ("reply", "price > 80", "--folder")
-        upper = "tr a-z A-Z | cut -c 1-5"
         echo = shell.start(*replies, fleet.names[1], "--name", "ada", "--echo")
-        run = shell.start(*replies, fleet.names[2], "--run", upper)
+        run = shell.start(*replies, fleet.names[2], "--run", "tr a-z A-Z | cut -c 1-5")
         for process in (echo, run):
             await trio.to_thread.run_sync(wait_for_line, process, "replying")
         await _until_known(fleet)
 
         done = await _run(shell, *asks, "--replies", "2", "--timeout", str(PATIENCE_S))
         assert done.returncode == 0, done.stderr
-        shown = sorted((json.loads(line) for line in done.stdout.splitlines()), key=_text)
-        assert shown[0]["text"] == '{"ID"\n'
-        assert json.loads(shown[1]["text"])["values"]["symbol"] == "IBM"
+        shown = sorted((json.loads(line)["text"] for line in done.stdout.splitlines()), key=len)
+        assert shown[0] == '{"ID"\n'
+        assert json.loads(shown[1])["values"]["symbol"] == "IBM"
 
         if fails:
             await _replies_of_peers_that_fail(fleet, asks)
 
-        echo.send_signal(signal.SIGTERM)
-        await trio.to_thread.run_sync(end, echo)
-        run.send_signal(signal.SIGTERM)
-        await trio.to_thread.run_sync(end, run)
+        for process in (echo, run):
+            await trio.to_thread.run_sync(end, process, signal.SIGTERM)
         done = await _run(shell, *asks, "--timeout", "0.5")
         assert done.returncode == 1
         assert "nobody replied to request" in done.stderr
@@ -216,10 +207,6 @@ async def _replies_of_peers_that_fail(fleet: Fleet, asks: tuple[str, ...]) -> No
     code, out, err = await trio.to_thread.run_sync(end, paused)
     assert (code, err) == (0, "")
     assert out.count("IBM") == 1
-
-
-def _text(reply: dict[str, str]) -> int:
-    return len(reply["text"])
 
 
 async def _run(shell: Shell, *arguments: str) -> subprocess.CompletedProcess[str]:
