@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -31,31 +33,19 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
     """Runs of a sweep over sizes, kinds, systems and seeds, with their overheads."""
     draw = np.random.default_rng(1)
     runs, values = [], []
-    for seed in seeds:
-        for nodes in SIZES:
-            for system, kind in OVERHEADS:
-                path = folder / f"{seed}-{nodes}-{system}-{kind}"
-                path.mkdir()
-                preset = "baseline" if system == BASELINE else "paper"
-                (path / "scenario.toml").write_text(
-                    f"nodes = {nodes}\nrounds = 20\nseed = {seed}\n"
-                    f'[subscriptions]\nkind = "{kind}"\n'
-                    f'[[system]]\nname = "{system}"\npreset = "{preset}"\n'
-                )
-                runs.append(
-                    Run(name=path.name, path=LocalPlace(path), summary={}, systems=(), digest="")
-                )
-                values.append(
-                    Value(
-                        run=path.name,
-                        condition=(),
-                        seed=seed,
-                        system=system,
-                        measure="traffic_overhead",
-                        value=OVERHEADS[system, kind] + float(draw.normal(0, 0.005)),
-                        method="exact",
-                    )
-                )
+    for seed, nodes, ((system, kind), overhead) in product(seeds, SIZES, OVERHEADS.items()):
+        path = folder / f"{seed}-{nodes}-{system}-{kind}"
+        path.mkdir()
+        preset = "baseline" if system == BASELINE else "paper"
+        (path / "scenario.toml").write_text(
+            f"nodes = {nodes}\nrounds = 20\nseed = {seed}\n"
+            f'[subscriptions]\nkind = "{kind}"\n'
+            f'[[system]]\nname = "{system}"\npreset = "{preset}"\n'
+        )
+        runs.append(Run(name=path.name, path=LocalPlace(path), summary={}, systems=(), digest=""))
+        value = overhead + float(draw.normal(0, 0.005))
+        of_run: dict[str, Any] = {"run": path.name, "condition": (), "seed": seed, "system": system}
+        values.append(Value(**of_run, measure="traffic_overhead", value=value, method="exact"))
     return runs, values
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from gossamer.sim.results.interval_plots import averaged, strengths_of
 from gossamer.sim.results.intervals import (
-    Condition,
     Value,
     cliffs_delta,
     comparisons,
@@ -58,11 +57,11 @@ numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
 
 def slow_percentile(values: Sequence[float], per_cent: int) -> float:
     """The smallest value that so many per cent do not exceed."""
-    ordered = sorted(values)
-    for place, value in enumerate(ordered, start=1):
-        if 100 * place >= per_cent * len(ordered):
-            return value
-    raise AssertionError("of no values")
+    return next(
+        value
+        for place, value in enumerate(sorted(values), start=1)
+        if 100 * place >= per_cent * len(values)
+    )
 
 
 def slow_gini(values: Sequence[float]) -> float:
@@ -75,12 +74,10 @@ def slow_gini(values: Sequence[float]) -> float:
 
 
 @given(st.lists(numbers, min_size=1, max_size=60))
-def test_gini_is_half_the_relative_mean_difference(values: list[float]) -> None:
+def test_gini_is_half_the_mean_difference_and_the_lorenz_curve_convex_below_the_diagonal(
+    values: list[float],
+) -> None:
     assert gini(np.array(values)) == pytest.approx(slow_gini(values), abs=1e-9)
-
-
-@given(st.lists(numbers, min_size=1, max_size=60))
-def test_the_lorenz_curve_is_convex_and_below_the_diagonal(values: list[float]) -> None:
     curve = lorenz(np.array(values))
     assert (curve[0], curve[-1]) == (0.0, pytest.approx(1.0))
     assert (np.diff(curve, 2) >= -1e-9).all()
@@ -95,18 +92,14 @@ def test_percentiles_of_counts_are_those_of_the_values(values: list[int], per_ce
     assert found == percentile(np.array(values), per_cent)
 
 
-deliveries = st.lists(
-    st.tuples(
-        st.integers(0, 5),
-        st.one_of(st.none(), st.integers(0, 5)),
-        st.one_of(st.none(), st.sampled_from([0.0, 60.0, 120.0, 0.1])),
-    ),
-    min_size=1,
-    max_size=80,
+delivery = st.tuples(
+    st.integers(0, 5),
+    st.one_of(st.none(), st.integers(0, 5)),
+    st.one_of(st.none(), st.sampled_from([0.0, 60.0, 120.0, 0.1])),
 )
 
 
-@given(deliveries)
+@given(st.lists(delivery, min_size=1, max_size=80))
 def test_measures_of_deliveries_are_those_of_single_rows(
     rows: list[tuple[int, int | None, float | None]],
 ) -> None:
@@ -162,11 +155,10 @@ def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:
     rows = [dict(zip(events, row, strict=True)) for row in zip(*events.values(), strict=True)]
     missed = [max(int(row["expected"]) - int(row["delivered"]), 0) for row in rows]
     nobody = sum(m for m, row in zip(missed, rows, strict=True) if row["delivered"] == 0)
-    expected = sum(int(row["expected"]) for row in rows)
-    received = sum(int(row["received"]) for row in rows)
-    delivered = sum(int(row["delivered"]) for row in rows)
-    duplicates = sum(int(row["duplicates"]) for row in rows)
-    uninterested = sum(int(row["uninterested"]) for row in rows)
+    expected, received, delivered, duplicates, uninterested = (
+        sum(int(row[name]) for row in rows)
+        for name in ("expected", "received", "delivered", "duplicates", "uninterested")
+    )
     return {
         "hit_ratio": delivered / expected if expected else math.nan,
         "traffic_overhead": uninterested / received if received else math.nan,
@@ -207,14 +199,7 @@ def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycle
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=900))
 def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> None:
-    parts, wholes = (
-        (np.array(column) for column in zip(*pairs, strict=True))
-        if pairs
-        else (
-            np.empty(0, np.int64),
-            np.empty(0, np.int64),
-        )
-    )
+    parts, wholes = np.array(pairs, np.int64).reshape(-1, 2).T
     time = np.arange(len(pairs)) * 60.0
     points = list(series("x", time, parts, wholes))
     size = max(1, -(-len(pairs) // MOST_POINTS))
@@ -231,17 +216,12 @@ def test_a_series_keeps_the_sums_of_its_groups(pairs: list[tuple[int, int]]) -> 
 
 def test_queues_of_any_brokers_are_crunched() -> None:
     queues = {"time_s": np.array([1.0, 2.0]), "B1": np.array([3, 0]), "B7": np.array([1, 9])}
-    brokers = {
-        "table": np.array([4, 6]),
-        "handled": np.array([0, 10]),
-        "publications": np.array([5, 5]),
-        "false_positives": np.array([1, 0]),
-    }
-    rows = list(broker_rows(queues, brokers))
+    counts = {"table": [4, 6], "handled": [0, 10], "publications": [5, 5]}
+    counts["false_positives"] = [1, 0]
+    rows = list(broker_rows(queues, {name: np.array(two) for name, two in counts.items()}))
     found = {row.name: row.value for row in rows if row.part == MEASURE}
-    assert found["queue_max"] == 9
-    assert found["false_positive_ratio"] == 0.1
-    assert found["handled_gini"] == 0.5
+    names = ("queue_max", "false_positive_ratio", "handled_gini")
+    assert [found[name] for name in names] == [9, 0.1, 0.5]
     assert math.isnan(found["triggered_messages"])
     assert [row.value for row in rows if row.part == SERIES] == [3.0, 9.0]
 
@@ -252,26 +232,16 @@ def test_what_only_a_summary_tells_is_kept() -> None:
     assert rows == {"a": 1.0, "e": 2.5, "total_x": 3.0}
 
 
-def value(
-    seed: int,
-    number: float,
-    system: str = "a",
-    condition: Condition = (),
-    measure: str = "m",
-) -> Value:
-    return Value(
-        run=f"{seed}",
-        condition=condition,
-        seed=seed,
-        system=system,
-        measure=measure,
-        value=number,
-        method="exact",
-    )
+def value(seed: int, number: float, system: str = "a") -> Value:
+    owner: dict[str, Any] = {"run": f"{seed}", "condition": (), "seed": seed, "system": system}
+    return Value(**owner, measure="m", value=number, method="exact")
 
 
 @given(st.lists(numbers, min_size=1, max_size=12))
-def test_intervals_are_student_s(values: list[float]) -> None:
+def test_intervals_are_student_s_of_the_values_that_are_there(values: list[float]) -> None:
+    (found,) = intervals([value(1, 2.0), value(2, math.nan), value(3, 4.0)])
+    assert (found.seeds, found.mean) == (2, 3.0)
+    assert intervals([value(1, math.nan)]) == []
     (found,) = intervals(value(seed, one) for seed, one in enumerate(values))
     assert found.seeds == len(values)
     assert found.mean == pytest.approx(sum(values) / len(values))
@@ -284,12 +254,6 @@ def test_intervals_are_student_s(values: list[float]) -> None:
     low, high = t.interval(0.95, len(values) - 1, np.mean(values), max(error, 1e-300))
     assert found.low == pytest.approx(low)
     assert found.high == pytest.approx(high)
-
-
-def test_values_that_are_missing_do_not_count() -> None:
-    (found,) = intervals([value(1, 2.0), value(2, math.nan), value(3, 4.0)])
-    assert (found.seeds, found.mean) == (2, 3.0)
-    assert intervals([value(1, math.nan)]) == []
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=10))
@@ -331,19 +295,21 @@ def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
     assert conditions(given[:1]) == [()]
 
 
-def test_curves_are_averaged_over_seeds_place_by_place() -> None:
-    alike = [curve([(0.0, 1.0), (50.0, first), (100.0, 4.0)]) for first in (1.0, 2.0, 6.0)]
+def test_curves_are_averaged_over_seeds_place_by_place_and_drawn_more_and_more_weakly() -> None:
+    assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])
+    of_run: dict[str, Any] = {
+        "run": "r",
+        "condition": (),
+        "seed": 1,
+        "system": "a",
+        "part": CDF,
+        "name": "load",
+    }
+    alike = [
+        Curve(**of_run, points=np.array([(0.0, 1.0), (50.0, first), (100.0, 4.0)]))
+        for first in (1.0, 2.0, 6.0)
+    ]
     places, means, halves = averaged(alike)
     assert (places.tolist(), means.tolist()) == ([0, 50, 100], [1, 3, 4])
     assert halves.tolist() == pytest.approx([0, half_width([1.0, 2.0, 6.0]), 0])
     assert averaged(alike[:1])[2].tolist() == [0, 0, 0]
-
-
-def curve(points: list[tuple[float, float]]) -> Curve:
-    return Curve(
-        run="r", condition=(), seed=1, system="a", part=CDF, name="load", points=np.array(points)
-    )
-
-
-def test_conditions_of_a_system_are_drawn_more_and_more_weakly() -> None:
-    assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])

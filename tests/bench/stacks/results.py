@@ -49,7 +49,7 @@ def phase_of(
     refused: dict[str, int],
     cpu_s: float,
 ) -> Phase:
-    """A phase from [peer, event] of what was due, and [peer, event, sent at, taken at] of what came."""
+    """A phase from each [peer, event] due, and [peer, event, sent at, taken at] that came."""
     wanted = set(due)
     got = Counter((peer, event) for peer, event, _, _ in receipts)
     right = [one for one in receipts if (one[0], one[1]) in wanted]

@@ -20,9 +20,10 @@ def batch(values: list[float]) -> pa.RecordBatch:
 
 
 @given(VALUES, st.integers(0, 30), st.integers(0, 30))
-def test_the_sum_is_exact_however_values_are_spread(
+def test_the_sum_is_exact_however_values_are_spread_and_of_none_there_is_nothing(
     values: list[float], first: int, second: int
 ) -> None:
+    assert list(sums_of(iter([batch([])]))) == []
     first, second = sorted((first, second))
     parts = [values[:first], values[first:second], values[second:]]
     tasks = [sums_of(iter([batch(parts[0]), batch(parts[1])])), sums_of(iter([batch(parts[2])]))]
@@ -32,7 +33,3 @@ def test_the_sum_is_exact_however_values_are_spread(
     assert max(row["high"] for row in told) == max(values)
     assert _total(told) == sum(map(Fraction, values))
     assert math.isclose(float(_total(told)), math.fsum(values))
-
-
-def test_a_task_without_values_tells_nothing() -> None:
-    assert list(sums_of(iter([batch([])]))) == []

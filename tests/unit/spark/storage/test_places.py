@@ -22,6 +22,8 @@ from gossamer.sim.results.storage.remote import RemotePlace, failure_text
 from gossamer.spark.storage.claims import claimed
 from gossamer.spark.storage.folders import MARKER, WRITING, new_folder
 
+AZURE = "abfss://box@mine.dfs.core.windows.net/a"
+
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemotePlace:
@@ -43,14 +45,11 @@ def names(place: Place) -> list[str]:
         ("S3A://lake/a//b/", "lake/a/b", "s3a://lake/a/b"),
         ("gs://lake/a", "lake/a", "gs://lake/a"),
         ("hdfs://name:9000/a/b", "/a/b", "hdfs://name:9000/a/b"),
-        (
-            "abfss://box@mine.dfs.core.windows.net/a",
-            "box/a",
-            "abfss://box@mine.dfs.core.windows.net/a",
-        ),
+        (AZURE, "box/a", AZURE),
     ],
 )
 def test_a_url_names_a_place(url: str, key: str, shown: str) -> None:
+    assert place_of("file:///x/a%20b") == LocalPlace(Path("/x/a b"))
     place = place_of(url)
     assert isinstance(place, RemotePlace)
     assert (place.key(), str(place)) == (key, shown)
@@ -79,10 +78,6 @@ def test_a_folder_can_be_listed_while_its_files_get_other_names(tmp_path: Path) 
     assert Counter(listed)["7/lasting"] == 60
 
 
-def test_a_file_url_is_a_path(tmp_path: Path) -> None:
-    assert place_of(f"file://{tmp_path}/a%20b") == LocalPlace(tmp_path / "a b")
-
-
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
@@ -92,18 +87,15 @@ def test_a_file_url_is_a_path(tmp_path: Path) -> None:
         ("abfss://box/w", "expected abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH"),
         ("s3://lake/w?endpoint_override=x", "s3://lake/w has a query, expected credentials"),
         ("s3://key:secret@lake/w", "s3://...@lake/w is no place"),
+        ("ftp://host/w", "is on storage called ftp"),
     ],
 )
 def test_a_url_of_no_place_is_refused_without_its_secrets(url: str, sentence: str) -> None:
-    with pytest.raises(PlaceError) as refused:
+    error = StorageError if url.startswith("ftp:") else PlaceError
+    with pytest.raises(error) as refused:
         place_of(url)
     assert sentence in str(refused.value)
     assert "secret" not in str(refused.value)
-
-
-def test_a_scheme_that_is_not_known_is_refused() -> None:
-    with pytest.raises(StorageError, match="is on storage called ftp"):
-        place_of("ftp://host/w")
 
 
 def test_credentials_are_options_of_spark_and_never_shown() -> None:
@@ -115,9 +107,11 @@ def test_credentials_are_options_of_spark_and_never_shown() -> None:
     }
     place = place_of("s3a://lake/w", options)
     assert isinstance(place, RemotePlace)
-    chosen = place.access.of_s3("lake")
-    assert (chosen["access_key"], chosen["secret_key"]) == ("a-key", "a-secret")
-    assert chosen["endpoint_override"] == "http://store:9000"
+    assert place.access.of_s3("lake").items() >= {
+        ("access_key", "a-key"),
+        ("secret_key", "a-secret"),
+        ("endpoint_override", "http://store:9000"),
+    }
     assert "a-secret" not in f"{place} {place!r}"
 
 
@@ -154,13 +148,10 @@ def fail_half_way(out: Place) -> None:
         raise ZeroDivisionError
 
 
-def test_an_error_leaves_nothing(out: RemotePlace) -> None:
+def test_an_error_leaves_nothing_and_a_second_process_gives_way(out: RemotePlace) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_half_way(out)
     assert names(out) == []
-
-
-def test_a_second_process_gives_way(out: RemotePlace) -> None:
     with claimed(out):
         told = rf"is being worked on by process {os.getpid()} on \S+, expected to be alone with it"
         with pytest.raises(PlaceError, match=told), claimed(out):

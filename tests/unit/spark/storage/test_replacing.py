@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,46 +66,33 @@ def grow_half_way(out: Place) -> None:
         raise ZeroDivisionError
 
 
-def test_a_folder_is_new_and_then_another(out: Place) -> None:
+def test_a_folder_is_new_and_then_another_and_an_error_or_a_second_process_leaves_it(
+    out: Place, tmp_path: Path
+) -> None:
     assert not is_there(out)
+    with pytest.raises(ZeroDivisionError):
+        grow_half_way(out)
+    assert contents(out) == {}
     with grown_folder(out) as (before, folder):
         assert before is None
         write(folder, OLD)
     assert contents(out) == OLD
     assert is_there(out)
+    with pytest.raises(ZeroDivisionError):
+        grow_half_way(out)
+    assert contents(out) == OLD
+    assert not list(tmp_path.glob(".*"))
+    sentence = f"is being worked on by process {os.getpid()}.* expected to be alone with it"
     with grown_folder(out) as (before, folder):
         assert before == out
         assert contents(before) == OLD
         write(folder, NEW)
+        for second in (partial(grow, out, OLD), partial(is_there, out)):
+            with pytest.raises((ResultsError, PlaceError), match=sentence):
+                second()
     assert contents(out) == NEW
     with pytest.raises((ResultsError, PlaceError), match="already holds results"), new_folder(out):
         pytest.fail("was begun")
-
-
-def test_an_error_leaves_what_was_there(out: Place, tmp_path: Path) -> None:
-    for before in ({}, OLD):
-        with pytest.raises(ZeroDivisionError):
-            grow_half_way(out)
-        assert contents(out) == before
-        grow(out, OLD)
-    assert not list(tmp_path.glob(".*"))
-
-
-def test_a_second_process_gives_way(out: Place) -> None:
-    grow(out, OLD)
-    sentence = f"is being worked on by process {os.getpid()}.* expected to be alone with it"
-    with grown_folder(out) as (_, folder):
-        write(folder, NEW)
-        with pytest.raises((ResultsError, PlaceError), match=sentence):
-            grow(out, OLD)
-        with pytest.raises((ResultsError, PlaceError), match=sentence):
-            is_there(out)
-    assert contents(out) == NEW
-
-
-def kill_self(*_: object) -> None:
-    """End this process at once, with no chance to clear up."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed_at(step: int, out: Place, files: dict[str, bytes]) -> bool:
@@ -117,7 +105,7 @@ def killed_at(step: int, out: Place, files: dict[str, bytes]) -> bool:
     def counted(change: Callable[..., Any]) -> Callable[..., Any]:
         def do(*given: Any, **named: Any) -> Any:
             if next(left, None) is None:
-                kill_self()
+                os.kill(os.getpid(), signal.SIGKILL)
             return change(*given, **named)
 
         return do
@@ -145,8 +133,7 @@ def test_a_killed_process_leaves_the_old_folder_or_the_new(out: Place, tmp_path:
     for step in range(100):
         grow(out, OLD)
         was_killed = killed_at(step, out, NEW)
-        there = is_there(out)  # as the next command asks before all else
-        assert there
+        assert is_there(out)  # as the next command asks before all else
         found = contents(out)
         assert found in (OLD, NEW), step
         seen.add(found == NEW)
