@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from attrs import define, field
 
 import gossamer.sim.studies.peers.study
 from gossamer.command.main import main
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.study.watching import Watch
+from support.checkout import ROOT
 from support.made_up_runs import made_up_run
 
-ENTRY_POINTS = """\
-[gossamer.commands]
-advertise = gossamer.node.cli.broker:advertise_app
-batch = gossamer.node.cli.broker:batch_app
-node = gossamer.node.cli.starting:app
-pub = gossamer.node.cli.node:pub_app
-sim = gossamer.sim.commands.cli:app
-spark = gossamer.spark.commands.cli:app
-sub = gossamer.node.cli.node:sub_app
-top = gossamer.node.cli.node:top_app
-unsub = gossamer.node.cli.broker:unsub_app
-
-[gossamer.node.commands]
-replay = gossamer.replay.cli:replay
-
-[gossamer.runners]
-spark = gossamer.spark.sweep.runner:tasks_on_spark
-"""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ENTRY_POINTS = "\n".join(
+    f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points.items())
+    for group, points in PROJECT["entry-points"].items()
+)
 METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 
 
@@ -70,19 +60,16 @@ def write_distribution(folder: Path) -> None:
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
 
 
+@define(eq=False)
 class MadeUpSimulation:
     """Stands in for `simulate`: calls back, leaves a checkpoint if told to, and makes numbers up.
 
-    Attributes:
-        calls: the scenario, the text and whether to resume, of every call.
-        leaves_checkpoint: whether a checkpoint is written.
-        meanwhile: done after the first round, for what may happen during a run.
+    Of every call it notes the scenario, the text and whether to resume.
     """
 
-    def __init__(self) -> None:
-        self.calls: list[tuple[Scenario, str, bool]] = []
-        self.leaves_checkpoint = False
-        self.meanwhile: Callable[[], None] = lambda: None
+    calls: list[tuple[Scenario, str, bool]] = field(factory=list)
+    leaves_checkpoint: bool = False
+    meanwhile: Callable[[], None] = lambda: None
 
     def __call__(
         self,
