@@ -33,11 +33,7 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
 from gossamer.sim.studies.dissemination.workload.dynamics import DYNAMICS, Play
 
-TITLES = {
-    "drift": "regions wander",
-    "flash": "a topic flares up",
-    "moving": "clients move",
-}
+TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "clients move"}
 
 
 def overlay(kind: str, brokers: int, seed: int) -> Topology:

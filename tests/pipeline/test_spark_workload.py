@@ -154,11 +154,7 @@ class Failing:
     ],
 )
 def test_what_fails_half_way_leaves_nothing(
-    session: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    reason: str,
-    sentence: str,
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, sentence: str
 ) -> None:
     subscriptions, events = make_workload("vinifera", COMMON).tables()
 
