@@ -1,9 +1,10 @@
-"""Messages of brokers survive being plain data, and hostile data is refused and nothing else."""
+"""Messages of tree and graph brokers as plain data: there and back, and whatever anybody sends."""
 
 from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import cbor2
 import pytest
@@ -16,17 +17,23 @@ from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.core.plain import MAX_VALUE, plain_filter, plain_values
+from gossamer.protocol.brokers.graph.broker import GraphBroker
+from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS
+from gossamer.protocol.brokers.graph.codec import CODEC as GRAPH
+from gossamer.protocol.brokers.graph.memory import messages as g
+from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION, Term, Version
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings, codec
 from gossamer.protocol.brokers.tree.codec import plain_frame, read_frame
 from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.operators import Comparison, Operator
 from support.broker_messages import between_brokers, frames, messages, spoilt
 from support.draws import one_in
 from support.plain_index import PlainIndex
+from support.tree_brokers import SETTINGS, TreeOverlay
 
 
 @given(messages)
@@ -175,3 +182,170 @@ def test_made_up_frames_neither_stop_a_broker_nor_go_on(covering: str, data: st.
                 assert read_frame(plain_frame(effect.message)) == effect.message
     again = TreeBroker.load(broker.dump(), made, new_index=PlainIndex)
     assert again.dump() == broker.dump()
+
+
+# Messages between brokers of a graph.
+
+
+TERM, VERSION, INTEREST = Term(3, "b1"), Version(3, "b1", 7), Id("b2", 5)
+FILTERS = (parse('price > 80 and symbol startswith "A"'), parse("nokia == true"))
+PLAN = g.Plan(VERSION, ("b1", "b2", "b3"), ((-1, 0, 1), (1, 2, -1)), {INTEREST: 1})
+SAMPLED = g.Sampled(12, Id("b3", 8), {"price": 81.5, "nokia": True})
+MESSAGES = [
+    g.Record("b2", 4, {"b1": 1.0, "b3": 2.5}, {INTEREST: FILTERS}),
+    g.LinksChanged("b2", 5, {}),
+    g.InterestChanged("b2", 6, INTEREST, FILTERS, ()),
+    g.Summary({"b1": 3, "b2": 6}, NO_TERM, 0),
+    g.Directive(TERM, 2, VERSION, NO_VERSION, (PLAN,), ((VERSION, INTEREST, 0),), True, True),
+    g.Report(TERM, "b2", VERSION, VERSION, NO_VERSION, 2),
+    g.Samples(TERM, "b3", (SAMPLED,), 1),
+    g.Document(Id("b1", 2), Id("b2", 9), VERSION, 1, {"price": 3}, frozenset({"b2", "b3"})),
+    g.Document(Id("b1", 2), Id("b1", 2), VERSION, 0, {"text": "ü"}),
+    g.Confirm(Id("b1", 2), 0),
+    g.Return(Id("b1", 2), 0),
+]
+FROM_ELSEWHERE = [
+    g.NeighbourUp("b1", 2.5),
+    m.NeighbourDown("b1"),
+    m.NeighbourGone("b1"),
+    g.Planned(7, PLAN, 12.5, 14.0),
+    m.TimerFired("tick", 2),
+    m.Restarted(),
+    m.Attach(),
+    m.Subscribe("a", FILTERS[0]),
+    m.Publish({"price": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    "message", [*MESSAGES, *FROM_ELSEWHERE], ids=lambda one: type(one).__name__
+)
+def test_what_was_written_is_read_again(message: Any) -> None:
+    data = cbor2.loads(cbor2.dumps(GRAPH.plain_message(message)))
+    assert GRAPH.read_message(data) == message
+    if message in MESSAGES:
+        assert GRAPH.read_between(data) == message
+
+
+def test_every_message_has_a_shape_and_is_tried_here() -> None:
+    assert {shape.kind for shape in BETWEEN_BROKERS.values()} == {type(one) for one in MESSAGES}
+    tried = {type(one) for one in [*MESSAGES, *FROM_ELSEWHERE]}
+    # What else clients send is tried with plain brokers.
+    assert {shape.kind.__name__ for shape in GRAPH.shapes.values()} - {
+        kind.__name__ for kind in tried
+    } == {"Detach", "Move", "Advertise", "Unadvertise", "Unsubscribe"}
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 70), 1 << 70)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.binary(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(data=PLAIN)
+def test_anything_is_a_message_or_malformed(data: Any) -> None:
+    try:
+        GRAPH.read_between(data)
+    except MalformedMessageError:
+        return
+    raise AssertionError(f"{data!r} was taken for a message")
+
+
+@given(which=st.sampled_from(MESSAGES), place=st.integers(0, 30), put=PLAIN)
+def test_a_message_with_a_part_replaced_is_read_or_refused(
+    which: Any, place: int, put: Any
+) -> None:
+    changed = _put(GRAPH.plain_message(which), [place], put)
+    try:
+        again = GRAPH.plain_message(GRAPH.read_between(changed))
+    except MalformedMessageError:
+        return
+    assert GRAPH.read_between(again) is not None
+
+
+@given(
+    lies=st.lists(
+        st.tuples(st.sampled_from(MESSAGES), st.integers(0, 30), PLAIN), min_size=1, max_size=6
+    )
+)
+def test_a_broker_survives_a_neighbour_that_says_anything(lies: list[Any]) -> None:
+    overlay = TreeOverlay([("b1", "b2"), ("b2", "b3"), ("b3", "b1")])
+    overlay.subscribe("reader", "b3", "price > 0")
+    overlay.come_to_rest(2)
+    broker = overlay.brokers["b1"]
+    for which, place, put in lies:
+        try:
+            message = GRAPH.read_between(_put(GRAPH.plain_message(which), [place], put))
+        except MalformedMessageError:
+            continue
+        for effect in broker.handle(overlay.now, neighbour("b2"), message):
+            if isinstance(effect, Send):
+                GRAPH.read_between(GRAPH.plain_message(effect.message))
+    again = GraphBroker.load(cbor2.loads(cbor2.dumps(broker.dump())), SETTINGS)
+    assert again.dump() == broker.dump()
+
+
+def _put(data: Any, countdown: list[int], put: Any) -> Any:
+    if countdown[0] == 0:
+        countdown[0] = -1
+        return put
+    countdown[0] -= 1
+    if isinstance(data, list):
+        return [_put(one, countdown, put) if countdown[0] >= 0 else one for one in data]
+    return data
+
+
+def broken(**changes: Any) -> list[Any]:
+    fields = {
+        "version": list(VERSION),
+        "brokers": ["b1", "b2", "b3"],
+        "trees": [[-1, 0, 1]],
+        "groups": [[["b2", 5], 0]],
+    }
+    plan = ["plan", *(fields | changes).values()]
+    return ["directive", list(TERM), 2, list(VERSION), list(NO_VERSION), [plan], [], False, False]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"trees": [[-1, 2, 1]]}, "expected a tree of 3 brokers"),
+        ({"trees": [[-1, -1, 0]]}, "expected a tree of 3 brokers"),
+        ({"trees": [[-1, 0]]}, "expected a tree of 3 brokers"),
+        ({"trees": [[-1, 0, 3]]}, "expected a tree of 3 brokers"),
+        ({"trees": []}, "expected some brokers, each once, and a tree"),
+        ({"brokers": ["b1", "b1", "b3"]}, "expected some brokers, each once, and a tree"),
+        ({"groups": [[["b2", 5], 1]]}, "expected numbers below 1"),
+        ({"groups": [[["b2", 5], 0], [["b2", 5], 0]]}, "expected each of them once"),
+    ],
+)
+def test_a_plan_without_trees_is_refused(changes: dict[str, Any], words: str) -> None:
+    assert GRAPH.read_between(broken()) is not None
+    with pytest.raises(MalformedMessageError, match=words):
+        GRAPH.read_between(broken(**changes))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (["record", "b2", 1, [], [[["b1", 5], ["x == 1"]]]], "subscriptions at broker 'b2'"),
+        (["interest changed", "b2", 1, ["b1", 5], [], []], "subscriptions at broker 'b2'"),
+        (["links changed", "b2", 1, [["b1", 0]]], "a finite number above 0"),
+        (["links changed", "b2", 1, [["b1", float("nan")]]], "a finite number above 0"),
+        (["report", [1, "x" * 65], "b", [0, "", 0], [0, "", 0], [0, "", 0], 0], "printable"),
+        (["confirm", ["b1", 3]], "expected 2 fields"),
+        (["planned", 1, [], 0, 0], "expected one of record, links changed"),
+    ],
+)
+def test_news_that_cannot_be_are_refused_in_one_sentence(data: list[Any], words: str) -> None:
+    with pytest.raises(MalformedMessageError, match=words) as found:
+        GRAPH.read_between(data)
+    assert "\n" not in str(found.value)

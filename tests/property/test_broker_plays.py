@@ -1,6 +1,8 @@
-"""Every operation in every order on random overlays: deliveries equal a flat matcher's.
+"""Drawn plays of brokers: deliveries equal a flat matcher's, and nothing is lost or stays.
 
-What is promised for concurrent operations is said, and asserted, in `support.broker_play`.
+What is promised for concurrent operations is said, and asserted, in `support.broker_play`. Plays of
+all families are drawn by their number, settings included; 67,000 of each (`-m campaign --draws
+67000`) make 200,000 together.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from attrs import evolve
@@ -16,13 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
+from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory import marks
 from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
+from property.test_scot_routing import WAYS, check_served
+from property.test_scot_routing import play as route
 from support.broker_overlay import Overlay
 from support.broker_play import Play
 from support.draws import Draws, few_or_many, named
 from support.plain_index import PlainIndex
+from support.scot_take_over import TakeOverPlay
+from support.tree_brokers import FAILURES, NOTHING, TreePlay
 
 STEPS = 50
 UNPRUNED = ("off", "lazy", "active", "packed")
@@ -95,37 +103,32 @@ def test_plays_that_shrink_deliver_what_a_flat_matcher_does(
     play(draw, covering, faults, steps=25)
 
 
+def outcome(one: Play) -> tuple[object, object]:
+    """What clients got, and what all brokers remember at the end."""
+    overlay = one.overlay
+    return overlay.deliveries, {name: broker.dump() for name, broker in overlay.brokers.items()}
+
+
 @few_or_many(2, 8)
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_the_shared_index_makes_the_same_broker(covering: str, count: int, draws: Draws) -> None:
-    for seed in draws.numbers(count):
-        chosen = settings_for(random.Random(seed), covering, faults=True)
-        plays = [
-            Play(random.Random(seed), chosen, 5, faults=True, new_index=index)
-            for index in (PlainIndex, SharedIndex)
-        ]
-        for one in plays:
-            one.run(STEPS)
-        plain, shared = (one.overlay for one in plays)
-        assert plain.deliveries == shared.deliveries, seed
-        assert dumps(plain) == dumps(shared), seed
-
-
-@few_or_many(1, 4)
-@pytest.mark.parametrize("covering", COVERINGS)
-def test_neighbours_that_share_their_marks_get_the_same(
+def test_neither_the_index_nor_shared_marks_of_neighbours_make_another_broker(
     covering: str, count: int, draws: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    every = marks.OWN_MARKS
     for seed in draws.numbers(count):
         chosen = settings_for(random.Random(seed), covering, faults=True)
-        overlays = []
-        for own_marks in (marks.OWN_MARKS, 1, 0):
-            monkeypatch.setattr(marks, "OWN_MARKS", own_marks)
-            one = Play(random.Random(seed), chosen, 5, faults=True, new_index=SharedIndex)
+        found = []
+        for index, own in (
+            (PlainIndex, every),
+            (SharedIndex, every),
+            (SharedIndex, 1),
+            (SharedIndex, 0),
+        ):
+            monkeypatch.setattr(marks, "OWN_MARKS", own)
+            one = Play(random.Random(seed), chosen, 5, faults=True, new_index=index)
             one.run(STEPS)
-            overlays.append(one.overlay)
-        assert dumps(overlays[0]) == dumps(overlays[1]) == dumps(overlays[2]), seed
-        assert overlays[0].deliveries == overlays[1].deliveries == overlays[2].deliveries
+            found.append(outcome(one))
+        assert all(one == found[0] for one in found), seed
 
 
 @pytest.mark.usefixtures("compiled")
@@ -134,14 +137,12 @@ def test_a_play_runs_the_same_with_the_index_compiled() -> None:
     runs = [Play(random.Random(5), chosen, 5, new_index=i) for i in (PlainIndex, compiled_index)]
     for one in runs:
         one.run(STEPS)
-    assert runs[0].overlay.deliveries == runs[1].overlay.deliveries
-    assert dumps(runs[0].overlay) == dumps(runs[1].overlay)
+    assert outcome(runs[0]) == outcome(runs[1])
 
 
 def test_the_same_seed_makes_the_same_run() -> None:
-    first, second = (play(random.Random(3), "selective", faults=True).overlay for _ in range(2))
-    assert first.deliveries == second.deliveries
-    assert dumps(first) == dumps(second)
+    first, second = (play(random.Random(3), "selective", faults=True) for _ in range(2))
+    assert outcome(first) == outcome(second)
 
 
 def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
@@ -168,24 +169,108 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     assert len(told) == 1
 
 
+def cover_differently(one: Play, draw: random.Random, seed: int | None = None) -> None:
+    """Put an overlay whose brokers have any covering each in the place of that of a play."""
+    each = {
+        name: evolve(one.settings, covering=draw.choice(sorted(COVERINGS)))
+        for name in sorted(one.overlay.brokers)
+    }
+    home, drawn = one.overlay.home, draw.randrange(1 << 30) if seed is None else seed
+    one.overlay = Overlay(one.edges, one.settings, drawn, each=each)
+    for name in sorted(home):
+        one.overlay.attach(name, home[name])
+
+
 @few_or_many(4, 60)
 def test_brokers_of_one_overlay_may_cover_differently(count: int, draws: Draws) -> None:
     """Deliveries depend on no agreement among brokers."""
     for seed in draws.numbers(count):
         draw = random.Random(seed)
         mixed = Play(draw, settings_for(draw, "active", faults=False), 6)
-        edges, overlay = mixed.edges, mixed.overlay
-        covering = {name: draw.choice(sorted(COVERINGS)) for name in overlay.brokers}
-        mixed.overlay = Overlay(
-            edges,
-            mixed.settings,
-            seed,
-            each={name: evolve(mixed.settings, covering=one) for name, one in covering.items()},
-        )
-        for name in sorted(overlay.home):
-            mixed.overlay.attach(name, overlay.home[name])
+        cover_differently(mixed, draw, seed)
         mixed.run(STEPS)
 
 
-def dumps(overlay: Overlay) -> dict[str, dict[str, object]]:
-    return {name: broker.dump() for name, broker in overlay.brokers.items()}
+# Drawn plays of brokers of all families.
+
+
+def play_tree(draw: random.Random) -> None:
+    """Any covering, one for each broker, or another after each restart; with and without faults."""
+    faults = draw.random() < 0.5
+    chosen = settings_for(draw, draw.choice(sorted(COVERINGS)), faults)
+    others = sorted(COVERINGS) if faults and draw.random() < 0.3 else ()
+    one = Play(draw, chosen, draw.randrange(2, 8), faults, coverings=others)
+    if draw.random() < 0.3 and not faults:
+        cover_differently(one, draw)
+    one.run(STEPS)
+
+
+def play_scot(draw: random.Random) -> None:
+    """Any routing while nothing fails; or as many failures at once as there are backups."""
+    if draw.random() < 0.4:
+        overlay, wanted = route(draw, draw.choice(WAYS))
+        check_served(overlay.deliveries, wanted)
+        assert overlay.refusals == []
+        assert overlay.total("lost") == overlay.waiting() == 0
+    else:
+        _fail_at_once(draw)
+
+
+def _fail_at_once(draw: random.Random) -> None:
+    backups = draw.choice([1, 2])
+    clusters = draw.randrange(backups + 1, 5)
+    chosen = ScotSettings(
+        routing=draw.choice(["static", "dynamic"]),
+        spare_links=draw.random() < 0.5,
+        around_failures=True,
+        take_over=True,
+        backups=backups,
+        covering=draw.random() < 0.5,
+        input_queues=draw.random() < 0.5,
+        own_threshold=draw.random() < 0.5,
+    )
+    play = TakeOverPlay(draw, clusters=clusters, settings=chosen)
+    play.settle()
+    play.subscribe_some(draw.randrange(1, 8))
+    play.congest()
+    play.publish_some(draw.randrange(6))
+    for failure in range(backups):
+        if failure and draw.random() < 0.3:
+            links = sorted((str(one), str(other)) for one, other in play.scot.links())
+            working = [link for link in links if play.broken.isdisjoint({link})]
+            play.cut(*draw.choice(working))
+        else:
+            play.kill(draw.choice(play.alive))
+        if draw.random() < 0.3:
+            play.settle()
+    play.publish_and_settle(draw.randrange(4))
+    play.move_clients_of_the_dead()
+    play.publish_and_settle(4)
+    play.check_arrived()
+    if not play.broken:
+        play.check_empty()
+
+
+def play_graph(draw: random.Random) -> None:
+    seed, wildly = draw.randrange(1 << 32), draw.random() < 0.3
+    play = TreePlay.drawn(NOTHING if wildly else draw.choice(FAILURES), seed)
+    if wildly:
+        play.run_wildly()
+    else:
+        play.run()
+    assert play.twice() == play.missed() == play.unwanted() == []
+    if wildly:
+        assert play.overlay.total("lost") == 0
+        assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
+    else:
+        assert play.overlay.refusals == []
+
+
+@few_or_many(3, 30)
+@pytest.mark.parametrize("family", [play_tree, play_scot, play_graph])
+def test_nothing_is_lost_nothing_comes_twice_and_nothing_stays(
+    family: Callable[[random.Random], None], count: int, draws: Draws
+) -> None:
+    for number in draws.numbers(count):
+        with named(f"{family.__name__} {number}"):
+            family(random.Random(f"{family.__name__} {number}"))

@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
 from gossamer.protocol.brokers.graph.memory.state import PLANNING, PREPARING, SWITCHING
 from support.draws import one_in
-from support.tree_brokers import TICK, TreeOverlay, random_links
-from support.tree_play import FAILURES, FORGET, KILL, NOTHING, REVIVE, SPLIT, TreePlay
+from support.tree_brokers import (
+    FAILURES,
+    FORGET,
+    KILL,
+    NOTHING,
+    REVIVE,
+    SPLIT,
+    TICK,
+    TreeOverlay,
+    TreePlay,
+    random_links,
+)
 
 SEEDS = st.integers(0, 2**32)
 

@@ -18,6 +18,7 @@ from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.broker import Broker
 from gossamer.protocol.brokers.core.codec import Codec
 from gossamer.protocol.brokers.core.dump import name_in
+from gossamer.protocol.brokers.core.errors import UnknownNeighbourError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.core.outbox import Outbox
@@ -81,9 +82,9 @@ class Flooding(Routing[State, Outbox[State]]):
         match message:
             case messages.NeighbourUp(name):
                 state.neighbours[name] = True
-            case messages.NeighbourDown(name) | messages.NeighbourGone(name) if (
-                name in state.neighbours
-            ):
+            case messages.NeighbourDown(name) | messages.NeighbourGone(name):
+                if name not in state.neighbours:
+                    raise UnknownNeighbourError(name)
                 state.neighbours[name] = False
             case messages.Restarted():
                 state.neighbours = dict.fromkeys(state.neighbours, False)

@@ -1,14 +1,12 @@
-"""Parts of a node that is a broker of a SCOT: options, the engine, the journal."""
+"""Parts of a node that is a broker of a SCOT: options and the journal."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import trio
 
 from gossamer.command.main import main
-from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.broker.engine.journal import Entry, StoredJournal, recall
 from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.node import family_of
@@ -17,16 +15,13 @@ from gossamer.node.config.file import load_config, parse_setting
 from gossamer.node.errors import ConfigurationError
 from gossamer.node.store.writer import open_writer
 from gossamer.protocol.brokers import scot
-from gossamer.protocol.brokers.core.errors import UnsafeError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
+from gossamer.protocol.brokers.core.messages import Attach, Subscribe
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
-from support.engine_recorder import Recorder
-from support.installed_command import install
+from support.installed_command import install, refused
 from support.plain_index import PlainIndex
-from support.waiting import soon
 
 SCOT = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2))
 HERE = SCOT.position(scot.BrokerLabel("a", 0))
@@ -47,25 +42,19 @@ def configured(*options: str) -> ScotHost:
     return found
 
 
-def test_options_say_where_a_broker_is() -> None:
+def test_options_say_where_a_broker_is_and_what_goes_beyond_the_paper() -> None:
     kind = configured(*TREE, "--region", "b", "--cluster=2", "--set", "scot.routing=static")
-    assert kind.position == scot.Scot(scot.Factor.path("abc"), scot.Factor.complete(3)).position(
-        scot.BrokerLabel("b", 2)
-    )
+    larger = scot.Scot(scot.Factor.path("abc"), scot.Factor.complete(3))
+    assert kind.position == larger.position(scot.BrokerLabel("b", 2))
     assert kind.of == scot.ScotSettings(routing="static")
     assert kind.overlay == "3 clusters of a-b b-c, static or dynamic routing"
-
-
-def test_what_goes_beyond_the_paper_can_be_switched_on() -> None:
+    # Overlays are the same however their edges are written.
+    other = configured("--edge", "c-b", "--edge", "b-a", "--region", "a")
+    assert other.overlay == configured(*TREE, "--region", "c", "--cluster", "1").overlay
     names = ("input_queues", "own_threshold", "around_failures", "take_over", "covering")
     chosen = [word for name in names for word in ("--set", f"scot.{name}=true")]
     kind = configured(*TREE, "--region", "b", *chosen)
     assert kind.of == scot.ScotSettings(**dict.fromkeys(names, True))  # type: ignore[arg-type]
-
-
-def test_overlays_are_the_same_however_their_edges_are_written() -> None:
-    other = configured("--edge", "c-b", "--edge", "b-a", "--region", "a")
-    assert other.overlay == configured(*TREE, "--region", "c", "--cluster", "1").overlay
 
 
 @pytest.mark.parametrize(
@@ -110,61 +99,8 @@ def test_the_command_ends_with_that_sentence(
     monkeypatch.chdir(tmp_path)
     assert main(["node", "init", "demo", "--peers", "1"]) == 0
     capsys.readouterr()
-    at = ("--region", "a", "--cluster", "7")
-    assert main(["node", "run", "demo", *RUN, *TREE, *at]) == 2
-    told = capsys.readouterr()
-    assert told.err.startswith("gossamer: ")
-    assert "cluster of B(a,7) is 7, expected a number from 0 to 2" in told.err
-    assert "Traceback" not in told.err
-
-
-# The engine
-
-
-@pytest.mark.parametrize("safe", [True, False])
-async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
-    broker = scot.ScotBroker("B", HERE, SETTINGS, new_index=PlainIndex)
-    recorder = Recorder()
-    recorder.gate.set()
-    engine = Engine(
-        *(broker, recorder, recorder),
-        now=0,
-        congested_queue=1 << 62,
-        passing=ScotHost.passing,
-        room=100,
-    )
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(engine.run)
-        engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
-        await engine.ask(ADA, [Attach()])
-        answers: list[object] = []
-
-        async def publish() -> None:
-            answers.extend(await engine.ask(ADA, [Publish({"x": 1})]))
-
-        async def subscribe() -> None:
-            (outcome,) = await engine.ask(ADA, [Subscribe("s", parse("present(x)"))])
-            assert outcome.error is None
-            nursery.start_soon(publish)
-
-        nursery.start_soon(subscribe)
-        await soon(lambda: broker.table_size == 1)
-        engine.tell(None, m.WindowEnded(()))
-        memory = broker.take_over_memory
-        assert memory is not None
-        await soon(lambda: len(memory.copies) == 2)
-        for number in list(memory.copies):
-            engine.tell(neighbour("C"), m.Acknowledge(number, True))
-        await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
-        await soon(lambda: len(memory.copies) == 1)
-        assert answers == []
-        (number,) = memory.copies
-        engine.tell(neighbour("C"), m.Acknowledge(number, safe))
-        await soon(lambda: bool(answers))
-        (outcome,) = answers
-        assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
-        assert await engine.close()
-    assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]
+    told = refused(capsys, "node", "run", "demo", *RUN, *TREE, "--region", "a", "--cluster", "7")
+    assert "cluster of B(a,7) is 7, expected a number from 0 to 2" in told
 
 
 # The journal
@@ -184,13 +120,12 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
 
         broker, journal = await recalled(kind), StoredJournal(writer, kind)
         await journal.dump(broker, 0)
+        promised = m.Promised("bob", "s", Id("C", 1), parse("x > 1"))
         entries = [
             Entry(1, None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1), synchronise=True)),
             Entry(2, ADA, Attach()),
             Entry(3, ADA, Subscribe("s", parse("present(x)"))),
-            Entry(
-                4, neighbour("C"), m.Numbered(9, m.Promised("bob", "s", Id("C", 1), parse("x > 1")))
-            ),
+            Entry(4, neighbour("C"), m.Numbered(9, promised)),
         ]
         for entry in entries:
             broker.handle(entry.now, entry.source, entry.message)
@@ -199,11 +134,9 @@ async def test_a_broker_is_recalled_with_its_tables(tmp_path: Path) -> None:
         assert again.dump() == broker.dump()
         assert [one.client for one in kind.clients(again)] == ["ada"]
         assert again.next_id == Id("B", (7 << 32) + 2)
+        until_off = "take_over is False, expected True until covering is off"
         for changed, words in (
-            (
-                scot.ScotSettings(covering=True),
-                "take_over is False, expected True until covering is off",
-            ),
+            (scot.ScotSettings(covering=True), until_off),
             (scot.ScotSettings(routing="bid"), "routing is 'bid', expected 'dynamic'"),
         ):
             with pytest.raises(ConfigurationError, match=words):

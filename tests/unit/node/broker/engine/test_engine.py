@@ -2,30 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 import trio.testing
+from attrs import define, field
 
 from gossamer.node.broker.contract.host import HostedBroker
-from gossamer.node.broker.engine.engine import TURN, Engine
+from gossamer.node.broker.contract.matches import Match
+from gossamer.node.broker.engine.engine import TURN, Engine, Input
+from gossamer.node.broker.engine.journal import Entry
+from gossamer.node.broker.families.scot.host import ScotHost
 from gossamer.node.broker.families.tree.host import TreeHost
+from gossamer.node.errors import StoreError
+from gossamer.node.store.broker import QueuedDelivery
+from gossamer.protocol.brokers import scot
 from gossamer.protocol.brokers.arrivals import no_message
-from gossamer.protocol.brokers.core.errors import NotAttachedError
+from gossamer.protocol.brokers.core.effects import Deliver, Effect
+from gossamer.protocol.brokers.core.errors import NotAttachedError, UnsafeError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
-from support.engine_recorder import Recorder
 from support.plain_index import PlainIndex
 from support.waiting import soon
 
 ADA = client("ada")
 PATIENCE_S = 30.0
 WANTED = filters.parse("x > 1")
+TAKING_OVER = scot.ScotSettings(around_failures=True, take_over=True)
+
+
+@define(eq=False)
+class Recorder:
+    """A journal and hands that note what they are given, in one order.
+
+    The disk refuses so often as ``failures`` says, and waits until the gate is set.
+    """
+
+    happened: list[str] = field(factory=list)
+    kept: list[str] = field(factory=list)
+    failures: int = 0
+    gate: trio.Event = field(factory=trio.Event)
+    backlog: int = 0
+
+    async def keep(self, entries: Sequence[Entry], deliveries: Sequence[QueuedDelivery]) -> None:
+        await self.gate.wait()
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("state.db", "is full")
+        self.happened.append(f"kept {len(entries)} and {len(deliveries)}")
+        self.kept += [type(entry.message).__name__ for entry in entries]
+
+    async def dump_if_due(self, broker: HostedBroker, now: int, nursery: trio.Nursery) -> None:
+        assert broker.name == "B"
+        assert now >= 0
+        assert nursery.child_tasks is not None
+
+    def queued(self, effect: Deliver | Match) -> QueuedDelivery | None:
+        return QueuedDelivery(effect.client, b"")
+
+    def carry_out(self, told: Input, effects: list[Effect]) -> None:
+        kinds = [type(effect).__name__ for effect in effects]
+        self.happened.append(" ".join([type(told.message).__name__, *kinds]))
 
 
 @pytest.fixture
@@ -167,3 +210,52 @@ async def test_publications_go_first_and_are_stored_with_few_others(recorder: Re
         first = ["kept 2 and 0", "Attach", "Advertise", f"kept {TURN + 1} and 0", "Publish"]
         assert recorder.happened[:5] == first
         assert sum(one.startswith("Frame") for one in recorder.happened) == 2 * TURN
+
+
+@pytest.mark.parametrize("safe", [True, False])
+async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
+    place = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2)).position(
+        scot.BrokerLabel("a", 0)
+    )
+    broker = scot.ScotBroker("B", place, TAKING_OVER, new_index=PlainIndex)
+    recorder = Recorder()
+    recorder.gate.set()
+    engine = Engine(
+        *(broker, recorder, recorder),
+        now=0,
+        congested_queue=1 << 62,
+        passing=ScotHost.passing,
+        room=100,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(engine.run)
+        engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
+        await engine.ask(ADA, [Attach()])
+        answers: list[object] = []
+
+        async def publish() -> None:
+            answers.extend(await engine.ask(ADA, [Publish({"x": 1})]))
+
+        async def subscribe() -> None:
+            (outcome,) = await engine.ask(ADA, [Subscribe("s", filters.parse("present(x)"))])
+            assert outcome.error is None
+            nursery.start_soon(publish)
+
+        nursery.start_soon(subscribe)
+        await soon(lambda: broker.table_size == 1)
+        engine.tell(None, m.WindowEnded(()))
+        memory = broker.take_over_memory
+        assert memory is not None
+        await soon(lambda: len(memory.copies) == 2)
+        for number in list(memory.copies):
+            engine.tell(neighbour("C"), m.Acknowledge(number, True))
+        await soon(lambda: 1 in broker.counters.cases or broker.counters.delivered == 1)
+        await soon(lambda: len(memory.copies) == 1)
+        assert answers == []
+        (number,) = memory.copies
+        engine.tell(neighbour("C"), m.Acknowledge(number, safe))
+        await soon(lambda: bool(answers))
+        (outcome,) = answers
+        assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
+        assert await engine.close()
+    assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]

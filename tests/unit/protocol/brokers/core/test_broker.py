@@ -1,18 +1,33 @@
-"""What all brokers share: clients and their labels, the index, and plain forms."""
+"""What all brokers share: clients and their labels, the index, plain forms, arrivals."""
 
 from __future__ import annotations
 
 import gc
 import json
 import random
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import cbor2
 import pytest
+from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gossamer.protocol.brokers import scot
+from gossamer.protocol.brokers.arrivals import IN_A_ROW, Arrivals
 from gossamer.protocol.brokers.core import errors, messages, plain
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
+from gossamer.protocol.brokers.core.messages import Congestion, NeighbourDown, TimerFired
+from gossamer.protocol.brokers.graph.broker import GraphBroker
+from gossamer.protocol.brokers.graph.memory.messages import Confirm
+from gossamer.protocol.brokers.graph.memory.messages import NeighbourUp as GraphNeighbourUp
+from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.scot.memory.messages import Unsubscription, WindowEnded
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, parse
 from gossamer.protocol.content.matching.search import search
@@ -36,30 +51,109 @@ def test_clients_are_served() -> None:
     assert sent == Send("C", Flooded(Id("B", 1), {"number": 3}))
     (moved,) = made.handle(2, ADA, messages.Move())
     assert moved.subscriptions == (("low", parse("number < 5")),)  # type: ignore[union-attr]
-    assert made.handle(3, neighbour("C"), Flooded(Id("C", 1), {"number": 3})) == []
+    assert made.handle(3, C, Flooded(Id("C", 1), {"number": 3})) == []
     assert made.counters.received == {"Flooded": 1}
+    (refused,) = made.handle(4, C, Flooded(Id("C", 1), {5: 1}))  # type: ignore[dict-item]
+    assert isinstance(refused, Refuse)
+    assert isinstance(refused.error, errors.MalformedMessageError)
+
+
+@frozen
+class Family:
+    """Brokers of a family: one with ada and a neighbour, and what others than clients send it."""
+
+    make: Callable[[], Any]
+    neighbour_up: object
+    from_neighbour: object
+    from_host: object
+
+
+SCOT = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(1))
+HERE = scot.BrokerLabel("a", 0)
+FAMILIES = {
+    "flooding": Family(
+        lambda: FloodingBroker("B"),
+        messages.NeighbourUp("C"),
+        Flooded(Id("X", 1), {}),
+        messages.Restarted(),
+    ),
+    "tree": Family(
+        lambda: TreeBroker("B", TreeSettings()),
+        messages.NeighbourUp("C"),
+        Frame(1, 1, SynchroniseRequest()),
+        messages.Congestion(0),
+    ),
+    "SCOT": Family(
+        lambda: scot.ScotBroker("B", SCOT.position(HERE), scot.ScotSettings()),
+        scot.NeighbourUp("C", scot.BrokerLabel("b", 0)),
+        Unsubscription(Id("X", 1)),
+        WindowEnded(()),
+    ),
+    "graph": Family(
+        lambda: GraphBroker("B", GraphSettings()),
+        GraphNeighbourUp("C"),
+        Confirm(Id("X", 1), 0),
+        messages.TimerFired("tick", 1),
+    ),
+}
+ANY, TWICE = parse("present(x)"), (("s", parse("x > 0")), ("s", parse("x > 1")))
+BOB, C, STRANGER = client("bob"), neighbour("C"), neighbour("D")
 
 
 @pytest.mark.parametrize(
     ("source", "message", "error"),
     [
-        (ADA, messages.Subscribe("low", parse("number > 5")), errors.LabelTakenError),
-        (ADA, Flooded(Id("B", 1), {}), errors.MisplacedMessageError),
-        (None, messages.Publish({"number": 3}), errors.MisplacedMessageError),
-        (neighbour("D"), Flooded(Id("D", 1), {}), errors.UnknownNeighbourError),
-        (neighbour("C"), Flooded(Id("C", 1), {5: 1}), errors.MalformedMessageError),  # type: ignore[dict-item]
-        (ADA, messages.Subscribe("", parse("number > 5")), errors.MalformedMessageError),
+        (ADA, messages.Attach(), errors.NameTakenError),
+        (BOB, messages.Detach(), errors.NotAttachedError),
+        (BOB, messages.Subscribe("s", ANY), errors.NotAttachedError),
+        (BOB, messages.Unsubscribe("s"), errors.NotAttachedError),
+        (BOB, messages.Publish({"x": 1}), errors.NotAttachedError),
+        (BOB, messages.Attach(TWICE), errors.LabelTakenError),
+        (ADA, messages.Subscribe("s", ANY), errors.LabelTakenError),
+        (ADA, messages.Advertise("a", ANY), errors.LabelTakenError),
+        (ADA, messages.Unsubscribe("a"), errors.UnknownLabelError),
+        (ADA, messages.Unadvertise("s"), errors.UnknownLabelError),
+        (ADA, messages.Subscribe("", ANY), errors.MalformedMessageError),
+        (None, messages.Attach(), errors.MisplacedMessageError),
+        (C, messages.Attach(), errors.MisplacedMessageError),
+        (None, messages.Publish({"x": 1}), errors.MisplacedMessageError),
+        (C, messages.NeighbourDown("C"), errors.MisplacedMessageError),
+        (ADA, "from_neighbour", errors.MisplacedMessageError),
+        (None, "from_neighbour", errors.MisplacedMessageError),
+        (ADA, "from_host", errors.MisplacedMessageError),
+        (STRANGER, "from_neighbour", errors.UnknownNeighbourError),
+        (None, messages.NeighbourDown("D"), errors.UnknownNeighbourError),
     ],
 )
-def test_what_cannot_be_is_refused(source: object, message: object, error: type) -> None:
-    made = broker()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_cannot_be_is_refused_and_counted_and_changes_nothing(
+    family: str, source: Hop | None, message: Any, error: type
+) -> None:
+    one = FAMILIES[family]
+    made = one.make()
+    made.handle(0, None, one.neighbour_up)
+    made.handle(0, ADA, messages.Attach((("s", ANY),), (("a", ANY),)))
     before = made.dump()
-    (effect,) = made.handle(1, source, message)  # type: ignore[arg-type]
+    if isinstance(message, str):
+        message = getattr(one, message)
+    (effect,) = made.handle(1, source, message)
     assert isinstance(effect, Refuse)
     assert isinstance(effect.error, error)
+    assert (effect.hop, effect.message) == (source, message)
     assert made.counters.refused == 1
     made.counters.refused = 0
     assert made.dump() == before
+
+
+def test_labels_are_a_client_s_own_and_names_unique_at_a_broker() -> None:
+    made = broker()
+    made.handle(0, BOB, messages.Attach())
+    for message in (messages.Subscribe("low", ANY), messages.Advertise("low", ANY)):
+        assert made.handle(0, BOB, message) == []
+    (refused,) = made.handle(0, ADA, messages.Attach())
+    assert str(refused.error) == (  # type: ignore[union-attr]
+        "client 'ada' is attached already, and names are unique at a broker"
+    )
 
 
 def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
@@ -160,3 +254,114 @@ def test_the_text_of_a_filter_goes_with_it() -> None:
     del wanted
     gc.collect()
     assert len(plain._texts) == before
+
+
+# Publications go before what others sent, and after what their own sender and the host did.
+
+
+ADA, NORTH, SOUTH = client("ada"), neighbour("north"), neighbour("south")
+DOWN, TIMER = NeighbourDown("north"), TimerFired("pace", 1)
+
+
+@frozen
+class Numbered:
+    number: int
+    is_published: bool = False
+
+
+Came = tuple[Hop | None, Numbered]
+
+
+def is_published(message: object) -> bool:
+    return isinstance(message, Numbered) and message.is_published
+
+
+def published(number: int) -> Numbered:
+    return Numbered(number, is_published=True)
+
+
+def popped(inputs: Arrivals[object]) -> list[object]:
+    return [inputs.pop() for _ in range(len(inputs))]
+
+
+def filled(*pairs: tuple[Hop | None, object]) -> Arrivals[object]:
+    inputs: Arrivals[object] = Arrivals(is_published)
+    for source, message in pairs:
+        inputs.add(source, message, message)
+    return inputs
+
+
+def test_a_publication_goes_before_what_others_sent() -> None:
+    inputs = filled((NORTH, Numbered(1)), (NORTH, Numbered(2)), (SOUTH, published(3)))
+    assert popped(inputs) == [published(3), Numbered(1), Numbered(2)]
+
+
+def test_without_such_messages_all_keep_the_order_in_which_they_came() -> None:
+    inputs: Arrivals[object] = Arrivals()
+    told = [Numbered(1), published(2), DOWN, published(3)]
+    for source, message in zip((NORTH, SOUTH, None, ADA), told, strict=True):
+        inputs.add(source, message, message)
+    assert popped(inputs) == told
+
+
+@pytest.mark.parametrize("source", [SOUTH, None])
+def test_a_publication_stays_behind_its_own_sender_and_behind_the_host(source: Hop | None) -> None:
+    earlier = DOWN if source is None else Numbered(2)
+    inputs = filled((NORTH, Numbered(1)), (source, earlier), (SOUTH, published(3)))
+    assert popped(inputs) == [Numbered(1), earlier, published(3)]
+    inputs.add(NORTH, Numbered(4), Numbered(4))
+    inputs.add(SOUTH, published(5), published(5))
+    assert popped(inputs) == [published(5), Numbered(4)]
+
+
+def test_a_timer_holds_nothing_up() -> None:
+    assert popped(filled((None, TIMER), (SOUTH, published(1)))) == [published(1), TIMER]
+
+
+def test_congestion_goes_before_all() -> None:
+    inputs = filled((NORTH, Numbered(1)), (SOUTH, published(2)))
+    inputs.add_before_all(Congestion(2))
+    assert popped(inputs) == [Congestion(2), published(2), Numbered(1)]
+
+
+def test_what_is_older_gets_its_turn_among_many_publications() -> None:
+    many = [published(number) for number in range(2 * IN_A_ROW + 1)]
+    inputs = filled((NORTH, Numbered(-2)), (NORTH, Numbered(-1)), *((SOUTH, one) for one in many))
+    expected: list[object] = [*many[:IN_A_ROW], Numbered(-2), *many[IN_A_ROW:-1], Numbered(-1)]
+    assert popped(inputs) == [*expected, many[-1]]
+
+
+def test_publications_wait_in_a_place_of_their_own() -> None:
+    inputs = filled((NORTH, Numbered(1)), (NORTH, Numbered(2)))
+    assert inputs.waiting_where(SOUTH, Numbered(3)) == 2
+    assert inputs.waiting_where(SOUTH, published(3)) == 0
+    assert inputs.waiting_where(NORTH, published(3)) == 2
+
+
+sources = st.sampled_from([None, ADA, NORTH, SOUTH])
+steps = st.lists(st.one_of(st.none(), st.tuples(sources, st.booleans())), max_size=60)
+
+
+@given(steps)
+def test_messages_of_a_source_keep_their_order(
+    taken: Sequence[tuple[Hop | None, bool] | None],
+) -> None:
+    """None takes the next message out; a pair has one come, of a source, published or not."""
+    inputs: Arrivals[Came] = Arrivals(is_published)
+    came: list[Came] = []
+    went: list[Came] = []
+    for number, step in enumerate(taken):
+        if step is None:
+            went += [inputs.pop()] if len(inputs) else []
+            continue
+        source, first = step
+        came.append((source, Numbered(number, first)))
+        inputs.add(*came[-1], came[-1])
+    went += [inputs.pop() for _ in range(len(inputs))]
+    assert sorted(went, key=came.index) == came
+    for source in (ADA, NORTH, SOUTH):  # what the host said keeps its place among all of them
+        assert _of(source, went) == _of(source, came)
+
+
+def _of(source: Hop, messages: Sequence[Came]) -> list[Numbered]:
+    return [message for sender, message in messages if sender in (source, None)]

@@ -1,15 +1,21 @@
-"""SCOT brokers one at a time: what they refuse, what clients ask, which links are overloaded."""
+"""SCOT brokers one at a time: what they refuse, what clients ask, loads of links, and tables."""
 
 from __future__ import annotations
 
+import random
+
+import attrs
+import numpy as np
 import pytest
 
-from gossamer.protocol.brokers.core import errors, messages
+from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Deliver, Effect, Moved, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import congestion
 from gossamer.protocol.brokers.scot.memory import messages as m
+from gossamer.protocol.brokers.scot.memory.catalogue import Catalogue
+from gossamer.protocol.brokers.scot.memory.table import Entry, RoutingTable
 from gossamer.protocol.brokers.scot.overlay import errors as overlay_errors
 from gossamer.protocol.brokers.scot.routing.dynamic import Case, plan
 from gossamer.protocol.brokers.scot.routing.targets import Targets
@@ -141,36 +147,9 @@ def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: m.M
     assert f"has no place in {routing} routing" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("source", "message", "kind"),
-    [
-        (None, messages.Attach(), errors.MisplacedMessageError),
-        (PRIMARY, messages.Attach(), errors.MisplacedMessageError),
-        (C1, m.Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
-        (None, m.Unsubscription(Id("X", 1)), errors.MisplacedMessageError),
-        (C1, m.WindowEnded(()), errors.MisplacedMessageError),
-        (neighbour("stranger"), m.Unsubscription(Id("X", 1)), errors.UnknownNeighbourError),
-        (None, messages.NeighbourDown("stranger"), errors.UnknownNeighbourError),
-        (C1, messages.Attach(), errors.NameTakenError),
-        (client("c2"), messages.Detach(), errors.NotAttachedError),
-        (client("c2"), messages.Attach((("s", ANY), ("s", ANY))), errors.LabelTakenError),
-        (C1, messages.Unsubscribe("s"), errors.UnknownLabelError),
-        (C1, messages.Unadvertise("a"), errors.UnknownLabelError),
-    ],
-)
-def test_what_cannot_be_is_refused_and_counted(
-    source: Hop | None, message: m.Message, kind: type[Exception]
-) -> None:
-    made = broker()
-    assert isinstance(refusal(made.handle(0, source, message)), kind)
-    assert made.counters.refused == 1
-
-
-def test_what_clients_subscribe_to_has_labels_of_its_own_and_comes_once() -> None:
+def test_a_client_gets_a_notification_once_for_all_its_subscriptions() -> None:
     made = broker()
     assert len(made.handle(0, C1, messages.Subscribe("s", ANY))) == 4
-    error = refusal(made.handle(0, C1, messages.Subscribe("s", ANY)))
-    assert isinstance(error, errors.LabelTakenError)
     made.handle(0, C1, messages.Subscribe("t", parse("x > 1")))
     (effect,) = made.handle(0, C1, messages.Publish({"x": 2}))
     assert isinstance(effect, Deliver)
@@ -295,3 +274,84 @@ def test_algorithm_4_has_one_carrier_on_the_least_loaded_link(
     overloaded = [name for name in ("i0", "i1", "i2") if links.overloaded(name)]
     assert sum(name in chosen.copies for name in overloaded) == (case is Case.NONE_FREE)
     assert {"a", "b"} <= chosen.copies.keys()
+
+
+# Routing tables that share a catalogue: each knows its own, and the last lets it forget.
+
+
+HOPS = (client("S"), client("T"), neighbour("B"), neighbour("C"))
+
+
+def entry(number: int, hop: Hop, text: str = "x < 3") -> Entry:
+    label = "mine" if hop.is_client else ""
+    return Entry(Id("A", number), parse(text), hop, ClusterBitVector.of(1), label)
+
+
+def test_a_table_is_its_entries_whatever_others_hold() -> None:
+    """Against dictionaries, over random changes of three tables that share a catalogue."""
+    draw = random.Random(1)
+    catalogue = Catalogue(PlainIndex)
+    tables = [RoutingTable(catalogue) for _ in range(3)]
+    plain: list[dict[Id, Entry]] = [{} for _ in tables]
+    known = [entry(i, HOPS[0], f"x < {draw.randrange(1, 5)}") for i in range(8)]
+    for _ in range(600):
+        place, chosen = draw.randrange(3), draw.choice(known)
+        table, oracle = tables[place], plain[place]
+        if chosen.id in oracle:
+            table.remove(chosen.id)
+            del oracle[chosen.id]
+        else:
+            hop = draw.choice(HOPS)
+            label = "mine" if hop.is_client else ""
+            held = attrs.evolve(chosen, hop=hop, label=label)
+            table.add(held)
+            oracle[chosen.id] = held
+        value = {"x": draw.randrange(5)}
+        matching = [one for one in oracle.values() if one.filter.matches(value)]
+        assert len(table) == len(oracle)
+        assert list(table) == [oracle[id_] for id_ in sorted(oracle)]
+        assert sorted(table.match(value), key=lambda one: one.id) == sorted(
+            matching, key=lambda one: one.id
+        )
+        found = table.directions(value)
+        assert set(found.own) == {one for one in matching if one.hop.is_client}
+        assert found.neighbours == {one.hop.name for one in matching if not one.hop.is_client}
+        assert catalogue.held == len({id_ for one in plain for id_ in one})
+
+
+def test_what_covers_an_entry_is_looked_for_in_its_direction() -> None:
+    table = RoutingTable(Catalogue(PlainIndex))
+    for number, (hop, text) in enumerate(
+        [(HOPS[0], "x < 9"), (HOPS[1], "x < 5"), (HOPS[2], "x < 9"), (HOPS[2], "x < 2")]
+    ):
+        table.add(entry(number, hop, text))
+    numbers = [one.id.number for one in table.covering(table[Id("A", 1)])]
+    assert numbers == [0], "clients are one direction, a neighbour is another"
+    assert [one.id.number for one in table.covered_by(table[Id("A", 2)])] == [3]
+    assert table.covering(table[Id("A", 2)]) == []
+
+
+def test_what_is_not_held_is_not_found() -> None:
+    catalogue = Catalogue(PlainIndex)
+    one, other = RoutingTable(catalogue), RoutingTable(catalogue)
+    one.add(entry(1, HOPS[2]))
+    assert other.get(Id("A", 1)) is None
+    for id_ in (Id("A", 1), Id("A", 2)):
+        with pytest.raises(KeyError):
+            other.remove(id_)
+        with pytest.raises(KeyError):
+            other[id_]
+    assert one[Id("A", 1)] == entry(1, HOPS[2])
+
+
+def test_tables_hold_two_bytes_a_subscription() -> None:
+    catalogue = Catalogue(PlainIndex)
+    home, away = RoutingTable(catalogue), RoutingTable(catalogue)
+    numbers = []
+    for number in range(1_000):
+        home.add(entry(number, HOPS[0]))
+        numbers.append(catalogue.number_of(Id("A", number)))
+    away.add_all(np.array(numbers, np.intp), "B")
+    assert len(away) == 1_000
+    assert away[Id("A", 7)].hop == neighbour("B")
+    assert away._codes.nbytes < 3 * 1_024

@@ -9,20 +9,16 @@ import attrs
 import pytest
 
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.effects import Moved, Refuse
-from gossamer.protocol.brokers.core.errors import (
-    MisplacedMessageError,
-    NotAttachedError,
-    UnknownNeighbourError,
-)
+from gossamer.protocol.brokers.core.effects import Moved
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.graph import codec, keywords
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import least_added, solve
-from gossamer.protocol.brokers.graph.memory.messages import Confirm, Directive, Plan, Term, Version
+from gossamer.protocol.brokers.graph.memory.messages import Directive, Plan, Term, Version
 from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import GraphSettings
+from gossamer.protocol.brokers.graph.memory.topology_map import TopologyMap
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.kernel.errors import ConfigError
@@ -283,26 +279,6 @@ def test_an_unsubscription_is_known_everywhere() -> None:
 # What cannot be.
 
 
-def test_what_breaks_the_rules_is_refused_and_changes_nothing() -> None:
-    overlay = ring()
-    broker = overlay.brokers["a"]
-    before = broker.dump()
-    for source, message, kind in (
-        (neighbour("x"), Confirm(Id("a", 1), 0), UnknownNeighbourError),
-        (client("x"), Confirm(Id("a", 1), 0), MisplacedMessageError),
-        (neighbour("b"), messages.Attach(), MisplacedMessageError),
-        (neighbour("b"), messages.NeighbourDown("b"), MisplacedMessageError),
-        (None, messages.NeighbourDown("x"), UnknownNeighbourError),
-        (client("x"), messages.Publish({"x": 1}), NotAttachedError),
-        (client("x"), messages.Unsubscribe("x"), NotAttachedError),
-    ):
-        (refused,) = broker.handle(overlay.now, source, message)
-        assert isinstance(refused, Refuse)
-        assert isinstance(refused.error, kind)
-        assert refused.hop == source
-    assert broker.dump() | {"counters": None} == before | {"counters": None}
-
-
 def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
     overlay = ring()
     version = overlay.brokers["a"].present
@@ -325,3 +301,40 @@ def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
 def test_settings_that_cannot_be_are_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         GraphSettings(**changes)  # type: ignore[arg-type]
+
+
+# What a broker makes of what others say of their links.
+
+
+def chart_of(**links: str) -> TopologyMap:
+    """What broker "a" has heard: of each broker, the letters of those that it names."""
+    topology = TopologyMap("a")
+    for broker, named in links.items():
+        topology.set_links(broker, dict.fromkeys(named, 1.0), 0)
+    return topology
+
+
+def test_a_link_works_where_both_ends_say_so() -> None:
+    topology = chart_of(a="b", b="ac", c="d", d="c")
+    assert topology.reachable == {"a", "b"}
+    assert topology.cost("c", "b") is None
+
+
+def test_who_is_missed_hangs_where_a_link_is_named_and_who_can_be_reached_nowhere() -> None:
+    # At the end of a link that it names; else of one that others name; else at the one that asks.
+    assert chart_of(a="b", b="a", c="bd", d="c").anchors("cd") == {"c": "b", "d": "c"}
+    assert chart_of(a="bc", b="a", c="d", d="").anchors("cd") == {"c": "a", "d": "c"}
+    nobody_names = chart_of(a="b", b="a", c="d", d="c", e="")
+    assert nobody_names.anchors("cde") == {"c": "a", "d": "a", "e": "a"}
+    assert chart_of(a="b", b="ac", c="b").anchors("bc") == {}
+    assert chart_of(a="b", b="a").anchors([]) == {}
+
+
+def test_who_was_never_within_reach_is_lost_from_when_it_is_missed() -> None:
+    topology = chart_of(a="b", b="a", c="")
+    topology.miss("abc", 5)
+    topology.miss("abc", 9)
+    assert topology.lost == {"c": 5}
+    topology.set_links("c", {"b": 1.0}, 10)
+    topology.set_links("b", {"a": 1.0, "c": 1.0}, 10)
+    assert topology.lost == {}
