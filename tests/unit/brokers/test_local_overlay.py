@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-import gossamer.brokers
 from gossamer import brokers
 from support.checkout import ROOT
 
@@ -22,16 +21,13 @@ def row_of_three(
     return overlay, overlay.attach("one", "A"), overlay.attach("other", "C")
 
 
-def test_the_module_shows_how_to_begin() -> None:
-    found = doctest.testmod(gossamer.brokers)
+def test_the_module_shows_how_to_begin_and_has_what_it_says_it_has() -> None:
+    found = doctest.testmod(brokers)
     assert found.attempted > 5
     assert found.failed == 0
-
-
-def test_the_module_has_what_it_says_it_has() -> None:
-    assert sorted(gossamer.brokers.__all__) == sorted(set(gossamer.brokers.__all__))
-    for name in gossamer.brokers.__all__:
-        assert getattr(gossamer.brokers, name) is not None
+    assert len(set(brokers.__all__)) == len(brokers.__all__)
+    for name in brokers.__all__:
+        assert getattr(brokers, name) is not None
 
 
 def test_the_example_prints_what_arrives(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,10 +96,15 @@ def test_whoever_leaves_takes_everything_back() -> None:
     overlay.attach("other", "C")
 
 
-def test_an_overlay_may_be_one_broker() -> None:
+def test_an_overlay_may_be_one_broker_and_what_that_refuses_is_raised() -> None:
     overlay = brokers.LocalOverlay([], brokers.TreeSettings(), brokers=["alone"])
     one = overlay.attach("one", "alone")
-    one.advertise("present(x)")
+    with pytest.raises(brokers.ProtocolError, match="has no advertisement that allows x = 1"):
+        one.publish({"x": 1})
+    one.advertise("x > 0", "mine")
+    with pytest.raises(brokers.ProtocolError, match="'mine'"):
+        one.advertise("x > 0", "mine")
+    assert len(overlay.brokers["alone"].advertisements()) == 1
     one.subscribe("x == 1")
     one.publish({"x": 1})
     assert [delivery.values["x"] for delivery in one.take()] == [1]
@@ -112,31 +113,20 @@ def test_an_overlay_may_be_one_broker() -> None:
 def test_the_same_calls_give_the_same_deliveries() -> None:
     def deliveries() -> list[object]:
         overlay = brokers.LocalOverlay([*ROW, ("B", "D"), ("D", "E")])
-        clients = {name: overlay.attach(name, name) for name in overlay.brokers}
-        for one in clients.values():
+        clients = [overlay.attach(name, name) for name in overlay.brokers]
+        for one in clients:
             one.advertise("present(x)")
         overlay.settle()
-        for place, one in enumerate(clients.values()):
+        for place, one in enumerate(clients):
             one.subscribe(f"x >= {place}")
         for x in range(6):
-            for one in clients.values():
+            for one in clients:
                 one.publish({"x": x})
             overlay.run(300)
         overlay.settle()
-        return [one.take() for one in clients.values()]
+        return [one.take() for one in clients]
 
     assert deliveries() == deliveries()
-
-
-def test_what_a_broker_refuses_is_raised_and_nothing_has_changed() -> None:
-    overlay = brokers.LocalOverlay(ROW)
-    one = overlay.attach("one", "A")
-    with pytest.raises(brokers.ProtocolError, match="has no advertisement that allows x = 1"):
-        one.publish({"x": 1})
-    one.advertise("x > 0", "mine")
-    with pytest.raises(brokers.ProtocolError, match="'mine'"):
-        one.advertise("x > 0", "mine")
-    assert len(overlay.brokers["A"].advertisements()) == 1
 
 
 def test_an_overlay_that_cannot_be_is_refused_in_a_sentence() -> None:

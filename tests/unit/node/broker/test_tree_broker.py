@@ -46,7 +46,7 @@ SETTINGS = TreeHost(TreeSettings(covering="active", retained_publications=10))
 LONG = filters.parse('symbol == "' + "x" * 3000 + '" and price > 1')
 
 
-def long_frame(session: int = 5) -> messages.Frame:
+def long_frame(session: int) -> messages.Frame:
     told = tuple(messages.Subscription(Id("B", number), LONG) for number in range(200))
     return messages.Frame(session, 1, messages.Synchronise((), told))
 
@@ -61,17 +61,10 @@ def parts_of(frame: messages.Frame) -> list[dict[str, object]]:
     return found
 
 
-def test_a_long_message_travels_in_parts() -> None:
-    parts = parts_of(long_frame())
-    assert len(parts) > 2
+def test_a_long_message_travels_in_parts_and_those_of_an_earlier_session_are_left_out() -> None:
     frames = BrokerFrames(CODEC.read_between)
-    assert [frames.take(part) for part in parts[:-1]] == [None] * (len(parts) - 1)
-    assert frames.take(parts[-1]) == long_frame()
-
-
-def test_parts_of_an_earlier_session_are_left_out() -> None:
     old, new = (parts_of(long_frame(n)) for n in (5, 6))
-    frames = BrokerFrames(CODEC.read_between)
+    assert len(old) > 2
     for part in (*old[:2], *new[:1], *old[2:], *new[1:-1]):
         assert frames.take(part) is None
     assert frames.take(new[-1]) == long_frame(6)
@@ -114,26 +107,6 @@ async def writer(tmp_path: Path) -> AsyncIterator[StoreWriter]:
         yield opened
 
 
-@pytest.mark.trio
-async def test_large_tables_get_the_index_for_them(
-    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[FilterIndex] = []
-
-    def large() -> FilterIndex:
-        made.append(PlainIndex())
-        return made[-1]
-
-    monkeypatch.setattr(journal_module, "LARGE_TABLE", 3)
-    broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
-    broker.handle(1, client("ada"), m.Attach())
-    for number, expected in ((1, False), (2, False), (3, True)):
-        broker.handle(2, client("ada"), m.Subscribe(f"s{number}", filters.parse("x > 1")))
-        await journal.dump(broker, 3)
-        await recalled(writer, large_index=large)
-        assert bool(made) is expected
-
-
 async def recalled(
     writer: StoreWriter, settings: TreeHost = SETTINGS, large_index: NewIndex = PlainIndex
 ) -> Any:
@@ -155,10 +128,6 @@ async def tell(broker: TreeBroker, journal: StoredJournal, entries: Sequence[Ent
     for entry in entries:
         broker.handle(entry.now, entry.source, entry.message)
     await journal.keep(entries, [])
-
-
-def wider(number: int) -> filters.Filter:
-    return filters.parse(f"x > {10 - number}")
 
 
 async def play(broker: TreeBroker, journal: StoredJournal, first: int, count: int) -> None:
@@ -189,6 +158,26 @@ async def test_what_was_told_since_the_dump_is_told_again(writer: StoreWriter) -
 
 
 @pytest.mark.trio
+async def test_large_tables_get_the_index_for_them(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[FilterIndex] = []
+
+    def large() -> FilterIndex:
+        made.append(PlainIndex())
+        return made[-1]
+
+    monkeypatch.setattr(journal_module, "LARGE_TABLE", 3)
+    broker, journal = await recalled(writer), StoredJournal(writer, SETTINGS)
+    broker.handle(1, client("ada"), m.Attach())
+    for number in (1, 2, 3):
+        broker.handle(2, client("ada"), m.Subscribe(f"s{number}", filters.parse("x > 1")))
+        await journal.dump(broker, 3)
+        await recalled(writer, large_index=large)
+        assert bool(made) is (number == 3)
+
+
+@pytest.mark.trio
 async def test_a_dump_is_due_when_the_log_is_long_for_the_tables(writer: StoreWriter) -> None:
     broker, journal = await begun(writer)
     entry = Entry(1, client("ada"), m.Attach())
@@ -213,7 +202,10 @@ async def test_other_settings_and_another_covering_apply_from_now_on(writer: Sto
         Entry(1, None, m.NeighbourUp("B2")),
         Entry(2, neighbour("B2"), messages.Frame(1, 1, messages.Synchronise((advertised,), ()))),
         Entry(3, client("ada"), m.Attach()),
-        *(Entry(4, client("ada"), m.Subscribe(f"s{n}", wider(n))) for n in range(3)),
+        *(
+            Entry(4, client("ada"), m.Subscribe(f"s{n}", filters.parse(f"x > {10 - n}")))
+            for n in range(3)
+        ),
     ]
     await tell(broker, journal, told)
     assert broker.sizes().sent == 1
@@ -270,13 +262,10 @@ def test_content_may_be_bound_to_the_clusters_schema() -> None:
         free.publication({"price": ["number", "x"]})
 
 
-@pytest.mark.parametrize("label", ["", "x" * 65, "a\nb"])
-def test_a_bad_label_is_refused(label: str) -> None:
-    with pytest.raises(errors.ClientRequestError, match="a label has 1 to 64 printable characters"):
-        check_label(label)
-
-
-def test_identifiers_are_a_key_and_a_number() -> None:
+def test_labels_are_short_and_identifiers_a_key_and_a_number() -> None:
+    for label in ("", "x" * 65, "a\nb"):
+        with pytest.raises(errors.ClientRequestError, match="a label has 1 to 64 printable char"):
+            check_label(label)
     assert read_id("00ff:17") == Id("00ff", 17)
     for text in ("", "17", ":17", "00ff:", "00ff:x", "00ff:\N{SUPERSCRIPT TWO}"):
         with pytest.raises(errors.ClientRequestError, match="expected a broker's key"):
