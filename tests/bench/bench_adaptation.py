@@ -30,17 +30,9 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
     transit_stub_of,
     waxman,
 )
-from gossamer.sim.studies.dissemination.topologies.topology import Topology
 from gossamer.sim.studies.dissemination.workload.dynamics import DYNAMICS, Play
 
 TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "clients move"}
-
-
-def overlay(kind: str, brokers: int, seed: int) -> Topology:
-    """A graph with few links (transit-stub) or many (Waxman)."""
-    if kind == "sparse":
-        return transit_stub(transit_stub_of(brokers), seed=seed)
-    return waxman(brokers, 0.9, 0.2, seed=seed)
 
 
 def plain(found: Adaptation) -> dict[str, object]:
@@ -63,7 +55,10 @@ def main() -> None:
     given = read_options(__doc__, brokers=40, length=240.0, rate=8.0, links=links, seed=1, out=Path)
     begun = process_time()
     keep_compiled_code()
-    topology = overlay(given.links, given.brokers, given.seed)
+    if given.links == "sparse":
+        topology = transit_stub(transit_stub_of(given.brokers), seed=given.seed)
+    else:
+        topology = waxman(given.brokers, 0.9, 0.2, seed=given.seed)
     found: dict[str, Adaptation] = {}
     console = Console()
     third = given.length / 3

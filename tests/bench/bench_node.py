@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 from attrs import define, evolve, field, frozen
@@ -233,7 +234,8 @@ def measure_start(folder: Path) -> list[Measure]:
     Modules are compiled before, as they are after the first start of what a user has installed.
     """
     folder.mkdir()
-    with kept_bytecode(folder / "compiled"):
+    with patch.dict(os.environ, {"PYTHONPYCACHEPREFIX": str(folder / "compiled")}):
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         shell = Shell(folder, forks=False)
         _, *imports = [_import_client() for _ in range(1 + STARTS)]
     imported = statistics.median(imports)
@@ -251,28 +253,11 @@ def measure_start(folder: Path) -> list[Measure]:
     ]
 
 
-@contextmanager
-def kept_bytecode(folder: Path) -> Iterator[None]:
-    """What is started in this environment keeps compiled modules, in a folder of its own."""
-    before = dict(os.environ)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
 def _import_client() -> float:
     """Processor seconds in which a program imports what it needs to use a node."""
-    probe = (
-        "import time; began = time.process_time()\n"
-        "from gossamer.client import connect, open_client\n"
-        "print(time.process_time() - began)"
-    )
-    run = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True)
-    return float(run.stdout)
+    probe = "import time; began = time.process_time(); "
+    probe += "from gossamer.client import connect, open_client; print(time.process_time() - began)"
+    return float(subprocess.check_output([sys.executable, "-c", probe], text=True))
 
 
 def _start_once(shell: Shell) -> tuple[float, float, int, int]:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -85,18 +85,13 @@ def run(shell: Shell, fleet: Fleet, events: int, draws: random.Random) -> Mappin
     return figures
 
 
-def as_settings(texts: Sequence[str]) -> dict[str, object]:
-    """Settings of nodes, as `Fleet.make` takes them."""
-    pairs = (text.split("=", 1) for text in texts)
-    return {name.replace(".", "__"): json.loads(value) for name, value in pairs}
-
-
 def main() -> None:
     options = read_options(__doc__, peers=6, events=6000, runs=5, busy=0, set=[str])
     draws = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         shell = Shell(Path(folder))
-        settings = {"discovery__multicast": False, **as_settings(options.set)}
+        pairs = (text.split("=", 1) for text in ("discovery.multicast=false", *options.set))
+        settings = {name.replace(".", "__"): json.loads(value) for name, value in pairs}
         fleet = Fleet.make(shell, options.peers, **settings)
         stack.callback(fleet.stop)
         fleet.start(*fleet.names)

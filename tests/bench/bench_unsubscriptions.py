@@ -165,7 +165,9 @@ def _run(plan: Plan, given: Any, outcomes: list[Outcome]) -> None:
         took = time.monotonic() - begun
         print(f"{covering}: longest {outcomes[-1].longest_ms:,.0f} ms ({took:.0f} s)", flush=True)
         if given.out:
-            _write(given.out, plan, outcomes)
+            runs = [asdict(one) for one in outcomes]
+            told = {"machine": machine(), "plan": asdict(plan), "runs": runs}
+            given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def _chosen(given: Any) -> Plan:
@@ -206,11 +208,6 @@ def _earlier(given: Any, plan: Plan) -> list[Outcome]:
     if written["plan"] != asdict(plan):
         given.refuse(f"--out {given.out} has runs with other settings, expected the same")
     return found
-
-
-def _write(path: Path, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-    told = {"machine": machine(), "plan": asdict(plan), "runs": [asdict(one) for one in outcomes]}
-    path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

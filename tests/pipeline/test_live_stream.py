@@ -24,7 +24,7 @@ import trio
 from attrs import define, field
 
 from gossamer.sim.results.storage.place import LocalPlace
-from gossamer.spark.stream.folder import DELIVERIES, batches_of, windows_of
+from gossamer.spark.stream.folder import DELIVERIES, batches_of
 from support.draws import Draws
 from support.fleet_streams import DEAREST, ids_in, publish_at_once, subscribers, thresholds
 from support.node_fleets import Fleet
@@ -36,6 +36,7 @@ from support.spark_processes import (
     run_spark_command,
     wait_for,
 )
+from support.spark_results import windows_in
 
 pytestmark = [pytest.mark.campaign, needs_spark]
 EVENTS: Final = 3_000
@@ -206,17 +207,8 @@ def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
     return kept
 
 
-def windows_found(out: Path) -> dict[tuple[int, str], tuple[int, int]]:
-    table = windows_of(LocalPlace(out))
-    assert table is not None
-    return {
-        (round(row["begin"].timestamp()), row["subscriber"]): (row["due"], row["delivered"])
-        for row in table.to_pylist()
-    }
-
-
 def windows_wanted(live: Live, got: Mapping[str, Lines]) -> dict[tuple[int, str], tuple[int, int]]:
-    """The same by the files of subscribers, each event counted once."""
+    """What was due and delivered by the files of subscribers, each event counted once."""
     recorded = lines_of(live.folder / "published")["record"]
     once = recorded.once()
     begins, prices, published = (
@@ -271,7 +263,8 @@ def test_counts_of_live_peers_are_exact_though_the_job_is_killed_twice(
         assert kept.keys() == lines.keys()
         for name, one in lines.items():
             assert np.array_equal(np.sort(np.concatenate(kept[name])), np.sort(np.array(one.ids)))
-        assert windows_found(out) == windows_wanted(live, lines)
+        found = {key: (row["due"], row["delivered"]) for key, row in windows_in(out).items()}
+        assert found == windows_wanted(live, lines)
         written = sum(len(one.ids) for one in lines.values())
         told = f"{wished:,} events of {PEERS} peers, {sum(map(len, wanted.values())):,} deliveries"
         print(

@@ -21,7 +21,7 @@ from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.spark.commands.cli import app
 from gossamer.spark.errors import JobError
 from gossamer.spark.stream.due import subscribers_of
-from gossamer.spark.stream.folder import DELIVERIES, batches_of, was_begun, windows_of
+from gossamer.spark.stream.folder import DELIVERIES, batches_of, was_begun
 from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.spark_processes import (
@@ -34,6 +34,7 @@ from support.spark_processes import (
     start_spark_command,
     wait_for,
 )
+from support.spark_results import windows_in
 
 SCHEMA = {
     "symbol": {"type": "string", "minimum": ""},
@@ -65,16 +66,6 @@ def write_lines(folder: Path, name: str, number: int, lines: Sequence[object]) -
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     part.write_text("".join(f"{text}\n" for text in texts))
     part.rename(folder / name / f"{name}-{number:05}.jsonl")
-
-
-def of_window(out: Path) -> dict[tuple[int, str], dict[str, Any]]:
-    """The windows by seconds since `BEGIN` and subscriber."""
-    table = windows_of(LocalPlace(out))
-    assert table is not None
-    return {
-        (round(row["begin"].timestamp()) - BEGIN, row["subscriber"]): row
-        for row in table.to_pylist()
-    }
 
 
 def lines_kept(out: Path) -> Iterator[dict[str, Any]]:
@@ -119,7 +110,7 @@ def followed(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Followed
 
 
 def test_windows_tell_rates_hits_and_latencies(followed: Followed) -> None:
-    windows = of_window(followed.out)
+    windows = windows_in(followed.out, BEGIN)
     assert set(windows) == {(0, "all"), (10, "all"), (0, "dear"), (10, "dear")}
     first = windows[0, "all"]
     assert (first["due"], first["delivered"], first["hit_ratio"]) == (10, 9, 0.9)
@@ -142,11 +133,11 @@ def test_late_deliveries_count_until_the_watermark_and_repeated_ones_do_not(
     late = [delivery(followed.events[3], "all", 30.0), followed.made[5]]
     write_lines(got, "all", 2, [*late, delivery(event(99, BEGIN + 500, 1.0), "all", 0.1)])
     follow_stream(session, followed.settings, LocalPlace(out))
-    assert of_window(out)[0, "all"]["delivered"] == 10
-    assert of_window(out)[500, "all"]["delivered"] == 1
+    assert windows_in(out, BEGIN)[0, "all"]["delivered"] == 10
+    assert windows_in(out, BEGIN)[500, "all"]["delivered"] == 1
     write_lines(got, "all", 3, [delivery(event(7_000, BEGIN + 9, 1.0), "all", 491.0)])
     follow_stream(session, followed.settings, LocalPlace(out))
-    assert of_window(out)[0, "all"]["delivered"] == 10  # beyond the watermark
+    assert windows_in(out, BEGIN)[0, "all"]["delivered"] == 10  # beyond the watermark
     assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
 
 
@@ -166,7 +157,7 @@ def is_exact(out: Path, files: int) -> None:
     whole = EVENTS_A_FILE * files
     kept = [one["id"] for one in lines_kept(out)]
     assert (len(set(kept)), len(kept)) == (whole, whole + sum(range(files)))
-    windows = of_window(out)
+    windows = windows_in(out, BEGIN)
     assert {key: row["delivered"] for key, row in windows.items()} == {
         (begin, "a"): 100 for begin in range(0, whole // 10, 10)
     }
@@ -337,7 +328,7 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     )
     assert list(scratch.iterdir()) == []
     assert not list(tmp_path.rglob("*.lock"))
-    assert of_window(out)[0, "a"]["delivered"] == 1
+    assert windows_in(out, BEGIN)[0, "a"]["delivered"] == 1
 
 
 @pytest.mark.campaign
@@ -351,6 +342,6 @@ def test_a_server_of_spark_connect_follows_and_goes_on(server: str, tmp_path: Pa
         dear = [one for one in events[first:end] if one["values"]["price"] >= 500]
         write_lines(got, "dear", number, [delivery(one, "dear", 0.5) for one in dear])
         run_spark_well(*command, "--window", "10", "--master", server)
-    (window,) = of_window(out).values()
+    (window,) = windows_in(out, BEGIN).values()
     assert (window["due"], window["delivered"], window["hit_ratio"]) == (5, 5, 1.0)
     assert len(list(lines_kept(out))) == 5

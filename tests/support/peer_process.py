@@ -50,14 +50,6 @@ class Traffic:
         elif record[KIND] == DELIVER:
             self.hops[record[BODY + 1]] += 1
 
-    def counts(self) -> dict[str, Any]:
-        """What was counted: received, uninterested, and [hops, deliveries] pairs."""
-        return {
-            "received": self.received,
-            "uninterested": self.uninterested,
-            "hops": sorted(self.hops.items()),
-        }
-
 
 @attrs.define(eq=False)
 class Host:
@@ -159,8 +151,15 @@ class Host:
             traffic.watch(peer)
 
     async def take_traffic(self) -> list[dict[str, Any]]:
-        """What was counted of every peer."""
-        return [traffic.counts() for traffic in self.traffic]
+        """What was counted of every peer; hops as [hops, deliveries] pairs."""
+        return [
+            {
+                "received": one.received,
+                "uninterested": one.uninterested,
+                "hops": sorted(one.hops.items()),
+            }
+            for one in self.traffic
+        ]
 
     async def usage(self) -> dict[str, Any]:
         gc.collect()

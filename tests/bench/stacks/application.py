@@ -84,6 +84,19 @@ class Applications(ABC):
     async def close(self) -> None:
         """Part from all others, at the end."""
 
+    async def send(self, publication: Publication) -> None:
+        """Publish an event; return once the stack has taken it."""
+        raise NotImplementedError
+
+    async def publish_one(self, publication: Publication) -> None:
+        """Publish an event, and count it or why it was refused."""
+        try:
+            await self.send(publication)
+        except Exception as error:
+            self.refuse(error)
+        else:
+            self.published += 1
+
     async def publish(
         self, publications: list[tuple[int, int, str, float]], first: int, size: int, window: int
     ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from bench.stacks.application import Publication
 from bench.stacks.on_trio import TrioApplications
 from gossamer.node.peer.peer import Peer, Subscription
 from gossamer.protocol.content.payload import Payload
@@ -52,8 +53,9 @@ class GossamerApplications(TrioApplications):
                 stream = self._peers[number].subscribe(f'symbol == "{topic}"', room=ROOM)
                 self.nursery.start_soon(self._take, number, stream)
 
-    async def send(self, peer: int, topic: str, payload: bytes) -> None:
-        await self._peers[peer].publish({"symbol": topic}, payload=Payload(payload))
+    async def send(self, publication: Publication) -> None:
+        peer, payload = self._peers[publication.peer], Payload(self.payload(publication))
+        await peer.publish({"symbol": publication.topic}, payload=payload)
 
     async def _take(self, number: int, stream: Subscription) -> None:
         async for event in stream:

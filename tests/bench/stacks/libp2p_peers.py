@@ -19,6 +19,7 @@ from libp2p.pubsub.pubsub import Pubsub
 from libp2p.tools.anyio_service import background_trio_service
 from multiaddr import Multiaddr
 
+from bench.stacks.application import Publication
 from bench.stacks.on_trio import TrioApplications
 from support.peer_requests import run_on_trio
 
@@ -74,8 +75,9 @@ class Libp2pApplications(TrioApplications):
                 subscription = await self._topics[number].subscribe(topic)
                 self.nursery.start_soon(self._take, number, subscription)
 
-    async def send(self, peer: int, topic: str, payload: bytes) -> None:
-        await self._topics[peer].publish(topic, payload)
+    async def send(self, publication: Publication) -> None:
+        topics = self._topics[publication.peer]
+        await topics.publish(publication.topic, self.payload(publication))
 
     async def _take(self, number: int, subscription: ISubscriptionAPI) -> None:
         while True:

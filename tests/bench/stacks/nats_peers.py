@@ -57,7 +57,7 @@ class NatsApplications(AsyncioApplications):
     async def publish_steadily(self, publications: Sequence[Publication]) -> None:
         for one in publications:
             await asyncio.sleep(max(0.0, one.due_at - time.time()))
-            await self._publish_one(one)
+            await self.publish_one(one)
 
     async def publish_at_once(self, publications: Sequence[Publication], window: int) -> None:
         shares = by_peer(publications).values()
@@ -71,17 +71,12 @@ class NatsApplications(AsyncioApplications):
         """Publish the events of a peer; after each window wait until the server has read it."""
         for begin in range(0, len(share), window):
             for one in share[begin : begin + window]:
-                await self._publish_one(one)
+                await self.publish_one(one)
             await self._clients[share[0].peer].flush()
 
-    async def _publish_one(self, publication: Publication) -> None:
+    async def send(self, publication: Publication) -> None:
         client = self._clients[publication.peer]
-        try:
-            await client.publish(publication.topic, self.payload(publication))
-        except Exception as error:
-            self.refuse(error)
-        else:
-            self.published += 1
+        await client.publish(publication.topic, self.payload(publication))
 
     def _taker(self, number: int) -> Callable[[Msg], Awaitable[None]]:
         async def take(message: Msg) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 
@@ -20,10 +19,6 @@ class TrioApplications(Applications):
         self.nursery = nursery
         self.opened = opened
 
-    @abstractmethod
-    async def send(self, peer: int, topic: str, payload: bytes) -> None:
-        """Publish an event; return once the stack has taken it."""
-
     def start(self, work: Callable[[], Awaitable[None]]) -> None:
         self.nursery.start_soon(work)
 
@@ -34,7 +29,7 @@ class TrioApplications(Applications):
         async with trio.open_nursery() as nursery:
             for one in publications:
                 await trio.sleep(max(0.0, one.due_at - time.time()))
-                nursery.start_soon(self._publish_one, one)
+                nursery.start_soon(self.publish_one, one)
 
     async def publish_at_once(self, publications: Sequence[Publication], window: int) -> None:
         async with trio.open_nursery() as nursery:
@@ -45,13 +40,5 @@ class TrioApplications(Applications):
 
     async def _publish_in_turn(self, waiting: Iterator[Publication]) -> None:
         for one in waiting:
-            await self._publish_one(one)
+            await self.publish_one(one)
             await trio.lowlevel.checkpoint()
-
-    async def _publish_one(self, publication: Publication) -> None:
-        try:
-            await self.send(publication.peer, publication.topic, self.payload(publication))
-        except Exception as error:
-            self.refuse(error)
-        else:
-            self.published += 1
