@@ -42,20 +42,16 @@ EVENTS = st.fixed_dictionaries(
 
 
 @given(EVENTS)
-def test_values_come_back_exactly(values: dict[str, object]) -> None:
+def test_values_come_back_exactly_without_tags(values: dict[str, object]) -> None:
     checked = SCHEMA.check_event(values)
-    frame = encode_frame("publish", number=1, values=frames.values_to_wire(checked))
+    wire = frames.values_to_wire(checked)
     reader = FrameReader(Limits())
-    reader.feed(frame)
+    reader.feed(encode_frame("publish", number=1, values=wire))
     decoded = reader.next_frame()
     assert decoded is not None
     frames.FRAMES.check(decoded)
     assert frames.values_from_wire(SCHEMA, decoded["values"]) == checked
-
-
-@given(EVENTS)
-def test_what_travels_needs_no_tags(values: dict[str, object]) -> None:
-    data = cbor2.dumps(frames.values_to_wire(SCHEMA.check_event(values)))
+    data = cbor2.dumps(wire)
     assert cbor2.loads(data, tag_hook=None) == cbor2.loads(data)
     assert all(isinstance(one, str | int | float | list) for one in cbor2.loads(data).values())
 

@@ -14,32 +14,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, FROM, KIND, LENGTH, TO, USER, Words
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, TO, USER, Words
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import state as state_state
 from support import overlays
+from support.record_strategies import small_settings
 
 NODES = 14
-SETTINGS = config.resilient(
-    NODES,
-    attributes=2,
-    view_size=4,
-    shuffle_length=2,
-    event_memory=4,
-    pending_publications=2,
-    held_events=8,
-    retention_rounds=100,
-    routing_table_entries=16,
-    boxes_per_neighbour=4,
-    small_world_links=1,
-    finger_levels=1,
-    guest_links=1,
-    move_rounds=2,
-    ring_offers=True,
+SETTINGS = small_settings(
+    NODES, shuffle_length=2, pending_publications=2, held_events=8, ring_offers=True
 )
 STRANGER = 77
 WAITING = 55
@@ -219,9 +205,8 @@ def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: in
 
 
 def test_a_lookup_whose_hops_are_never_used_up_is_ignored() -> None:
-    assert_ignored(
-        overlays.record(records.FIND_PLACE, 0, 1, [-1, 0, *overlays.descriptor(LIVELY, 1)])
-    )
+    words = [-1, 0, *overlays.descriptor(LIVELY, 1)]
+    assert_ignored(overlays.record(records.FIND_PLACE, 0, 1, words))
 
 
 @pytest.mark.parametrize("kind", [0, 4, 15, 28, 49, 127, USER, USER + 5, -1])
@@ -290,10 +275,5 @@ def test_entries_handed_over_in_excess_do_not_overrun_a_neighbours_list() -> Non
     hosts.step(0, overlays.install_record(state, records.INSTALL_NEWS, 0, 3, BOXES))
     sources = [source for source, _, _ in overlays.entries(state, 0)]
     assert sources.count(3) <= SETTINGS.boxes_per_neighbour
-    assert words_to(hosts, 3)
-
-
-def words_to(hosts: overlays.Hosts, handle: int) -> list[int]:
-    """The kinds that peer 0 sends a neighbour at its next event for the boxes above."""
     sent = hosts.step(0, overlays.event_record(0, 1, 99, [11, 11], mode=2))
-    return [int(words[KIND]) for words in sent if words[TO] == handle]
+    assert [words for words in sent if words[TO] == 3], "its next event for the boxes above"

@@ -32,7 +32,7 @@ def test_the_later_layer_wins(
     preset: str, file: dict[str, int], environment: dict[str, int], flags: dict[str, int]
 ) -> None:
     variables = {
-        "GOSSAMER_NODE_" + name.replace(".", "_").upper(): str(value)
+        f"GOSSAMER_NODE_{name.replace('.', '_').upper()}": str(value)
         for name, value in environment.items()
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -49,9 +49,6 @@ def test_the_later_layer_wins(
     ]
     for name in NUMBERS:
         setting = [(source, layer[name]) for source, layer in stack if name in layer]
-        if setting:
-            source, expected = setting[-1]
-            assert values[name] == expected
-            assert loaded.origin(name).source == source
-        else:
-            assert loaded.origin(name).source == "default"
+        source, expected = setting[-1] if setting else ("default", values.get(name))
+        assert values.get(name) == expected
+        assert loaded.origin(name).source == source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -50,9 +51,7 @@ def test_events_come_back_exactly(values: dict[str, object], publisher: int, at:
     exact = SCHEMA.check_event(values)
     event = FORMAT.from_bytes(7, FORMAT.to_bytes(exact, publisher, at))
     assert event.values == exact
-    assert [type(value) for value in event.values.values()] == [
-        type(value) for value in exact.values()
-    ]
+    assert list(map(type, event.values.values())) == list(map(type, exact.values()))
     assert (event.id, event.publisher) == (7, publisher)
     assert event.published_at == pytest.approx(at, abs=1e-6)
 
@@ -104,18 +103,13 @@ def test_what_is_no_event_of_the_schema_is_refused(content: object) -> None:
 
 @given(st.binary(max_size=60))
 def test_random_bytes_are_refused_or_an_event(data: bytes) -> None:
-    try:
-        event = FORMAT.from_bytes(7, data)
-    except ValueError:
-        return
-    assert set(event.values) <= set(SCHEMA.names)
+    with suppress(ValueError):
+        assert set(FORMAT.from_bytes(7, data).values) <= set(SCHEMA.names)
 
 
 def test_a_fraction_that_no_float_holds_travels_as_one() -> None:
-    exact = SCHEMA.check_event(
-        {**dict(zip(SCHEMA.names, GOOD, strict=True)), "real": Fraction(1, 3), "day": "2020-01-01"}
-    )
-    assert FORMAT.from_bytes(1, FORMAT.to_bytes(exact, 1, 0)).values["real"] == Fraction(1, 3)
+    exact = SCHEMA.check_event({"real": Fraction(1, 3)})
+    assert FORMAT.from_bytes(1, FORMAT.to_bytes(exact, 1, 0)).values == {"real": Fraction(1, 3)}
 
 
 @given(

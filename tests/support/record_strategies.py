@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import layouts_of
 from gossamer.protocol.peer.record_table import layouts
+from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.descriptor_words import HANDLE_BITS, HANDLE_MASK
 from gossamer.protocol.peer.settings.profile import HALF_MASK, MAX_LOAD, NOTHING, range_word
@@ -18,6 +20,26 @@ from gossamer.protocol.peer.state.state import profile_words
 Words = st.SearchStrategy[list[int]]
 HANDLES = st.integers(0, HANDLE_MASK)
 ENTRIES = 5  # of a list, or as many as there may be
+
+
+def small_settings(nodes: int, **changes: Any) -> Settings:
+    """Settings with little room, so that every limit is met."""
+    room = {
+        "attributes": 2,
+        "view_size": 4,
+        "shuffle_length": 3,
+        "event_memory": 4,
+        "pending_publications": 4,
+        "held_events": 16,
+        "retention_rounds": 100,
+        "routing_table_entries": 16,
+        "boxes_per_neighbour": 4,
+        "small_world_links": 1,
+        "finger_levels": 1,
+        "guest_links": 1,
+        "move_rounds": 2,
+    }
+    return config.resilient(nodes, **room | changes)
 
 
 @cache

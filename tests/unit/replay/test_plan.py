@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -34,22 +36,20 @@ def simulated(folder: Path) -> SystemRun:
     return run
 
 
-def test_peers_publish_what_simulated_ones_publish_at_the_same_time(tmp_path: Path) -> None:
-    events = simulated(tmp_path).record().events
-    steps = [step for step in short_plan(tmp_path).steps if step.do == PUBLISH]
-    assert [step.event for step in steps] == events["event"].tolist()
-    assert [step.node for step in steps] == events["publisher"].tolist()
-    assert [step.time_s for step in steps] == events["time_s"].tolist()
-
-
-def test_peers_come_and_go_with_the_trace(tmp_path: Path) -> None:
+def test_peers_come_and_go_with_the_trace_and_publish_as_simulated_ones(tmp_path: Path) -> None:
     plan = short_plan(tmp_path)
     assert plan.first == (0, 1, 2, 3, 5)
     churn = [step for step in plan.steps if step.event < 0]
-    assert [(step.do, step.node) for step in churn] == [
-        *((STOP, 5), (START, 4), (START, 5), (STOP, 3))
-    ]
+    changes = [(STOP, 5), (START, 4), (START, 5), (STOP, 3)]
+    assert [(step.do, step.node) for step in churn] == changes
     assert [step.time_s / ROUND_S for step in churn] == pytest.approx([6.1, 8.1, 10.1, 12.1])
+    steps = [(step.event, step.node, step.time_s) for step in plan.steps if step.do == PUBLISH]
+    events = simulated(tmp_path).record().events
+    assert steps == rows(events, "event", "publisher", "time_s")
+
+
+def rows(table: Mapping[str, np.ndarray], *names: str) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].tolist() for name in names), strict=True))
 
 
 def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path: Path) -> None:
@@ -59,22 +59,11 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
     for node, at, up in sessions_of(plan):
         report = {"report": "started", "key": node, "address": "a"} if up else {"report": "stopped"}
         recorder.take({"node": node, "at": at, **report})
-    for event, time_s, publisher in zip(
-        *(record.events[name].tolist() for name in ("event", "time_s", "publisher")), strict=True
-    ):
-        recorder.take(
-            {
-                "report": "published",
-                "node": publisher,
-                "at": time_s,
-                "event": event,
-                "id": 7 + event,
-            }
-        )
+    for event, time_s, publisher in rows(record.events, "event", "time_s", "publisher"):
+        made = {"report": "published", "event": event, "id": 7 + event}
+        recorder.take({"node": publisher, "at": time_s, **made})
     columns = ("event", "node", "hops", "tree_hops", "time_s")
-    for event, node, hops, tree_hops, at in zip(
-        *(record.deliveries[name].tolist() for name in columns), strict=True
-    ):
+    for event, node, hops, tree_hops, at in rows(record.deliveries, *columns):
         told = {"hops": hops, "tree_hops": tree_hops, "latency_s": 0.0}
         recorder.take({"report": "delivered", "node": node, "at": at, "id": 7 + event, **told})
     found = Accounts(plan, recorder, plan.rounds).record("peers", {})
