@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 import trio
@@ -17,7 +17,7 @@ from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
 from gossamer.node.transport.links import ConnectionPool
 from support.draws import larger
-from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, ring_errors
+from support.memory_peers import EPOCH_S, memory_peers, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
@@ -30,11 +30,8 @@ KEYS = [1 + (i << 58) for i in range(larger(6, 8))]
 
 
 @on_jumping_clock
-async def test_events_reach_everybody_once_over_late_repeated_and_reordered_frames(
-    tmp_path: Path,
-) -> None:
-    faults = Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1)
-    network = MemoryNetwork(5, faults)
+async def test_events_come_once_over_late_repeated_and_reordered_frames(tmp_path: Path) -> None:
+    network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1))
     async with memory_peers(tmp_path, *KEYS, network=network) as crowd:
         await crowd.whole()
         events = crowd.peers[KEYS[3]].subscribe("price >= 0")
@@ -43,8 +40,7 @@ async def test_events_reach_everybody_once_over_late_repeated_and_reordered_fram
         assert await take_ids(events, 40) == published
         await crowd.rounds(8)
         assert len(events) == 0
-        assert network.duplicated > 0
-        assert network.reordered > 0
+        assert min(network.duplicated, network.reordered) > 0
 
 
 @on_jumping_clock
@@ -72,34 +68,30 @@ async def test_connections_that_were_replaced_are_told_from_those_that_broke(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is remembered as lost is asked for when the peer is back; who was replaced is back."""
-    pools: list[ConnectionPool] = []
-    told: list[bool] = []
-    attach, lost = ConnectionEvents.attach, CatchUp.lost
+    attach = create_autospec(ConnectionEvents.attach, side_effect=ConnectionEvents.attach)
+    lost = create_autospec(CatchUp.lost, side_effect=CatchUp.lost)
+    monkeypatch.setattr(ConnectionEvents, "attach", attach)
+    monkeypatch.setattr(CatchUp, "lost", lost)
 
-    def note_pool(self: ConnectionEvents, pool: ConnectionPool, *others: Any) -> None:
-        pools.append(pool)
-        attach(self, pool, *others)
+    def told() -> list[bool]:
+        """Of each connection that ended, whether it was replaced."""
+        return [call.kwargs.get("replaced", False) for call in lost.call_args_list]
 
-    def note_loss(self: CatchUp, key: int, alive_until: float, *, replaced: bool = False) -> None:
-        told.append(replaced)
-        lost(self, key, alive_until, replaced=replaced)
-
-    monkeypatch.setattr(ConnectionEvents, "attach", note_pool)
-    monkeypatch.setattr(CatchUp, "lost", note_loss)
     async with memory_peers(tmp_path, *KEYS[:2]) as crowd:
         await crowd.whole()
+        pools: list[ConnectionPool] = [call.args[1] for call in attach.call_args_list]
         await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
-        told.clear()
+        lost.reset_mock()
         crowd.network.break_connections(*KEYS[:2])
-        await eventually(lambda: told[:2] == [False, False])
+        await eventually(lambda: told()[:2] == [False, False])
         await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
         # Later than what counts as dialled by both at once.
         await trio.sleep(crowd.limits.handshake_seconds + 1)
-        told.clear()
+        lost.reset_mock()
         (connection,) = pools[0]
         await pools[0].meet(connection.admitted.hello.addresses, lambda _: None)
-        await eventually(lambda: len(told) == 2)
-        assert told == [True, True]
+        await eventually(lambda: len(told()) == 2)
+        assert told() == [True, True]
 
 
 @on_jumping_clock
@@ -107,19 +99,13 @@ async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads while it says its goodbyes, and passes nothing on."""
-    told: list[int] = []
-    report_loss = Runtime.report_loss
-
-    def note(self: Runtime, key: int) -> None:
-        told.append(key)
-        report_loss(self, key)
-
+    told = create_autospec(Runtime.report_loss, side_effect=Runtime.report_loss)
     async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
         await crowd.whole()
         await crowd.rounds(4)
-        monkeypatch.setattr(Runtime, "report_loss", note)
+        monkeypatch.setattr(Runtime, "report_loss", told)
         await crowd.stop(KEYS[2])
-        await eventually(lambda: told.count(KEYS[2]) == 2)
+        await eventually(lambda: [call.args[1] for call in told.mock_calls].count(KEYS[2]) == 2)
 
 
 @pytest.mark.parametrize("phases", [1, pytest.param(10, marks=pytest.mark.campaign)])
@@ -223,8 +209,7 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
         await trio.sleep(20)
         crowd.network.heal()
         events = peer.subscribe("price >= 0", name="ada")
-        got = await take(events, len(published))
-        assert {event.id for event in got} == set(published)
+        assert await take_ids(events, len(published)) == set(published)
 
 
 @on_jumping_clock
@@ -244,28 +229,21 @@ async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: P
 
 
 @on_jumping_clock
-async def test_a_peer_that_vanishes_without_a_word_is_replaced_within_rounds(
-    tmp_path: Path,
-) -> None:
+async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) -> None:
     """Its connections break, and nobody answers where it listened."""
     async with memory_peers(tmp_path, *KEYS) as crowd:
         await crowd.whole()
         gone = KEYS[4]
-        vanish(crowd, gone)
         rest = {key: peer for key, peer in crowd.peers.items() if key != gone}
+        crowd.network.partition(list(rest), [gone])
+        for other in rest:
+            crowd.network.break_connections(gone, other)
         await eventually(lambda: not ring_errors(rest))
         await eventually(lambda: not any(gone in linked(peer) for peer in rest.values()))
         events = rest[KEYS[0]].subscribe("price >= 0")
         await rounds_pass(*rest.values(), rounds=8)
         published = {await rest[KEYS[-1]].publish({"price": i, "symbol": "A"}) for i in range(20)}
         assert await take_ids(events, 20) == published
-
-
-def vanish(crowd: MemoryPeers, key: int) -> None:
-    """Break a peer's connections, and let none be made any more."""
-    crowd.network.partition([other for other in KEYS if other != key], [key])
-    for other in KEYS:
-        crowd.network.break_connections(key, other)
 
 
 @on_jumping_clock
@@ -282,9 +260,7 @@ async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> No
 
 
 @on_jumping_clock
-async def test_peers_that_joined_in_pairs_find_the_others_that_they_were_told_of(
-    tmp_path: Path,
-) -> None:
+async def test_peers_that_joined_in_pairs_find_the_others(tmp_path: Path) -> None:
     """Neither pair has ever heard from the other: all it has is addresses."""
     chosen = KEYS[:4]
     network = MemoryNetwork()

@@ -7,7 +7,6 @@ import random
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
 
 import attrs
 import pytest
@@ -18,7 +17,6 @@ from gossamer.node.local.frames import LOCAL_TYPES
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.wire import frame_types
 from gossamer.node.security.cluster import Membership
-from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.joining.extending import request_of
@@ -37,6 +35,7 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
+from support.attackers import descriptor_of
 from support.checkout import ROOT
 from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
@@ -45,7 +44,7 @@ from support.memory_peers import ROUND_S
 from support.memory_use import memory_of_process
 from support.mouthpiece import Door, Mouthpiece
 from support.node_peers import take_ids
-from support.tampering import frames_in, read_frame, tampered
+from support.tampering import read_frame, tampered
 from support.transport_peers import on_jumping_clock
 
 DRAWS = 1
@@ -76,22 +75,18 @@ class Overheard:
 
     def listen_to(self, key: int, dependencies: Dependencies) -> Dependencies:
         def note(data: bytes) -> bytes:
-            for one in frames_in(data):
-                frame = read_frame(one)
-                kept = self.frames.setdefault((frame["type"], frame.get("kind", -1)), [])
-                if len(kept) < TEMPLATES:
-                    kept.append((key, frame))
+            frame = read_frame(data)
+            kept = self.frames.setdefault((frame["type"], frame.get("kind", -1)), [])
+            if len(kept) < TEMPLATES:
+                kept.append((key, frame))
             return data
 
         return tampered(dependencies, note)
 
     def as_sent_by(self, speaker: Member) -> list[Frame]:
         """The same as ``speaker`` would send it: where others speak of themselves, it does."""
-        return [
-            speaker.in_place_of(sender, frame)
-            for kept in self.frames.values()
-            for sender, frame in kept
-        ]
+        kept = [one for frames in self.frames.values() for one in frames]
+        return [speaker.in_place_of(sender, frame) for sender, frame in kept]
 
 
 @attrs.define
@@ -102,17 +97,10 @@ class Member:
     profile: tuple[int, ...]  # what it said of itself when it still was a good peer
     _sequence: int = 1 << 40
 
-    @property
-    def key(self) -> int:
-        return self.membership.identity.key
-
     def describe(self, profile: tuple[int, ...]) -> bytes:
         """An entry, properly signed, that says this of its owner."""
         self._sequence += 1
-        serial = self.membership.certificate.serial
-        made = Descriptor(self.key, serial, (("memory", 9),), profile, self._sequence, 0)
-        signed = sign_descriptor(self.membership.authority, self.membership.identity, made)
-        return signed.signature + signed.content
+        return descriptor_of(self.membership, profile, self._sequence)
 
     def describe_oddly(self, draws: random.Random) -> bytes:
         words = list(self.profile)
@@ -142,13 +130,8 @@ class Member:
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
         signature = request_of(self.membership).signature
         wanted = {"certificate": certificate, "signature": signature}
-        introduction = {
-            "version": PROTOCOL_VERSION,
-            "software": "",
-            "cluster": "",
-            "key": 1,
-            "addresses": [],
-        }
+        named = {"version": PROTOCOL_VERSION, "software": "", "cluster": "", "key": 1}
+        figures, troubles = {"position": 0.5}, {"troubles": ["none"]}
         return [
             {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
             {"type": "record", "kind": STORED, "words": stored, "peers": []},
@@ -164,13 +147,7 @@ class Member:
             {"type": "schema", "number": 5, "document": b"{}"},
             {"type": "schema wanted"},
             {"type": "report wanted", "number": 1},
-            {
-                "type": "report",
-                "number": 1,
-                "figures": {"position": 0.5},
-                "wanted": [1] * 64,
-                "troubles": ["none"],
-            },
+            {"type": "report", "number": 1, "figures": figures, "wanted": [1] * 64, **troubles},
             {"type": "question", "service": "last", "number": 1, "body": encode([0, []])},
             {"type": "question", "service": "order", "number": 2, "body": encode([0, 9, []])},
             {"type": "question", "service": "nothing", "number": 3, "body": b""},
@@ -181,7 +158,7 @@ class Member:
             {"type": "renewed", "certificate": certificate, "authority": authority},
             {"type": "goodbye", "reason": "revoked", "detail": "", "proof": bytes(64)},
             {"type": "welcome", "echo": bytes(16)},
-            {"type": "hello", "nonce": bytes(16), **introduction},
+            {"type": "hello", "nonce": bytes(16), "addresses": [], **named},
         ]
 
 
@@ -229,32 +206,21 @@ class Assault:
             self.cut += stream.goodbye
 
 
-@pytest.fixture
-def kept_no_logs() -> Iterator[None]:
-    """Tests keep each line of a log, which would count as memory of the peer's."""
-    logger = logging.getLogger("gossamer")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(before)
-
-
-@pytest.mark.usefixtures("kept_no_logs")
 @pytest.mark.parametrize("frames", [2000, pytest.param(50_000, marks=pytest.mark.campaign)])
 @on_jumping_clock
 async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
     cluster: MadeCluster, caplog: pytest.LogCaptureFixture, frames: int, seed: int
 ) -> None:
     """The peer goes on taking part in the overlay, and its memory does not grow."""
-    # What it logs of who was cut is kept by who runs the tests.
-    caplog.set_level(logging.ERROR, "gossamer")
+    # Tests keep each line of a log, which would count as memory of the peer's.
+    caplog.set_level(logging.CRITICAL, "gossamer")
     overheard, door = Overheard(), Door()
 
     def change(key: int, dependencies: Dependencies) -> Dependencies:
         dependencies = attrs.evolve(dependencies, settings=SETTINGS)
-        return (
-            door.open(dependencies) if key == target_key else overheard.listen_to(key, dependencies)
-        )
+        if key == target_key:
+            return door.open(dependencies)
+        return overheard.listen_to(key, dependencies)
 
     target_key = cluster.first.identity.key
     async with member_peers(cluster, 4, change=change) as crowd:
@@ -282,8 +248,7 @@ async def test_no_frame_harms_a_running_peer_and_bad_ones_cost_the_connection(
         await crowd.rounds(8)
         other = next(key for key in crowd.peers if key != target_key)
         published = await crowd.publish(other, 7)
-        got = await take_ids(events, 1)
-        assert published in got
+        assert published in await take_ids(events, 1)
 
 
 def profile_of(crowd: MemberPeers, key: int) -> tuple[int, ...]:

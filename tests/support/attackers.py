@@ -36,13 +36,10 @@ class Attacker:
     def key(self) -> int:
         return self.member.identity.key
 
-    def descriptor(self, profile: tuple[int, ...], sequence: int | None = None) -> bytes:
+    def descriptor(self, profile: tuple[int, ...]) -> bytes:
         """The entry of a frame that tells of this member, as it wants to be seen."""
         self.sequence += 1
-        number = self.sequence if sequence is None else sequence
-        serial = self.member.certificate.serial
-        made = Descriptor(self.key, serial, (("memory", 9),), profile, number, 0)
-        return sign_descriptor(self.member.authority, self.member.identity, made).packed
+        return descriptor_of(self.member, profile, self.sequence)
 
     async def send(self, frame_type: str, **fields: object) -> None:
         await self.stream.send_all(encode_frame(frame_type, **fields))
@@ -82,6 +79,13 @@ async def attacker(crowd: MemberPeers, target: int, member: Membership) -> Async
     admitted = await transport.dial([crowd.address_of(target)], target)
     yield Attacker(member, admitted.stream)
     await trio.aclose_forcefully(admitted.stream)
+
+
+def descriptor_of(member: Membership, profile: tuple[int, ...], sequence: int) -> bytes:
+    """The entry of a frame that tells of a member, properly signed."""
+    key, serial = member.identity.key, member.certificate.serial
+    told = Descriptor(key, serial, (("memory", 9),), profile, sequence, 0)
+    return sign_descriptor(member.authority, member.identity, told).packed
 
 
 def believe(_: bytes | None, hello: Hello) -> PeerIdentity:

@@ -23,7 +23,7 @@ from gossamer.node.security.sealing import DRAW_BYTES, Seal, identifier, sign
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.peer.record_table.records import EVENT_MESSAGES, EVENT_VALUES
-from support.tampering import frames_in, read_frame, tampered, write_frame
+from support.tampering import read_frame, tampered, write_frame
 
 POINT_AT = EVENT_VALUES * WORD_BYTES
 # Event frames that a forger keeps back at most, and that the league remembers.
@@ -56,12 +56,9 @@ class Forger:
     _kept_back: list[bytes] = attrs.field(factory=list)
 
     def change(self, dependencies: Dependencies) -> Dependencies:
-        return tampered(dependencies, self.rewrite)
+        return tampered(dependencies, self._rewrite)
 
-    def rewrite(self, data: bytes) -> bytes:
-        return b"".join(map(self._rewrite_one, frames_in(data)))
-
-    def _rewrite_one(self, data: bytes) -> bytes:
+    def _rewrite(self, data: bytes) -> bytes:
         frame: Frame = read_frame(data)
         if frame["type"] != "record" or frame["kind"] not in EVENT_MESSAGES:
             return data

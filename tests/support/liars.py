@@ -31,7 +31,7 @@ from gossamer.protocol.peer.settings.profile import (
     coarse_range,
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
-from support.tampering import frames_in, read_frame, tampered, write_frame
+from support.tampering import read_frame, tampered, write_frame
 
 # Whether a record that tells of peers begins with its sender.
 _TELLING = {
@@ -62,12 +62,9 @@ class Liar:
     _made_up: dict[bytes, bytes] = attrs.field(factory=dict)
 
     def change(self, dependencies: Dependencies) -> Dependencies:
-        return tampered(dependencies, self.rewrite)
+        return tampered(dependencies, self._rewrite)
 
-    def rewrite(self, data: bytes) -> bytes:
-        return b"".join(map(self._rewrite_one, frames_in(data)))
-
-    def _rewrite_one(self, data: bytes) -> bytes:
+    def _rewrite(self, data: bytes) -> bytes:
         frame = read_frame(data)
         kind = frame["type"]
         if kind == "greeting":

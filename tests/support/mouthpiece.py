@@ -10,18 +10,9 @@ import trio
 
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.security.cluster import Membership
-from gossamer.node.transport.base.base import (
-    Address,
-    Admitted,
-    Handler,
-    Hello,
-    Listener,
-    LocalPeer,
-    PeerIdentity,
-    Transport,
-    Verify,
-)
+from gossamer.node.transport.base.base import Address, Admitted, Handler, Hello, PeerIdentity
 from support.frame_fuzzing import Fuzzed
+from support.tampering import intercepted
 
 # How often the other side may be let run before it must have reacted to a frame.
 TURNS = 40
@@ -72,17 +63,11 @@ class Door:
     handler: Handler | None = None  # what the peer does with who comes in
 
     def open(self, dependencies: Dependencies) -> Dependencies:
-        def make(me: LocalPeer, verify: Verify) -> Transport:
-            transport = dependencies.make_transport(me, verify)
-            listen = transport.listen
+        def note(handler: Handler) -> Handler:
+            self.handler = handler
+            return handler
 
-            async def listen_here(addresses: list[Address]) -> list[Listener]:
-                return [_Listener(one, self) for one in await listen(addresses)]
-
-            transport.listen = listen_here  # type: ignore[method-assign, assignment]
-            return transport
-
-        return attrs.evolve(dependencies, make_transport=make)
+        return intercepted(dependencies, note)
 
     async def bring(self, member: Membership, stream: trio.abc.Stream) -> None:
         """Let the peer serve ``stream`` as that of ``member``, to its end."""
@@ -91,20 +76,3 @@ class Door:
         hello = Hello(1, "fuzz", member.authority.cluster, key, (), bytes(16), None)
         identity = PeerIdentity(key, member.certificate.fingerprint, "fuzz")
         await self.handler(Admitted(stream, identity, hello, False, Address("memory", 9)))
-
-
-@attrs.define
-class _Listener:
-    inner: Listener
-    door: Door
-
-    @property
-    def address(self) -> Address:
-        return self.inner.address
-
-    async def serve(self, handler: Handler) -> None:
-        self.door.handler = handler
-        await self.inner.serve(handler)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import attrs
 import trio
 
-from gossamer.node.errors import NodeError, RefusedByPeer
 from gossamer.node.peer.assembly import Dependencies
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
 from gossamer.node.transport.base.base import (
@@ -23,14 +23,34 @@ from gossamer.node.transport.base.frames import FrameDecoder, encode_frame
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import Frame
 
+Change = Callable[[Admitted], Admitted]
+Between = Callable[[Handler], Handler]
 
-def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> Dependencies:
-    """The same peer, but that it sends what ``rewrite`` makes of whole frames."""
 
-    def make(me: LocalPeer, verify: Verify) -> Transport:
-        return _Transport(dependencies.make_transport(me, verify), rewrite)
+def intercepted(
+    dependencies: Dependencies, between: Between, change: Change = lambda admitted: admitted
+) -> Dependencies:
+    """The same peer with other handlers of who comes in, and other connections to whom it dials."""
+
+    def make(me: LocalPeer, verify: Verify) -> Any:
+        return _Transport(dependencies.make_transport(me, verify), between, change)
 
     return attrs.evolve(dependencies, make_transport=make)
+
+
+def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> Dependencies:
+    """The same peer, but that it sends what ``rewrite`` makes of each frame."""
+
+    def change(admitted: Admitted) -> Admitted:
+        return attrs.evolve(admitted, stream=_Stream(admitted.stream, rewrite))
+
+    def between(handler: Handler) -> Handler:
+        async def handle(admitted: Admitted) -> None:
+            await handler(change(admitted))
+
+        return handle
+
+    return intercepted(dependencies, between, change)
 
 
 def frames_in(data: bytes) -> Iterator[bytes]:
@@ -56,63 +76,40 @@ def write_frame(frame: Frame) -> bytes:
     return encode_frame(frame["type"], **fields)
 
 
-@attrs.define
 class _Transport:
-    inner: Transport
-    rewrite: Callable[[bytes], bytes]
+    """In the place of a transport."""
 
-    @property
-    def me(self) -> LocalPeer:
-        return self.inner.me
+    def __init__(self, inner: Transport, between: Between, change: Change) -> None:
+        self.__dict__.update(_inner=inner, _between=between, _change=change)
 
-    @me.setter
-    def me(self, me: LocalPeer) -> None:
-        self.inner.me = me
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
-    @property
-    def on_refusal(self) -> Callable[[NodeError | None, Address], None]:
-        return self.inner.on_refusal
-
-    @on_refusal.setter
-    def on_refusal(self, told: Callable[[NodeError | None, Address], None]) -> None:
-        self.inner.on_refusal = told
-
-    @property
-    def on_refused_by(self) -> Callable[[RefusedByPeer], None]:
-        return self.inner.on_refused_by
-
-    @on_refused_by.setter
-    def on_refused_by(self, told: Callable[[RefusedByPeer], None]) -> None:
-        self.inner.on_refused_by = told
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._inner, name, value)
 
     async def listen(self, addresses: Sequence[Address]) -> Sequence[Listener]:
-        return [_Listener(one, self.rewrite) for one in await self.inner.listen(addresses)]
+        return [_Listener(one, self._between) for one in await self._inner.listen(addresses)]
 
     async def dial(self, addresses: Sequence[Address], key: int | None = None) -> Admitted:
-        return _wrapped(await self.inner.dial(addresses, key), self.rewrite)
+        admitted: Admitted = await self._inner.dial(addresses, key)
+        return self._change(admitted)
 
 
 @attrs.define
 class _Listener:
     inner: Listener
-    rewrite: Callable[[bytes], bytes]
+    between: Between
 
     @property
     def address(self) -> Address:
         return self.inner.address
 
     async def serve(self, handler: Handler) -> None:
-        async def handle(admitted: Admitted) -> None:
-            await handler(_wrapped(admitted, self.rewrite))
-
-        await self.inner.serve(handle)
+        await self.inner.serve(self.between(handler))
 
     async def aclose(self) -> None:
         await self.inner.aclose()
-
-
-def _wrapped(admitted: Admitted, rewrite: Callable[[bytes], bytes]) -> Admitted:
-    return attrs.evolve(admitted, stream=_Stream(admitted.stream, rewrite))
 
 
 @attrs.define(eq=False)
@@ -121,7 +118,7 @@ class _Stream(trio.abc.Stream):
     rewrite: Callable[[bytes], bytes]
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self.inner.send_all(self.rewrite(bytes(data)))
+        await self.inner.send_all(b"".join(map(self.rewrite, frames_in(bytes(data)))))
 
     async def wait_send_all_might_not_block(self) -> None:
         await self.inner.wait_send_all_might_not_block()
