@@ -100,7 +100,6 @@ class Took:
 
 
 def now() -> tuple[float, float]:
-    """Seconds on the clock, and of the processor for this thread."""
     return perf_counter(), thread_time()
 
 
@@ -127,8 +126,6 @@ class Steps(trio.abc.Instrument):
         self._note(what, self._begun)
 
     def timed(self, apart: Apart) -> Apart:
-        """The same, with what it takes to begin noted."""
-
         def begin(work: Work) -> Begun:
             begun = now()
             try:
@@ -184,7 +181,6 @@ class Neighbours:
             broker.handle(0, *self._framed(SUBSCRIBER, self._subscription()))
 
     def go_on(self) -> Iterator[tuple[Hop, Frame]]:
-        """Publications without an end, and subscriptions that come and go."""
         while True:
             drawn = self._draws.randrange(OF_MESSAGES)
             if drawn == 0:

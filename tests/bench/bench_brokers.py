@@ -62,7 +62,6 @@ ADVERTISED = Id("P", 1)
 
 
 def connect(broker: TreeBroker, advertised: Filter) -> None:
-    """Let two neighbours come, one that advertises and one that will subscribe."""
     offers = (Advertisement(ADVERTISED, advertised),)
     for hop, told in ((PUBLISHER, offers), (SUBSCRIBER, ())):
         broker.handle(0, None, NeighbourUp(hop.name))

@@ -61,7 +61,6 @@ def padres_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
 
 
 def range_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
-    """A symbol, a range of closing prices within a tenth, and a least volume."""
     rng = Random(seed)
     while True:
         quote = rng.choice(quotes)
@@ -102,7 +101,6 @@ def _cents(price: object, factor: float) -> float:
 
 
 def resident() -> int:
-    """Bytes of resident memory now."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize()
 

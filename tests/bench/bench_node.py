@@ -100,7 +100,6 @@ class Stream:
     used: list[dict[str, Any]]
 
     def latencies_ms(self) -> list[float]:
-        """From when each quote was due to each of its deliveries, in order of size."""
         at = dict(self.published)
         return sorted(1e3 * (taken - at[event]) for _, event, taken in self.receipts)
 
@@ -109,7 +108,6 @@ class Stream:
         return len({(wish % peers, event) for wish, event, _ in self.receipts})
 
     def total(self, name: str) -> float:
-        """By how much a number grew, over all processes."""
         return _grown(self.before, self.used, name)
 
 
@@ -125,7 +123,6 @@ class Bench:
     tried: set[int] = field(factory=set)  # events published before, which may come late
 
     def subscribe(self) -> None:
-        """Let every subscription be made, and wait until the overlay knows of all."""
         shares = self.peers.shared_out([wish.expression for wish in self.wishes])
         self.peers.call_each("subscribe", [{"wishes": share} for share in shares])
 
@@ -220,7 +217,6 @@ class Bench:
 
 @contextmanager
 def open_bench(size: Size, folder: Path, quotes: Sequence[Quote]) -> Iterator[tuple[Bench, float]]:
-    """A cluster whose peers are ready, and how long that took."""
     with peer_processes(MadeCluster(folder / "first"), size.processes) as peers:
         begin = time.time()
         peers.open(size.round_s, {"delivery": {"event_memory": 8 * size.burst * len(SCHEMA)}})

@@ -98,7 +98,6 @@ COLUMNS = (
 
 
 def print_table(rows: Sequence[Row]) -> None:
-    """A line a stack, then what is to be known of each."""
     lines = [COLUMNS, *(_cells(row) for row in rows if row.runs)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
@@ -109,7 +108,6 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def _remarks(row: Row) -> Iterator[str]:
-    """What is to be known of a stack beside its figures."""
     if row.runs:
         told = medians(row.runs)
         versions = ", ".join(f"{name} {number}" for name, number in row.stack.versions.items())

@@ -60,7 +60,6 @@ def problem_of(brokers: int, subscriptions: int, documents: int, strategy: str) 
 
 
 async def measure(problem: Problem) -> Row:
-    """Have a problem solved while a task looks at the clock."""
     late = 0.0
 
     async def watch() -> None:

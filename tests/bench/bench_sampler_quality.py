@@ -46,7 +46,6 @@ def failure_row(formed: Overlay, share: float) -> list[float]:
 
 
 def graph_row(formed: Overlay) -> list[float]:
-    """The graph, and the most hops of broadcasts."""
     hops = [formed.broadcast()[1] for _ in range(BROADCASTS)]
     return [*formed.graph(), float(np.mean(hops))]
 

@@ -54,7 +54,6 @@ def best_utility(s: State, p: int) -> float:
 
 
 def share_of_optimum(s: State) -> float:
-    """Mean friend utility of a sample of nodes, as a share of the best possible."""
     sample = np.zeros(len(s.links), np.bool_)
     sample[:: max(1, len(s.links) // SAMPLED_NODES)] = True
     best = np.mean([best_utility(s, int(p)) for p in np.flatnonzero(sample)])

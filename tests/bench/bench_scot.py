@@ -86,7 +86,6 @@ def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
 
 
 def large_network(regions: int, clusters: int) -> ScotNetwork:
-    """A random tree of regions in each cluster."""
     draw = random.Random(1)
     edges = [(f"r{draw.randrange(i)}", f"r{i}") for i in range(1, regions)]
     tree = Factor.of([f"r{i}" for i in range(regions)], edges)
@@ -160,7 +159,6 @@ def run_large(regions: int, clusters: int, subscribers: int, publications: int) 
 
 
 def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
-    """Measure bursts, and draw them if asked to."""
     found = {name: measure(chosen, subscribers, burst) for name, chosen in VARIANTS.items()}
     columns = {name: rows(*measured, burst) for name, measured in found.items()}
     table = Table("", *columns, title=machine())

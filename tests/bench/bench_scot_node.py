@@ -31,7 +31,6 @@ MODES = {
 
 
 def processor_s(scot: ScotProcesses) -> float:
-    """Seconds of processor time that all brokers have taken."""
     ticks = 0
     for process in scot.running.values():
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()
@@ -42,8 +41,6 @@ def processor_s(scot: ScotProcesses) -> float:
 async def listen(
     scot: ScotProcesses, at: BrokerLabel, wanted: int, *, task_status: trio.TaskStatus[None]
 ) -> None:
-    """Subscribe, and take so many publications."""
-
     async def take(client: LocalClient) -> None:
         await client.subscribe("all", "present(x)")
         task_status.started()

@@ -56,7 +56,6 @@ class OnePublisher:
 
 
 def contents(key: int) -> list[bytes]:
-    """What the events say, each something else."""
     text = "x" * CONTENT_BYTES
     return [encode([key, number, 1, [number, text]]) for number in range(EVENTS)]
 
@@ -79,7 +78,6 @@ def seal_signed(
 
 
 def seal_plain(seal: Seal, events: Sequence[bytes]) -> list[bytes]:
-    """The events as they are without certificates."""
     return [
         seal.close(content, number.to_bytes(DRAW_BYTES, "big"), POINT)
         for number, content in enumerate(events)

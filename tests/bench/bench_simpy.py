@@ -38,7 +38,6 @@ def run_nodes(nodes: int) -> int:
 
 
 def run_simpy_stores(nodes: int) -> int:
-    """SimPy with a process and a store a node."""
     import simpy
 
     env, draws, events = simpy.Environment(), random.Random(1), [0]
@@ -76,7 +75,6 @@ def run_simpy_stores(nodes: int) -> int:
 
 
 def run_simpy_callbacks(nodes: int) -> int:
-    """SimPy with callbacks of timeouts."""
     import simpy
 
     env, draws, events = simpy.Environment(), random.Random(1), [0]

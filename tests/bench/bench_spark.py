@@ -130,7 +130,6 @@ def measure_commands(kind: str, size: int, memory: str) -> list[Row]:
 
 
 def measure_runs(count: int, memory: str) -> list[Row]:
-    """The command that crunches so many small runs."""
     with tempfile.TemporaryDirectory() as scratch:
         for seed in range(count):
             make_up_run(Path(scratch) / "runs" / f"{seed}", 2_000, 100, seed)
@@ -140,7 +139,6 @@ def measure_runs(count: int, memory: str) -> list[Row]:
 
 
 def run_python(*arguments: str) -> None:
-    """Run a program of Python to its end, and show nothing of it unless it fails."""
     done = subprocess.run([sys.executable, "-c", *arguments], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments[1:])} ended with {done.returncode}: {done.stderr}")

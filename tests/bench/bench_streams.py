@@ -85,7 +85,6 @@ def _publish(peers: PeerProcesses, quotes: Sequence[Mapping[str, float]]) -> Fig
 
 
 def commands(lines: int, runs: int) -> list[Figures]:
-    """Events a second by `gossamer pub` and `sub` over three nodes, of each run."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         shell = Shell(Path(folder), forks=False)
         port = free_ports(PORTS_OF_A_NODE * NODES)

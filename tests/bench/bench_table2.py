@@ -83,8 +83,6 @@ BURSTS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
 
 @define
 class Spent:
-    """Processor seconds and messages of a broker, by kind."""
-
     seconds: dict[str, float] = field(factory=lambda: defaultdict(float))
     messages: Counter[str] = field(factory=Counter)
 
@@ -116,7 +114,6 @@ class Pump:
             self.take(other, None, NeighbourUp(name))
 
     def take(self, broker: str, source: Hop | None, message: Message) -> None:
-        """Let a broker take a message, and others whatever follows."""
         self.waiting.append((broker, source, message))
         while self.waiting:
             self._step(*self.waiting.popleft())
@@ -194,7 +191,6 @@ def row(pump: Pump, covering: str, brokers: list[str], where: str) -> Row:
 
 
 def print_rows(rows: list[Row]) -> None:
-    """Ours beside the paper's."""
     heads = "".join(f"{kind:>16}" for kind in KINDS)
     print(f"{'microseconds a message':32}{heads}{'messages':>12}")
     for one in rows:
@@ -216,7 +212,6 @@ def print_conclusions(rows: list[Row]) -> None:
 
 
 def measured_times(rows: list[Row], factor: float) -> FixedTimes:
-    """What active covering was measured to take at E, so many times slower."""
     us = next(one["us"] for one in rows if (one["covering"], one["where"]) == ("active", "E"))
     subscription = us["matching"] + us["covering"]
     return FixedTimes(

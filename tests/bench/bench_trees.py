@@ -155,8 +155,6 @@ def timed_networkx(graph: nx.Graph, terminals: list[int]) -> tuple[float, float]
 def timed_tree(
     graph: Graph, work: Workspace, make: Callable[[int], int], terminals: list[int]
 ) -> tuple[float, float]:
-    """Median processor seconds of one of our algorithms, and what its tree costs."""
-
     def once() -> int:
         work.terminals[: len(terminals)] = terminals
         return make(len(terminals))
@@ -167,7 +165,6 @@ def timed_tree(
 
 
 def grid(side: int) -> Graph:
-    """A square grid of side * side brokers."""
     found = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side))
     return make_graph(side * side, sorted(found.edges))
 
@@ -196,7 +193,6 @@ def stretch(_: int) -> Rows:
 
 
 def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample]:
-    """A transit-stub graph and Localized1, 3 % of the documents sampled."""
     graph = transit_stub(transit_stub_of(brokers), 1).graph
     whole = make_workload(graph, Locality(documents=documents), 1).sample(graph)
     return graph, sampled(whole, 0.03, 1)

@@ -82,7 +82,6 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
 
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
-    """The medians, and the ratio that is aimed for."""
     coverings = dict.fromkeys(one.covering for one in outcomes)
     print(f"{'':42}" + "".join(f"{name:>14}" for name in coverings))
     for name, values in rows(outcomes):
@@ -156,7 +155,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _run(plan: Plan, given: Any, outcomes: list[Outcome]) -> None:
-    """Add the runs that are asked for, of all coverings by turns."""
     done = Counter(one.covering for one in outcomes)
     for run, covering in product(range(given.runs), given.covering):
         begun = time.monotonic()

@@ -30,7 +30,6 @@ for engine in ("cycle", "event"):
 
 
 def start(python: str) -> float:
-    """Seconds that one process takes, from its start to its end."""
     begin = time.perf_counter()
     subprocess.run([python, "-c", PROGRAM], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begin

@@ -195,9 +195,7 @@ def test_what_cannot_be_appended_to_is_refused_and_stays(
     assert contents(tmp_path) == before
 
 
-def test_another_run_of_the_same_name_is_refused(
-    session: Any, partitioned: Appended, tmp_path: Path
-) -> None:
+def test_a_changed_run_is_refused(session: Any, partitioned: Appended, tmp_path: Path) -> None:
     runs, out = tmp_path / "runs", tmp_path / "out"
     shutil.copytree(partitioned.first[0].parent, runs)
     shutil.copytree(partitioned.whole, out)

@@ -104,9 +104,7 @@ def test_figures_are_those_of_the_summaries(corpus: Corpus) -> None:
     assert json.loads((corpus.out / "crunch.json").read_text())["runs"] == 6
 
 
-def test_figures_are_drawn_and_shown_on_a_page(
-    session: Any, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_figures_are_drawn_and_put_on_a_page(session: Any, corpus: Corpus, tmp_path: Path) -> None:
     drawn = tmp_path / "out"
     with plots_as(PlotOptions(formats=("svg",))):
         crunch(session, corpus.runs / "1", drawn, plots=True)
@@ -148,9 +146,7 @@ def test_versions_of_tables_may_be_mixed(corpus: Corpus) -> None:
     assert any("1 of 12 tables have no column deliveries.tree_hops" in note for note in notes)
 
 
-def test_portions_of_runs_make_the_same_tables(
-    session: Any, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_portions_of_runs_make_equal_tables(session: Any, corpus: Corpus, tmp_path: Path) -> None:
     """What the driver holds at a time is a portion, however many runs there are."""
     import gossamer.spark.crunch.crunching as crunching
     import gossamer.spark.crunch.writing as writing
@@ -195,15 +191,12 @@ def test_a_sketch_is_near_and_said_to_be_one(session: Any, corpus: Corpus, tmp_p
     assert "delay_p99_s" in note
 
 
-def test_few_delays_are_counted_however_many_deliveries(
-    session: Any, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_few_delays_are_counted_exactly(session: Any, corpus: Corpus, tmp_path: Path) -> None:
     found = crunch(session, corpus.runs / "3", tmp_path / "out", exact_up_to=0)
     assert {one.method for one in found.values} == {"exact", "summary"}
 
 
 def empty_run() -> RunRecord:
-    """A run of one node to which nothing happened."""
     node = {name: np.zeros(1, kind) for name, kind in NODE_COLUMNS.items()}
     system = SystemRecord(
         name="vinifera",
@@ -301,9 +294,7 @@ def without_runs(runs: Path) -> None:
         (without_runs, "holds no results"),
     ],
 )
-def test_what_cannot_be_read_is_refused_before_anything_is_done(
-    tmp_path: Path, spoil: Any, sentence: str
-) -> None:
+def test_what_cannot_be_read_is_refused_first(tmp_path: Path, spoil: Any, sentence: str) -> None:
     write_runs(tmp_path / "runs", 1, 2)
     spoil(tmp_path / "runs")
     with pytest.raises(PlaceError, match=sentence.replace(".", r"\.")):

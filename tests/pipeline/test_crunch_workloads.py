@@ -284,9 +284,7 @@ def rewrite(file: Path, new: Callable[[bytes], bytes]) -> None:
         ),
     ],
 )
-def test_a_workload_that_cannot_be_read_is_refused(
-    tmp_path: Path, spoil: Any, sentence: str
-) -> None:
+def test_an_unreadable_workload_is_refused(tmp_path: Path, spoil: Any, sentence: str) -> None:
     write_by_hand(tmp_path / "w", "vinifera", Wish(subscriptions=20, events=10))
     assert [run.name for run in find_runs([tmp_path])] == [f"{tmp_path}/w"]
     spoil(tmp_path / "w")

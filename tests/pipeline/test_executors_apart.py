@@ -77,7 +77,6 @@ class Apart:
         return ["--py-files", str(self.packed / ZIP_FILE), self.python_without_gossamer()]
 
     def python_without_gossamer(self, *first: Path) -> str:
-        """A Python for executors that has what tasks depend on, and else these folders."""
         folders = [*map(str, first), str(Path(pyarrow.__file__).parent.parent)]
         script = self.scratch / f"python-{len(first)}"
         base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"

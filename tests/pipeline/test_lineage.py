@@ -70,9 +70,7 @@ def test_credentials_are_not_kept() -> None:
         ('{"versions": {}, "seeds": []}', "has no inputs, expected a lineage"),
     ],
 )
-def test_a_folder_without_lineage_is_refused(
-    tmp_path: Path, content: str | None, sentence: str
-) -> None:
+def test_no_or_bad_lineage_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
     if content is not None:
         (tmp_path / LINEAGE_FILE).write_text(content)
     with pytest.raises(PlaceError, match=sentence):

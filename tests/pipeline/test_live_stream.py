@@ -195,7 +195,6 @@ def follow_and_kill(command: Sequence[str], out: Path, scratch: Path) -> None:
 
 
 def kept_lines(out: Path) -> dict[str, list[npt.NDArray[np.uint64]]]:
-    """The ids of the deliveries that were kept, by subscriber."""
     kept: dict[str, list[npt.NDArray[np.uint64]]] = {}
     for files in batches_of(LocalPlace(out), DELIVERIES).values():
         for file in files:

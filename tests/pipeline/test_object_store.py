@@ -150,9 +150,7 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
     assert stored(folder).keys() == whole.keys()
 
 
-def test_a_sweep_file_in_a_store_is_read_with_its_scenario(
-    tmp_path: Path, folder: RemotePlace
-) -> None:
+def test_a_sweep_in_a_store_is_read_with_its_scenario(tmp_path: Path, folder: RemotePlace) -> None:
     plan = read_sweep_at(place_of(sweep_file(tmp_path, 2)))
     for name in ("sweep.toml", "base.toml"):
         (folder / name).write_bytes((tmp_path / name).read_bytes())
@@ -162,9 +160,7 @@ def test_a_sweep_file_in_a_store_is_read_with_its_scenario(
         read_sweep_at(folder / "sweep.toml")
 
 
-def test_a_file_that_a_workload_is_made_from_is_fetched(
-    tmp_path: Path, folder: RemotePlace
-) -> None:
+def test_a_file_that_a_workload_needs_is_fetched(tmp_path: Path, folder: RemotePlace) -> None:
     (folder / "graph.gml").write_bytes(b"graph [ ]")
     with (folder / "graph.gml").fetched() as copy:
         assert (copy.name, copy.read_bytes()) == ("graph.gml", b"graph [ ]")
@@ -223,9 +219,7 @@ def test_results_in_a_store_grow_whole_or_not_at_all(
         assert found[name] == at_once[name]
 
 
-def test_a_damaged_table_in_a_store_is_no_failure_of_it(
-    tmp_path: Path, folder: RemotePlace
-) -> None:
+def test_a_damaged_table_in_a_store_is_not_its_fault(tmp_path: Path, folder: RemotePlace) -> None:
     for name, content in contents(write_run(tmp_path / "run")).items():
         (folder / name).write_bytes(content[:-9] if name.endswith("events.parquet") else content)
     with pytest.raises(PlaceError, match=r"events\.parquet is damaged or no Parquet table"):

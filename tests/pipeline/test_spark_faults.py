@@ -83,7 +83,7 @@ def large_results(session: Any, text: str, label: str, shared: SharedFolder) -> 
     return results
 
 
-def test_a_sweep_that_fills_the_disk_keeps_what_was_finished(
+def test_a_sweep_that_fills_the_disk_keeps_runs(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "run_on", large_results)

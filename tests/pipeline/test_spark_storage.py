@@ -232,9 +232,7 @@ def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(
 
 @pytest.mark.campaign
 @needs_spark
-def test_a_sweep_that_another_process_runs_is_left_alone_and_goes_on_when_ended(
-    tmp_path: Path,
-) -> None:
+def test_a_sweep_of_another_process_is_left_alone_and_goes_on_when_ended(tmp_path: Path) -> None:
     file, out = sweep_file(tmp_path, points=6), tmp_path / "out"
     command = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
     runs = tmp_path / "out.unfinished" / "runs"

@@ -41,7 +41,6 @@ LARGE = attrs.evolve(COMMON, subscriptions=larger(20_000, 200_000))
 
 
 def read(folder: Path) -> pa.Table:
-    """The rows of a table in the order of its files."""
     files = sorted(folder.glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file) for file in files])
 

@@ -235,9 +235,7 @@ def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> 
         ),
     ],
 )
-def test_subscribers_that_cannot_be_read_are_refused(
-    tmp_path: Path, told: object, sentence: str
-) -> None:
+def test_unreadable_subscribers_are_refused(tmp_path: Path, told: object, sentence: str) -> None:
     (tmp_path / "a").mkdir()
     if told is not None:
         text = told if isinstance(told, str) else json.dumps(told)
@@ -246,9 +244,7 @@ def test_subscribers_that_cannot_be_read_are_refused(
         subscribers_of(LocalPlace(tmp_path))
 
 
-def test_a_folder_of_other_things_or_called_as_a_pattern_is_refused(
-    session: Any, tmp_path: Path
-) -> None:
+def test_other_things_and_names_of_patterns_are_refused(session: Any, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine").write_text("1")
     with pytest.raises(PlaceError, match=r"holds files \(mine\), expected a new folder"):

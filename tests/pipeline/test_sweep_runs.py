@@ -59,7 +59,6 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 
 def by_hand(point: Point, folder: Path) -> str:
-    """The result hash of a point that is run on its own."""
     file = folder / "point.toml"
     file.write_text(point.text)
     scenario, text = read_scenario(file, {})
@@ -241,8 +240,6 @@ def test_a_worker_that_dies_is_a_worker_lost(
 
 @attrs.frozen
 class Squared:
-    """A task that costs nothing."""
-
     number: int
 
     @property

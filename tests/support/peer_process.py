@@ -81,7 +81,6 @@ class Host:
         return [str(peer.addresses[0]) for peer in self.peers]
 
     async def ready(self) -> float:
-        """Wait until all peers are; return when the last one was."""
         for peer in self.peers:
             await peer.ready()
         return time.time()

@@ -16,7 +16,6 @@ SCENARIO: Final = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rou
 
 
 def sweep_file(folder: Path, points: int, scenario: str = SCENARIO, more: str = "") -> Path:
-    """A sweep over so many seeds, and what else is varied."""
     (folder / "base.toml").write_text(scenario)
     seeds = list(range(1, points + 1))
     (folder / "sweep.toml").write_text(f'scenario = "base.toml"\nseeds = {seeds}\n{more}')

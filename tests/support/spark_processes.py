@@ -81,7 +81,6 @@ def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Po
 
 
 def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
-    """Run `gossamer spark` to its end."""
     with start_spark_command(*arguments, **changes) as process:
         try:
             out, err = process.communicate(timeout=HUNG_S)
@@ -142,7 +141,6 @@ def run_until_told(sign: str, act: Callable[[], None], *arguments: str) -> tuple
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
-    """End a process with everything that it started, at once."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

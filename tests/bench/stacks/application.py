@@ -131,7 +131,6 @@ class Applications(ABC):
         return {"receipts": taken, "refused": dict(self.refused)}
 
     def payload(self, publication: Publication) -> bytes:
-        """The bytes of an event that is published now."""
         return HEAD.pack(publication.event, publication.due_at or time.time()) + self._filler
 
     def note(self, peer: int, payload: bytes) -> None:

@@ -175,7 +175,6 @@ STACKS: tuple[type[Stack], ...] = (GossamerStack, ZenohStack, NatsStack, Libp2pS
 
 
 def _addresses(form: str, workload: Workload) -> list[str]:
-    """An address for each peer, of ports that nobody listens on."""
     first = free_ports(workload.peers)
     return [form.format(host="127.0.0.1", port=first + i) for i in range(workload.peers)]
 

@@ -66,7 +66,6 @@ def find_nats_server(folder: Path) -> Path:
 
 
 def version_of_server(server: Path) -> str:
-    """What a NATS server says of itself."""
     told = _do([str(server), "--version"], "it tells no version", ASKING_S)
     return told.split()[-1].removeprefix("v")
 

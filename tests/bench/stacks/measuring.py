@@ -68,7 +68,6 @@ class PeersAtWork:
         return self._stream([0.0] * self.workload.events, ARRIVAL_S, QUIET_S)
 
     def resting_cpu(self) -> float:
-        """Processors in use while nothing is published."""
         before, begin = self.programs.cpu_s(), time.monotonic()
         time.sleep(self.workload.rest)
         return (self.programs.cpu_s() - before) / (time.monotonic() - begin)
@@ -133,7 +132,6 @@ class PeersAtWork:
 def peers_at_work(
     stack: Stack, workload: Workload, folder: Path
 ) -> Iterator[tuple[PeersAtWork, float]]:
-    """The peers of a stack, connected to each other, and how long that took."""
     with (
         stack.settings(workload, folder) as (settings, servers),
         programs_of(

@@ -25,7 +25,6 @@ class AsyncioApplications(Applications):
 
 
 def run(make: Callable[[], Applications]) -> None:
-    """Do what standard input asks for, until it ends."""
     answers = answers_stream()
 
     async def read_line() -> str:

@@ -57,7 +57,6 @@ class Workload:
 
     @property
     def events(self) -> int:
-        """How many are published steadily, and as many in the burst."""
         return round(self.rate * self.seconds)
 
     def shares(self) -> list[list[int]]:

@@ -28,8 +28,6 @@ pytestmark = needs_spark
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a command without a session."""
-
     @contextmanager
     def no_session(*_: Any, **__: Any) -> Iterator[None]:
         yield None

@@ -24,7 +24,6 @@ NODES = {"r1": 10, "r2": 20, "r3": None}
 
 
 def split(folder: Path, keys: tuple[str, ...]) -> None:
-    """A table in partitions, two rows to a row group."""
     pq.write_table(pa.table(ROWS), folder / "t.parquet", row_group_size=2)
     folders = {
         (run, system): partition_folder(
