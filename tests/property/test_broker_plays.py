@@ -258,7 +258,7 @@ def play_graph(draw: random.Random) -> None:
         play.run_wildly()
     else:
         play.run()
-    assert play.twice() == play.missed() == play.unwanted() == []
+    assert play.wrong() == []
     if wildly:
         assert play.overlay.total("lost") == 0
         assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())

@@ -27,17 +27,11 @@ from support.tree_brokers import (
 SEEDS = st.integers(0, 2**32)
 
 
-def each_came_once(play: TreePlay) -> None:
-    assert play.twice() == play.missed() == play.unwanted() == []
-    assert play.overlay.refusals == []
-
-
 def nothing_waits_and_earlier_trees_are_forgotten(play: TreePlay) -> None:
     graph = play.overlay.graph()
     for name, broker in play.overlay.brokers.items():
-        sizes = broker.sizes()
+        sizes, present = broker.sizes(), broker.present
         assert sizes.in_flight == 0
-        present = broker.present
         if present is not None:
             # The one that a coordinator had brokers hold before it lost its office is left until
             # the next plan; in a graph that falls apart there are several coordinators.
@@ -52,13 +46,6 @@ def nothing_waits_and_earlier_trees_are_forgotten(play: TreePlay) -> None:
             assert set(present.plan.brokers) == set(graph), name
 
 
-def every_broker_knew_the_trees_of_what_came(play: TreePlay) -> None:
-    """Documents would set out anew if they came on trees that are not held yet, or any more."""
-    assert play.overlay.total("installed") > 0
-    assert play.overlay.total("reissued") == 0
-    assert play.overlay.total("duplicates") == 0
-
-
 def those_that_reach_each_other_obey_one_coordinator(play: TreePlay) -> None:
     for broker in play.overlay.brokers.values():
         least = min(broker.reachable)
@@ -70,11 +57,14 @@ def those_that_reach_each_other_obey_one_coordinator(play: TreePlay) -> None:
 def run_and_check(failure: str, seed: int) -> None:
     play = TreePlay.drawn(failure, seed)
     play.run()
-    each_came_once(play)
+    assert play.wrong() == []
+    assert play.overlay.refusals == []
     if failure != KILL:
         nothing_waits_and_earlier_trees_are_forgotten(play)
     if failure == NOTHING:
-        every_broker_knew_the_trees_of_what_came(play)
+        # Documents would set out anew if they came on trees that are not held yet, or any more.
+        assert play.overlay.total("installed") > 0
+        assert play.overlay.total("reissued") == play.overlay.total("duplicates") == 0
     if failure in (KILL, FORGET):
         those_that_reach_each_other_obey_one_coordinator(play)
 
@@ -89,10 +79,8 @@ def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, 
 @pytest.mark.parametrize(
     ("failure", "seed"),
     [
-        # A broker without memory hears of trees while nobody is within its reach.
-        (FORGET, 40000650),
-        # Three parts leave a version each.
-        (SPLIT, 504667),
+        (FORGET, 40000650),  # without memory it hears of trees while nobody is within its reach
+        (SPLIT, 504667),  # three parts leave a version each
         (REVIVE, 504667),
     ],
 )
@@ -102,13 +90,12 @@ def test_what_once_failed_does_not_again(failure: str, seed: int) -> None:
 
 @one_in(8)
 @given(seed=SEEDS)
-@example(
-    seed=31958
-)  # a broker alone, whose neighbours have last said that it is not linked to them
+# A broker alone, whose neighbours have last said that it is not linked to them.
+@example(seed=31958)
 def test_nothing_is_lost_whatever_fails_as_long_as_it_comes_back(seed: int) -> None:
     play = TreePlay.drawn(NOTHING, seed)
     play.run_wildly()
-    assert play.twice() == play.missed() == play.unwanted() == []
+    assert play.wrong() == []
     assert play.overlay.total("lost") == 0
     assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
 

@@ -25,7 +25,7 @@ from gossamer.node.broker.member import Member
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.security.cluster import Membership
 from gossamer.node.store.writer import open_writer
-from gossamer.node.transport.base.base import Address, LocalPeer, Transport, Verify
+from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.brokers.core.index import SharedIndex
@@ -76,7 +76,6 @@ class MemoryBrokers:
     nursery: trio.Nursery
     edges: list[tuple[int, int]]
     settings: Any = SETTINGS
-    limits: Limits = LIMITS
     publications_first: bool = False
     nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
     members: dict[int, Membership] = attrs.field(factory=dict)
@@ -159,13 +158,12 @@ class MemoryBrokers:
     async def settle_link(self, one: int, other: int) -> None:
         """Wait until two brokers have nothing under way between them, whatever others do."""
         ends = [self.nodes[number].engine for number in (one, other)]
-        await eventually(
-            lambda: (
-                not any(end.waiting or end.busy for end in ends)
-                and self._agree(*(end.broker.name for end in ends))
-            ),
-            PATIENCE_S,
-        )
+
+        def is_settled() -> bool:
+            quiet = not any(end.waiting or end.busy for end in ends)
+            return quiet and self._agree(*(end.broker.name for end in ends))
+
+        await eventually(is_settled, PATIENCE_S)
 
     def _is_settled(self) -> bool:
         ups = sum(
@@ -174,11 +172,8 @@ class MemoryBrokers:
             for one in node.neighbours.known.values()
         )
         running = {frozenset(edge) for edge in self.edges if set(edge) <= set(self.nodes)}
-        return (
-            ups >= 2 * (len(running) - self.refused)
-            and self._is_quiet()
-            and (self._numbers_agree())
-        )
+        wanted = 2 * (len(running) - self.refused)
+        return ups >= wanted and self._is_quiet() and self._numbers_agree()
 
     def _is_quiet(self) -> bool:
         return not any(
@@ -203,10 +198,11 @@ class MemoryBrokers:
         brokers = {node.engine.broker.name: tree_broker(node) for node in self.nodes.values()}
         there = {link.name: link for link in brokers[one].links()}.get(other)
         back = {link.name: link for link in brokers[other].links()}.get(one)
-        if there is None or back is None:
-            return False
-        return (there.out_session, there.out_number) == (back.in_session, back.in_number) and (
-            (back.out_session, back.out_number) == (there.in_session, there.in_number)
+        return (
+            there is not None
+            and back is not None
+            and (there.out_session, there.out_number) == (back.in_session, back.in_number)
+            and (back.out_session, back.out_number) == (there.in_session, there.in_number)
         )
 
     async def _run(self, number: int, task_status: trio.TaskStatus[BrokerNode]) -> None:
@@ -233,9 +229,6 @@ class MemoryBrokers:
         return TreeHost(self.settings)
 
     def _parts(self, number: int, writer: Any) -> BrokerDependencies:
-        def make(me: LocalPeer, verify: Verify) -> Transport:
-            return self.network.transport(me, self.limits, verify)
-
         member = self.members.get(number)
         if member is not None:
             self.network.certificates[member.identity.key] = member.certificate.der
@@ -251,8 +244,8 @@ class MemoryBrokers:
             apart=in_this_process,
             neighbours=[address_of(other) for one, other in self.edges if one == number],
             publications_first=self.publications_first,
-            limits=self.limits,
-            make_transport=make,
+            limits=LIMITS,
+            make_transport=lambda me, verify: self.network.transport(me, LIMITS, verify),
             listen=[address_of(number)],
             advertise=lambda listening: listening,
             writer=writer,

@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
+
+from attrs import define
 
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.matching.index import Reach
 
 
+@define
+class Held:
+    """A filter, its marks, those of them that several have, and how often it is held."""
+
+    filter: Filter
+    marks: int
+    several: int = 0
+    copies: int = 1
+
+
 class PlainIndex:
     """Filters by place, in a dict; no place is used again."""
 
     def __init__(self) -> None:
-        self._filters: dict[int, Filter] = {}
-        self._marks: dict[int, int] = {}
-        self._several: dict[int, int] = {}
-        self._copies: Counter[int] = Counter()
+        self._held: dict[int, Held] = {}
         self._next = 0
 
     def add(self, wanted: Filter, marks: int) -> int:
         assert self.place_of(wanted) is None
         self._next += 1
-        self._filters[self._next] = wanted
-        self._marks[self._next] = marks
-        self._several[self._next] = 0
-        self._copies[self._next] = 1
+        self._held[self._next] = Held(wanted, marks)
         return self._next
 
     def add_again(self, place: int) -> None:
-        self._copies[place] += 1
+        self._held[place].copies += 1
 
     def remove(self, place: int) -> bool:
-        self._copies[place] -= 1
-        if self._copies[place]:
-            return False
-        del self._filters[place], self._marks[place], self._several[place]
-        return True
+        held = self._held[place]
+        held.copies -= 1
+        if not held.copies:
+            del self._held[place]
+        return not held.copies
 
     def place_of(self, wanted: Filter) -> int | None:
-        return next((place for place, held in self._filters.items() if held == wanted), None)
+        return next((place for place, one in self._held.items() if one.filter == wanted), None)
 
     def mark(self, place: int, marks: int, several: int, among: int) -> None:
         """Give a filter these marks and no others among some."""
-        self._marks[place] = self._marks[place] & ~among | marks
-        self._several[place] = self._several[place] & ~among | several
+        held = self._held[place]
+        held.marks = held.marks & ~among | marks
+        held.several = held.several & ~among | several
 
     def match(self, values: Mapping[str, object], marked: int) -> set[int]:
         return self._where(marked, lambda held: held.matches(values))
@@ -71,15 +77,16 @@ class PlainIndex:
     def _where(self, marked: int, holds: Callable[[Filter], bool]) -> set[int]:
         return {
             place
-            for place, held in self._filters.items()
-            if self._marks[place] & marked and holds(held)
+            for place, held in self._held.items()
+            if held.marks & marked and holds(held.filter)
         }
 
     def _reach(self, places: set[int], marked: int, listed: int) -> Reach:
         met = holders = 0
-        found = [place for place in places if self._marks[place] & listed]
+        found = [place for place in places if self._held[place].marks & listed]
         for place in places.difference(found):
-            marks = self._marks[place] & marked
+            held = self._held[place]
+            marks = held.marks & marked
             met |= marks
-            holders += marks.bit_count() + (marks & self._several[place]).bit_count()
+            holders += marks.bit_count() + (marks & held.several).bit_count()
         return Reach(met, holders, found)

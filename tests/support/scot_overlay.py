@@ -74,9 +74,7 @@ class ScotOverlay:
 
     def subscribe(self, name: str, broker: str, text: str) -> None:
         """Let a client subscribe at a broker, where it is attached if it was not."""
-        if name not in self.home:
-            self.home[name] = broker
-            self.tell(broker, name, messages.Attach())
+        self._attach(name, broker)
         self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
@@ -85,10 +83,13 @@ class ScotOverlay:
     def publish(self, broker: str, **values: object) -> None:
         """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
-        if publisher not in self.home:
-            self.home[publisher] = broker
-            self.tell(broker, publisher, messages.Attach())
+        self._attach(publisher, broker)
         self.tell(broker, publisher, messages.Publish(values))
+
+    def _attach(self, name: str, broker: str) -> None:
+        if name not in self.home:
+            self.home[name] = broker
+            self.tell(broker, name, messages.Attach())
 
     def subscribe_and_settle(self, name: str, broker: str, text: str = "present(x)") -> None:
         self.subscribe(name, broker, text)

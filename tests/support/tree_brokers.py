@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import cbor2
@@ -19,7 +19,6 @@ from gossamer.protocol.brokers.graph.codec import CODEC
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
 from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory import messages as m
-from gossamer.protocol.brokers.graph.memory.problem import Problem
 from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, GraphSettings
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
@@ -57,7 +56,6 @@ class TreeOverlay:
         links: Iterable[Link],
         settings: GraphSettings = SETTINGS,
         seed: int = 0,
-        make_plan: Callable[[int, Problem], m.Message] = solve,
     ) -> None:
         self.brokers: dict[str, GraphBroker] = {}
         self.now = 0
@@ -71,7 +69,6 @@ class TreeOverlay:
         self.links = sorted({(min(pair), max(pair)) for pair in links})
         self._settings = settings
         self._random = random.Random(seed)
-        self._make_plan = make_plan
         self._up: set[Link] = set()
         self._ways: dict[Link, deque[bytes]] = {}
         self._plans: list[tuple[str, MakePlan]] = []
@@ -90,9 +87,7 @@ class TreeOverlay:
 
     def subscribe(self, name: str, broker: str, text: str) -> None:
         """Let a client subscribe at a broker, where it is attached if it was not."""
-        if name not in self.home:
-            self.home[name] = broker
-            self.tell(broker, name, messages.Attach())
+        self._attach(name, broker)
         self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
     def unsubscribe(self, name: str, text: str) -> None:
@@ -101,13 +96,16 @@ class TreeOverlay:
     def publish(self, broker: str, **values: object) -> Id:
         """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
-        if publisher not in self.home:
-            self.home[publisher] = broker
-            self.tell(broker, publisher, messages.Attach())
+        self._attach(publisher, broker)
         id_ = self.brokers[broker].next_id
         self.published[id_] = broker, values
         self.tell(broker, publisher, messages.Publish(values))
         return id_
+
+    def _attach(self, name: str, broker: str) -> None:
+        if name not in self.home:
+            self.home[name] = broker
+            self.tell(broker, name, messages.Attach())
 
     def break_link(self, one: str, other: str) -> None:
         """Let a link work no more; both ends are told, and what is under way is dropped."""
@@ -173,7 +171,7 @@ class TreeOverlay:
         busy = sorted(ends for ends, way in self._ways.items() if way)
         if self._plans and (not busy or self._random.random() < self.plan_chance):
             name, asked = self._plans.pop(0)
-            self.tell(name, None, self._make_plan(asked.number, asked.problem))
+            self.tell(name, None, solve(asked.number, asked.problem))
             return True
         if not busy:
             return False
@@ -308,6 +306,7 @@ class TreePlay:
         self.overlay.come_to_rest(12)
 
     def run_wildly(self) -> None:
+        """Let any number of brokers and links fail and come back, in the end all of them."""
         draw, overlay = self.draw, self.overlay
         for step in range(STEPS):
             self._do_something(step)
@@ -324,9 +323,8 @@ class TreePlay:
                 overlay.mend_link(*draw.choice(broken))
         for broker in sorted(overlay.dead):
             overlay.revive(broker)
-        for link in overlay.links:
-            if overlay.can_mend(link):
-                overlay.mend_link(*link)
+        for link in filter(overlay.can_mend, overlay.links):
+            overlay.mend_link(*link)
         overlay.come_to_rest(14)
 
     def _do_something(self, step: int) -> None:
@@ -370,6 +368,10 @@ class TreePlay:
                 self.overlay.mend_link(*link)
 
     # What has to be true.
+
+    def wrong(self) -> list[tuple[str, object]]:
+        """Documents that a client got more than once, should have got, or did not ask for."""
+        return [*self.twice(), *self.missed(), *self.unwanted()]
 
     def twice(self) -> list[tuple[str, object]]:
         found = Counter((one.client, one.id) for one in self.overlay.deliveries)
