@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager as Opened
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,7 @@ async def no_cluster() -> dict[str, Any]:
 
 @define(eq=False)
 class LocalNode:
-    """A node that clients can reach.
-
-    Attributes:
-        folder: its folder.
-        peer: its peer, which outlives the node.
-        local: its [local] settings.
-        retention_s: how long events are kept.
-        limits: of its history.
-        now: Unix seconds.
-    """
+    """A node that clients can reach; its peer outlives it."""
 
     folder: Path
     peer: LoopbackPeer = field(factory=LoopbackPeer)
@@ -60,15 +52,12 @@ class LocalNode:
     def address(self) -> LocalAddress:
         return local_address(self.folder, self.local, {})
 
-    def client(
-        self, name: str | None = None, **options: Any
-    ) -> AbstractAsyncContextManager[LocalClient]:
-        """A client of the node."""
+    def client(self, name: str | None = None, **options: Any) -> Opened[LocalClient]:
         return open_client(self.address, name, **options)
 
     def follow(
         self, expression: str = ALL, name: str | None = "ada", *more: Any, **options: Any
-    ) -> AbstractAsyncContextManager[Follower]:
+    ) -> Opened[Follower]:
         """A follower of the node, of one expression."""
         return follow(self.address, {"one": expression}, name, *more, **options)
 

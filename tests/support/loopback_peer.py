@@ -31,6 +31,7 @@ SCHEMA = Schema.from_mapping(
         "day": {"type": "date", "minimum": "2020-01-01", "maximum": "2030-01-01"},
     }
 )
+AHEAD = 10_000  # events that wait for a subscriber that is busy
 IBM = {"symbol": "IBM", "price": 81.5, "day": "2026-11-20"}
 
 
@@ -99,20 +100,13 @@ class OwnMessages:
 class LoopbackPeer:
     """A peer that is the whole overlay.
 
-    Attributes:
-        capacity: subscriptions that it takes.
-        ahead: events that wait for a subscriber that is busy.
-        hold: while it is not set, publishing waits.
-        changes: says when there are more subscribers, or more that wait to publish.
-        unheld: prices of events that nobody acknowledges, though they are published.
-        too_large: prices of events that are refused.
-        round_s: of its rounds, as it says.
+    Publishing waits while `hold` is not set; `changes` says when more wait, or subscribe. Prices
+    may be `unheld`, so that nobody acknowledges their events, or `too_large`.
     """
 
     schema: Schema = SCHEMA
     key: int = 1
     capacity: int = 64
-    ahead: int = 10_000
     hold: trio.Event | None = None
     unheld: frozenset[object] = frozenset()
     too_large: frozenset[object] = frozenset()
@@ -124,7 +118,6 @@ class LoopbackPeer:
     changes: Changing = field(factory=Changing)
     is_whole: bool = True
     messages: OwnMessages = field(factory=OwnMessages)
-    announced: list[bytes] = field(factory=list)
     round_s: float = EMPTY.round_s
     order: PublicationOrder = field(init=False)
 
@@ -135,7 +128,7 @@ class LoopbackPeer:
     async def subscribe(self, expression: str) -> AsyncIterator[AsyncIterator[LoopbackEvent]]:
         if len(self.subscribers) >= self.capacity:
             raise CapacityError("subscriptions", self.capacity)
-        send, receive = trio.open_memory_channel[LoopbackEvent](self.ahead)
+        send, receive = trio.open_memory_channel[LoopbackEvent](AHEAD)
         entry = (parse_expression(self.schema, expression), send)
         self.subscribers.append(entry)
         self.changes.changed()
@@ -222,9 +215,8 @@ class LoopbackPeer:
     def reserve(self) -> int:
         return self.order.reserve()
 
-    async def announce(self, expression: str, data: bytes) -> None:
+    async def announce(self, expression: str, _data: bytes) -> None:
         parse_expression(self.schema, expression)
-        self.announced.append(data)
         await trio.lowlevel.checkpoint()
 
     def hear_announcements(self, hear: Callable[[LoopbackEvent], None]) -> None:

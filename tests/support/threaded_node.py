@@ -28,11 +28,7 @@ aside = anyio.to_thread.run_sync
 
 @define(eq=False)
 class ThreadedNode:
-    """A node that is started and stopped from outside; its peer outlives it.
-
-    Attributes:
-        node: what runs; used from its own thread only while that runs.
-    """
+    """A node that is started and stopped from outside; used from its own thread while it runs."""
 
     node: LocalNode
     _thread: threading.Thread | None = None
@@ -60,7 +56,6 @@ class ThreadedNode:
         self._thread = None
 
     def restart(self) -> None:
-        """Stop it and start it again."""
         self.stop()
         self.start()
 

@@ -41,10 +41,9 @@ def test_a_renewed_certificate_is_valid_from_now_on(cluster: MadeCluster, age_s:
     assert found.identity == member.identity
     assert found.certificate.name == "kitchen"
     assert found.certificate.not_after == pytest.approx(now + PEER_LIFETIME_S, abs=2)
-    serials = {
-        one.serial for one in cluster.store.admissions.certificates_of_key(member.identity.key)
-    }
-    assert serials == {member.certificate.serial, found.certificate.serial}
+    found_of_key = cluster.store.admissions.certificates_of_key(member.identity.key)
+    serials = {member.certificate.serial, found.certificate.serial}
+    assert {one.serial for one in found_of_key} == serials
 
 
 def test_certificates_are_renewed_after_half_their_time_and_twice_alike(
@@ -68,21 +67,18 @@ def test_certificates_are_renewed_after_half_their_time_and_twice_alike(
         renewed(cluster, member, cluster.now + 1.1 * LIFE_S)
 
 
-def test_nobody_but_the_owner_can_ask(cluster: MadeCluster) -> None:
+def test_nobody_but_the_owner_of_a_certificate_of_this_cluster_can_ask(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S
     digest = hashlib.sha256(member.certificate.der).digest()
     for signature in (make_identity().sign(CONTEXT, digest), bytes(64)):
         forged = RenewalRequest(member.certificate.der, signature)
         with pytest.raises(errors.RenewalError, match="not signed by the owner"):
             renew_peer(cluster.registrar, cluster.store, forged, now)
-
-
-def test_members_of_other_clusters_get_nothing(cluster: MadeCluster, tmp_path: Path) -> None:
     with made_cluster(tmp_path / "foreign") as foreign:
-        stranger = foreign.admit("stranger", LIFE_S)
         with pytest.raises(errors.ForeignCertificateError):
-            renewed(cluster, stranger, cluster.now + LIFE_S)
-        member = cluster.admit("kitchen", LIFE_S)
+            renewed(cluster, foreign.admit("stranger", LIFE_S), now)
         with pytest.raises(errors.ForeignCertificateError):
             newer_authority(member.authority, foreign.first.authority.der)
 
@@ -101,20 +97,16 @@ def test_the_revoked_are_not_renewed_even_when_off_the_list(cluster: MadeCluster
 
 
 def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(cluster: MadeCluster) -> None:
+    """Where it was taken, the certificate before is kept."""
     member = cluster.admit("kitchen", LIFE_S)
-    now = cluster.now + 0.9 * LIFE_S
-    ahead = renewed(cluster, member, now + 5 * PEER_LIFETIME_S)
+    now, ahead = cluster.now + 0.9 * LIFE_S, cluster.now + 5 * PEER_LIFETIME_S
+    given = renewed(cluster, member, ahead)
     with pytest.raises(errors.EarlyCertificateError):
-        accept(member, ahead, now)
+        accept(member, given, now)
     again = renewed(cluster, member, now)
-    assert again != ahead
+    assert again != given
     accept(member, again, now)
-
-
-def test_the_certificate_before_is_kept_for_a_clock_that_was_ahead(cluster: MadeCluster) -> None:
-    member = cluster.admit("kitchen", LIFE_S)
-    ahead = cluster.now + 5 * PEER_LIFETIME_S
-    found = accept(member, renewed(cluster, member, ahead), ahead)
+    found = accept(member, given, ahead)
     security_cluster.save_renewed(found)
     assert security_cluster.previous_membership(found, ahead) is None
     before = security_cluster.previous_membership(found, cluster.now)
@@ -136,19 +128,14 @@ def test_the_authority_is_renewed_with_its_key_and_its_beginning(cluster: MadeCl
     assert newer_authority(new, old.der) == new
 
 
-def test_an_answer_of_less_use_is_not_taken(cluster: MadeCluster) -> None:
+def test_an_answer_of_less_use_or_that_is_none_is_not_taken(cluster: MadeCluster) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S - 1
+    request, answer = request_of(member), Renewed(member.certificate.der, member.authority.der)
     with pytest.raises(errors.RenewalError, match="lasts no longer"):
-        accept(member, Renewed(member.certificate.der, member.authority.der), now)
+        accept(member, answer, now)
     other = renewed(cluster, cluster.admit("other", LIFE_S), now)
     with pytest.raises(errors.CertificateError):
         accept(member, other, now)
-
-
-def test_texts_are_read_as_they_were_written_and_no_others_are(cluster: MadeCluster) -> None:
-    member = cluster.admit("kitchen", LIFE_S)
-    request = request_of(member)
-    answer = Renewed(member.certificate.der, member.authority.der)
     assert RenewalRequest.from_text(request.to_text()) == request
     assert Renewed.from_text("\n" + answer.to_text()) == answer
     for bad in ("", answer.to_text(), request.to_text()[:-9], "x" * 10**6, request.to_text() * 2):

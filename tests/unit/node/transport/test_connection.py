@@ -148,23 +148,17 @@ async def test_a_peer_that_goes_on_after_a_bad_frame_is_not_listened_to() -> Non
     assert trio.current_time() == pytest.approx(1)
 
 
-async def test_a_handler_may_find_a_frame_bad() -> None:
-    near, far = memory_stream_pair()
-
-    async def refuse(_: dict[str, Any]) -> None:
-        raise BadFrame("message", "kind", "1", "another")
-
-    await Wire(far).send(message())
-    assert (await Served(near, LIMITS).connection.run(refuse)).cause is Cause.BAD_FRAME
-
-
-async def test_a_defect_of_the_handler_is_not_hidden() -> None:
-    near, far = memory_stream_pair()
-    ours = Served(near, LIMITS)
+async def test_a_handler_may_find_a_frame_bad_and_its_defects_are_not_hidden() -> None:
+    error: Exception = BadFrame("message", "kind", "1", "another")
 
     async def fail(_: dict[str, Any]) -> None:
-        raise ZeroDivisionError
+        raise error
 
+    near, far = memory_stream_pair()
+    await Wire(far).send(message())
+    assert (await Served(near, LIMITS).connection.run(fail)).cause is Cause.BAD_FRAME
+    near, far = memory_stream_pair()
+    ours, error = Served(near, LIMITS), ZeroDivisionError()
     await Wire(far).send(message())
     with pytest.raises(ExceptionGroup) as caught:
         await ours.connection.run(fail)
@@ -196,7 +190,7 @@ async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
     assert ours.connection.stats.dropped == 1
 
 
-async def test_both_may_close_at_once() -> None:
+async def test_both_may_close_at_once_and_closing_is_bounded_without_an_answer() -> None:
     async with both() as (ours, theirs):
         for end in (ours, theirs):
             await end.connection.send(message(number=1))
@@ -205,9 +199,6 @@ async def test_both_may_close_at_once() -> None:
         await theirs.end()
         assert len(ours.frames) == len(theirs.frames) == 1
     assert trio.current_time() == 0
-
-
-async def test_closing_is_bounded_when_the_peer_does_not_answer() -> None:
     async with held_up(close_seconds=1) as (ours, _):
         await ours.connection.send(message())
         await ours.connection.close()
@@ -231,16 +222,13 @@ async def test_what_cannot_be_sent_is_said_and_who_closed_is_told_from_who_broke
             theirs.connection.try_send(message())
 
 
-async def test_an_end_without_goodbye_is_a_loss() -> None:
+async def test_an_end_without_goodbye_is_a_loss_and_one_in_unknown_words_none() -> None:
     async with served() as (ours, wire):
         await wire.stream.aclose()
         farewell = await ours.end()
         assert (farewell.cause, farewell.by_us) == (Cause.LOST, False)
         with pytest.raises(TransportBroken):
             await ours.connection.send(message())
-
-
-async def test_a_goodbye_in_unknown_words_is_understood() -> None:
     async with served() as (ours, wire):
         await wire.send(encode_frame("goodbye", reason="moonrise"))
         assert await ours.end() == Farewell(Cause.OTHER, False)

@@ -58,9 +58,7 @@ async def test_only_sending_dials_and_senders_share_one_attempt(nursery: trio.Nu
 
 
 async def test_a_failed_attempt_is_told_to_all_who_wait(nursery: trio.Nursery) -> None:
-    network, people = crowd(nursery, handshake_seconds=3)
-    one = await people.add(1)
-    await people.add(2)
+    network, one, _ = await two_peers(nursery, handshake_seconds=3)
     network.partition([1], [2])
 
     async def fail_to_send() -> None:

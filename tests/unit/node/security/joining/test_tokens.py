@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from gossamer.node.errors import ClusterFolderError, TokenTextError
-from gossamer.node.security.cluster import Membership, open_membership
+from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.joining.commands import admit_here, init_cluster, invite, join, revoke
 from gossamer.node.security.joining.tokens import PREFIX, Token, read_token, token_id
@@ -65,22 +65,23 @@ def test_every_last_character_but_the_right_one_is_refused() -> None:
         assert accepted == [text]
 
 
-ADDRESSES = ((), (("h", 1),) * 9, (("", 1),), (("h", 0),), (("h", 65_536),), (("h" * 256, 1),))
-
-
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("name", "impossible", "words"),
     [
-        ({"cluster": "ab" * 15}, "does not hold"),
-        ({"fingerprint": b"f" * 31}, "does not hold"),
-        ({"inviter": 1 << 62}, "does not hold"),
-        ({"secret": b"s" * 17}, "does not hold"),
-        *(({"addresses": addresses}, "cannot be right") for addresses in ADDRESSES),
+        ("cluster", ["ab" * 15], "does not hold"),
+        ("fingerprint", [b"f" * 31], "does not hold"),
+        ("inviter", [1 << 62], "does not hold"),
+        ("secret", [b"s" * 17], "does not hold"),
+        ("addresses", [(), (("h", 1),) * 9, (("", 1),), (("h", 0),)], "cannot be right"),
+        ("addresses", [(("h", 65_536),), (("h" * 256, 1),)], "cannot be right"),
     ],
 )
-def test_a_token_with_an_impossible_part_is_refused(part: dict[str, Any], words: str) -> None:
-    with pytest.raises(TokenTextError, match=words):
-        read_token(evolve(TOKEN, **part).to_text())
+def test_a_token_with_an_impossible_part_is_refused(
+    name: str, impossible: list[Any], words: str
+) -> None:
+    for part in impossible:
+        with pytest.raises(TokenTextError, match=words):
+            read_token(evolve(TOKEN, **{name: part}).to_text())
 
 
 # Commands
@@ -105,40 +106,38 @@ def test_init_names_what_to_keep_and_invite_prints_a_token(tmp_path: Path) -> No
 def test_a_member_without_the_authority_can_neither_invite_nor_revoke(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "first") as cluster:
         folder = cluster.admit("kitchen").folder.path
-    for command, argument in ((invite, HERE), (revoke, "first")):
-        with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
-            command(folder, argument)  # type: ignore[operator]
+    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
+        invite(folder, HERE)
+    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
+        revoke(folder, "first")
 
 
-def with_kitchen(folder: Path) -> Membership:
-    """A member of a cluster that was made in the folder."""
-    init_cluster(folder / "first", "desk", "first")
-    admit_here(folder / "first", [(folder / "kitchen", "kitchen")])
-    return open_membership(folder / "kitchen")
-
-
-def test_revoke_names_who_is_revoked(tmp_path: Path) -> None:
-    kitchen = with_kitchen(tmp_path)
-    text = revoke(tmp_path / "first", "kitchen")
-    assert f"peer {key_text(kitchen.identity.key)} is revoked" in text
-    assert open_membership(tmp_path / "first").revoked.forbids(kitchen.identity.key, 0)
-
-
-def test_a_member_that_nothing_is_known_of_any_more_is_revoked_by_its_key(tmp_path: Path) -> None:
+def test_revoke_names_who_is_revoked_by_its_key_where_nothing_else_is_known(
+    tmp_path: Path,
+) -> None:
     """As after the state file was lost, or moved away as the doctor advises."""
-    kitchen = with_kitchen(tmp_path)
-    (tmp_path / "first" / "state.db").unlink()
-    with pytest.raises(ClusterFolderError, match="issued nothing to 'kitchen'"):
-        revoke(tmp_path / "first", "kitchen")
+    first = tmp_path / "first"
+    init_cluster(first, "desk", "first")
+    admit_here(first, [(tmp_path / name, name) for name in ("kitchen", "garden")])
+    kitchen, garden = (open_membership(tmp_path / name) for name in ("kitchen", "garden"))
+    said = f"peer {key_text(garden.identity.key)} is revoked"
+    assert said in revoke(first, "garden")
+    assert open_membership(first).revoked.forbids(garden.identity.key, 0)
+    (first / "state.db").unlink()
     key = kitchen.identity.key
-    with pytest.raises(ClusterFolderError, match="if the record was lost, its key"):
-        revoke(tmp_path / "first", key_text(key))
-    text = revoke(tmp_path / "first", key_text(key), unrecorded=True)
+    for who, words in (
+        ("kitchen", "issued nothing to 'kitchen'"),
+        (key_text(key), "if the record was lost, its key"),
+    ):
+        with pytest.raises(ClusterFolderError, match=words):
+            revoke(first, who)
+    text = revoke(first, key_text(key), unrecorded=True)
     assert f"peer {key_text(key)} is revoked" in text
     assert "no certificate of it is on record here" in text
-    revoked = open_membership(tmp_path / "first").revoked
+    revoked = open_membership(first).revoked
     assert revoked.forbids(key, kitchen.certificate.serial)
-    assert revoked.entries[0].not_after >= kitchen.certificate.not_after
+    (entry,) = (entry for entry in revoked.entries if entry.key == key)
+    assert entry.not_after >= kitchen.certificate.not_after
 
 
 def test_joining_with_a_mistyped_token_leaves_no_folder(tmp_path: Path) -> None:
