@@ -23,9 +23,17 @@ from support.campaign import Campaign, Reader
 from support.draws import Draws
 from support.node_fleets import Fleet, running_fleet
 from support.node_processes import Shell
-from support.soak_clients import Browser, Printer, Program, last_values
 from support.soak_measures import more_descriptors, runs_of, too_often
-from support.soaking import PATIENCE_S, FleetNodes, Soak, Watch
+from support.soaking import (
+    SETTLED_S,
+    Browser,
+    FleetNodes,
+    Printer,
+    Program,
+    Soak,
+    Watch,
+    last_values,
+)
 
 PEERS = 6
 # Between two events of each peer, about.
@@ -151,7 +159,7 @@ async def in_use(fleet: Fleet, length: Length) -> AsyncIterator[Use]:
 async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
     """Wait until a node has the subscriptions of what runs in threads and processes, too."""
     async with nodes.fleet.client(nodes.names[key]) as client:
-        with trio.fail_after(PATIENCE_S):
+        with trio.fail_after(SETTLED_S):
             while (await client.status())["subscriptions"] < count:
                 await trio.sleep(0.2)
 
@@ -161,7 +169,7 @@ async def test_a_cluster_that_is_used_for_long_stays_as_it_was(
     fleet: Fleet, length: Length
 ) -> None:
     watch = Watch(fleet, length.look_s)
-    await fleet.ready(patience_s=PATIENCE_S)
+    await fleet.ready(patience_s=SETTLED_S)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch.run)
         async with in_use(fleet, length) as use:
@@ -174,9 +182,9 @@ async def test_a_cluster_that_is_used_for_long_stays_as_it_was(
                 events.start_soon(soak.floods, until)
             use.run.stopping = True
             await soak.settled()
-            await fleet.ready(patience_s=PATIENCE_S)
+            await fleet.ready(patience_s=SETTLED_S)
             leaked = await descriptors_are_back(watch, before)
-            with trio.move_on_after(PATIENCE_S):
+            with trio.move_on_after(SETTLED_S):
                 while use.missing():
                     await trio.sleep(0.2)
             lost = use.missing()
@@ -198,7 +206,7 @@ async def descriptors_are_back(
     watch: Watch, before: Mapping[str, Mapping[str, int]]
 ) -> dict[str, list[str]]:
     """Wait until each peer has no more descriptors than before; by peer, of what it has more."""
-    with trio.move_on_after(PATIENCE_S):
+    with trio.move_on_after(SETTLED_S):
         while more_than(watch, before):
             await trio.sleep(1)
     return more_than(watch, before)

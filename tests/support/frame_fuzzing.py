@@ -5,19 +5,14 @@ from __future__ import annotations
 import copy
 import random
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
 import cbor2
 
 from gossamer.node.errors import BadFrame
-from gossamer.node.peer.frames.event_frames import (
-    HEAD_BYTES,
-    KINDS,
-    event_frame,
-    read_event_frame,
-)
+from gossamer.node.peer.frames.event_frames import HEAD_BYTES, KINDS, event_frame, read_event_frame
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.security.sealing import identifier
 from gossamer.node.transport.base.limits import HEADER_BYTES
@@ -29,21 +24,10 @@ MAX_NAME_BYTES = 65_535
 INT64_LOW, INT64_HIGH = -(1 << 63), (1 << 63) - 1
 POINT_AT = EVENT_VALUES * WORD_BYTES
 _WORDS = (
-    0,
-    1,
-    -1,
-    2,
-    255,
-    1 << 31,
-    1 << 32,
-    1 << 58,
-    (1 << 62) - 1,
-    1 << 62,
-    INT64_HIGH,
-    INT64_LOW,
+    *(0, 1, -1, 2, 255, 1 << 31, 1 << 32, 1 << 58),
+    *((1 << 62) - 1, 1 << 62, INT64_HIGH, INT64_LOW),
 )
 _TAGS = (b"\xc0", b"\xc2", b"\xc4", b"\xd8\x1e", b"\xd9\x01\x02", b"\xd8\x23")
-_HEADS_WITHOUT_END = (b"\x9f", b"\xbf", b"\x7f", b"\x5f")
 
 
 class Fuzzed(NamedTuple):
@@ -55,11 +39,6 @@ class Fuzzed(NamedTuple):
 
 def framed(body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + body
-
-
-def whole(frame: Mapping[Any, Any]) -> bytes:
-    """The bytes of a frame, whatever its keys are."""
-    return framed(cbor2.dumps(frame))
 
 
 @attrs.define
@@ -80,12 +59,22 @@ class Fuzzer:
 
     def _judged(self, frame: Frame, how: str) -> Fuzzed:
         """``frame`` encoded; whether it is bad is for the schemas to say."""
-        data = whole(frame)
+        return Fuzzed(framed(cbor2.dumps(frame)), how, self._breaks_a_rule(frame))
+
+    def _breaks_a_rule(self, frame: Frame) -> bool:
         try:
             self.types.check(frame)
         except BadFrame:
-            return Fuzzed(data, how, is_bad=True)
-        return Fuzzed(data, how)
+            return True
+        return False
+
+    def _bad_value(self, frame: Frame, encoded: bytes, how: str) -> Fuzzed:
+        """``frame`` with a field whose encoding is given, which breaks a rule."""
+        name = self._field(frame)
+        rest = {key: value for key, value in frame.items() if key != name}
+        body = b"".join(cbor2.dumps(part) for pair in rest.items() for part in pair)
+        data = bytes([0xA0 + len(rest) + 1]) + body + cbor2.dumps(name) + encoded
+        return Fuzzed(framed(data), how, is_bad=True)
 
     def _field(self, frame: Frame) -> str:
         return self.draws.choice([name for name in frame if name != "type"] or ["type"])
@@ -94,20 +83,9 @@ class Fuzzer:
         draws = self.draws
         return draws.choice(
             (
-                None,
-                True,
-                1.5,
-                float("nan"),
-                "text",
-                "\U0001f980" * draws.randrange(400),
-                b"",
-                draws.randbytes(draws.randrange(3000)),
-                [],
-                {},
-                [[[]]],
-                {"": {"": []}},
-                draws.choice(_WORDS),
-                [draws.choice(_WORDS)] * draws.randrange(100),
+                *(None, True, 1.5, float("nan"), "text", "\U0001f980" * draws.randrange(400)),
+                *(b"", draws.randbytes(draws.randrange(3000)), [], {}, [[[]]], {"": {"": []}}),
+                *(draws.choice(_WORDS), [draws.choice(_WORDS)] * draws.randrange(100)),
                 [b"12345678"] * draws.randrange(5000),
             )
         )
@@ -123,7 +101,7 @@ class Fuzzer:
 
     def key_unknown(self, frame: Frame) -> Fuzzed:
         key: Any = self.draws.choice(("more", "Type", "", 7, b"kind", None, -1))
-        return Fuzzed(whole({**frame, key: 1}), f"key {key!r}", is_bad=True)
+        return Fuzzed(framed(cbor2.dumps({**frame, key: 1})), f"key {key!r}", is_bad=True)
 
     def other_type(self, frame: Frame) -> Fuzzed:
         frame["type"] = self.draws.choice([*self.types, "nothing", 1, None])
@@ -155,45 +133,36 @@ class Fuzzer:
         body = b"".join(cbor2.dumps(part) for pair in pairs for part in pair)
         return Fuzzed(framed(bytes([0xA0 + len(pairs)]) + body), "a key twice", is_bad=True)
 
-    def _with_value(self, frame: Frame, encoded: bytes) -> bytes:
-        """``frame`` with a field whose encoding is given."""
-        name = self._field(frame)
-        rest = {key: value for key, value in frame.items() if key != name}
-        body = b"".join(cbor2.dumps(part) for pair in rest.items() for part in pair)
-        return framed(bytes([0xA0 + len(rest) + 1]) + body + cbor2.dumps(name) + encoded)
-
     def tagged(self, frame: Frame) -> Fuzzed:
         value = cbor2.dumps(frame[self._field(frame)])
-        tag = self.draws.choice(
-            (b"\xc0", b"\xc2", b"\xc4", b"\xd8\x1e", b"\xd9\x01\x02", b"\xd8\x23")
-        )
-        return Fuzzed(self._with_value(frame, tag + value), "a tag", is_bad=True)
+        tag = self.draws.choice(_TAGS)
+        return self._bad_value(frame, tag + value, "a tag")
 
     def huge_number(self, frame: Frame) -> Fuzzed:
         size = self.draws.randrange(9, 200)
         number = b"\xc2\x58" + bytes([size]) + self.draws.randbytes(size)
-        return Fuzzed(self._with_value(frame, number), "a huge number", is_bad=True)
+        return self._bad_value(frame, number, "a huge number")
 
     def deep(self, frame: Frame) -> Fuzzed:
         depth = self.draws.choice((9, 20, 500, 5000))
         nested = b"\x81" * depth + b"\x01"
-        return Fuzzed(self._with_value(frame, nested), f"{depth} deep", is_bad=True)
+        return self._bad_value(frame, nested, f"{depth} deep")
 
     def without_end(self, frame: Frame) -> Fuzzed:
-        head = self.draws.choice(_HEADS_WITHOUT_END)
+        head = self.draws.choice((b"\x9f", b"\xbf", b"\x7f", b"\x5f"))
         end = b"" if self.draws.random() < 0.5 else b"\xff"
-        return Fuzzed(self._with_value(frame, head + end), "no end", is_bad=True)
+        return self._bad_value(frame, head + end, "no end")
 
     def boastful(self, frame: Frame) -> Fuzzed:
         """Something that claims to be far longer than the frame."""
         head = bytes([self.draws.choice((0x5B, 0x7B, 0x9B, 0xBB))])
         size = self.draws.getrandbits(self.draws.randrange(20, 64)).to_bytes(8, "big")
-        return Fuzzed(self._with_value(frame, head + size), "boastful", is_bad=True)
+        return self._bad_value(frame, head + size, "boastful")
 
     def bad_text(self, frame: Frame) -> Fuzzed:
         text = self.draws.choice((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"))
         encoded = bytes([0x60 + len(text)]) + text
-        return Fuzzed(self._with_value(frame, encoded), "no Unicode", is_bad=True)
+        return self._bad_value(frame, encoded, "no Unicode")
 
     def more_after(self, frame: Frame) -> Fuzzed:
         data = cbor2.dumps(frame) + self.draws.randbytes(self.draws.randrange(1, 9))
@@ -211,9 +180,8 @@ class Fuzzer:
 
     def wrong_length(self, frame: Frame) -> Fuzzed:
         length = self.draws.getrandbits(self.draws.randrange(1, 33))
-        return Fuzzed(
-            struct.pack(">I", length) + cbor2.dumps(frame), "a wrong length", is_last=True
-        )
+        data = struct.pack(">I", length) + cbor2.dumps(frame)
+        return Fuzzed(data, "a wrong length", is_last=True)
 
     # What is done to records
 
@@ -299,10 +267,10 @@ class Fuzzer:
             data = data[: HEADER_BYTES + draws.randrange(1, len(data) - HEADER_BYTES)]
         body = bytes(data[HEADER_BYTES:])
         try:
-            self.types.check(read_event_frame(body))
+            is_bad = self._breaks_a_rule(read_event_frame(body))
         except BadFrame:
-            return Fuzzed(framed(body), "an own form", is_bad=True)
-        return Fuzzed(framed(body), "an own form")
+            is_bad = True
+        return Fuzzed(framed(body), "an own form", is_bad)
 
 
 _WAYS = (

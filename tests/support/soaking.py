@@ -1,26 +1,38 @@
-"""A cluster of real nodes in everyday use, with drawn churn and floods, and a watch over them."""
+"""A cluster of real nodes in everyday use, with drawn churn and floods, and a watch over them.
+
+Its clients are of other kinds than `support.campaign` has.
+"""
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import subprocess
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import attrs
 import trio
 
+from gossamer.client import connect
 from gossamer.client.address import LocalAddress
 from gossamer.client.errors import NodeError
+from gossamer.client.frames import LAST
 from gossamer.client.results import Fate
 from gossamer.node.local.client import LocalClient, open_client
 from support.campaign import ALL, SYMBOLS, Campaign, Fault, Published
 from support.node_fleets import Fleet
+from support.node_processes import PATIENCE_S
 from support.soak_measures import Sample, Trend, sample_of, times_of, trend
 
 # Until what was acknowledged has come everywhere, and the ring is right again, beside other tests.
-PATIENCE_S = 180.0
+SETTLED_S = 180.0
 # Of one request; fewer than the peers have room for.
 FLOOD_EVENTS = 128
 # What a node says once it takes more memory for good.
@@ -138,14 +150,14 @@ class Soak:
             self.fleet.kill(name)
             await trio.sleep(self.run.draws.uniform(1, 6))
             self.fleet.start(name)
-            await self.fleet.ready(patience_s=PATIENCE_S)
+            await self.fleet.ready(patience_s=SETTLED_S)
         await self.settled()
 
     async def restart(self) -> None:
         key = self._draw_guest()
         with _fault(self.run, key):
             await trio.to_thread.run_sync(self.fleet.restart, self.run.crowd.names[key])
-            await self.fleet.ready(patience_s=PATIENCE_S)
+            await self.fleet.ready(patience_s=SETTLED_S)
         await self.settled()
 
     async def pause(self) -> None:
@@ -175,7 +187,7 @@ class Soak:
     async def settled(self) -> None:
         """Wait until all that was acknowledged by now has come everywhere."""
         before = trio.current_time()
-        with trio.move_on_after(PATIENCE_S):
+        with trio.move_on_after(SETTLED_S):
             while self.run.missing(before):
                 await trio.sleep(0.2)
         assert not self.run.missing(before), f"lost: {self.run.missing(before)}"
@@ -261,3 +273,104 @@ async def _once(address: LocalAddress, flood: Callable[[LocalClient], Awaitable[
     with suppress(NodeError), trio.move_on_after(FLOOD_S):
         async with open_client(address, patience_s=0) as client:
             await flood(client)
+
+
+# Clients
+
+
+@attrs.define(eq=False)
+class Program:
+    """A program without an event loop that reads under a name, in a thread."""
+
+    folder: Path
+    got: list[str] = attrs.field(factory=list)  # ids of what it was handed
+    _stopping: threading.Event = attrs.field(factory=threading.Event)
+
+    def run(self) -> None:
+        with (
+            connect(self.folder, patience_s=600) as client,
+            client.subscribe(ALL, name="program") as events,
+        ):
+            while not self._stopping.is_set():
+                try:
+                    event = events.receive(timeout_s=0.5)
+                except TimeoutError:
+                    continue
+                self.got.append(event.id)
+                events.acknowledge(event)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+
+@attrs.define(eq=False)
+class Printer:
+    """`gossamer sub` in a process of its own."""
+
+    fleet: Fleet
+    name: str
+    _process: subprocess.Popen[str] | None = None
+
+    @property
+    def _file(self) -> Path:
+        return self.fleet.shell.folder / "printed.jsonl"
+
+    def start(self) -> None:
+        with self._file.open("w") as out, self._file.with_suffix(".log").open("w") as log:
+            self._process = self.fleet.shell.start(
+                "sub", ALL, *self.fleet.at(self.name), "--name", "printer", stdout=out, stderr=log
+            )
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(PATIENCE_S)
+
+    @property
+    def got(self) -> list[str]:
+        lines = self._file.read_text().split("\n")[:-1]
+        return [str(json.loads(line)["id"]) for line in lines]
+
+
+@attrs.define(eq=False)
+class Browser:
+    """Looks at the page and the metrics of a peer now and then."""
+
+    fleet: Fleet
+    name: str
+    every_s: float
+    seen: int = 0  # how often it got both
+
+    async def run(self) -> None:
+        while True:
+            await trio.to_thread.run_sync(self._look, abandon_on_cancel=True)
+            await trio.sleep(self.every_s)
+
+    def _look(self) -> None:
+        address = self._address()
+        try:
+            for path in ("", "metrics"):
+                with urllib.request.urlopen(address + path, timeout=PATIENCE_S) as answer:
+                    assert answer.read()
+        except (urllib.error.URLError, OSError):
+            return  # the peer is away
+        self.seen += 1
+
+    def _address(self) -> str:
+        """Where the page is, by the log."""
+        lines = self.fleet.log(self.name).splitlines()
+        told = [json.loads(line) for line in lines if '"page"' in line]
+        return str([one["at"] for one in told if one["event"] == "page"][-1])
+
+
+async def last_values(nodes: FleetNodes, key: int, symbols: Collection[str]) -> dict[str, str]:
+    """By symbol, the id of the last value that a peer knows, once it knows one of each."""
+    found: dict[str, str] = {}
+    async with open_client(nodes.address(key), patience_s=0) as client:
+        await client.subscribe("last", ALL, LAST)
+        with trio.move_on_after(PATIENCE_S):
+            while not set(symbols) <= set(found):
+                event = await client.events.receive()
+                if event.last:
+                    found[str(event.values["symbol"])] = event.id
+    return found

@@ -79,6 +79,10 @@ def write_frame(frame: Frame) -> bytes:
 class _Transport:
     """In the place of a transport."""
 
+    _inner: Transport
+    _between: Between
+    _change: Change
+
     def __init__(self, inner: Transport, between: Between, change: Change) -> None:
         self.__dict__.update(_inner=inner, _between=between, _change=change)
 
@@ -92,8 +96,7 @@ class _Transport:
         return [_Listener(one, self._between) for one in await self._inner.listen(addresses)]
 
     async def dial(self, addresses: Sequence[Address], key: int | None = None) -> Admitted:
-        admitted: Admitted = await self._inner.dial(addresses, key)
-        return self._change(admitted)
+        return self._change(await self._inner.dial(addresses, key))
 
 
 @attrs.define
