@@ -139,7 +139,6 @@ def test_groups_and_last_values_without_an_event_loop(tmp_path: Path) -> None:
 
 
 def deliver_backwards(node: ThreadedNode, *prices: float) -> None:
-    """Publish events of these prices, which come in the opposite order."""
     peer = node.peer
 
     async def deliver() -> None:

@@ -68,7 +68,6 @@ places = 2
 
 @asynccontextmanager
 async def clients_of_three_peers(folder: Path) -> AsyncIterator[list[Client]]:
-    """A client at each of three peers, which are connected."""
     shell = Shell(folder)
     (folder / "schema.toml").write_text(SCHEMA_TEXT)
     ports = ("--peers", str(len(PEERS)), "--port", str(free_ports(len(PEERS))))

@@ -34,7 +34,6 @@ CUT = ("--set", "churn.end_s=2400", "--set", "events.warm_up_rounds=25")
 
 
 def workers(of: int) -> list[psutil.Process]:
-    """The processes of peers that a process has started."""
     found = []
     for child in psutil.Process(of).children(recursive=True):
         # Others end meanwhile, or wait for their parent to look.

@@ -259,7 +259,6 @@ async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -
 
 
 async def joined() -> tuple[TcpStream, TcpStream]:
-    """Both ends of a TCP connection."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     near = await trio.testing.open_stream_to_socket_listener(listener)
     far = await listener.accept()

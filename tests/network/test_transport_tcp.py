@@ -71,7 +71,6 @@ def transport_with(certificate: trustme.LeafCert | None, trusted: str = "ours") 
 
 @asynccontextmanager
 async def dialled(transport: Transport, *addresses: Address) -> AsyncIterator[Admitted]:
-    """A connection that the transport made; closed at the end."""
     admitted = await transport.dial(addresses)
     yield admitted
     await trio.aclose_forcefully(admitted.stream)
@@ -392,7 +391,6 @@ class Morsels(NonBlockingStream):
 
 
 async def secured_pair(left: Morsels, right: Morsels) -> tuple[TlsStream, TlsStream]:
-    """Both ends of TLS over these."""
     credentials = credentials_of(certificate_of(1))
     near = TlsStream(left, credentials.client, server_side=False)
     far = TlsStream(right, credentials.server, server_side=True)

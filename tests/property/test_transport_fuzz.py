@@ -111,7 +111,6 @@ def test_anything_is_shown_shortly(value: object) -> None:
 
 
 def sample_frames(draws: random.Random) -> list[bytes]:
-    """One good frame of each type."""
     return [
         encode_frame(
             "hello",

@@ -24,7 +24,6 @@ def report(wanted: int = 0, **figures: float) -> tuple[Report, float]:
 
 
 def view(count: int, answered: int) -> dict[str, Any]:
-    """A cluster of so many members, of which so many have answered."""
     members = [member(number) for number in range(count)]
     figures = dict.fromkeys(FIGURES, 1.5) | {"position": 0.25, "overloading": 0, "late_rounds": 0}
     told = {one["key"]: report(wanted=2, **figures) for one in members[:answered]}

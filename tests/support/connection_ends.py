@@ -50,7 +50,6 @@ async def served(**changes: Any) -> AsyncIterator[tuple[Served, Wire]]:
 
 @asynccontextmanager
 async def both(**changes: Any) -> AsyncIterator[tuple[Served, Served]]:
-    """Two connections, joined."""
     near, far = memory_stream_pair()
     limits = Limits(**{**LIMIT_FIELDS, **changes})
     ours, theirs = Served(near, limits, key=2), Served(far, limits, key=1)
@@ -84,7 +83,6 @@ class HeldUp(trio.abc.Stream):
 
 @asynccontextmanager
 async def held_up(**changes: Any) -> AsyncIterator[tuple[Served, Callable[[], None]]]:
-    """A connection whose peer does not read until released."""
     stream = HeldUp()
     ours = Served(stream, Limits(**{**LIMIT_FIELDS, **changes}))
     async with running(ours.run):

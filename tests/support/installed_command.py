@@ -29,7 +29,6 @@ METADATA = "Metadata-Version: 2.1\nName: installed-for-tests\nVersion: 1.0\n"
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the subcommands as a distribution in ``folder`` would."""
     write_distribution(folder)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which typer replaces
@@ -53,7 +52,6 @@ def sentence(told: str) -> str:
 
 
 def write_distribution(folder: Path) -> None:
-    """Make what an installed distribution with the subcommands leaves in ``folder``."""
     info = folder / "installed_for_tests-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(METADATA)
@@ -95,14 +93,12 @@ class MadeUpSimulation:
 
 
 def replace_simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
-    """Put a `MadeUpSimulation` in the place of `simulate`."""
     made_up = MadeUpSimulation()
     monkeypatch.setattr(gossamer.sim.studies.peers.study, "simulate", made_up)
     return made_up
 
 
 def content_of(folder: Path) -> dict[str, bytes | None]:
-    """Everything below ``folder``: files with their bytes, folders with None."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -111,7 +107,6 @@ def content_of(folder: Path) -> dict[str, bytes | None]:
 
 @contextlib.contextmanager
 def unchanged(folder: Path) -> Iterator[None]:
-    """Asserts that everything below ``folder`` is afterwards as it was."""
     before = content_of(folder)
     yield
     assert content_of(folder) == before

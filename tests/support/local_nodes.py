@@ -30,7 +30,6 @@ ALL = "price >= 0"
 
 
 async def no_cluster() -> dict[str, Any]:
-    """A cluster of which nobody says anything."""
     await trio.lowlevel.checkpoint()
     return cluster_view([], {}, 0)
 
@@ -58,7 +57,6 @@ class LocalNode:
     def follow(
         self, expression: str = ALL, name: str | None = "ada", *more: Any, **options: Any
     ) -> Opened[Follower]:
-        """A follower of the node, of one expression."""
         return follow(self.address, {"one": expression}, name, *more, **options)
 
     async def publish(self, *prices: float) -> None:
@@ -111,8 +109,6 @@ class LocalNode:
 
 @define(eq=False)
 class RunningNode:
-    """A node in a task of its own."""
-
     node: LocalNode
     nursery: trio.Nursery
     scope: trio.CancelScope = field(factory=trio.CancelScope)
@@ -142,18 +138,15 @@ class RunningNode:
 
 
 async def take(client: LocalClient, count: int) -> list[ReceivedEvent]:
-    """The next events that a client is handed."""
     with trio.fail_after(PATIENCE_S):
         return [await client.events.receive() for _ in range(count)]
 
 
 async def prices(client: LocalClient, count: int) -> list[object]:
-    """The prices of the next events."""
     return [event.values["price"] for event in await take(client, count)]
 
 
 async def take_from(follower: Follower, count: int) -> list[object]:
-    """The prices of the next events, each acknowledged."""
     found = []
     with trio.fail_after(PATIENCE_S):
         for _ in range(count):

@@ -36,7 +36,6 @@ IBM = {"symbol": "IBM", "price": 81.5, "day": "2026-11-20"}
 
 
 def quote(price: object) -> dict[str, object]:
-    """An event of this price."""
     return {**IBM, "price": price}
 
 
@@ -65,8 +64,6 @@ EMPTY = Snapshot(
 
 @frozen
 class LoopbackEvent:
-    """An event that was published."""
-
     id: int
     values: Mapping[str, Value]
     publisher: int
@@ -76,8 +73,6 @@ class LoopbackEvent:
 
 @define
 class OwnMessages:
-    """Questions that a peer asks itself."""
-
     key: int = 1
     addresses: Sequence[Address] = ()
     services: dict[str, Service] = field(factory=dict)

@@ -63,7 +63,6 @@ class MemoryNetwork:
         self._ports = itertools.count(40_000)
 
     def transport(self, me: LocalPeer, limits: Limits, verify: Verify) -> MemoryTransport:
-        """A way into this network for peer ``me``."""
         return MemoryTransport(self, me, limits, verify)
 
     def partition(self, *islands: Iterable[int]) -> None:
@@ -84,26 +83,22 @@ class MemoryNetwork:
                 stream.break_now()
 
     def heal(self) -> None:
-        """Let everybody reach everybody."""
         self._islands = []
         for stream in self.streams:
             stream.look_again()
 
     def connected(self, a: int, b: int) -> bool:
-        """Whether frames pass between two peers."""
         if a in self.isolated or b in self.isolated or frozenset((a, b)) in self.cuts:
             return False
         return not self._islands or any(a in island and b in island for island in self._islands)
 
     def break_connections(self, a: int, b: int) -> int:
-        """Break every connection between two peers; return how many there were."""
         ends = [stream for stream in self.streams if {stream.owner, stream.other_end} == {a, b}]
         for stream in ends:
             stream.break_now()
         return len(ends) // 2
 
     def cut(self, a: int, b: int) -> None:
-        """Break every connection between two peers, and let none be made again."""
         self.cuts.add(frozenset((a, b)))
         self.break_connections(a, b)
 
@@ -111,7 +106,6 @@ class MemoryNetwork:
         return next(self._ports)
 
     def pair(self, dialler: int, listener: int) -> tuple[MemoryStream, MemoryStream]:
-        """Two joined streams."""
         left = MemoryStream(self, dialler, listener)
         right = MemoryStream(self, listener, dialler)
         left.other, right.other = right, left
@@ -120,8 +114,6 @@ class MemoryNetwork:
 
 
 class MemoryStream(trio.abc.Stream):
-    """One end of a connection; holds what is on its way to it."""
-
     other: MemoryStream
 
     def __init__(self, network: MemoryNetwork, owner: int, other_end: int) -> None:
@@ -145,7 +137,6 @@ class MemoryStream(trio.abc.Stream):
         self._waiting.unpark_all()
 
     def break_now(self) -> None:
-        """Break both ends, losing what is under way."""
         for end in (self, self.other):
             end._broken = True
             end._arriving.clear()
@@ -273,8 +264,6 @@ def _type_of(frame: bytes) -> object:
 
 
 class MemoryListener:
-    """An open address of a memory network."""
-
     def __init__(self, transport: MemoryTransport, address: Address) -> None:
         self.address = address
         self.transport = transport
@@ -309,8 +298,6 @@ def nothing(*_: object) -> None:
 
 @attrs.define(eq=False)
 class MemoryTransport:
-    """A transport in memory."""
-
     network: MemoryNetwork
     me: LocalPeer
     _limits: Limits

@@ -51,5 +51,4 @@ def short_scenario(folder: Path, rounds: int = 20, **changes: object) -> scenari
 
 
 def short_plan(folder: Path, rounds: int = 20, **changes: object) -> Plan:
-    """The plan of `short_scenario`."""
     return make_plan(short_scenario(folder, rounds, **changes), short_trace(rounds))

@@ -41,14 +41,12 @@ class ThreadedNode:
         return self.node.peer
 
     def start(self) -> None:
-        """Start it, and return once its socket is open."""
         self._up.clear()
         self._thread = threading.Thread(target=trio.run, args=(self._serve,))
         self._thread.start()
         assert self._up.wait(PATIENCE_S), "the node did not start"
 
     def stop(self) -> None:
-        """Stop it, and return once it is gone."""
         if self._thread is not None and self._token is not None and self._scope is not None:
             self._token.run_sync_soon(self._scope.cancel)
             self._thread.join(PATIENCE_S)
@@ -83,7 +81,6 @@ class ThreadedNode:
 
 @contextmanager
 def threaded_node(folder: Path) -> Iterator[ThreadedNode]:
-    """A node in ``folder`` that runs, and is stopped at the end."""
     node = ThreadedNode(LocalNode(folder, LoopbackPeer(round_s=ROUND_S)))
     node.start()
     try:
@@ -93,7 +90,6 @@ def threaded_node(folder: Path) -> Iterator[ThreadedNode]:
 
 
 async def prices(events: AsyncIterator[Any], count: int) -> list[object]:
-    """The prices of the next events."""
     return [(await anext(events)).values["price"] for _ in range(count)]
 
 

@@ -25,7 +25,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
-    """A cluster that has its first peer only."""
     with made_cluster(tmp_path / "first") as made:
         yield made
 

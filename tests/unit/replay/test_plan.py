@@ -28,7 +28,6 @@ from support.replays import ROUND_S, short_plan, short_scenario, short_trace
 
 
 def simulated(folder: Path) -> SystemRun:
-    """The run of `short_scenario`, at its end."""
     scenario = short_scenario(folder)
     run = SystemRun(scenario, scenario.systems[0], short_trace())
     while not run.is_finished:
@@ -81,7 +80,6 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
 
 
 def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
-    """Node, time and whether it joins, in order of time."""
     first = [(node, 0.0, True) for node in plan.first]
     later = [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
     return first + later

@@ -44,8 +44,6 @@ def shown(renderable: RenderableType, width: int = 120) -> str:
 
 @define
 class Shell:
-    """Runs commands in this process, and says what they print."""
-
     capsys: pytest.CaptureFixture[str]
 
     def ok(self, *arguments: str) -> str:

@@ -28,8 +28,6 @@ from support.cluster_views import member, report, view
 
 @define
 class Cluster:
-    """A table, and what it asks others."""
-
     heard: dict[int, float] = field(factory=dict)
     revoked: set[int] = field(factory=set)
     counters: Counters = field(factory=Counters)

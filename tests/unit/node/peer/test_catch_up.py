@@ -94,7 +94,6 @@ class Told:
 
 
 def clock_ms() -> int:
-    """What trio's clock shows."""
     return math.floor(trio.current_time() * 1000)
 
 
@@ -208,7 +207,6 @@ async def test_what_peers_out_of_reach_may_have_is_missing_until_they_are_back(d
 
 
 async def rounds(desk: Desk, seconds: float) -> None:
-    """Let rounds pass."""
     for _ in range(int(seconds / ROUND_S)):
         await trio.sleep(ROUND_S)
         desk.asked.on_round()

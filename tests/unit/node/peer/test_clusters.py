@@ -48,7 +48,6 @@ def config_of(folder: Path, schema: Schema | None = None, plain: bool = False) -
 
 @pytest.fixture
 def kept(tmp_path: Path) -> ClusterInfo:
-    """What is kept in the folder."""
     cluster_info = ClusterInfo(DEFAULT_SCHEMA, ("10.0.0.1:7710",))
     write_cluster_info(ClusterFolder(tmp_path), cluster_info)
     return cluster_info

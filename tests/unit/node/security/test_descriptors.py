@@ -39,8 +39,6 @@ NOBODY = RevocationList(CLUSTER)
 
 @frozen
 class Owner:
-    """A member, and what it says."""
-
     identity: Identity
     certificate: PeerCertificate
 
@@ -79,7 +77,6 @@ def owner() -> Owner:
 
 @pytest.fixture
 def cache(owner: Owner) -> DescriptorCache:
-    """One that has met the owner."""
     return book_with(owner)
 
 
@@ -271,8 +268,6 @@ def test_what_the_authority_signed_is_read_back(cluster: MadeCluster) -> None:
 
 
 def set_to(*path: str | int, to: object) -> Callable[[Any], None]:
-    """A change of the content of a document."""
-
     def change(content: Any) -> None:
         for step in path[:-1]:
             content = content[step]

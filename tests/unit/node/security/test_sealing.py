@@ -48,7 +48,6 @@ def introduced(member: Membership) -> Publisher:
 
 
 def sealed_by(member: Membership, contents: list[bytes]) -> list[bytes]:
-    """Events that share a signature."""
     parts = [(content, n.to_bytes(sealing.DRAW_BYTES, "big")) for n, content in enumerate(contents)]
     leaves = [SEAL.leaf(content, draw, POINT) for content, draw in parts]
     proofs = sealing.sign(member.authority, event_key(0), leaves)

@@ -49,7 +49,6 @@ async def greet(
 
 
 async def frames_from(stream: trio.abc.ReceiveStream) -> list[dict[str, Any]]:
-    """What has arrived."""
     reader = FrameReader(LIMITS)
     reader.feed(await stream.receive_some(65536))
     return list(reader)

@@ -124,7 +124,6 @@ def test_a_line_that_is_no_event_is_named(line: str, words: str) -> None:
 
 
 def files_of(folder: Path) -> list[str]:
-    """The contents of finished files in the order of their names."""
     return [path.read_text() for path in sorted(folder.glob("a/*.jsonl"))]
 
 
@@ -189,7 +188,6 @@ QUOTES: dict[str, Any] = {
 
 
 def written(folder: Path, rows: dict[str, Any], files: int = 2) -> Path:
-    """A workload whose events are these rows."""
     table = pa.table(rows)
     (folder / "events").mkdir(parents=True)
     for part in range(files):
@@ -200,7 +198,6 @@ def written(folder: Path, rows: dict[str, Any], files: int = 2) -> Path:
 
 
 def lines(folder: Path, *columns: str) -> list[dict[str, Any]]:
-    """The events that are read from the pipe."""
     with opened_table(folder, columns) as file, os.fdopen(os.dup(file), "rb") as stream:
         return [json.loads(line) for line in stream]
 

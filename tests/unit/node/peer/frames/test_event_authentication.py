@@ -148,7 +148,6 @@ def content_of(side: Side, value: int = 7) -> bytes:
 
 
 def last_logged(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
-    """The fields of the last line."""
     fields: dict[str, Any] = vars(caplog.records[-1])["fields"]
     return fields
 

@@ -234,7 +234,6 @@ POINT = [5, 6]
 
 
 def sealed_of(publisher: Side, point: Sequence[int] = POINT) -> bytes:
-    """An event of ``publisher``."""
     return encode([publisher.key, 1, 1, [7]]) + point_bytes(point)
 
 
@@ -249,7 +248,6 @@ def words_of(body: Sequence[int]) -> bytes:
 
 
 def keep_event(side: Side, publisher: Side) -> int:
-    """Let one side remember an event of ``publisher``; its identifier."""
     sealed = sealed_of(publisher)
     side.events.keep(identifier(sealed), sealed)
     return identifier(sealed)

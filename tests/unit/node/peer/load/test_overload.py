@@ -85,7 +85,6 @@ class Desk:
             await trio.testing.wait_all_tasks_blocked()
 
     async def after(self, seconds: float) -> None:
-        """Let that time pass, and then a round begin."""
         await trio.sleep(seconds)
         self.overloads.new_round()
 

@@ -77,7 +77,6 @@ class Desk:
 
 @asynccontextmanager
 async def a_place(window: Window, whose: str = "") -> AsyncIterator[None]:
-    """A place of a window for the time of the context."""
     await window.take(whose)
     try:
         yield
