@@ -33,6 +33,7 @@ from support.spark_processes import (
     run_spark_well,
     run_until_told,
     sentences,
+    spark_home,
     standalone_cluster,
 )
 
@@ -205,11 +206,9 @@ def test_files_that_are_not_there_are_refused(apart: Apart) -> None:
 
 
 def test_spark_submit_sends_the_environment(apart: Apart, tmp_path: Path) -> None:
-    import pyspark
-
     program = tmp_path / "driver.py"
     program.write_text(MAIN)
-    home = Path(pyspark.__file__).parent
+    home = spark_home()
     out = apart.place("submitted")
     command = [str(home / "bin" / "spark-submit"), "--master", apart.cluster.master]
     command += ["--driver-memory", "1g", "--conf", f"spark.pyspark.driver.python={sys.executable}"]

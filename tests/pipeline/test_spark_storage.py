@@ -24,17 +24,17 @@ from support.made_up_results import write_run
 from support.small_sweeps import sweep_file
 from support.spark_processes import (
     apart_from,
-    kill_group,
     needs_spark,
     run_spark_command,
     run_spark_here,
+    run_spark_meanwhile,
     run_spark_well,
     sentences,
-    start_spark_command,
-    wait_for,
+    wait_in,
 )
 
 LARGE = "nodes = 60\nrounds = 40\n[events]\nper_round = 20\nwarm_up_rounds = 6\n"
+ENDING_S = 120.0
 GUARD = "spark.driver.maxResultSize"
 LEFT = re.compile(r"\..*\.([0-9a-f]{12}\.tmp|lock)")
 
@@ -119,19 +119,12 @@ def test_results_larger_than_spark_carries_are_kept(session: Any, tmp_path: Path
     assert not [path for path in tmp_path.rglob("*") if LEFT.fullmatch(path.name)]
 
 
-def ended(process: subprocess.Popen[str], number: signal.Signals, *, group: bool) -> str:
-    """What a command says that is ended by a signal; its exit code is the one by convention."""
+def end_by(number: signal.Signals, process: subprocess.Popen[str], *, group: bool) -> None:
+    """Send a signal to a command, or to its whole group."""
     if group:
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    try:
-        _, told = process.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        kill_group(process)
-        raise
-    assert process.returncode == 128 + number, told
-    return told
 
 
 def is_java(process: psutil.Process) -> bool:
@@ -142,53 +135,48 @@ def is_java(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.campaign
 @needs_spark
 @pytest.mark.parametrize(
-    ("number", "group"),
-    [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True), (signal.SIGINT, True)],
+    ("number", "group", "java_starts"),
+    [
+        (signal.SIGTERM, True, True),
+        pytest.param(signal.SIGINT, True, True, marks=pytest.mark.campaign),
+        pytest.param(signal.SIGTERM, False, False, marks=pytest.mark.campaign),
+        pytest.param(signal.SIGTERM, True, False, marks=pytest.mark.campaign),
+        pytest.param(signal.SIGHUP, True, False, marks=pytest.mark.campaign),
+        pytest.param(signal.SIGINT, True, False, marks=pytest.mark.campaign),
+    ],
 )
 def test_a_workload_that_a_signal_ends_leaves_nothing(
-    tmp_path: Path, number: signal.Signals, group: bool
+    tmp_path: Path, number: signal.Signals, group: bool, java_starts: bool
 ) -> None:
-    """Before, SIGTERM and SIGHUP left its folder half-written, and Spark's files."""
+    """Before, its folder was left half-written, with Spark's files, or Java went on forever."""
     scratch, work = tmp_path / "scratch", tmp_path / "work"
     scratch.mkdir()
     work.mkdir()
-    size = ("--subscriptions", "100000000", "--events", "1", "--partitions", "50")
-    command = ("workload", "vinifera", "--out", str(work / "w"), *size, "--memory", "1g")
-    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or list(work.rglob("attempt-*/*.parquet")))
-        assert {path.name for path in work.iterdir() if not LEFT.fullmatch(path.name)} == set()
-        assert sentences(ended(process, number, group=group)) == ["gossamer: interrupted"]
-    assert below(work) == set()
-    assert below(scratch) == set()
-
-
-@needs_spark
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.campaign)]
-)
-def test_a_signal_while_java_starts_leaves_no_java(tmp_path: Path, number: signal.Signals) -> None:
-    """Before, Java went on forever, and held on to standard error."""
-    scratch, work = tmp_path / "scratch", tmp_path / "work"
-    scratch.mkdir()
-    work.mkdir()
+    large = ("--subscriptions", "100000000", "--events", "1", "--partitions", "50")
     command = ("workload", "vinifera", "--out", str(work / "w"), "--memory", "1g")
-    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        # For a moment while it becomes Java its command line is empty.
-        found: list[psutil.Process] = []
+    java: list[psutil.Process] = []
 
-        def is_java_there() -> bool:
-            if process.poll() is None:
-                found.extend(filter(is_java, psutil.Process(process.pid).children()))
-                return bool(found)
-            return True
+    def act(process: subprocess.Popen[str]) -> None:
+        def has_java() -> bool:
+            # For a moment while a process becomes Java its command line is empty.
+            java.extend(filter(is_java, psutil.Process(process.pid).children()))
+            return bool(java)
 
-        wait_for(is_java_there)
-        (java,) = found
-        assert sentences(ended(process, number, group=True)) == ["gossamer: interrupted"]
-        assert not java.is_running()
+        if java_starts:
+            wait_in(process, has_java)
+            assert len(java) == 1
+        else:
+            wait_in(process, lambda: any(work.rglob("attempt-*/*.parquet")))
+            assert all(LEFT.fullmatch(path.name) for path in work.iterdir())
+        end_by(number, process, group=group)
+
+    size = () if java_starts else large
+    done = run_spark_meanwhile(act, ENDING_S, *command, *size, TMPDIR=str(scratch))
+    assert done.returncode == 128 + number, done.stderr
+    assert sentences(done.stderr) == ["gossamer: interrupted"]
+    assert not any(one.is_running() for one in java)
     assert below(work) == set()
     assert below(scratch) == set()
 
@@ -236,8 +224,9 @@ def test_a_sweep_of_another_process_is_left_alone_and_goes_on_when_ended(tmp_pat
     file, out = sweep_file(tmp_path, points=6), tmp_path / "out"
     command = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
     runs = tmp_path / "out.unfinished" / "runs"
-    with start_spark_command(*command) as process:
-        wait_for(lambda: process.poll() is not None or runs.is_dir())
+
+    def act(process: subprocess.Popen[str]) -> None:
+        wait_in(process, runs.is_dir)
         os.kill(process.pid, signal.SIGSTOP)  # so that it is still there
         for more in ((), ("--resume",)):
             second = run_spark_command(*command, *more)
@@ -247,9 +236,12 @@ def test_a_sweep_of_another_process_is_left_alone_and_goes_on_when_ended(tmp_pat
                 "expected to be alone with it\n"
             )
         os.kill(process.pid, signal.SIGCONT)
-        wait_for(lambda: process.poll() is not None or list(runs.glob("0*")))
-        told = ended(process, signal.SIGTERM, group=False)
-    assert sentences(told)[0].startswith("gossamer: interrupted; finished points are kept")
+        wait_in(process, lambda: any(runs.glob("0*")))
+        end_by(signal.SIGTERM, process, group=False)
+
+    ended = run_spark_meanwhile(act, ENDING_S, *command)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert sentences(ended.stderr)[0].startswith("gossamer: interrupted; finished points are kept")
     there = len(list(runs.iterdir()))
     done = run_spark_well(*command, "--resume")
     assert f"6 points: {6 - there} ran, {there} were there already" in done

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,10 @@ from support.spark_processes import (
     kill_spark_when,
     needs_spark,
     run_spark_here,
+    run_spark_meanwhile,
     run_spark_well,
     sentences,
-    start_spark_command,
-    wait_for,
+    wait_in,
 )
 from support.spark_results import windows_in
 
@@ -264,15 +264,17 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
     write_lines(published, "record", 1, events)
     write_lines(got, "a", 1, [delivery(one, "a", 0.1) for one in events])
     folders = ("stream", str(got), "--published", str(published), "--out", str(out))
-    with start_spark_command(*folders, "--every", "0.1", "--memory", "1g") as process:
+
+    def end_java(process: subprocess.Popen[str]) -> None:
         # What is due is found by Python, whose tasks send Java counts.
-        wait_for(lambda: process.poll() is not None or any(out.glob("windows/*/_SUCCESS")))
+        wait_in(process, lambda: any(out.glob("windows/*/_SUCCESS")))
         started = psutil.Process(process.pid).children(recursive=True)
         (java,) = [one for one in started if one.name() == "java"]
         java.kill()
-        _, told = process.communicate(timeout=HUNG_S)
-    assert process.returncode == 2
-    (sentence,) = sentences(told)
+
+    done = run_spark_meanwhile(end_java, HUNG_S, *folders, "--every", "0.1", "--memory", "1g")
+    assert done.returncode == 2
+    (sentence,) = sentences(done.stderr)
     assert sentence.removeprefix("gossamer: following the stream: ") in (
         "the cluster ended the session, or is gone",
         "a worker was lost while it was at work",
@@ -314,14 +316,14 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path) -> None:
     subscribe(got, "a", "price >= 0")
     write_lines(got, "a", 1, [delivery(event(1, BEGIN, 1.0), "a", 0.2)])
     command = ("stream", str(got), "--out", str(out), "--every", "0.1", "--memory", "1g")
-    with start_spark_command(*command, TMPDIR=str(scratch)) as process:
-        wait_for(lambda: process.poll() is not None or list(out.glob("windows/batch=*/_SUCCESS")))
-        os.kill(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert (process.returncode, sentences(told)) == (
-        130,
-        [f"gossamer: ended; the same command goes on in {out}"],
-    )
+
+    def interrupt(process: subprocess.Popen[str]) -> None:
+        wait_in(process, lambda: any(out.glob("windows/batch=*/_SUCCESS")))
+        process.send_signal(signal.SIGINT)
+
+    done = run_spark_meanwhile(interrupt, 60.0, *command, TMPDIR=str(scratch))
+    sentence = f"gossamer: ended; the same command goes on in {out}"
+    assert (done.returncode, sentences(done.stderr)) == (130, [sentence])
     assert list(scratch.iterdir()) == []
     assert not list(tmp_path.rglob("*.lock"))
     assert windows_in(out, BEGIN)[0, "a"]["delivered"] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,11 @@ from support.small_sweeps import made_up_results, run_made_up, sweep_file
 from support.spark_processes import (
     HUNG_S,
     Cluster,
-    kill_group,
     kill_spark_when,
+    run_spark_meanwhile,
     standalone_cluster,
-    start_spark_command,
     wait_for,
+    wait_in,
 )
 
 
@@ -73,7 +74,7 @@ def killed_half_way(arguments: tuple[str, ...], unfinished: Path, enough: int) -
     return {run.name: os.stat(run).st_ino for run in runs.glob("0*")}
 
 
-def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, str]:
+def with_executors_killed(*arguments: str, cluster: Cluster) -> subprocess.CompletedProcess[str]:
     """What became of a command all of whose executors were killed when tasks had begun."""
     killed: list[int] = []
 
@@ -84,15 +85,9 @@ def with_executors_killed(*arguments: str, cluster: Cluster) -> tuple[int, str, 
         return bool(killed)
 
     wait_for(lambda: not cluster.busy_executors())  # those of a command that was killed before
-    with start_spark_command(*arguments) as process:
-        try:
-            wait_for(lambda: process.poll() is not None or some_killed())
-            out, err = process.communicate(timeout=HUNG_S)
-        except BaseException:
-            kill_group(process)
-            raise
-    assert killed, f"it ended before it had begun: {err}"
-    return process.returncode, out, err
+    done = run_spark_meanwhile(lambda one: wait_in(one, some_killed), HUNG_S, *arguments)
+    assert killed, f"it ended before it had begun: {done.stderr}"
+    return done
 
 
 @pytest.mark.campaign
@@ -126,11 +121,11 @@ def test_a_sweep_that_was_killed_is_resumed_and_a_cluster_finds_the_same(
             resumed = killed_half_way(arguments, tmp_path / "cluster.unfinished", enough)
             assert enough <= len(resumed) < len(plan.points)
             arguments = (*arguments, "--resume")
-        code, told, complaints = with_executors_killed("sweep", *arguments, cluster=cluster)
-    assert code == 0, complaints
+        done = with_executors_killed("sweep", *arguments, cluster=cluster)
+    assert done.returncode == 0, done.stderr
     name = read_sweep(swept).name
-    assert all(line.startswith(f"gossamer: {name} ") for line in complaints.splitlines())
-    assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in told
+    assert all(line.startswith(f"gossamer: {name} ") for line in done.stderr.splitlines())
+    assert f"{len(plan.points)} points: {len(plan.points) - len(resumed)} ran" in done.stdout
     assert {name: os.stat(again / "runs" / name).st_ino for name in resumed} == resumed
     assert tables(again) == tables(out)
     assert (again / "points.csv").read_bytes() == (out / "points.csv").read_bytes()

@@ -12,11 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import psutil
@@ -81,13 +81,29 @@ def start_spark_command(*arguments: str, **changes: str | None) -> subprocess.Po
 
 
 def run_spark_command(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    return run_spark_meanwhile(lambda _: None, HUNG_S, *arguments, **changes)
+
+
+def run_spark_meanwhile(
+    act: Callable[[subprocess.Popen[str]], object],
+    end_s: float,
+    *arguments: str,
+    **changes: str | None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `gossamer spark` to its end, which has to come so soon after something was done to it."""
     with start_spark_command(*arguments, **changes) as process:
         try:
-            out, err = process.communicate(timeout=HUNG_S)
+            act(process)
+            out, err = process.communicate(timeout=end_s)
         except BaseException:
             kill_group(process)
             raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def wait_in(process: subprocess.Popen[Any], condition: Callable[[], object]) -> None:
+    """Wait until a condition holds, or the process has ended."""
+    wait_for(lambda: process.poll() is not None or condition())
 
 
 def run_spark_well(*arguments: str, **changes: str | None) -> str:
@@ -105,7 +121,7 @@ def kill_spark_when(condition: Callable[[], object], *arguments: str, scratch: P
     scratch.mkdir(exist_ok=True)
     with start_spark_command(*arguments, TMPDIR=str(scratch)) as process:
         try:
-            wait_for(lambda: process.poll() is not None or condition())
+            wait_in(process, condition)
             assert process.poll() is None, process.communicate()
         finally:
             if process.poll() is None:
@@ -140,7 +156,7 @@ def run_until_told(sign: str, act: Callable[[], None], *arguments: str) -> tuple
     return code, "".join(printed), "".join(told)
 
 
-def kill_group(process: subprocess.Popen[str]) -> None:
+def kill_group(process: subprocess.Popen[Any]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -152,6 +168,13 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(POLL_S)
 
 
+def spark_home() -> Path:
+    """Where Spark is installed."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
 @attrs.frozen
 class Cluster:
     """A standalone cluster of Spark on this machine: the address of its master, and its workers.
@@ -160,7 +183,7 @@ class Cluster:
     """
 
     master: str
-    workers: list[subprocess.Popen[str]]
+    workers: list[subprocess.Popen[bytes]]
     start_worker: Callable[[], None]
 
     def busy_executors(self) -> list[psutil.Process]:
@@ -214,79 +237,50 @@ def standalone_cluster(
     Commands of workers begin with ``inside``, such as `apart_from` a folder; executors inherit the
     variables of their environment.
     """
-    running: list[subprocess.Popen[str]] = []
-    started: list[subprocess.Popen[str]] = []
+    home = spark_home()
+    running: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes]] = []
     changes = {
+        "SPARK_HOME": str(home),
         "JAVA_HOME": str(java_home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_JAVA_OPTS": f"{BRIEF} -Djava.io.tmpdir={folder}",
         "TMPDIR": str(folder),
         **variables,
     }
-    try:
-        master, found = _start(
-            ("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-            r"(spark://127\.0\.0\.1:\d+)",
-            changes,
-            running,
-        )
 
-        def start_worker() -> None:
-            scratch = folder / f"worker-{len(running)}"
-            arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
-            worker, _ = _start(
-                ("worker.Worker", "--webui-port", "0", *arguments, found),
-                r"(Successfully registered with master)",
-                changes,
-                running,
-                inside,
+    def start(sign: str, name: str, *arguments: str, inside: Sequence[str] = ()) -> str:
+        """Start a daemon of Spark, and wait for what its log says when it is ready."""
+        log = folder / f"{name}-{len(running)}.log"
+        program = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}")
+        with log.open("wb") as errors:
+            process = subprocess.Popen(
+                [*inside, *program, "--webui-port", "0", *arguments],
+                env=environment(**changes),
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
             )
-            started.append(worker)
+        running.append(process)
+        wait_in(process, lambda: re.search(sign, log.read_text()))
+        seen = re.search(sign, log.read_text())
+        assert seen, f"{name} ended before it was ready"
+        return seen[0]
 
+    def start_worker() -> None:
+        scratch = folder / f"worker-{len(running)}"
+        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(scratch))
+        start("Successfully registered with", "worker.Worker", *size, address, inside=inside)
+        started.append(running[-1])
+
+    try:
+        local = ("--host", "127.0.0.1", "--port", "0")
+        address = start(r"spark://127\.0\.0\.1:\d+", "master.Master", *local)
         for _ in range(workers):
             start_worker()
-        assert master.poll() is None
-        yield Cluster(found, started, start_worker)
+        assert running[0].poll() is None
+        yield Cluster(address, started, start_worker)
     finally:
         for process in reversed(running):
             if process.poll() is None:
                 kill_group(process)
-            assert process.stderr is not None
-            process.stderr.close()
-
-
-def _start(
-    arguments: tuple[str, ...],
-    sign: str,
-    changes: Mapping[str, str],
-    running: list[subprocess.Popen[str]],
-    inside: Sequence[str] = (),
-) -> tuple[subprocess.Popen[str], str]:
-    """Start a daemon of Spark and wait for what its log says when it is ready."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    name, *others = arguments
-    program = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}")
-    process = subprocess.Popen(
-        [*inside, *program, *others],
-        env=environment(SPARK_HOME=str(home), **changes),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    running.append(process)
-    seen: list[str] = []
-
-    def read() -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            match = re.search(sign, line)
-            if match and not seen:
-                seen.append(match[1])
-
-    threading.Thread(target=read, daemon=True).start()
-    wait_for(lambda: bool(seen) or process.poll() is not None)
-    assert seen, f"{name} ended before it was ready"
-    return process, seen[0]
