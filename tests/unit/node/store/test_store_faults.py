@@ -88,17 +88,13 @@ def test_an_older_file_is_updated_or_kept(path: Path, monkeypatch: pytest.Monkey
             assert store.database.rows("SELECT x FROM later") == [(7,)]
 
 
-def test_a_file_that_is_no_database_is_refused_and_untouched_until_it_is_gone(path: Path) -> None:
+def test_a_file_of_another_program_is_refused_and_untouched_until_it_is_gone(path: Path) -> None:
     path.write_bytes(b"dear diary " * 1000)
     for _ in range(2):
         with pytest.raises(errors.StoreDamagedError, match=r"state\.db is no usable state file"):
             Store(path)
     assert path.read_bytes() == b"dear diary " * 1000
     path.unlink()
-    Store(path).close()
-
-
-def test_a_database_of_another_program_is_refused_and_untouched(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE diary (entry)")
     connection.close()
@@ -106,6 +102,8 @@ def test_a_database_of_another_program_is_refused_and_untouched(path: Path) -> N
     with pytest.raises(errors.StoreDamagedError, match="of another program"):
         Store(path)
     assert path.read_bytes() == before
+    path.unlink()
+    Store(path).close()
 
 
 def test_a_file_that_counts_wrongly_or_has_no_folder_is_named(path: Path) -> None:

@@ -304,7 +304,7 @@ async def test_a_peer_that_stops_lets_nobody_wait_and_publishes_no_more(together
     assert desk.runtime.kinds() == [PUBLISH, PUBLISH, WITHDRAW, WITHDRAW]
 
 
-async def test_values_outlast_others_until_the_acknowledgement() -> None:
+async def test_values_outlast_others_until_the_acknowledgement_and_while_they_are_held() -> None:
     """They are needed to publish again, whatever passes this peer meanwhile."""
     desk = Desk()
     async with trio.open_nursery() as nursery:
@@ -316,9 +316,6 @@ async def test_values_outlast_others_until_the_acknowledgement() -> None:
         desk.runtime.on_publication(7, True)
     desk.events.keep(110, b"others")
     assert desk.events.find(7) is None
-
-
-def test_values_of_events_that_are_held_outlast_those_that_pass() -> None:
     events = EventMemory(2, 1 << 10, ValueMemory(2, 1 << 10))
     for event in range(3):
         events.keep(event, b"values")
@@ -333,11 +330,9 @@ def test_a_slot_that_was_withdrawn_is_free() -> None:
     """Of the real core, which publishes into nothing: its only neighbour never answers."""
     core = Core(config.resilient(8, pending_publications=1), 1)
     core.subscribe([Box((0, 9), 1)])
-    neighbour = [1 << 61, 1 << 61, *core.profile[2:]]
-    core.take(core.join(5, neighbour))
+    core.take(core.join(5, [1 << 61, 1 << 61, *core.profile[2:]]))
     core.take(core.publish(7, [(1 << 61) - 1]))
     assert core.state.pending[SELF, 0, PENDING_EVENT] == 7
-    core.take(core.withdraw(8))
-    assert core.state.pending[SELF, 0, PENDING_EVENT] == 7
-    core.take(core.withdraw(7))
-    assert core.state.pending[SELF, 0, PENDING_EVENT] == -1
+    for withdrawn, left in ((8, 7), (7, -1)):
+        core.take(core.withdraw(withdrawn))
+        assert core.state.pending[SELF, 0, PENDING_EVENT] == left
