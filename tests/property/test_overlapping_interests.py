@@ -37,45 +37,39 @@ def test_a_publication_matches_what_it_is_said_to(made: Interests, seed: int) ->
         assert sorted(made.matching(x, y)) == sorted(expected)
 
 
-def make_ledger() -> Ledger:
-    """One broad subscription at S1 and what it covers at S2, and a publication that both want."""
+def make_ledger(**got: str) -> Ledger:
+    """One broad subscription at S1 and what it covers at S2, and a publication that both want.
+
+    What hosts get of it at 6, for these labels, is noted.
+    """
     ledger = Ledger(Interests(roots=1, degree=1, overlap=1), {"0.0": "S1", "0.1": "S2"})
     assert ledger.publish(1, 1, due=5.0) == {"x": 1, "y": 1, "number": 0}
+    for host, labels in got.items():
+        ledger.deliver(host, 0, labels.split(), now=6.0)
     return ledger
 
 
-def test_what_is_due_has_to_come_once() -> None:
-    ledger = make_ledger()
-    assert ledger.wrong() == {"missing": 2}
-    ledger.deliver("S1", 0, ["0.0"], now=6.0)
+def test_what_is_due_has_to_come_once_and_nothing_else_may() -> None:
+    assert make_ledger().wrong() == {"missing": 2}
+    ledger = make_ledger(S1="0.0")
     ledger.deliver("S2", 0, ["0.1"], now=7.0)
     assert ledger.wrong() == {}
     assert ledger.delays() == [(5.0, 1.0), (5.0, 2.0)]
     ledger.deliver("S2", 0, ["0.1"], now=8.0)
     assert ledger.wrong() == {"repeated": 1}
-
-
-def test_nothing_else_may_come() -> None:
-    ledger = make_ledger()
-    ledger.deliver("S1", 0, ["0.0", "0.1"], now=6.0)
-    ledger.deliver("S2", 0, ["0.1"], now=6.0)
-    assert ledger.wrong() == {"false": 1}
+    assert make_ledger(S1="0.0 0.1", S2="0.1").wrong() == {"false": 1}
 
 
 def test_what_is_being_taken_back_may_bring_something_or_not() -> None:
-    ledger = make_ledger()
-    ledger.deliver("S2", 0, ["0.1"], now=6.0)
+    ledger = make_ledger(S2="0.1")
     ledger.asked["0.0"] = 5.5
     assert ledger.wrong() == {}
     ledger.deliver("S1", 0, ["0.0"], now=6.0)
     assert ledger.wrong() == {}
     ledger.answered["0.0"] = 4.0
     assert ledger.wrong() == {"false": 1}
-
-
-def test_what_was_waited_for_before_is_due_all_the_same() -> None:
-    ledger = make_ledger()
-    ledger.deliver("S2", 0, ["0.1"], now=6.0)
+    # What was waited for before is due all the same.
+    ledger = make_ledger(S2="0.1")
     ledger.settled = 1
     ledger.asked["0.0"] = ledger.answered["0.0"] = 9.0
     assert ledger.wrong() == {"missing": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import runpy
 from functools import partial
 
@@ -21,10 +20,7 @@ def row_of_three(
     return overlay, overlay.attach("one", "A"), overlay.attach("other", "C")
 
 
-def test_the_module_shows_how_to_begin_and_has_what_it_says_it_has() -> None:
-    found = doctest.testmod(brokers)
-    assert found.attempted > 5
-    assert found.failed == 0
+def test_the_module_has_what_it_says_it_has() -> None:
     assert len(set(brokers.__all__)) == len(brokers.__all__)
     for name in brokers.__all__:
         assert getattr(brokers, name) is not None

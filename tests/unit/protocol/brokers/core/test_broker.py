@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import gc
 import json
 import random
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import cbor2
@@ -14,13 +16,16 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.brokers import scot
+from gossamer import brokers
+from gossamer.protocol.brokers import scot, tree
 from gossamer.protocol.brokers.arrivals import IN_A_ROW, Arrivals
 from gossamer.protocol.brokers.core import errors, messages, plain
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
 from gossamer.protocol.brokers.core.messages import Congestion, NeighbourDown, TimerFired
+from gossamer.protocol.brokers.graph import codec as graph_codec
+from gossamer.protocol.brokers.graph import keywords
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.memory.messages import Confirm
 from gossamer.protocol.brokers.graph.memory.messages import NeighbourUp as GraphNeighbourUp
@@ -156,7 +161,7 @@ def test_labels_are_a_client_s_own_and_names_unique_at_a_broker() -> None:
     )
 
 
-def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
+def test_a_loaded_broker_goes_on_and_messages_travel_as_plain_data() -> None:
     made = broker()
     again = FloodingBroker.load(cbor2.loads(cbor2.dumps(made.dump())))
     for one in (made, again):
@@ -165,6 +170,10 @@ def test_a_loaded_broker_goes_on_as_the_one_that_was_dumped() -> None:
     publish = messages.Publish({"number": 3})
     assert again.handle(3, ADA, publish) == made.handle(3, ADA, publish)
     assert again.dump() == made.dump()
+    message = Flooded(Id("B", 1), {"number": 3}, 2)
+    data = Flooding.codec.plain_between(message)
+    assert json.loads(json.dumps(data)) == ["flooded", ["B", 1], {"number": 3}, 2]
+    assert Flooding.codec.read_between(data) == message
 
 
 @pytest.mark.parametrize(
@@ -187,11 +196,13 @@ def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
         FloodingBroker.load({**broker().dump(), **change})
 
 
-def test_messages_travel_as_plain_data() -> None:
-    message = Flooded(Id("B", 1), {"number": 3}, 2)
-    data = Flooding.codec.plain_between(message)
-    assert json.loads(json.dumps(data)) == ["flooded", ["B", 1], {"number": 3}, 2]
-    assert Flooding.codec.read_between(data) == message
+@pytest.mark.parametrize(
+    "documented", [graph_codec, keywords, scot, tree, brokers], ids=lambda one: one.__name__
+)
+def test_the_examples_in_the_documentation_are_true(documented: ModuleType) -> None:
+    found = doctest.testmod(documented)
+    assert found.failed == 0
+    assert found.attempted > (5 if documented is brokers else 0)
 
 
 RULES = (search, insert, remove, set_marks)
@@ -291,9 +302,51 @@ def filled(*pairs: tuple[Hop | None, object]) -> Arrivals[object]:
     return inputs
 
 
-def test_a_publication_goes_before_what_others_sent() -> None:
-    inputs = filled((NORTH, Numbered(1)), (NORTH, Numbered(2)), (SOUTH, published(3)))
-    assert popped(inputs) == [published(3), Numbered(1), Numbered(2)]
+MANY_PUBLISHED = [published(number) for number in range(2 * IN_A_ROW + 1)]
+
+
+@pytest.mark.parametrize(
+    ("came", "expected"),
+    [
+        # A publication goes before what others sent,
+        (
+            [(NORTH, Numbered(1)), (NORTH, Numbered(2)), (SOUTH, published(3))],
+            [published(3), Numbered(1), Numbered(2)],
+        ),
+        # not before what its own sender or the host did,
+        (
+            [(NORTH, Numbered(1)), (SOUTH, Numbered(2)), (SOUTH, published(3))],
+            [Numbered(1), Numbered(2), published(3)],
+        ),
+        (
+            [(NORTH, Numbered(1)), (None, DOWN), (SOUTH, published(3))],
+            [Numbered(1), DOWN, published(3)],
+        ),
+        # but before a timer,
+        ([(None, TIMER), (SOUTH, published(1))], [published(1), TIMER]),
+        # and what is older gets its turn among many of them.
+        (
+            [
+                (NORTH, Numbered(-2)),
+                (NORTH, Numbered(-1)),
+                *((SOUTH, one) for one in MANY_PUBLISHED),
+            ],
+            [
+                *(*MANY_PUBLISHED[:IN_A_ROW], Numbered(-2), *MANY_PUBLISHED[IN_A_ROW:-1]),
+                *(Numbered(-1), MANY_PUBLISHED[-1]),
+            ],
+        ),
+    ],
+)
+def test_publications_go_first(
+    came: list[tuple[Hop | None, object]], expected: list[object]
+) -> None:
+    inputs = filled(*came)
+    assert popped(inputs) == expected
+    inputs.add(NORTH, Numbered(4), Numbered(4))
+    inputs.add(SOUTH, published(5), published(5))
+    inputs.add_before_all(Congestion(2))
+    assert popped(inputs) == [Congestion(2), published(5), Numbered(4)]
 
 
 def test_without_such_messages_all_keep_the_order_in_which_they_came() -> None:
@@ -302,33 +355,6 @@ def test_without_such_messages_all_keep_the_order_in_which_they_came() -> None:
     for source, message in zip((NORTH, SOUTH, None, ADA), told, strict=True):
         inputs.add(source, message, message)
     assert popped(inputs) == told
-
-
-@pytest.mark.parametrize("source", [SOUTH, None])
-def test_a_publication_stays_behind_its_own_sender_and_behind_the_host(source: Hop | None) -> None:
-    earlier = DOWN if source is None else Numbered(2)
-    inputs = filled((NORTH, Numbered(1)), (source, earlier), (SOUTH, published(3)))
-    assert popped(inputs) == [Numbered(1), earlier, published(3)]
-    inputs.add(NORTH, Numbered(4), Numbered(4))
-    inputs.add(SOUTH, published(5), published(5))
-    assert popped(inputs) == [published(5), Numbered(4)]
-
-
-def test_a_timer_holds_nothing_up() -> None:
-    assert popped(filled((None, TIMER), (SOUTH, published(1)))) == [published(1), TIMER]
-
-
-def test_congestion_goes_before_all() -> None:
-    inputs = filled((NORTH, Numbered(1)), (SOUTH, published(2)))
-    inputs.add_before_all(Congestion(2))
-    assert popped(inputs) == [Congestion(2), published(2), Numbered(1)]
-
-
-def test_what_is_older_gets_its_turn_among_many_publications() -> None:
-    many = [published(number) for number in range(2 * IN_A_ROW + 1)]
-    inputs = filled((NORTH, Numbered(-2)), (NORTH, Numbered(-1)), *((SOUTH, one) for one in many))
-    expected: list[object] = [*many[:IN_A_ROW], Numbered(-2), *many[IN_A_ROW:-1], Numbered(-1)]
-    assert popped(inputs) == [*expected, many[-1]]
 
 
 def test_publications_wait_in_a_place_of_their_own() -> None:

@@ -147,21 +147,14 @@ def test_a_neighbour_that_routes_otherwise_is_refused(routing: str, message: m.M
     assert f"has no place in {routing} routing" in str(error)
 
 
-def test_a_client_gets_a_notification_once_for_all_its_subscriptions() -> None:
+def test_a_client_gets_a_notification_once_and_moves_with_all_that_it_asks_for() -> None:
     made = broker()
-    assert len(made.handle(0, C1, messages.Subscribe("s", ANY))) == 4
-    made.handle(0, C1, messages.Subscribe("t", parse("x > 1")))
+    for label, wanted in (("s", ANY), ("t", parse("x > 1"))):
+        assert len(made.handle(0, C1, messages.Subscribe(label, wanted))) == 4
     (effect,) = made.handle(0, C1, messages.Publish({"x": 2}))
     assert isinstance(effect, Deliver)
     assert (effect.client, effect.labels) == ("c1", ("s", "t"))
-    for label in ("s", "t"):
-        assert len(made.handle(0, C1, messages.Unsubscribe(label))) == 4
-    assert made.table() == ()
-
-
-def test_a_client_that_moves_is_handed_what_it_leaves() -> None:
-    made = broker()
-    made.handle(0, C1, messages.Subscribe("s", ANY))
+    assert len(made.handle(0, C1, messages.Unsubscribe("t"))) == 4
     made.handle(0, C1, messages.Advertise("a", ANY))
     moved, *sent = made.handle(0, C1, messages.Move())
     assert moved == Moved("c1", (("s", ANY),), (("a", ANY),))
@@ -320,7 +313,8 @@ def test_a_table_is_its_entries_whatever_others_hold() -> None:
 
 
 def test_what_covers_an_entry_is_looked_for_in_its_direction() -> None:
-    table = RoutingTable(Catalogue(PlainIndex))
+    catalogue = Catalogue(PlainIndex)
+    table = RoutingTable(catalogue)
     for number, (hop, text) in enumerate(
         [(HOPS[0], "x < 9"), (HOPS[1], "x < 5"), (HOPS[2], "x < 9"), (HOPS[2], "x < 2")]
     ):
@@ -329,19 +323,15 @@ def test_what_covers_an_entry_is_looked_for_in_its_direction() -> None:
     assert numbers == [0], "clients are one direction, a neighbour is another"
     assert [one.id.number for one in table.covered_by(table[Id("A", 2)])] == [3]
     assert table.covering(table[Id("A", 2)]) == []
-
-
-def test_what_is_not_held_is_not_found() -> None:
-    catalogue = Catalogue(PlainIndex)
-    one, other = RoutingTable(catalogue), RoutingTable(catalogue)
-    one.add(entry(1, HOPS[2]))
+    # What is held elsewhere only is not found.
+    other = RoutingTable(catalogue)
     assert other.get(Id("A", 1)) is None
-    for id_ in (Id("A", 1), Id("A", 2)):
+    for id_ in (Id("A", 1), Id("A", 9)):
         with pytest.raises(KeyError):
             other.remove(id_)
         with pytest.raises(KeyError):
             other[id_]
-    assert one[Id("A", 1)] == entry(1, HOPS[2])
+    assert table[Id("A", 1)] == entry(1, HOPS[1], "x < 5")
 
 
 def test_tables_hold_two_bytes_a_subscription() -> None:

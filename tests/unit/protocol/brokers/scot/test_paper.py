@@ -6,14 +6,12 @@ counts and ways that the text gives; where it does not, the test says what was c
 
 from __future__ import annotations
 
-import doctest
 import random
 from collections.abc import Callable
 
 import networkx as nx
 import pytest
 
-from gossamer.protocol.brokers import scot as scot_package
 from gossamer.protocol.brokers.scot import BrokerLabel, ClusterBitVector, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Notification, Subscription
 from gossamer.protocol.brokers.scot.overlay import errors
@@ -62,33 +60,21 @@ def headers(overlay: ScotOverlay) -> dict[tuple[str, str], str]:
     }
 
 
-def test_figure_2_has_the_numbers_of_section_4_5() -> None:
-    scot = figure_2()
+def test_figures_2_to_4_have_the_numbers_links_and_neighbours_of_section_4_5() -> None:
+    scot, b_0 = figure_2(), BrokerLabel("b", 0)
     assert (len(scot.acyclic.vertices), len(scot.acyclic.edges)) == (6, 5)
     assert (len(scot.connectivity.vertices), len(scot.connectivity.edges)) == (3, 3)
     assert (len(scot.clusters), len(scot.regions), scot.broker_count) == (3, 6, 18)
-    assert scot.intra_cluster_count + scot.inter_cluster_count == 33
-    assert len(list(scot.links())) == 33
-
-
-def test_figure_3_has_the_link_sets_of_section_4_5() -> None:
-    scot = figure_2()
+    assert scot.intra_cluster_count + scot.inter_cluster_count == len(list(scot.links())) == 33
     intra = [f"{one}-{other}" for one, other in scot.intra_cluster_links(0)]
-    inter = [f"{one}-{other}" for one, other in scot.inter_cluster_links("a")]
     assert intra == [f"B({one},0)-B({other},0)" for one, other in ("ab", "bc", "cd", "de", "ef")]
+    inter = [f"{one}-{other}" for one, other in scot.inter_cluster_links("a")]
     assert inter == ["B(a,0)-B(a,1)", "B(a,0)-B(a,2)", "B(a,1)-B(a,2)"]
-
-
-def test_the_neighbours_of_b_0_and_the_kinds_of_brokers_are_those_of_section_4_5() -> None:
-    scot = figure_2()
-    b_0 = BrokerLabel("b", 0)
     assert list(map(str, scot.primary_neighbours(b_0))) == ["B(a,0)", "B(c,0)"]
     assert list(map(str, scot.secondary_neighbours(b_0))) == ["B(b,1)", "B(b,2)"]
     edge = {broker.region for broker in scot.brokers if scot.position(broker).is_edge}
     assert edge == {"a", "f"}
-
-
-def test_figure_4_reads_bits_from_the_right() -> None:
+    # Bits are read from the right.
     assert ClusterBitVector.of(2).text(3) == "100"
     assert ClusterBitVector.of(0, 1).text(3) == "011"
     assert list(ClusterBitVector(0b101)) == [0, 2]
@@ -241,23 +227,15 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
     assert scot.diameter == nx.diameter(graph_of(tree))
 
 
-def test_clusters_are_copies_of_the_tree_and_regions_of_the_complete_graph() -> None:
+def test_clusters_are_copies_of_the_tree_and_a_broker_knows_only_its_direct_neighbours() -> None:
     scot = figure_2()
     assert [broker.region for broker in scot.cluster(1)] == list("abcdef")
     assert [broker.cluster for broker in scot.region("d")] == [0, 1, 2]
-    assert {broker for index in scot.clusters for broker in scot.cluster(index)} == set(
-        scot.brokers
-    )
-
-
-def test_a_broker_knows_only_its_place_and_its_direct_neighbours() -> None:
-    position = figure_2().position(BrokerLabel("b", 0))
+    every = {broker for index in scot.clusters for broker in scot.cluster(index)}
+    assert every == set(scot.brokers)
+    position = scot.position(BrokerLabel("b", 0))
     assert not position.is_edge
-    near = {
-        label
-        for label in figure_2().brokers
-        if position.is_primary(label) or position.is_secondary(label)
-    }
+    near = {one for one in scot.brokers if position.is_primary(one) or position.is_secondary(one)}
     assert near == {("a", 0), ("c", 0), ("b", 1), ("b", 2)}
     assert not position.is_secondary(BrokerLabel("b", 3))
 
@@ -395,9 +373,3 @@ def test_a_bit_vector_is_a_set_of_clusters() -> None:
     assert (list(vector), 3 in vector, 2 in vector, bool(vector)) == ([0, 3], True, False, True)
     assert vector.without(0) == ClusterBitVector.of(3)
     assert not vector.without(0).without(3)
-
-
-def test_the_examples_of_the_package_are_true() -> None:
-    found = doctest.testmod(scot_package)
-    assert found.failed == 0
-    assert found.attempted > 0

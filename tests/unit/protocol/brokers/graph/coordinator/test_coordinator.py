@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from itertools import pairwise
 
 import attrs
@@ -47,11 +46,6 @@ def way_around(skipped: str) -> Plan:
     return Plan(Version(1, "a", start), tuple(names), (tuple(above),), {})
 
 
-def test_the_examples_in_the_documentation_are_true() -> None:
-    assert doctest.testmod(codec).failed == 0
-    assert doctest.testmod(keywords).failed == 0
-
-
 # Trees.
 
 
@@ -91,22 +85,16 @@ def test_new_trees_are_compared_with_the_present_ones_by_the_sample() -> None:
     planned = solve(7, problem())
     assert (planned.number, planned.before, planned.cost) == (7, 15.0, 5.0)
     assert planned.plan.version == Version(2, "a", 9)
-
-
-def test_brokers_that_are_away_hang_at_ends() -> None:
+    # Brokers that are away hang at ends.
     planned = solve(7, problem(absent={"x": "c", "y": "x"}, present=None))
     assert planned.plan.brokers == ("a", "b", "c", "d", "x", "y")
-    for tree in planned.plan.trees:
-        assert tree[4:] == (2, 4)
-        assert codec.CODEC.read_message(codec.CODEC.plain_message(planned)) == planned
+    assert all(tree[4:] == (2, 4) for tree in planned.plan.trees)
+    assert codec.CODEC.read_message(codec.CODEC.plain_message(planned)) == planned
     assert planned.before == 0
-
-
-def test_trees_are_made_where_nothing_is_published_or_wanted() -> None:
+    # There are trees where nothing is published or wanted.
     for changes in ({"documents": ()}, {"documents": (), "interests": ()}):
         planned = solve(1, problem(**changes))
-        assert len(planned.plan.trees) == 1
-        assert planned.cost == 0
+        assert (len(planned.plan.trees), planned.cost) == (1, 0)
     alone = problem(brokers=("a",), links=(), interests=(), documents=(), present=None)
     assert solve(1, alone).plan.trees == ((-1,),)
 
@@ -314,13 +302,10 @@ def chart_of(**links: str) -> TopologyMap:
     return topology
 
 
-def test_a_link_works_where_both_ends_say_so() -> None:
+def test_a_link_works_where_both_ends_say_so_and_who_is_missed_hangs_where_one_is_named() -> None:
     topology = chart_of(a="b", b="ac", c="d", d="c")
     assert topology.reachable == {"a", "b"}
     assert topology.cost("c", "b") is None
-
-
-def test_who_is_missed_hangs_where_a_link_is_named_and_who_can_be_reached_nowhere() -> None:
     # At the end of a link that it names; else of one that others name; else at the one that asks.
     assert chart_of(a="b", b="a", c="bd", d="c").anchors("cd") == {"c": "b", "d": "c"}
     assert chart_of(a="bc", b="a", c="d", d="").anchors("cd") == {"c": "a", "d": "c"}

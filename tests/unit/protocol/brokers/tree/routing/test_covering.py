@@ -26,13 +26,14 @@ from support.broker_overlay import Overlay, path, with_clients
 
 EDGES = [*path(*"ABCDE"), ("B", "I"), ("B", "J"), ("C", "K"), ("C", "L"), ("D", "M")]
 """Figure 2 of the selective paper: subscribers at A and E, publishers at I to M."""
-S_R, S_N = "n >= 1", "n >= 1 and n != 2 and n != 4"
+WANTED = {"r": "n >= 1", "n": "n >= 1 and n != 2 and n != 4"}
+"""S_r at A meets all advertisements, S_n at E those of I, K and M only."""
 TREE, PATH = set("EDCBIKM"), set("EDCB")
 """Brokers that S_n reaches alone, and where S_r covers it."""
 
 
-def figure_2(covering: str) -> Overlay:
-    """S_r at A meets all advertisements, S_n at E those of I, K and M only."""
+def figure_2(covering: str, order: str) -> Overlay:
+    """The overlay of the figure after its two subscribers have subscribed in this order."""
     overlay = Overlay(EDGES, TreeSettings(covering=covering))
     for number, broker in enumerate("IJKLM", start=1):
         overlay.attach(f"publisher{number}", broker)
@@ -41,6 +42,8 @@ def figure_2(covering: str) -> Overlay:
     overlay.attach("r", "A")
     overlay.attach("n", "E")
     overlay.settle()
+    for name in order:
+        overlay.subscribe(**{name: WANTED[name]})
     return overlay
 
 
@@ -54,35 +57,28 @@ def holders(overlay: Overlay, client: str) -> set[str]:
     }
 
 
-def test_property_1_without_covering_a_subscription_makes_a_tree() -> None:
-    overlay = figure_2("off")
-    overlay.subscribe(r=S_R, n=S_N)
-    assert (holders(overlay, "r"), holders(overlay, "n")) == (set("ABCDIJKLM"), TREE)
-
-
-@pytest.mark.parametrize("covering", ["lazy", "active", "packed", "selective", "incremental"])
-def test_property_2_a_covered_subscription_makes_a_path(covering: str) -> None:
-    """Figure 2: S_n is quenched towards M at D, towards K at C and towards I at B."""
-    overlay = figure_2(covering)
-    overlay.subscribe(r=S_R)
-    overlay.subscribe(n=S_N)
-    assert (holders(overlay, "r"), holders(overlay, "n")) == (set("ABCDIJKLM"), PATH)
-
-
-def test_active_covering_takes_back_what_came_before_and_lazy_does_not() -> None:
-    for covering, expected in (("active", PATH), ("lazy", TREE)):
-        overlay = figure_2(covering)
-        overlay.subscribe(n=S_N)
-        overlay.subscribe(r=S_R)
-        assert holders(overlay, "n") == expected, covering
-
-
-def test_removing_the_covering_subscription_makes_the_path_a_tree_again() -> None:
-    """Sec. III-B: propagation of NRS(S) formed a path before, and a tree after."""
-    overlay = figure_2("active")
-    overlay.subscribe(r=S_R, n=S_N)
-    overlay.ask_and_settle("r", messages.Unsubscribe("s"))
-    assert (holders(overlay, "r"), holders(overlay, "n")) == (set(), TREE)
+@pytest.mark.parametrize(
+    ("covering", "order", "expected"),
+    [
+        # Property 1: without covering a subscription makes a tree.
+        ("off", "rn", TREE),
+        # Property 2: S_n is quenched towards M at D, towards K at C and towards I at B.
+        *((one, "rn", PATH) for one in ("lazy", "active", "packed", "selective", "incremental")),
+        # Active covering takes back what came before, and lazy does not.
+        ("active", "nr", PATH),
+        ("lazy", "nr", TREE),
+    ],
+)
+def test_a_covered_subscription_makes_a_path_and_another_a_tree(
+    covering: str, order: str, expected: set[str]
+) -> None:
+    overlay = figure_2(covering, order)
+    assert holders(overlay, "r") == set("ABCDIJKLM")
+    assert holders(overlay, "n") == expected
+    if covering == "active":
+        # Sec. III-B: propagation of NRS(S) formed a path before, and a tree after.
+        overlay.ask_and_settle("r", messages.Unsubscribe("s"))
+        assert (holders(overlay, "r"), holders(overlay, "n")) == (set(), TREE)
 
 
 def below_and_above(covering: str, count: int = 5) -> Overlay:
@@ -361,10 +357,7 @@ def test_thresholds_go_by_the_number_of_triggered_subscriptions_in_incremental_p
     assert [chosen_distance(INCREMENTAL, count) for count in asked] == [None, None, 1, 1, 0]
     assert {chosen_distance(SELECTIVE, count) for count in (0, 10, 10_000)} == {0}
     assert {pruning.similarity_asked(SELECTIVE, count) for count in (0, 10, 10_000)} == {0.9}
-
-
-def test_no_more_triggered_subscriptions_are_counted_than_decide() -> None:
-    for quenched in (0, 9, 10, 5011, 5012, 100_000):
+    for quenched in (0, 9, 10, 5011, 5012, 100_000):  # no more are counted than decide
         for triggered in {min(quenched, most) for most in (0, 9, 10, 11, 5011, 5012, 100_000)}:
             counted = min(triggered, pruning.enough_displaced(INCREMENTAL, quenched))
             assert chosen_distance(INCREMENTAL, counted) == chosen_distance(INCREMENTAL, triggered)
@@ -383,17 +376,14 @@ def test_algorithm_1_goes_on_where_an_advertisement_has_hops_left() -> None:
     assert tuples_onward((CriticalDistance(A1, (3,)),), {}, U, 0) == ()
 
 
-def test_incremental_tuples_count_both_distances_down_and_ask_the_chosen_one() -> None:
-    """Lines 11 and 12, with pruneDis as lines 1 to 6 say; infinity for few triggered ones."""
+def test_tuples_of_both_kinds_of_pruning_go_on_where_the_chosen_distance_has_hops_left() -> None:
+    # Lines 11 and 12, with pruneDis as lines 1 to 6 say; infinity for few triggered ones.
     critical = (CriticalDistance(A1, (0, 3)),)
     lower = (CriticalDistance(A1, (-1, 2)),)
     for chosen, expected in ((0, ()), (1, lower), (None, lower)):
         assert tuples_onward(critical, {A1: U}, U, chosen) == expected
-
-
-def test_the_one_distance_of_selective_pruning_stands_for_both_of_incremental() -> None:
-    """Brokers of one overlay may be set differently."""
-    critical = (CriticalDistance(A1, (2,)), CriticalDistance(A2, (0,)))
-    for chosen in (0, 1):
-        onward = tuples_onward(critical, {A1: U, A2: U}, U, chosen)
+    # Brokers may be set differently: the one distance of selective pruning stands for both.
+    single = (CriticalDistance(A1, (2,)), CriticalDistance(A2, (0,)))
+    for distance in (0, 1):
+        onward = tuples_onward(single, {A1: U, A2: U}, U, distance)
         assert onward == (CriticalDistance(A1, (1,)),)
