@@ -1,21 +1,28 @@
-"""Every command beside a running node: nothing that it has stored is lost, whatever is typed."""
+"""Every command beside running nodes, also at random and killed: nothing stored is lost.
+
+No event that was acknowledged is lost, and no member cannot be revoked.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import stat
-import subprocess
-import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
+from gossamer.node.security.cluster import open_membership
+from support import mutated_cluster
+from support.mutated_cluster import NODES, POLL_S, MutatedCluster, quote
 from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
 from support.node_processes import PATIENCE_S, Shell, free_ports
+from support.spark_processes import wait_for
 
 ROLES = {
     "peer": (),
@@ -44,19 +51,8 @@ def test_every_command_is_tried_beside_nodes() -> None:
     assert set(COMMANDS) == known_commands()
 
 
-@contextmanager
-def running(shell: Shell, role: str, port: int) -> Iterator[subprocess.Popen[str]]:
-    settings = ("--set", f'listen.join_addresses=["127.0.0.1:{port}"]')
-    with shell.node("desk", *ROLES[role], *settings) as node:
-        yield node
-
-
 def events(first: int, count: int) -> str:
-    lines = [
-        json.dumps({"symbol": "IBM", "price": 81, "volume": first + number})
-        for number in range(count)
-    ]
-    return "".join(line + "\n" for line in lines)
+    return "".join(json.dumps(quote(first + number)) + "\n" for number in range(count))
 
 
 def publish(shell: Shell, role: str, first: int, count: int) -> None:
@@ -68,33 +64,28 @@ def publish(shell: Shell, role: str, first: int, count: int) -> None:
 
 def wait_for_rows(path: Path, count: int) -> None:
     """Wait until another process finds so many events to be counted in a node's history."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+
+    def has_enough() -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as other:
             ((found,),) = other.execute("SELECT count(*) FROM events").fetchall()
-        if found >= count:
-            return
-        assert time.monotonic() < deadline, f"{found} rows of {count}"
-        time.sleep(0.1)
+        return int(found) >= count
+
+    wait_for(has_enough)
 
 
 def volumes(shell: Shell, count: int) -> list[int]:
     """What the client with the name gets."""
-    printed = shell.ok(
-        *("sub", WANTED, "--folder", "desk", "--name", "ledger", "--count", str(count))
-    )
+    of_ledger = ("--folder", "desk", "--name", "ledger", "--count", str(count))
+    printed = shell.ok("sub", WANTED, *of_ledger)
     return [json.loads(line)["values"]["volume"] for line in printed.splitlines()]
-
-
-def files_for_commands(shell: Shell) -> dict[str, object]:
-    (shell.folder / "lines").write_text(3 * events(0, 1) + "no event\n")
-    (shell.folder / "batch").write_text("advertise b present(symbol)\nsubscribe s symbol == 'x'\n")
-    return {"folder": "desk", "lines": "lines", "batch": "batch", "member": "nobody", "volume": 0}
 
 
 def run_commands(shell: Shell, token: str, only: Collection[str]) -> list[Done]:
     """Commands with every kind of argument but the one that ends the node, some at once."""
-    values = files_for_commands(shell)
+    (shell.folder / "lines").write_text(3 * events(0, 1) + "no event\n")
+    (shell.folder / "batch").write_text("advertise b present(symbol)\nsubscribe s symbol == 'x'\n")
+    files = {"folder": "desk", "lines": "lines", "batch": "batch"}
+    values = files | {"member": "nobody", "volume": "0", "token": token}
     typed = [
         (command, arguments)
         for command, kinds in COMMANDS.items()
@@ -104,7 +95,7 @@ def run_commands(shell: Shell, token: str, only: Collection[str]) -> list[Done]:
 
     def run(number: int) -> Done:
         command, arguments = typed[number]
-        words = filled(command, arguments, {**values, "new": f"new{number}", "token": token})
+        words = filled(command, arguments, {**values, "new": f"new{number}"})
         return run_for(shell, words, ENDLESS_S if command in ENDLESS else PATIENCE_S)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -122,9 +113,10 @@ def test_commands_leave_a_running_node_all_that_it_has_stored(
     shell: Shell, role: str, only: Collection[str]
 ) -> None:
     shell.ok("node", "init", "desk", "--preset", "local", "--name", "desk")
-    port = free_ports(1)
+    join_at = f'listen.join_addresses=["127.0.0.1:{free_ports(1)}"]'
+    running = partial(shell.node, "desk", *ROLES[role], "--set", join_at)
     with ExitStack() as stack:
-        node = stack.enter_context(running(shell, role, port))
+        node = stack.enter_context(running())
         first, second, third = [shell.ok("node", "invite", "-f", "desk").strip() for _ in range(3)]
         shell.ok("node", "join", first, "kitchen")
         if role != "peer":
@@ -149,10 +141,58 @@ def test_commands_leave_a_running_node_all_that_it_has_stored(
             wait_for_rows(shell.folder / "desk/clients.db", 2 * EVENTS)
         node.kill()
         node.wait()
-        stack.enter_context(running(shell, role, port))
+        stack.enter_context(running())
         assert sorted(volumes(shell, 2 * EVENTS)) == list(range(1, 2 * EVENTS + 1))
         shell.ok("node", "join", third, "hall")
         joined = [one.words[3] for one in done if one.words[1] == "join" and one.code == 0]
         assert len(joined) == 1
         for member in ("kitchen", *joined, "hall"):
             assert "is revoked" in shell.ok("node", "revoke", member, "--folder", "desk")
+
+
+# Commands typed at random.
+
+DRAWS, MUTATIONS = 1, 40
+
+
+@pytest.mark.campaign
+async def test_nothing_acknowledged_is_lost_and_every_member_can_be_revoked(
+    tmp_path: Path, seed: int
+) -> None:
+    cluster = MutatedCluster(Shell(tmp_path), seed)
+    async with cluster.running():
+        for _ in range(MUTATIONS):
+            await cluster.mutate()
+        await cluster.settled()
+        for number in NODES:
+            assert len(set(cluster.got[number])) == len(cluster.got[number]), cluster.said()
+        cluster.check_files()
+        await cluster.kill_node(1)
+        members = [*await join_all(cluster), "demo/peer2", "demo/peer3"]
+        for member in members:
+            await revoke(cluster, member)
+        with trio.fail_after(mutated_cluster.PATIENCE_S):
+            while await cluster.connections(1):
+                await trio.sleep(POLL_S)
+    print(
+        f"seed {seed}: {MUTATIONS} mutations, {len(cluster.acknowledged)} events acknowledged, "
+        f"{len(members)} members revoked"
+    )
+
+
+async def join_all(cluster: MutatedCluster) -> list[str]:
+    """Use every token that was printed, and end every join that was killed; folders of members."""
+    for folder, token in cluster.joins.items():
+        again = await cluster.command("node", "join", token, folder)
+        assert again.code == 0 or "is a membership already" in again.err, cluster.said()
+    for number, token in enumerate(cluster.tokens):
+        joined = await cluster.command("node", "join", token, f"late{number}")
+        assert joined.code == 0, cluster.said()
+    return [*cluster.joins, *(f"late{number}" for number in range(len(cluster.tokens)))]
+
+
+async def revoke(cluster: MutatedCluster, folder: str) -> None:
+    done = await cluster.command("node", "revoke", Path(folder).name, "--folder", "demo/peer1")
+    assert done.code == 0, cluster.said()
+    key = open_membership(cluster.shell.folder / folder).identity.key
+    assert open_membership(cluster.shell.folder / "demo/peer1").revoked.forbids(key, 0)

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -28,22 +28,19 @@ def hosts() -> Iterator[Sequence[Host]]:
 
 def on(host: Host, shell: Shell, *arguments: str, text: str = "") -> str:
     """What a command prints that does its work on ``host``."""
-    code, out, err = outcome(host, shell, *arguments, text=text)
-    assert code == 0, err
+    process = shell.start(*arguments, command=command_on(host), stdin=subprocess.PIPE)
+    out, err = process.communicate(text, timeout=PATIENCE_S)
+    assert process.returncode == 0, err
     return out
 
 
-def outcome(host: Host, shell: Shell, *arguments: str, text: str = "") -> tuple[int, str, str]:
-    command = (*host.inside, *COMMAND)
-    process = shell.start(*arguments, command=command, stdin=subprocess.PIPE)
-    out, err = process.communicate(text, timeout=PATIENCE_S)
-    return process.returncode, out, err
+def command_on(host: Host) -> tuple[str, ...]:
+    return (*host.inside, *COMMAND)
 
 
 @contextmanager
 def node(host: Host, shell: Shell, folder: str, *more: str) -> Iterator[subprocess.Popen[str]]:
-    command = (*host.inside, *COMMAND)
-    process = shell.start("node", "run", folder, *more, command=command)
+    process = shell.start("node", "run", folder, *more, command=command_on(host))
     try:
         wait_for_log(process, "ready")
         yield process
@@ -65,16 +62,14 @@ def assert_events_arrive(hosts: Sequence[Host], shell: Shell) -> None:
     """Events published on the first host reach a subscriber on the second."""
     desk, kitchen = hosts
     subscribe = ("sub", "--folder", "kitchen", "--count", "1", "price > 80")
-    subscriber = shell.start(*subscribe, command=(*kitchen.inside, *COMMAND))
+    subscriber = shell.start(*subscribe, command=command_on(kitchen))
     wait_for_line(subscriber, "subscribed")
     # A subscription needs some rounds to be known everywhere.
     for _ in range(ATTEMPTS):
         on(desk, shell, "pub", "--folder", "desk", "--jsonl", "-", text=LINE)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             subscriber.wait(0.2)
-        except subprocess.TimeoutExpired:
-            continue
-        break
+            break
     code, out, _ = end(subscriber)
     assert code == 0
     assert json.loads(out)["values"] == json.loads(LINE)
@@ -93,9 +88,8 @@ def test_a_peer_on_a_second_host_joins_by_token_and_gets_events(
             assert told["addresses"] == [f"{kitchen.address}:{PORT}"]
 
 
-def test_peers_on_two_hosts_find_each_other_by_multicast(
-    hosts: Sequence[Host], shell: Shell
-) -> None:
+def test_peers_on_two_hosts_find_each_other(hosts: Sequence[Host], shell: Shell) -> None:
+    """By multicast."""
     desk, kitchen = hosts
     shell.ok("node", "init", "desk")
     with node(desk, shell, "desk"):
@@ -110,23 +104,20 @@ def test_the_doctor_tells_why_a_peer_on_another_host_cannot_be_reached(
 ) -> None:
     desk, kitchen = hosts
     shell.ok("node", "init", "desk")
-    at = f"{desk.address}:{PORT}"
-    examine = ("node", "doctor", "--folder", "kitchen")
+    examine = ("node", "doctor", "--folder", "kitchen", "--json")
+
+    def assert_found(words: str, host: str = desk.address) -> None:
+        process = shell.start(*examine, f"{host}:{PORT}", command=command_on(kitchen))
+        code, out, err = end(process)
+        assert code == 1, err
+        assert words in out
+
     with node(desk, shell, "desk"):
         join(hosts, shell)
-        assert f"{desk.address} is on the network of" in on(kitchen, shell, *examine, at, "--json")
+        found = on(kitchen, shell, *examine, f"{desk.address}:{PORT}")
+        assert f"{desk.address} is on the network of" in found
         with firewall(desk, PORT):
-            assert_found(outcome(kitchen, shell, *examine, at, "--json"), "or a firewall drops it")
-        absent = f"10.77.0.9:{PORT}"
-        wrong = outcome(kitchen, shell, *examine, absent, "--json")
-        assert_found(wrong, "nobody on the way knows that machine")
-        wrong = outcome(kitchen, shell, *examine, f"10.78.0.1:{PORT}", "--json")
-        assert_found(wrong, "this machine has no way to that network")
-    stopped = outcome(kitchen, shell, *examine, at, "--json")
-    assert_found(stopped, "nothing listens on that port")
-
-
-def assert_found(done: tuple[int, str, str], words: str) -> None:
-    code, out, err = done
-    assert code == 1, err
-    assert words in out
+            assert_found("or a firewall drops it")
+        assert_found("nobody on the way knows that machine", "10.77.0.9")
+        assert_found("this machine has no way to that network", "10.78.0.1")
+    assert_found("nothing listens on that port")

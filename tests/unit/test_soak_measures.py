@@ -6,14 +6,14 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from gossamer.node.monitoring.logs import MORE
+from support.node_processes import next_line, say
 from support.soak_measures import (
     GROWTH_BYTES,
     LEAST_SAMPLES,
@@ -47,34 +47,22 @@ TICKS = 60
 TICK_S = 2.0
 
 
-@contextmanager
-def a_process() -> Iterator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", LEAKING],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
 def watched(leaked_bytes: int, leaked_descriptors: int) -> list[Sample]:
     """A process that leaks so much in each of its ticks, as if each took `TICK_S`."""
-    with a_process() as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        samples = []
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.DEVNULL,
+    }
+    samples = []
+    with subprocess.Popen([sys.executable, "-c", LEAKING], text=True, **pipes) as process:
         for tick in range(TICKS):
-            process.stdin.write(f"{leaked_bytes} {leaked_descriptors}\n")
-            process.stdin.flush()
-            assert process.stdout.readline()
+            say(process, f"{leaked_bytes} {leaked_descriptors}\n")
+            assert next_line(process)
             found = sample_of(process.pid, tick * TICK_S)
             assert found is not None
             samples.append(found)
+        process.communicate()
     return samples
 
 
@@ -82,13 +70,9 @@ def made_up(minutes: float, slope: float, noise: int, seed: int, every_s: float 
     """Samples of a process that fills its tables first, and grows by ``slope`` bytes a minute."""
     draws = random.Random(seed)
     print(f"seed {seed}")
-    return [
-        Sample(
-            at,
-            int(60e6 - 20e6 * 0.7**at + slope * at / 60 + draws.uniform(-noise, noise)),
-        )
-        for at in (number * every_s for number in range(int(60 * minutes / every_s)))
-    ]
+    times = [number * every_s for number in range(int(60 * minutes / every_s))]
+    grown = [60e6 - 20e6 * 0.7**at + slope * at / 60 + draws.uniform(-noise, noise) for at in times]
+    return [Sample(at, int(private)) for at, private in zip(times, grown, strict=True)]
 
 
 def a_trend(samples: list[Sample], warm_up_s: float, steps: Sequence[float] = ()) -> Trend:
@@ -97,16 +81,13 @@ def a_trend(samples: list[Sample], warm_up_s: float, steps: Sequence[float] = ()
     return found
 
 
-def test_a_process_that_keeps_nothing_is_flat() -> None:
-    samples = watched(0, 0)
-    assert a_trend(samples, WARM_UP_S).is_flat
+@pytest.mark.parametrize("leaked", [0, 1 << 20])
+def test_a_process_that_keeps_nothing_is_flat_and_one_that_leaks_is_not(leaked: int) -> None:
+    samples = watched(leaked, 0)
+    found = a_trend(samples, WARM_UP_S)
+    assert found.is_flat == (not leaked)
+    assert not leaked or found.slope == pytest.approx(leaked * 60 / TICK_S, rel=0.1)
     assert more_descriptors(samples[0].descriptors, samples[-1].descriptors, room=0) == []
-
-
-def test_a_process_that_leaks_is_not() -> None:
-    found = a_trend(watched(1 << 20, 0), WARM_UP_S)
-    assert not found.is_flat
-    assert found.slope == pytest.approx((1 << 20) * 60 / TICK_S, rel=0.1)
 
 
 def test_leaked_descriptors_are_named() -> None:
@@ -119,33 +100,22 @@ def test_sockets_have_room_and_nothing_else_has() -> None:
     before = {"socket": 10, "file": 3}
     assert more_descriptors(before, {"socket": 15, "file": 3}, room=5) == []
     assert more_descriptors(before, {"socket": 16, "file": 2}, room=5) == ["socket: 16, were 10"]
-    assert more_descriptors(before, {"file": 4, "pipe": 1}, room=5) == [
-        "file: 4, were 3",
-        "pipe: 1, were 0",
-    ]
+    more = more_descriptors(before, {"file": 4, "pipe": 1}, room=5)
+    assert more == ["file: 4, were 3", "pipe: 1, were 0"]
 
 
-def test_a_process_that_has_ended_is_none() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    assert sample_of(process.pid, 0) is None
-
-
-def test_a_process_that_is_ending_is_none() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.read() == b""
+def test_a_process_that_is_ending_or_has_ended_is_none() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, text=True) as process:
+        assert next_line(process) == ""
         while (found := sample_of(process.pid, 0)) is not None:
             assert found.private > 0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_noise_and_the_filling_of_tables_are_no_leak(seed: int) -> None:
-    assert a_trend(made_up(30, 0, GROWTH_BYTES // 4, seed), WARM_UP_S).is_flat
+    assert sample_of(process.pid, 0) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_slow_leak_is_found_in_half_an_hour(seed: int) -> None:
+    """Noise and the filling of tables are none."""
+    assert a_trend(made_up(30, 0, GROWTH_BYTES // 4, seed), WARM_UP_S).is_flat
     found = a_trend(made_up(30, 1.2 * SLOPE_BYTES, GROWTH_BYTES // 8, seed), WARM_UP_S)
     assert not found.is_flat
     assert found.slope == pytest.approx(1.2 * SLOPE_BYTES, rel=0.1)
@@ -175,34 +145,43 @@ def line(event: str, at: float, level: str = "warning", **fields: Any) -> dict[s
     return {"event": event, "level": level, "timestamp": when, **fields}
 
 
-def test_a_warning_may_be_written_once_in_the_interval_and_twice_by_a_stopped_node() -> None:
-    sound = [line("cut", at, cause="flood") for at in (0, 4, 10, 20, 30)]
-    assert too_often(sound, 10, 50) == []
-    assert too_often([*sound, line("cut", 31, cause="silent")], 10, 50) == []
-    (said,) = too_often([*sound, *(line("cut", at, cause="flood") for at in (31, 32))], 10, 50)
-    assert said == "cut flood: 3 times in 10 s, at most 2"
+CUT = [line("cut", at, cause="flood") for at in (0, 4, 10, 20, 30)]
 
 
-def test_an_event_has_its_limit_whatever_its_causes() -> None:
-    many = [line("joined", at * 0.1, "info", peer=str(at)) for at in range(21)]
-    assert too_often(many[:20], 10, 10) == []
-    assert too_often(many, 10, 10) == ["joined: 21 times in 10 s, at most 20"]
+@pytest.mark.parametrize(
+    ("allowed", "more", "event_lines", "told"),
+    [
+        pytest.param(
+            [*CUT, line("cut", 31, cause="silent")],
+            [line("cut", at, cause="flood") for at in (31, 32)],
+            *(50, "cut flood: 3 times in 10 s, at most 2"),
+            id="a warning, once in the interval and twice by a stopped node",
+        ),
+        pytest.param(
+            [line("joined", at * 0.1, "info", peer=str(at)) for at in range(20)],
+            [line("joined", 2.0, "info", peer="20")],
+            *(10, "joined: 21 times in 10 s, at most 20"),
+            id="an event, whatever its causes",
+        ),
+        pytest.param(
+            [line(MORE, at, of="cut", cause="flood") for at in range(3)],
+            [line(MORE, 3, of="cut", cause="flood")],
+            *(50, f"{MORE} cut flood: 4 times in 10 s, at most 3"),
+            id="what is told of repetitions",
+        ),
+    ],
+)
+def test_a_line_has_its_limit(
+    allowed: list[Any], more: list[Any], event_lines: int, told: str
+) -> None:
+    assert too_often(allowed, 10, event_lines) == []
+    assert too_often([*allowed, *more], 10, event_lines) == [told]
 
 
-def test_what_is_told_of_repetitions_has_its_limit_too() -> None:
-    told = [line(MORE, at, of="cut", cause="flood") for at in range(4)]
-    assert too_often(told[:3], 10, 50) == []
-    assert too_often(told, 10, 50) == [f"{MORE} cut flood: 4 times in 10 s, at most 3"]
-
-
-def test_a_log_says_when_something_was() -> None:
-    lines = [line("peer listens", 5), line("cut", 7), line("cut", 8.5)]
-    assert times_of("cut", "\n".join(map(json.dumps, lines))) == [7, 8.5]
-
-
-def test_a_log_is_read_by_runs_and_what_is_no_event_is_told() -> None:
-    first = [line("peer listens", 0), line("cut", 1)]
-    second = [line("peer listens", 2)]
-    lines = [json.dumps(one) for one in first]
-    lines += ["Traceback (most recent call last):", *(json.dumps(one) for one in second)]
-    assert runs_of("\n".join(lines)) == ([first, second], ["Traceback (most recent call last):"])
+def test_a_log_is_read_by_runs_and_times_and_what_is_no_event_is_told() -> None:
+    first = [line("peer listens", 5), line("cut", 7), line("cut", 8.5)]
+    second = [line("peer listens", 9)]
+    crash = "Traceback (most recent call last):"
+    log = "\n".join([*map(json.dumps, first), crash, *map(json.dumps, second)])
+    assert runs_of(log) == ([first, second], [crash])
+    assert times_of("cut", log) == [7, 8.5]
