@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
+from typing import Any
 
 import pytest
 import trio
@@ -69,6 +70,10 @@ def transport_with(certificate: trustme.LeafCert | None, trusted: str = "ours") 
     return TcpTransport(me, LIMITS, identify, credentials_of(certificate, trusted))
 
 
+def certified(issuer: str, trusted: str) -> TcpTransport:
+    return transport_with(certificate_of(1, issuer), trusted)
+
+
 @asynccontextmanager
 async def dialled(transport: Transport, *addresses: Address) -> AsyncIterator[Admitted]:
     admitted = await transport.dial(addresses)
@@ -76,7 +81,7 @@ async def dialled(transport: Transport, *addresses: Address) -> AsyncIterator[Ad
     await trio.aclose_forcefully(admitted.stream)
 
 
-async def test_the_certificate_reaches_who_decides() -> None:
+async def test_the_certificate_is_asked_for_and_reaches_who_decides() -> None:
     async with (
         listening(tls_transport(2, LIMITS)) as (address, came),
         dialled(tls_transport(1, LIMITS), address) as admitted,
@@ -84,6 +89,9 @@ async def test_the_certificate_reaches_who_decides() -> None:
         assert admitted.identity.fingerprint == fingerprint(certificate_of(2))
         await soon(lambda: bool(came))
         assert came[0].identity.fingerprint == fingerprint(certificate_of(1))
+    lax = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with pytest.raises(ValueError, match="does not require"):
+        Credentials(lax, credentials_of(certificate_of(1)).client)
 
 
 def expired() -> TcpTransport:
@@ -91,7 +99,7 @@ def expired() -> TcpTransport:
     return transport_with(authority("ours").issue_cert("127.0.0.1", not_after=yesterday))
 
 
-def with_a_hello_recorded_from_another() -> TcpTransport:
+def with_a_stolen_hello() -> TcpTransport:
     stolen = local_peer(1, fingerprint=fingerprint(certificate_of(1)))
     return TcpTransport(stolen, LIMITS, identify, credentials_of(certificate_of(3)))
 
@@ -106,23 +114,11 @@ TLS, PLAIN = partial(tls_transport, 2, LIMITS), partial(plain_transport, 2, LIMI
 Make = Callable[[], TcpTransport]
 REFUSED: dict[str, tuple[Make, Make, str]] = {
     "without certificate": (partial(transport_with, None), TLS, "we showed no certificate"),
-    "of another authority": (
-        lambda: transport_with(certificate_of(1, issuer="theirs")),
-        TLS,
-        "another authority issued our certificate",
-    ),
+    "foreign": (partial(certified, "theirs", "ours"), TLS, "another authority issued our"),
     "expired": (expired, TLS, "our certificate has expired"),
-    "with a hello of another": (
-        with_a_hello_recorded_from_another,
-        TLS,
-        "its hello was made for another certificate",
-    ),
+    "a stolen hello": (with_a_stolen_hello, TLS, "its hello was made for another certificate"),
     "old": (of_an_older_version_of_tls, TLS, "no version of TLS"),
-    "trusts another authority": (
-        lambda: transport_with(certificate_of(1), trusted="theirs"),
-        TLS,
-        "its certificate is not one of ours",
-    ),
+    "distrusting": (partial(certified, "ours", "theirs"), TLS, "certificate is not one of ours"),
     # There is no alert that a dialler without TLS would understand: it waits for the end.
     "in plain text": (
         partial(plain_transport, 1, LIMITS),
@@ -145,13 +141,6 @@ async def test_who_is_not_let_in_is_told_why(dialler: Make, listener: Make, word
     assert words in why
 
 
-async def test_contexts_that_ask_for_no_certificate_are_refused() -> None:
-    good = credentials_of(certificate_of(1))
-    lax = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with pytest.raises(ValueError, match="does not require"):
-        Credentials(lax, good.client)
-
-
 async def test_plain_text_is_for_loopback_only() -> None:
     transport = plain_transport(1, LIMITS)
     for address in (Address("0.0.0.0", 0), Address("::", 0), Address("192.0.2.1", 0)):
@@ -165,17 +154,14 @@ async def test_no_address_of_several_stays_open_when_one_fails() -> None:
     transport = plain_transport(1, LIMITS)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        free, busy = Address("127.0.0.1", 0), Address("127.0.0.1", taken.getsockname()[1])
-        (probe,) = await transport.listen([free])
+        busy = Address("127.0.0.1", taken.getsockname()[1])
+        (probe,) = await transport.listen([LOOPBACK])
         free = probe.address
         await probe.aclose()
         with pytest.raises(ListenFailed, match=rf"^cannot listen on 127.0.0.1:{busy.port}: .* use"):
             await transport.listen([free, busy])
         (again,) = await transport.listen([free])
         await again.aclose()
-
-
-async def test_an_address_of_no_interface_is_named() -> None:
     with pytest.raises(ListenFailed, match=r"cannot listen on 192\.0\.2\.1:0: cannot assign"):
         await tls_transport(1, LIMITS).listen([Address("192.0.2.1", 0)])
 
@@ -211,29 +197,21 @@ async def test_both_versions_of_ip_serve_one_peer() -> None:
         await listener.aclose()
 
 
-async def test_an_address_that_does_not_answer_does_not_hold_up_the_next() -> None:
-    mute = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
-    with mute:
+async def test_a_mute_listener_is_given_up_and_does_not_hold_up_the_next() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, and never says a word
         silent = Address("127.0.0.1", mute.getsockname()[1])
+        for make in (plain_transport, tls_transport):
+            transport = make(1, Limits(handshake_seconds=0.02))
+            with pytest.raises(PeerUnreachable, match=r"within 0\.02 s"):
+                await transport.dial([silent])
         me = local_peer(1, fingerprint=fingerprint(certificate_of(1)))
-        credentials = credentials_of(certificate_of(1))
-        dialler = TcpTransport(
-            me, Limits(handshake_seconds=60), identify, credentials, stagger_s=0.01
-        )
+        credentials, patient = credentials_of(certificate_of(1)), Limits(handshake_seconds=60)
+        dialler = TcpTransport(me, patient, identify, credentials, stagger_s=0.01)
         async with (
             listening(tls_transport(2, LIMITS)) as (address, _),
             dialled(dialler, silent, address) as admitted,
         ):
             assert admitted.remote == address
-
-
-async def test_a_mute_listener_is_given_up_after_the_time_of_a_handshake() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        address = Address("127.0.0.1", mute.getsockname()[1])
-        for make in (plain_transport, tls_transport):
-            transport = make(1, Limits(handshake_seconds=0.02))
-            with pytest.raises(PeerUnreachable, match=r"within 0\.02 s"):
-                await transport.dial([address])
 
 
 async def stranger(address: Address) -> trio.SocketStream:
@@ -319,17 +297,18 @@ async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
     transport = tls_transport(2, LIMITS)
     async with listening(transport) as (address, came):
         stream = await stranger(address)
-        try:
+        with suppress(trio.BrokenResourceError):
             await stream.send_all(rubbish)
             await stream.send_eof()
             while await stream.receive_some(4096):
                 pass
-        except trio.BrokenResourceError:
-            pass
         await stream.aclose()
         async with dialled(tls_transport(1, LIMITS), address):
             await soon(lambda: transport.refusals["handshake"] == 1)
         assert len(came) <= 1
+
+
+OTHER_VERSION = PROTOCOL_VERSION + 1
 
 
 async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
@@ -340,18 +319,9 @@ async def test_a_peer_of_another_version_is_told_so_through_tls() -> None:
         tcp = await stranger(address)
         tls = TlsStream(TcpStream(tcp), dialler.credentials.client, server_side=False)
         await tls.do_handshake()
-        talk = introduce(
-            tls,
-            dialler.me,
-            LIMITS,
-            identify,
-            certificate=tls.peer_certificate(),
-            dialled=True,
-            remote=address,
-            version=PROTOCOL_VERSION + 1,
-        )
-        with pytest.raises(Exception, match=f"version {PROTOCOL_VERSION + 1} of the protocol, exp"):
-            await talk
+        how: dict[str, Any] = {"certificate": tls.peer_certificate(), "version": OTHER_VERSION}
+        with pytest.raises(Exception, match=f"version {OTHER_VERSION} of the protocol, expected"):
+            await introduce(tls, dialler.me, LIMITS, identify, dialled=True, remote=address, **how)
         await soon(lambda: listener.refusals["version"] == 1)
 
 
@@ -400,7 +370,7 @@ async def secured_pair(left: Morsels, right: Morsels) -> tuple[TlsStream, TlsStr
     return near, far
 
 
-async def test_tls_records_of_any_cut_are_read() -> None:
+async def test_tls_records_of_any_cut_are_read_and_a_stream_cut_off_below_is_broken() -> None:
     near, far = await secured_pair(*map(Morsels, trio.testing.memory_stream_pair()))
     data = bytes(range(256)) * 1000
     received = bytearray()
@@ -416,9 +386,6 @@ async def test_tls_records_of_any_cut_are_read() -> None:
         await near.aclose()
     assert received == data
     await far.aclose()
-
-
-async def test_a_stream_cut_off_below_tls_is_broken_and_not_ended() -> None:
     left, right = map(Morsels, trio.testing.memory_stream_pair())
     _, far = await secured_pair(left, right)
     await left.aclose()
