@@ -90,7 +90,9 @@ def test_init_leaves_a_configuration_that_means_what_it_says(tmp_path: Path, she
         assert getattr(given, section) == getattr(lan, section)
 
 
-def test_init_of_several_peers_makes_one_cluster(tmp_path: Path, shell: Shell) -> None:
+def test_init_of_several_peers_makes_one_cluster_whose_maker_can_revoke(
+    tmp_path: Path, shell: Shell
+) -> None:
     shell.ok("node", "init", "demo", "--peers", "3", "--port", "7000")
     members = [open_membership(tmp_path / f"demo/peer{n}") for n in (1, 2, 3)]
     assert len({member.authority.cluster for member in members}) == 1
@@ -99,6 +101,9 @@ def test_init_of_several_peers_makes_one_cluster(tmp_path: Path, shell: Shell) -
     assert config.listen.addresses == ("127.0.0.1:7001",)
     assert config.discovery.peers == ("127.0.0.1:7000", "127.0.0.1:7002")
     assert [(tmp_path / f"demo/peer{n}/ca.key").exists() for n in (1, 2, 3)] == [True, False, False]
+    assert "is revoked" in shell.ok("node", "revoke", "peer2", "--folder", "demo/peer1")
+    said = shell.refused("node", "revoke", "peer9", "--folder", "demo/peer1")
+    assert "has issued nothing to 'peer9'" in said
 
 
 @pytest.mark.parametrize(
@@ -119,6 +124,8 @@ def test_init_refuses_what_cannot_be(
 
 def test_check_shows_settings_and_what_would_stop_the_node(tmp_path: Path, shell: Shell) -> None:
     shell.ok("node", "init", "desk")
+    said = shell.refused("node", "ready", "desk", "--within", "0", code=1)
+    assert said.startswith("gossamer: after 0 s no node runs in ")
     out = shell.ok("node", "check", "desk", "--set", "delivery.successors=3")
     assert "certified for 730 more days" in out
     assert "symbol (string), price (float), volume (integer)" in out
@@ -191,12 +198,6 @@ def test_commands_say_what_they_need(shell: Shell, arguments: tuple[str, ...], w
     assert words in shell.refused(*arguments)
 
 
-def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
-    shell.ok("node", "init", "desk")
-    said = shell.refused("node", "ready", "desk", "--within", "0", code=1)
-    assert said.startswith("gossamer: after 0 s no node runs in ")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -211,13 +212,6 @@ def test_a_node_that_is_not_ready_in_time_exits_with_1(shell: Shell) -> None:
 def test_options_that_exclude_others_exit_with_2(shell: Shell, arguments: tuple[str, ...]) -> None:
     assert main(arguments) == 2
     assert "Usage" in shell.capsys.readouterr().err
-
-
-def test_revoking_says_who_is_shut_out(shell: Shell) -> None:
-    shell.ok("node", "init", "demo", "--peers", "2")
-    assert "is revoked" in shell.ok("node", "revoke", "peer2", "--folder", "demo/peer1")
-    said = shell.refused("node", "revoke", "peer9", "--folder", "demo/peer1")
-    assert "has issued nothing to 'peer9'" in said
 
 
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
@@ -285,7 +279,7 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_changes_are_numbered_signed_and_shown(tmp_path: Path) -> None:
+def test_changes_are_numbered_signed_and_shown_by_who_made_the_cluster(tmp_path: Path) -> None:
     init(tmp_path / "c", cluster="desk", name="a", schema=None, preset=None, peers=2, port=7720)
     first = tmp_path / "c" / "peer1"
     assert schema_changes.show(first)[0] == "version 1 of the schema"
@@ -301,6 +295,8 @@ def test_changes_are_numbered_signed_and_shown(tmp_path: Path) -> None:
     assert any(line.startswith("volume") and "retired since version 6" in line for line in shown)
     assert any(line.startswith("bid (decimal)") and "added later" in line for line in shown)
     assert schema_changes.show(tmp_path / "c" / "peer2")[0] == "version 1 of the schema"
+    with pytest.raises(errors.ClusterFolderError, match=r"holds no ca\.key"):
+        schema_changes.retire(tmp_path / "c" / "peer2", "price")
 
 
 add, widen, retire = schema_changes.add, schema_changes.widen, schema_changes.retire
@@ -342,8 +338,3 @@ def test_what_is_impossible_is_named_and_changes_nothing(
     assert words in str(caught.value)
     assert schema_changes.show(peers / "peer1")[0] == "version 1 of the schema"
     assert not (peers / "peer1" / "schema.json").exists()
-
-
-def test_only_who_made_the_cluster_changes_its_schema(peers: Path) -> None:
-    with pytest.raises(errors.ClusterFolderError, match=r"holds no ca\.key"):
-        schema_changes.retire(peers / "peer2", "price")

@@ -63,12 +63,10 @@ def test_back_off_doubles_up_to_its_longest(failures: int, longest: float) -> No
     assert max(delays) - min(delays) > longest / 4, "peers do not come back in step"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("first_s", 0), ("factor", 0.5), ("longest_s", 0.1), ("jitter", 2)]
-)
-def test_an_impossible_back_off_is_refused(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=r"transport\.back_off\."):
-        BackOff(**{name: value})
+def test_an_impossible_back_off_is_refused() -> None:
+    for change in ({"first_s": 0}, {"factor": 0.5}, {"longest_s": 0.1}, {"jitter": 2}):
+        with pytest.raises(ConfigError, match=r"transport\.back_off\."):
+            BackOff(**change)
 
 
 # Strangers: how many there may be, and who makes room
@@ -274,16 +272,13 @@ def test_frames_of_no_flow_keep_their_order(sizes: list[int]) -> None:
 
 
 class Ways:
-    """Attempts that succeed or fail after a while; what became of each is noted."""
+    """Attempts that succeed or fail after a while; those that were cancelled are noted."""
 
     def __init__(self, **outcomes: tuple[float, Exception | None]) -> None:
         self.outcomes = outcomes
-        self.started: dict[str, float] = {}
         self.cancelled: list[str] = []
-        self.discarded: list[str] = []
 
     async def attempt(self, way: str) -> str:
-        self.started[way] = trio.current_time()
         seconds, error = self.outcomes[way]
         try:
             await trio.sleep(seconds)
@@ -294,8 +289,8 @@ class Ways:
             raise error
         return way
 
-    async def discard(self, way: str) -> None:
-        self.discarded.append(way)
+    async def discard(self, _way: str) -> None:
+        await trio.lowlevel.checkpoint()
 
 
 async def race(ways: Ways) -> str:
@@ -332,10 +327,8 @@ async def test_all_failures_are_told_in_order() -> None:
     ways = Ways(a=(0.1, OSError(113, "No route to host")), b=(0.1, HandshakeFailed("silence")))
     with pytest.raises(AllFailedError) as caught:
         await race(ways)
-    assert caught.value.failures == (
-        ("a", "no route to host"),
-        ("b", "the handshake failed: silence"),
-    )
+    failures = (("a", "no route to host"), ("b", "the handshake failed: silence"))
+    assert caught.value.failures == failures
     with pytest.raises(AllFailedError):
         await race(Ways())
     assert trio.current_time() == pytest.approx(0.2), "where there is no way it fails at once"
@@ -372,8 +365,10 @@ def test_address_families_take_turns_and_errors_are_described_in_few_words() -> 
 
 
 LOOPBACK = ("127.0.0.1:1", "127.9.9.9:4000", "[::1]:4000", "localhost:1")
-OTHERS = ("0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1")
-OTHERS += ("[fe80::1%eth0]:1", "host.lan:0")
+OTHERS = (
+    *("0.0.0.0:1", "[::]:1", "192.0.2.1:1", "example.org:1", "127.0.0.1.example.org:1"),
+    *("[fe80::1%eth0]:1", "host.lan:0"),
+)
 
 
 @pytest.mark.parametrize("text", [*LOOPBACK, *OTHERS])
