@@ -56,12 +56,9 @@ def hash_of(scenario: str, folder: Path, settings: tuple[str, ...] = ()) -> str:
     return str(json.loads((out / "summary.json").read_text(encoding="utf-8"))["result_hash"])
 
 
-def test_every_example_scenario_is_listed() -> None:
+def test_every_example_scenario_is_listed_and_the_guards_of_equality_are_there() -> None:
     found = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("scenario.toml")}
     assert found == set(SCENARIOS) - {"spark/peers.toml"}
-
-
-def test_the_guards_of_equality_are_there() -> None:
     for name in GUARDS:
         assert "def test_" in (ROOT / "tests" / name).read_text(encoding="utf-8")
 

@@ -53,9 +53,8 @@ def test_every_covering_delivers_the_same(covering: str) -> None:
         return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
 
     # What was published while the burst lasted may meet a table on its way.
-    calm = [
-        number for number, at in enumerate(burst("active").published) if at > 15 * bursts.SECOND
-    ]
+    published = enumerate(burst("active").published)
+    calm = [number for number, at in published if at > 15 * bursts.SECOND]
     wanted = {one for one in got(burst("active")) if one[0] in calm}
     found = {one for one in got(burst(covering)) if one[0] in calm}
     assert len(wanted) > 100
@@ -111,24 +110,14 @@ def test_publications_that_go_first_wait_for_no_burst(
         assert len(first.deliveries) == len(in_turn.deliveries), seed
 
 
-def test_tables_near_the_publishers_hold_roots_until_they_are_taken_back() -> None:
+def test_tables_false_positives_and_delays_are_as_coverings_have_them_and_again_the_same() -> None:
     tables = burst("active").tables
     assert tables["E"] == ROOTS + UNSUBSCRIPTIONS * (DEGREE - 1)
     assert burst("off").tables["E"] == ROOTS * (DEGREE + 1) - UNSUBSCRIPTIONS
-
-
-def test_only_pruning_has_false_positives() -> None:
     for covering in ("off", "lazy", "active", "packed"):
         assert burst(covering).false_positives == 0
     assert burst("selective").false_positives < 0.1 * burst("selective").publications
-
-
-def test_no_delay_is_below_the_sum_of_services_and_latencies() -> None:
-    # Three links and four brokers at least lie between a publisher and a subscriber.
     assert burst("active").deliveries[:, 1].min() >= 4 * 3_000 + 3 * 1_000
-
-
-def test_the_same_burst_again_is_the_same_to_the_last_delivery() -> None:
     again = burst.__wrapped__("incremental")
     np.testing.assert_array_equal(again.deliveries, burst("incremental").deliveries)
     np.testing.assert_array_equal(again.queues, burst("incremental").queues)

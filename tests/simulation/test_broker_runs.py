@@ -34,6 +34,7 @@ from support.sim_commands import sim
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
 
+PLOTS = ("delay", "queues", "triggered", "tables")
 KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "brokers"
@@ -51,6 +52,9 @@ aftermath_s = 20
 """
 
 
+EVERY = {"subscribe_every_s": 0.1, "unsubscribe_every_s": 0.1}
+
+
 def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerScenario:
     return BrokerScenario(
         name="small",
@@ -58,13 +62,7 @@ def scenario(seed: int = 3, coverings: tuple[str, ...] = COVERINGS) -> BrokerSce
         coverings=coverings,
         overlay=Overlay(name="controlled_49"),
         workload=Workload(roots=8, degree=12, unsubscriptions=5),
-        timing=Timing(
-            subscribe_every_s=0.1,
-            unsubscribe_every_s=0.1,
-            publish_every_s=0.25,
-            calm_s=30,
-            aftermath_s=30,
-        ),
+        timing=Timing(**EVERY, publish_every_s=0.25, calm_s=30, aftermath_s=30),
     )
 
 
@@ -79,7 +77,7 @@ def work(work: Path) -> Path:
     return work
 
 
-def test_every_covering_has_its_measures(finished: BrokerRunRecord) -> None:
+def test_every_covering_has_measures_that_follow_from_its_tables(finished: BrokerRunRecord) -> None:
     measures = {name: summarise_covering(one) for name, one in finished.systems.items()}
     assert tuple(measures) == COVERINGS
     assert len({found["deliveries"] for found in measures.values()}) == 1
@@ -91,16 +89,14 @@ def test_every_covering_has_its_measures(finished: BrokerRunRecord) -> None:
     assert measures["packed"]["triggered_last"] <= 5 < measures["active"]["triggered_last"]
     assert measures["incremental"]["triggered_last"] < measures["active"]["triggered_last"] / 2
     assert measures["active"]["kept_for_nobody"] == 0 < measures["selective"]["kept_for_nobody"]
-
-
-def test_measures_follow_from_the_tables(finished: BrokerRunRecord) -> None:
     record = finished.systems["active"]
-    measures = summarise_covering(record)
     table = dict(zip(record.brokers["broker"], record.brokers["table"], strict=True))
-    assert measures["core"]["E"]["table"] == table["E"]
-    assert measures["table_entries_core"] == np.mean([table[name] for name in record.core])
-    assert measures["queue_max"] == max(record.queues[name].max() for name in record.core)
-    assert measures["delay_max_s"] == record.deliveries["delay_s"].max()
+    assert measures["active"]["core"]["E"]["table"] == table["E"]
+    assert measures["active"]["table_entries_core"] == np.mean(
+        [table[name] for name in record.core]
+    )
+    assert measures["active"]["queue_max"] == max(record.queues[name].max() for name in record.core)
+    assert measures["active"]["delay_max_s"] == record.deliveries["delay_s"].max()
 
 
 def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
@@ -109,19 +105,12 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     with plots_as(PlotOptions(KINDS)):
         summary = write_results(finished, tmp_path / "out")
     names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
-    tables = {
-        f"{covering}/{table}.parquet"
-        for covering in COVERINGS
-        for table in ("deliveries", "queues", "brokers", "aggregates")
+    tables = ("deliveries", "queues", "brokers", "aggregates")
+    assert names - {f"plots/false_positives.{kind}" for kind in KINDS} == {
+        *(f"{covering}/{table}.parquet" for covering in COVERINGS for table in tables),
+        *(f"plots/{plot}.{kind}" for plot in PLOTS for kind in KINDS),
+        *("summary.json", "scenario.toml", "report.html"),
     }
-    plots = {
-        f"plots/{plot}.{kind}"
-        for plot in ("delay", "queues", "triggered", "tables", "false_positives")
-        for kind in KINDS
-    }
-    others = {"summary.json", "scenario.toml", "report.html"}
-    perhaps = {f"plots/false_positives.{kind}" for kind in KINDS}
-    assert names - perhaps == (tables | plots | others) - perhaps
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
     read = pq.read_table(tmp_path / "out" / "active" / "brokers.parquet").to_pydict()
     assert len(read["broker"]) == 49
@@ -173,7 +162,7 @@ def test_bursts_that_share_their_subscriptions_are_as_if_they_did_not() -> None:
         assert shared.kept == alone.kept
 
 
-def test_bursts_with_other_tables_or_subscriptions_do_not_share_them() -> None:
+def test_bursts_with_other_tables_or_subscriptions_share_none_and_statistics_are_kept() -> None:
     made = scenario()
     run = BurstRun(made.burst("active"), new_index=compiled_index)
     with pytest.raises(SimulationError, match="other subscriptions"):
@@ -182,9 +171,6 @@ def test_bursts_with_other_tables_or_subscriptions_do_not_share_them() -> None:
     with pytest.raises(ConfigError, match=r"broker\.covering is 'lazy', expected a covering that"):
         run.change(lazy)
     assert run.burst.settings.covering == "active"
-
-
-def test_a_broker_keeps_its_statistics_when_it_is_configured_anew() -> None:
     broker = TreeBroker("B", TreeSettings(covering="selective"))
     before = broker.dump()
     broker.configure(TreeSettings(covering="incremental"))

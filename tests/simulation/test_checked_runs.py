@@ -31,21 +31,17 @@ from support.overlays import arrays_of, converged, random_identifiers, subscribe
 from support.sampling_runs import ring_sampler
 from support.window_engines import make_window_engine
 
+Arrays = dict[str, npt.NDArray[Any]]
+
 NODES, CYCLES, SEED = larger(8, 12), larger(4, 5), 5
 PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])
 # For the same rules as those of peers, which are run under every engine.
-CYCLES_OR_ALL = pytest.mark.parametrize(
-    "engine",
-    [
-        CycleEngine,
-        *(
-            pytest.param(one, marks=pytest.mark.campaign)
-            for one in (EventEngine, make_window_engine)
-        ),
-    ],
-)
+OTHERS = [
+    pytest.param(one, marks=pytest.mark.campaign) for one in (EventEngine, make_window_engine)
+]
+CYCLES_OR_ALL = pytest.mark.parametrize("engine", [CycleEngine, *OTHERS])
 
 PRESETS: dict[str, config.Settings] = {
     "paper": config.paper(NODES, attributes=2, seed=SEED),
@@ -75,7 +71,7 @@ def conditions(engine: Any) -> dict[str, Any]:
     return {"links": links}
 
 
-def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, npt.NDArray[Any]]:
+def run_peers(engine: Any, settings: config.Settings, debug: bool) -> Arrays:
     """Peers that publish, leave and join; all arrays there are after some cycles."""
     state = converged(settings, random_identifiers(NODES, SEED), SEED)
     draws = np.random.default_rng(SEED)
@@ -88,11 +84,7 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
     events = 3 * CYCLES
     network, collector = make_network(NODES), make_collector(NODES, events, events, 1024)
     made = engine(
-        state,
-        peer.step,
-        peer.TIMERS,
-        network,
-        SEED,
+        *(state, peer.step, peer.TIMERS, network, SEED),
         observe=observe,
         collector=collector,
         reserve=peer.largest_step(settings),
@@ -117,10 +109,29 @@ def run_peers(engine: Any, settings: config.Settings, debug: bool) -> dict[str, 
     return arrays_of(state) | arrays_of(collector, "collector") | {"counts": network.counts}
 
 
-def assert_same(one: dict[str, npt.NDArray[Any]], other: dict[str, npt.NDArray[Any]]) -> None:
+def assert_same(one: Arrays, other: Arrays) -> None:
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].tobytes() == other[name].tobytes(), name
+
+
+def same_of_both(
+    engine: Any, make: Any, step: Any, timers: tuple[int, ...], flickers: bool = False, **how: Any
+) -> Arrays:
+    """What a protocol has come to, which is the same checked and compiled.
+
+    Where one ``flickers``, row 4 is down in every other cycle.
+    """
+    found = []
+    for debug in (True, False):
+        state, network, given = make(), make_network(NODES), how | conditions(engine)
+        made = engine(state, step, timers, network, SEED, debug=debug, **given)
+        for cycle in range(CYCLES):
+            network.alive[4] = not flickers or cycle % 2 == 0
+            made.run_cycle()
+        found.append(arrays_of(state) | {"counts": network.counts})
+    assert_same(*found)
+    return found[0]
 
 
 @ENGINES
@@ -133,19 +144,11 @@ def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> Non
 @CYCLES_OR_ALL
 @pytest.mark.parametrize("name", config.SAMPLERS)
 def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> None:
-    found = []
-    for debug in (True, False):
-        sampler = ring_sampler(NODES, name, 6, 3, 2, SEED)
-        network = make_network(NODES)
-        made = engine(
-            sampler, sample_step, (SAMPLE_TIMER,), network, SEED, debug=debug, **conditions(engine)
-        )
-        for cycle in range(CYCLES):
-            network.alive[4] = cycle % 2 == 0
-            made.run_cycle()
-        found.append(arrays_of(sampler) | {"counts": network.counts})
-    assert found[0]["counts"][0] > NODES
-    assert_same(*found)
+    def make() -> Any:
+        return ring_sampler(NODES, name, 6, 3, 2, SEED)
+
+    found = same_of_both(engine, make, sample_step, (SAMPLE_TIMER,), flickers=True)
+    assert found["counts"][0] > NODES
 
 
 @pytest.mark.campaign
@@ -154,27 +157,17 @@ def test_topology_management_does_the_same_checked_and_compiled(engine: Any) -> 
     settings = config.paper(
         NODES, friend_links=4, ring_links=0, view_size=6, shuffle_length=3, seed=SEED
     )
-    found = []
-    for debug in (True, False):
-        state, network = make_state(settings, NODES), make_network(NODES)
+
+    def make() -> Any:
+        state = make_state(settings, NODES)
         for p in range(NODES):
             subscribe_to_box(state, p, (p << 50, (p + 3) << 50))
-        fill_random_views(state.sampler, network.alive, SEED, 4)
-        made = engine(
-            state,
-            overlay_step,
-            (SAMPLE_TIMER, OVERLAY_TIMER),
-            network,
-            SEED,
-            reserve=peer.largest_step(settings),
-            debug=debug,
-            **conditions(engine),
-        )
-        for _ in range(CYCLES):
-            made.run_cycle()
-        found.append(arrays_of(state) | {"counts": network.counts})
-    assert (found[0]["state.links"] >= 0).any()
-    assert_same(*found)
+        fill_random_views(state.sampler, np.ones(NODES, np.bool_), SEED, 4)
+        return state
+
+    timers, reserve = (SAMPLE_TIMER, OVERLAY_TIMER), peer.largest_step(settings)
+    found = same_of_both(engine, make, overlay_step, timers, reserve=reserve)
+    assert (found["state.links"] >= 0).any()
 
 
 @ENGINES
@@ -185,20 +178,9 @@ def test_push_sum_does_the_same_checked_and_compiled(engine: Any) -> None:
     push_sum = importlib.util.module_from_spec(spec)
     sys.modules["push_sum_checked"] = push_sum
     spec.loader.exec_module(push_sum)
-    found = []
-    for debug in (True, False):
-        state = push_sum.Shares(total=np.arange(NODES, dtype=float), weight=np.ones(NODES))
-        made = engine(
-            state,
-            push_sum.step,
-            (push_sum.TURN,),
-            make_network(NODES),
-            SEED,
-            debug=debug,
-            **conditions(engine),
-        )
-        for _ in range(CYCLES):
-            made.run_cycle()
-        found.append(arrays_of(state))
-    assert np.var(found[0]["state.total"]) > 0
-    assert_same(*found)
+
+    def make() -> Any:
+        return push_sum.Shares(total=np.arange(NODES, dtype=float), weight=np.ones(NODES))
+
+    found = same_of_both(engine, make, push_sum.step, (push_sum.TURN,))
+    assert np.var(found["state.total"]) > 0

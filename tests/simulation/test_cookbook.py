@@ -69,14 +69,9 @@ def test_neighbours_of_hyparview_agree_with_messages_under_way(
     nodes: int, interpreted: bool
 ) -> None:
     """In the event engine, with latency: joins and shuffles cross each other."""
-    scenario = scenario_of(
-        "hyparview.py:HyParView",
-        "hyparview_nodes.py:HyParView",
-        folder=COOKBOOK,
-        nodes=nodes,
-        rounds=10,
-        network={"latency": "uniform", "latency_s": 0.05},
-    )
+    network = {"latency": "uniform", "latency_s": 0.05}
+    both = ("hyparview.py:HyParView", "hyparview_nodes.py:HyParView")
+    scenario = scenario_of(*both, folder=COOKBOOK, nodes=nodes, rounds=10, network=network)
     assert first_difference(scenario, interpreted=interpreted) is None
 
 
@@ -166,8 +161,7 @@ def test_hyparview_makes_the_graph_of_the_paper() -> None:
     ("fails", "least"),
     [
         (0.8, 0.99),
-        pytest.param(0.5, 0.995, marks=pytest.mark.campaign),
-        pytest.param(0.9, 0.98, marks=pytest.mark.campaign),
+        *(pytest.param(*one, marks=pytest.mark.campaign) for one in ((0.5, 0.995), (0.9, 0.98))),
     ],
 )
 def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: float) -> None:

@@ -38,32 +38,21 @@ class Pair:
         hint: Rule = give_no_hint,
         **network: Any,
     ) -> None:
-        period = NODES * len(timers)
-        chains = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        self.chains = chains
+        self.chains = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        shared: dict[str, Any] = {"observe": chain_records, "reserve": reserve}
         self.cycle_engine = CycleEngine(
-            make(),
-            step,
-            timers,
-            make_network(NODES, **network),
-            SEED,
-            observe=chain_records,
-            collector=chains[0],
-            reserve=reserve,
+            *(make(), step, timers, make_network(NODES, **network), SEED),
+            collector=self.chains[0],
+            **shared,
         )
         self.event_engine = EventEngine(
-            make(),
-            step,
-            timers,
-            make_network(NODES, **network),
-            SEED,
-            period=period,
+            *(make(), step, timers, make_network(NODES, **network), SEED),
+            period=NODES * len(timers),
             firing_ticks=lambda _cycle: self.firing_ticks(len(timers)),
-            observe=chain_records,
-            collector=chains[1],
+            collector=self.chains[1],
             hint=hint,
-            reserve=reserve,
             queue_words=1,
+            **shared,
         )
 
     @property
@@ -109,9 +98,8 @@ def test_engines_agree_on_a_bare_sampler(name: str, reports: bool) -> None:
         fill_random_views(sampler, np.ones(NODES, np.bool_), SEED, 5)
         return sampler
 
-    pair = Pair(
-        make, sample_step, (SAMPLE_TIMER,), 1 << 10, sample_hint, reports_unreachable=reports
-    )
+    how: dict[str, Any] = {"reserve": 1 << 10, "hint": sample_hint, "reports_unreachable": reports}
+    pair = Pair(make, sample_step, (SAMPLE_TIMER,), **how)
     for cycle in range(CYCLES):
         if cycle == CYCLES // 2:
             pair.take_down(np.arange(0, NODES, 7))

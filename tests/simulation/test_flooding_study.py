@@ -42,8 +42,9 @@ def test_a_run_leaves_results_and_a_report(work: Path) -> None:
     assert "Sent between brokers." in page
 
 
-@pytest.mark.usefixtures("work")
-def test_runs_are_checked_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_checked_compared_and_swept(
+    capsys: pytest.CaptureFixture[str], work: Path
+) -> None:
     assert sim("check s.toml --set brokers=1") == 2
     assert "brokers is 1" in capsys.readouterr().err
     assert sim("run s.toml --out a --no-plots") == 0
@@ -51,9 +52,6 @@ def test_runs_are_checked_and_compared(capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert sim("compare a b") == 0
     assert "messages" in capsys.readouterr().out
-
-
-def test_it_is_swept(work: Path) -> None:
     plan = read_sweep(work / "sweep.toml")
     assert [point.memory_bytes for point in plan.points] == [6_000, 6_000, 12_000, 12_000]
 

@@ -77,19 +77,16 @@ def test_a_newcomer_asks_its_contact_to_join_until_it_answers() -> None:
     assert (wire.KEEP_ALIVE, 9) in sent(handed(sampler, 0, timer_record(0)))
 
 
-def test_a_contact_that_never_answers_is_dropped() -> None:
+def test_a_contact_that_never_answers_is_dropped_and_one_too_many_is_passive() -> None:
     sampler = sampler_with([], [])
     add_contact(sampler, 0, 0, 9, NO_PROFILE, 0)
     asked = 0
     while members(sampler) != (set(), set()):
         asked += (wire.JOIN_THROUGH, 9) in sent(handed(sampler, 0, timer_record(0)))
     assert asked == 16
-
-
-def test_a_contact_of_a_peer_with_all_its_neighbours_is_passive() -> None:
-    sampler = sampler_with([1, 2, 3, 4, 5], [6])
-    add_contact(sampler, 0, 0, 9, NO_PROFILE, 0)
-    assert members(sampler) == ({1, 2, 3, 4, 5}, {6, 9})
+    full = sampler_with([1, 2, 3, 4, 5], [6])
+    add_contact(full, 0, 0, 9, NO_PROFILE, 0)
+    assert members(full) == ({1, 2, 3, 4, 5}, {6, 9})
 
 
 def test_a_contact_takes_a_newcomer_in_and_sends_it_on_walks_by_all_others() -> None:
@@ -178,15 +175,12 @@ def test_all_that_refuse_are_asked_once_and_only_so_many() -> None:
     assert any(kind == wire.NEIGHBOUR for kind, _ in sent(handed(sampler, 0, timer_record(0))))
 
 
-def test_a_broken_connection_makes_a_peer_try_its_neighbour_and_nobody_else() -> None:
+def test_a_neighbour_is_tried_if_its_connection_breaks_and_dropped_if_it_is_silent() -> None:
     sampler = sampler_with([7, 8], [1])
     for handle, tried in ((7, [(wire.KEEP_ALIVE, 7)]), (1, []), (50, [])):
         out = make_outbox(256)
         sample_link_broke(sampler, 0, 0, record(LINK_BROKE, 0, 0, [handle]), 0, out)
         assert sent(written(out)) == tried
-
-
-def test_a_neighbour_that_is_silent_for_long_is_dropped_and_one_that_greets_is_not() -> None:
     sampler = sampler_with([7, 8], [])
     for _ in range(SILENT):
         handed(sampler, 0, from_peer(wire.KEEP_ALIVE, 8))
@@ -206,9 +200,8 @@ def test_a_greeting_leaves_no_view_one_sided() -> None:
 
 def test_a_shuffle_has_three_neighbours_and_four_passive_members() -> None:
     sampler = sampler_with([1, 2, 3, 4, 5], list(range(10, 40)))
-    (walk,) = [
-        words for words in handed(sampler, 0, timer_record(0)) if words[KIND] == wire.SHUFFLE
-    ]
+    records = handed(sampler, 0, timer_record(0))
+    (walk,) = [words for words in records if words[KIND] == wire.SHUFFLE]
     count, *words = (int(word) for word in walk[BODY + 1 :])
     assert count == 8
     assert words[0] == pack(0, 0)
@@ -338,7 +331,6 @@ async def test_peers_of_the_node_replace_neighbours_that_vanish(tmp_path: Path) 
         await eventually(lambda: not ring_errors(crowd.peers), PATIENCE_S)
         events = crowd.peers[keys[0]].subscribe("price >= 0")
         await rounds_pass(*crowd.peers.values(), rounds=8)
-        published = {
-            await crowd.peers[keys[4]].publish({"price": i, "symbol": "A"}) for i in range(10)
-        }
+        publisher = crowd.peers[keys[4]]
+        published = {await publisher.publish({"price": i, "symbol": "A"}) for i in range(10)}
         assert {event.id for event in await take(events, 10, PATIENCE_S)} == published

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.watching import Watch, watched_by
+from support.made_up_results import contents
 from support.own_protocols import PROTOCOLS
 from support.sim_commands import interrupted_after, sim
 
@@ -64,6 +65,20 @@ stride = 1
 """
 NODES = OWN.replace("Ring", "RingOfNodes").replace("[settings]\nstride = 1\n", "")
 LOOK = ("--live", "--snapshots", "5", "--no-plots")
+KEEP = ("--keep", "subscriptions,events")
+DRIFT = """
+[drift]
+every_s = 300
+replaced = 0.1
+shifted = 0.1
+shift = 0.05
+event_shift = 0.01
+[[system]]"""
+
+
+def pairs(table: Mapping[str, Any], *names: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of some columns."""
+    return zip(*(table[name].tolist() for name in names), strict=True)
 
 
 @pytest.fixture
@@ -79,12 +94,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("seen")
     (folder / "peers.toml").write_text(PEERS)
-    out = folder / "out"
-    assert (
-        sim("run", folder / "peers.toml", *LOOK, "--keep", "subscriptions,events", "--out", out)
-        == 0
-    )
-    return out
+    assert sim("run", folder / "peers.toml", *LOOK, *KEEP, "--out", folder / "out") == 0
+    return folder / "out"
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -135,22 +146,15 @@ def test_kept_subscriptions_and_events_say_who_was_to_get_what(seen: Path) -> No
     assert np.allclose(subscriptions["low"], subscriptions["low_hashed"] / RING)
     assert np.all(subscriptions["since_s"] == -np.inf)
     boxes: dict[tuple[int, int], dict[int, tuple[int, int]]] = {}
-    for node, number, attribute, low, high in zip(
-        *(
-            subscriptions[name].tolist()
-            for name in ("node", "subscription", "attribute", "low_hashed", "high_hashed")
-        ),
-        strict=True,
-    ):
+    columns = ("node", "subscription", "attribute", "low_hashed", "high_hashed")
+    for node, number, attribute, low, high in pairs(subscriptions, *columns):
         boxes.setdefault((node, number), {})[attribute] = (low, high)
     events: dict[int, dict[int, int]] = {}
-    for event, attribute, value in zip(
-        *(values[name].tolist() for name in ("event", "attribute", "value_hashed")), strict=True
-    ):
+    for event, attribute, value in pairs(values, "event", "attribute", "value_hashed"):
         events.setdefault(event, {})[attribute] = value
     deliveries = results.table("vinifera", "deliveries")
     assert len(deliveries["event"]) > 100
-    for event, node in zip(deliveries["event"].tolist(), deliveries["node"].tolist(), strict=True):
+    for event, node in pairs(deliveries, "event", "node"):
         wanted = [boxes[node, number] for number in (0, 1) if (node, number) in boxes]
         assert any(
             all(low <= events[event][at] <= high for at, (low, high) in box.items())
@@ -159,26 +163,20 @@ def test_kept_subscriptions_and_events_say_who_was_to_get_what(seen: Path) -> No
 
 
 def test_drifting_subscriptions_are_kept_from_when_on_nodes_have_them(work: Path) -> None:
-    drift = (
-        "[drift]\nevery_s = 300\nreplaced = 0.1\nshifted = 0.1\nshift = 0.05\nevent_shift = 0.01\n"
-    )
-    (work / "peers.toml").write_text(PEERS.replace("[[system]]", drift + "[[system]]", 1))
-    assert (
-        sim("run", "peers.toml", "--no-plots", "--keep", "subscriptions,events", "--out", "o") == 0
-    )
+    (work / "peers.toml").write_text(PEERS.replace("[[system]]", DRIFT, 1))
+    assert sim("run", "peers.toml", "--no-plots", *KEEP, "--out", "o") == 0
     subscriptions = Results(work, {}).table("o", "subscriptions")
     times = np.unique(subscriptions["since_s"])
     assert times.tolist() == [-np.inf, 300.0, 600.0]
-    changed = [
-        len(np.unique(subscriptions["node"][subscriptions["since_s"] == at])) for at in times
-    ]
+    since = (subscriptions["since_s"] == at for at in times)
+    changed = [len(np.unique(subscriptions["node"][rows])) for rows in since]
     assert changed[0] == 150
     assert all(10 < count < 60 for count in changed[1:])
     values = Results(work, {}).table("o", "event_values")
     deliveries = read_results(work / "o").table("vinifera", "deliveries")
-    published = dict(zip(values["event"].tolist(), values["time_s"].tolist(), strict=True))
+    published = dict(pairs(values, "event", "time_s"))
     wrong = 0
-    for event, node in zip(deliveries["event"].tolist(), deliveries["node"].tolist(), strict=True):
+    for event, node in pairs(deliveries, "event", "node"):
         own = subscriptions["node"] == node
         before = own & (subscriptions["since_s"] <= published[event])
         now = before & (subscriptions["since_s"] == subscriptions["since_s"][before].max())
@@ -211,14 +209,8 @@ def test_snapshots_of_an_interrupted_run_are_those_of_a_whole_one(work: Path) ->
     with pytest.raises(KeyboardInterrupt):
         run(work / "parts", checkpoint=work / "held", progress=interrupted_after(9))
     assert run(work / "parts", checkpoint=work / "held", resume=True) == whole
-    one, other = (
-        {
-            path.relative_to(work / name): path.read_bytes()
-            for path in (work / name).rglob("*.parquet")
-        }
-        for name in ("whole", "parts")
-    )
-    assert len(one) == 2 * 5
+    one, other = (contents(work / name) for name in ("whole", "parts"))
+    assert sum(name.endswith(".parquet") for name in one) == 2 * 5
     assert one == other
 
 

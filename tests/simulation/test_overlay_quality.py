@@ -62,11 +62,7 @@ def engine() -> CycleEngine:
     network = make_network(NODES)
     fill_random_views(state.sampler, network.alive, SEED, settings.view_size)
     running = CycleEngine(
-        state,
-        peer.step,
-        peer.TIMERS,
-        network,
-        SEED,
+        *(state, peer.step, peer.TIMERS, network, SEED),
         observe=count_deliveries,
         collector=np.zeros((EVENTS, NODES), np.int64),
         reserve=peer.largest_step(settings),
@@ -76,15 +72,10 @@ def engine() -> CycleEngine:
     return running
 
 
-def test_the_ring_is_right_for_everybody(engine: CycleEngine) -> None:
-    assert overlay_measures.ring_correctness(engine.state, engine.network.alive) == 1.0, (
-        f"seed {SEED}"
-    )
-
-
-def test_both_neighbours_on_the_ring_are_right(engine: CycleEngine) -> None:
-    s = engine.state
-    successors = overlay_measures.true_successors(s, engine.network.alive)
+def test_the_ring_is_right_for_everybody_with_both_neighbours(engine: CycleEngine) -> None:
+    s, alive = engine.state, engine.network.alive
+    assert overlay_measures.ring_correctness(s, alive) == 1.0, f"seed {SEED}"
+    successors = overlay_measures.true_successors(s, alive)
     before = s.links[np.arange(NODES), s.predecessor] & 0xFFFFFFFF
     np.testing.assert_array_equal(before[successors], np.arange(NODES), f"seed {SEED}")
 

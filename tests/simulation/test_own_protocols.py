@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.summary import result_hash
+from gossamer.sim.studies.custom.scenario import CustomScenario
 from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.scenarios import read_scenario
@@ -27,16 +29,15 @@ RUMOR = COOKBOOK / "rumor.toml"
 TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 
 
-def test_a_scenario_that_names_a_file_runs_as_any_other(
+def test_a_scenario_that_names_a_file_runs_as_any_other_and_is_compared_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Result folder, plots, report, the same hash from the scenario that is kept, comparison."""
     monkeypatch.chdir(tmp_path)
     assert sim("run", RUMOR, "--nodes", 300, "--out", "a", "--plots", "svg") == 0
     assert sim("run", tmp_path / "a" / "scenario.toml", "--out", "b", "--no-plots") == 0
-    assert (
-        sim("run", RUMOR, "--nodes", 300, "--set", "settings.k=1", "--out", "c", "--no-plots") == 0
-    )
+    changed = ("--nodes", 300, "--set", "settings.k=1", "--no-plots")
+    assert sim("run", RUMOR, *changed, "--out", "c") == 0
     first, again, other = (read_results(Path(name)).summary for name in "abc")
     assert first["result_hash"] == again["result_hash"] != other["result_hash"]
     assert other["systems"]["rumor"]["residue"] > first["systems"]["rumor"]["residue"]
@@ -50,18 +51,9 @@ def test_a_scenario_that_names_a_file_runs_as_any_other(
     shown = capsys.readouterr().out
     assert "residue" in shown
     assert "The scenarios differ" in shown
-
-
-def test_results_are_compared_without_the_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A result never names code that is loaded."""
-    monkeypatch.chdir(tmp_path)
-    assert sim("run", RUMOR, "--nodes", 50, "--out", "a", "--no-plots") == 0
-    summary = json.loads(Path("a/summary.json").read_text())
-    summary["scenario"]["systems"][0]["protocol"] = "gone.py:Gone"
-    Path("a/summary.json").write_text(json.dumps(summary))
-    capsys.readouterr()
+    # A result never names code that is loaded.
+    first["scenario"]["systems"][0]["protocol"] = "gone.py:Gone"
+    Path("a/summary.json").write_text(json.dumps(first))
     assert sim("compare", "a") == 0
     assert "residue" in capsys.readouterr().out
 
@@ -75,20 +67,13 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_pa
         f'[churn]\ntrace = "{TRACE}"\ntime_scale = 0.002\n'
         '[network]\nlatency = "uniform"\nlatency_s = 0.3\nloss = 0.02\n'
     )
-    scenario, text = read_scenario(file)
-    whole = simulate_custom(scenario, text)  # type: ignore[arg-type]
-    held = tmp_path / "checkpoint"
+    read, text = read_scenario(file)
+    scenario, held = cast(CustomScenario, read), tmp_path / "checkpoint"
+    whole = simulate_custom(scenario, text)
+    stopped = Execution(progress=interrupted_after(11), checkpoint=held)
     with pytest.raises(KeyboardInterrupt):
-        simulate_custom(
-            scenario,  # type: ignore[arg-type]
-            text,
-            Execution(progress=interrupted_after(11), checkpoint=held),
-        )
-    resumed = simulate_custom(
-        scenario,  # type: ignore[arg-type]
-        text,
-        Execution(checkpoint=held, resume=True),
-    )
+        simulate_custom(scenario, text, stopped)
+    resumed = simulate_custom(scenario, text, Execution(checkpoint=held, resume=True))
     assert result_hash(resumed) == result_hash(whole)
     rounds = whole.systems["errands"].rounds
     assert len(np.unique(rounds["population"])) > 3
@@ -175,19 +160,16 @@ def test_the_tutorial_can_be_typed_in(
     Path("gossip_nodes.py").write_text(nodes)
     for line in commands("first-protocol.md"):
         assert main(line) == 0, line
-    spread, lossless, plain = (
-        read_results(Path(name)).summary["systems"] for name in ("spread", "lossless", "plain")
-    )
+    names = ("spread", "lossless", "plain")
+    spread, lossless, plain = (read_results(Path(one)).summary["systems"] for one in names)
     assert round(spread["one"]["residue"], 3) == 0.477
-    assert spread["one"]["messages"] == 7_379
+    assert spread["one"]["messages"] == plain["one"]["messages"] == 7_379
     assert spread["two"]["residue"] == 0
     assert round(lossless["one"]["residue"], 2) == 0.25
     assert plain["one"]["residue"] == pytest.approx(spread["one"]["residue"])
-    assert plain["one"]["messages"] == spread["one"]["messages"]
     assert Path("spread/plots/residue.svg").is_file()
-    wrong = rules.replace(
-        "self.knows[me] = True\n\n    @measure", "self.knows[sender] = True\n\n    @measure"
-    )
+    noted = "self.knows[{}] = True\n\n    @measure"
+    wrong = rules.replace(noted.format("me"), noted.format("sender"))
     Path("gossip_wrong.py").write_text(wrong)
     Path("wrong.toml").write_text(scenario.replace("gossip.py", "gossip_wrong.py"))
     capsys.readouterr()

@@ -96,10 +96,8 @@ class Run:
         conditions, changes = simulation.conditions_of(scenario, prepared, system)
         grown: Any = conditions.grown
 
-        def with_windows(conditions: Any) -> Any:
-            return attrs.evolve(
-                conditions, window=window, grown=lambda more: with_windows(grown(more))
-            )
+        def with_windows(given: Any) -> Any:
+            return attrs.evolve(given, window=window, grown=lambda more: with_windows(grown(more)))
 
         self.driver: Any = simulation.make_driver(system, with_windows(conditions))
         self.driver.use_cores([None] * threads)
@@ -124,10 +122,9 @@ class Run:
         return {
             **kept_in(self.driver.state),
             **self.simulation.table(),
-            "messages": traffic.messages,
-            "size_bytes": traffic.size_bytes,
-            "sent": traffic.sent,
-            "received": traffic.received,
+            **{
+                one: getattr(traffic, one) for one in ("messages", "size_bytes", "sent", "received")
+            },
             "counts": self.driver.counts(),
         }
 
@@ -259,19 +256,12 @@ def test_a_check_says_whether_threads_are_of_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where messages may take less than a fiftieth of a round, windows would be nearly empty."""
+    name, keys = f"{PROTOCOLS}/errands.py:Errands", 'engine = "windows"\n[network]\n'
     for latency_s, said in ((0.02, "windows │"), (0.019, "windows, on one thread, as messages")):
-        keys = 'engine = "windows"\n[network]\nlatency = "constant"\n'
-        name = f"{PROTOCOLS}/errands.py:Errands"
-        file = scenario_file(tmp_path, name, f"{keys}latency_s = {latency_s}\n")
-        assert main(["sim", "check", str(file)]) == 0
+        latency = f'latency = "constant"\nlatency_s = {latency_s}\n'
+        assert main(["sim", "check", str(scenario_file(tmp_path, name, keys + latency))]) == 0
         assert said in " ".join(capsys.readouterr().out.split())
-
-
-def test_windows_need_messages_that_take_time(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name = f"{PROTOCOLS}/errands.py:Errands"
-    file = scenario_file(tmp_path, name, 'engine = "windows"\n[network]\nloss = 0.1\n')
+    file = scenario_file(tmp_path, name, keys + "loss = 0.1\n")
     assert main(["sim", "check", str(file)]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"gossamer: {file}: engine is 'windows', expected \"event\", as ")

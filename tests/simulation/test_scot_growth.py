@@ -120,13 +120,9 @@ def test_a_cluster_and_a_region_are_added_while_publishers_go_on(
 def test_an_overlay_that_would_lose_something_is_refused() -> None:
     scot = Scot(Factor.path("abc"), Factor.complete(3))
     network = ScotNetwork(scot, ScotSettings(), Links(), ServiceTimes(), Got())
-    for smaller in (
-        Scot(Factor.path("abc"), Factor.complete(2)),
-        Scot(Factor.path("ab"), Factor.complete(3)),
-        Scot(Factor.path("acb"), Factor.complete(3)),
-    ):
+    for regions, clusters in (("abc", 2), ("ab", 3), ("acb", 3)):
         with pytest.raises(SimulationError, match="the larger overlay lacks"):
-            network.grow(smaller)
+            network.grow(Scot(Factor.path(regions), Factor.complete(clusters)))
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,8 @@ SEED = 3
 
 def scenario(sampler: str = "cyclon", **fields: Any) -> peers.Scenario:
     """Every preset with a sampler; each node wants half of everything."""
-    systems = tuple(
-        peers.System(name=one, preset=one, settings={"sampler": sampler}) for one in PRESETS
-    )
+    chosen = {"sampler": sampler}
+    systems = tuple(peers.System(name=one, preset=one, settings=chosen) for one in PRESETS)
     wanted = peers.Subscriptions(kind="random", width=0.5)
     return peers.Scenario(**{"seed": SEED, "subscriptions": wanted, "systems": systems, **fields})
 
@@ -55,13 +54,8 @@ def assert_everything_arrives(asked: peers.Scenario) -> list[dict[str, object]]:
     ],
 )
 def test_every_event_reaches_all_of_a_small_overlay(nodes: int, sampler: str, engine: str) -> None:
-    asked = scenario(
-        sampler,
-        nodes=nodes,
-        rounds=larger(40, 60),
-        engine=engine,
-        events=peers.Events(per_round=2),
-    )
+    rounds, events = larger(40, 60), peers.Events(per_round=2)
+    asked = scenario(sampler, nodes=nodes, rounds=rounds, engine=engine, events=events)
     assert all(one["duplicates"] == 0 for one in assert_everything_arrives(asked))
 
 

@@ -34,15 +34,12 @@ class Kind:
 
     Attributes:
         scenario: a small one, of a seed and of some systems.
-        simulate: runs it.
         names: of three systems.
         module, run: where the function is that runs a system, and its name there.
         name_of: the system that this function is called for, by its first argument.
         unit: what progress calls systems.
-        text: of a scenario file.
-        options: with which it is run; it sets a section's key.
-        leaves: the file that is named in the end.
-        systems: in that file.
+        options, set: with which a run is begun, and the section's key that it changes.
+        leaves: the file that is named in the end, with results of ``systems``.
         shows: words of the table of a run and of a comparison.
     """
 
@@ -132,11 +129,10 @@ def test_processes_change_nothing_and_another_seed_does(kind: Kind) -> None:
 
 def hashes(*, all_systems: bool) -> list[str]:
     """Of a run of each study, with three or all of its systems."""
-    if all_systems:
-        runs = [kind.simulate(kind.scenario(3), processes=1) for kind in KINDS.values()]
-    else:
-        runs = [whole(kind) for kind in KINDS.values()]
-    return [result_hash(run) for run in runs]
+    return [
+        result_hash(kind.simulate(kind.scenario(3), processes=1) if all_systems else whole(kind))
+        for kind in KINDS.values()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,23 +199,21 @@ def test_a_run_prints_a_table_and_leaves_results(
     assert kind.shows[1] in capsys.readouterr().out
 
 
-FROM_FILE = "run s.toml --set topology.kind=file --set topology.stub_stub_links=0"
+FROM_FILE = (
+    "run s.toml --set topology.kind=file --set topology.stub_stub_links=0 --set topology.file="
+)
+APART = "apart.gml: the graph is in 2 components (a; b), expected brokers that all reach"
+MISSING = "none.gml: the graph is No such file or directory, expected a readable file"
+SCOT_SHOWN = "18 brokers: 3 clusters of 6 regions"
+TREES_SHOWN = "SINGLE, MULT, OPT|transit_stub_60"
 
 
 @pytest.mark.parametrize(
     ("scenario", "key", "words"),
     [
         (BROKERS, 'coverings=["off"]', "off|controlled_55, 55 brokers|54|3 of 6 roots|table_ii"),
-        (
-            SCOT,
-            'routings=["bid"]',
-            "bid|18 brokers: 3 clusters of 6 regions|20, to quotes|400 at 100,000",
-        ),
-        (
-            TREES,
-            "topology.capacity=5",
-            "SINGLE, MULT, OPT|transit_stub_60|60 brokers|5 each|20 % sampled",
-        ),
+        (SCOT, 'routings=["bid"]', f"bid|{SCOT_SHOWN}|20, to quotes|400 at 100,000"),
+        (TREES, "topology.capacity=5", f"{TREES_SHOWN}|60 brokers|5 each|20 % sampled"),
     ],
     ids=["brokers", "scot", "trees"],
 )
@@ -248,13 +242,13 @@ def test_check_shows_what_would_run(
         (TREES, "run s.toml --set topology.brokers=20", "topology.brokers is 20, expected a who"),
         (
             TREES,
-            f"{FROM_FILE} --set topology.file=apart.gml",
-            "apart.gml: the graph is in 2 components (a; b), expected brokers that all reach",
+            f"{FROM_FILE}apart.gml",
+            APART,
         ),
         (
             TREES,
-            f"{FROM_FILE} --set topology.file=none.gml",
-            "none.gml: the graph is No such file or directory, expected a readable file",
+            f"{FROM_FILE}none.gml",
+            MISSING,
         ),
         (
             TREES,

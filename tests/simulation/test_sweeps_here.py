@@ -6,6 +6,7 @@ import csv
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -84,19 +85,14 @@ def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
     table = pq.read_table(swept / "points.parquet").to_pandas()
     mine = table[(table.nodes == 24) & (table.system == "vinifera")].traffic_overhead
     other = table[(table.nodes == 24) & (table.system == "baseline")].traffic_overhead
-    mean = next(
-        row
-        for row in rows(swept / "means.csv")
-        if (row["nodes"], row["system"], row["measure"]) == ("24", "vinifera", "traffic_overhead")
-    )
+    keys = ("nodes", "system", "measure")
+    means = {tuple(row[key] for key in keys): row for row in rows(swept / "means.csv")}
+    mean = means["24", "vinifera", "traffic_overhead"]
     assert float(mean["mean"]) == pytest.approx(mine.mean())
     assert float(mean["high"]) - float(mean["mean"]) == pytest.approx(half_width(mine.to_numpy()))
     assert mean["seeds"] == "3"
-    pair = next(
-        row
-        for row in rows(swept / "differences.csv")
-        if (row["nodes"], row["measure"]) == ("24", "traffic_overhead")
-    )
+    pairs = {(row["nodes"], row["measure"]): row for row in rows(swept / "differences.csv")}
+    pair = pairs["24", "traffic_overhead"]
     assert (pair["first"], pair["second"]) == ("vinifera", "baseline")
     assert float(pair["difference"]) == pytest.approx((other.values - mine.values).mean())
     settled = rows(swept / "warm_up.csv")
@@ -109,11 +105,7 @@ def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
     [PlotOptions(("svg",), COLUMN), pytest.param(PlotOptions(), marks=pytest.mark.campaign)],
 )
 def test_a_sweep_draws_its_measures_with_intervals_and_bands(
-    file: Path,
-    swept: Path,
-    tmp_path: Path,
-    options: PlotOptions,
-    monkeypatch: pytest.MonkeyPatch,
+    file: Path, swept: Path, tmp_path: Path, options: PlotOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if options != PlotOptions():
         some = ("hit_ratio", "traffic_overhead")
@@ -133,12 +125,6 @@ def test_a_sweep_draws_its_measures_with_intervals_and_bands(
         text = (folder / "plots" / f"{name}.svg").read_text()
         assert ('width="244' in text) == (options.width == COLUMN)
         assert told in " ".join(text.split()) or name == "hit_ratio"
-
-
-def test_a_sweep_refuses_to_draw_what_it_cannot(tmp_path: Path, file: Path) -> None:
-    line = ["sim", "sweep", str(file), "--out", str(tmp_path / "a"), "--plots", "gif"]
-    assert main(line) == 2
-    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.campaign
@@ -165,11 +151,10 @@ def test_a_sweep_that_was_stopped_goes_on_and_ends_the_same(toys: Path, tmp_path
         if done == 2:
             raise KeyboardInterrupt
 
-    here.sweep_here(read_sweep(toys), whole, 1, resume=False, pictures=False)
+    run = partial(here.sweep_here, read_sweep(toys), processes=1, resume=False, pictures=False)
+    run(whole)
     with pytest.raises(KeyboardInterrupt):
-        here.sweep_here(
-            read_sweep(toys), out, 1, resume=False, progress=stop_after_two, pictures=False
-        )
+        run(out, progress=stop_after_two)
     kept = out.with_name("stopped.unfinished") / "runs"
     there = {one.name: one.stat().st_ino for one in kept.glob("0*")}
     assert 2 <= len(there) < 6
@@ -232,11 +217,14 @@ def test_a_script_gets_a_table(file: Path) -> None:
     ("grid", "message"),
     [({"noodles": [1]}, "noodles"), ({"nodes": []}, "grid.nodes"), ({"nodes": [-1]}, "nodes")],
 )
-def test_an_impossible_sweep_is_refused_before_anything_runs(
-    file: Path, grid: dict[str, list[int]], message: str
+def test_an_impossible_sweep_or_plot_is_refused_before_anything_runs(
+    file: Path, tmp_path: Path, grid: dict[str, list[int]], message: str
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
         sweep(file.parent / "base.toml", seeds=[1], grid=grid)
+    line = ["sim", "sweep", str(file), "--out", str(tmp_path / "a"), "--plots", "gif"]
+    assert main(line) == 2
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.campaign

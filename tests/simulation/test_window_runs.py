@@ -149,7 +149,9 @@ def traffic_of(record: RunRecord) -> dict[str, Any]:
     return {name: column.tolist() for table in tables for name, column in table.items()}
 
 
-def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) -> None:
+def test_narrow_links_and_traffic_are_the_same_on_two_threads_and_gone_on_with(
+    tmp_path: Path,
+) -> None:
     run = world(tmp_path)
     assert makes(run) is WindowEngine
     one, two = (simulate(run, threads=threads) for threads in (1, 2))
@@ -158,14 +160,9 @@ def test_narrow_links_and_traffic_are_the_same_on_two_threads(tmp_path: Path) ->
     fates = one.systems["resilient"].traffic.fates  # type: ignore[union-attr]
     assert two.systems["resilient"].traffic.fates == fates  # type: ignore[union-attr]
     assert min(fates[name] for name in ("lost", "parted", "up_overflowed", "down_overflowed")) > 50
-
-
-def test_narrow_links_are_gone_on_with(tmp_path: Path) -> None:
-    run = world(tmp_path)
     resumed = simulated_in_parts(run, tmp_path / "kept", 11, threads=2)
-    whole = simulate(run, threads=1)
-    assert result_hash(resumed) == result_hash(whole)
-    assert traffic_of(resumed) == traffic_of(whole)
+    assert result_hash(resumed) == result_hash(one)
+    assert traffic_of(resumed) == traffic_of(one)
 
 
 def test_traffic_adds_up(alone: RunRecord) -> None:

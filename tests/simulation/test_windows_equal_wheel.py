@@ -139,11 +139,9 @@ def random_rates(draws: np.random.Generator, nodes: int) -> dict[str, Any]:
 
 
 def make_engine(case: Case, engine: Any, **how: Any) -> Any:
-    state = chatter.make_chatter(case.nodes)
+    state, timers = chatter.make_chatter(case.nodes), (chatter.FIRST_TIMER, chatter.SECOND_TIMER)
     return engine(
-        state,
-        chatter.chatter_step,
-        (chatter.FIRST_TIMER, chatter.SECOND_TIMER),
+        *(state, chatter.chatter_step, timers),
         seed=case.seed,
         period=PERIOD,
         observe=chatter.listen,
@@ -284,11 +282,8 @@ def approach(state: Asked, row: int, kind: int) -> None:
 
 
 def told_of(others: int) -> list[tuple[int, int]]:
-    state = Asked(
-        others=np.array([others]),
-        approached=np.zeros((100, 2), np.int64),
-        told=np.zeros(1, np.int64),
-    )
+    approached, told = np.zeros((100, 2), np.int64), np.zeros(1, np.int64)
+    state = Asked(others=np.array([others]), approached=approached, told=told)
     engine = CycleEngine(state, step, (TURN,), make_network(PEERS), 1, approach=approach)
     with use_compiled(False):
         engine.run_cycle()

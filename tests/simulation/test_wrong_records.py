@@ -35,6 +35,7 @@ from support.window_engines import make_window_engine
 
 TURN, NEWS = USER, USER + 1
 PEERS = 4
+Header = tuple[int, ...]
 
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, make_window_engine])
 
@@ -97,12 +98,9 @@ def write(header: Words, what: int, p: int, out: Outbox) -> None:
             close_record(out, one, 1)
 
 
-def run(
-    engine: Any, what: int, header: tuple[int, ...] = (BODY, NEWS, 0, 2), **options: Any
-) -> Any:
-    state = Faults(
-        fired=np.zeros(PEERS, np.int64), what=np.array([what]), header=np.array(header, np.int64)
-    )
+def run(engine: Any, what: int, header: Header = (BODY, NEWS, 0, 2), **options: Any) -> Any:
+    fired, given = np.zeros(PEERS, np.int64), np.array(header, np.int64)
+    state = Faults(fired=fired, what=np.array([what]), header=given)
     made = engine(state, step, (TURN,), make_network(PEERS), 1, **options)
     made.run_cycle()
     return made
@@ -132,7 +130,7 @@ def test_a_record_to_a_peer_that_does_not_exist(engine: Any, to: int) -> None:
         ((BODY, 1 << 24, 1, 2), "KIND is 16777216, expected 1 to 1048575"),
     ],
 )
-def test_other_words_of_a_header(engine: Any, header: tuple[int, ...], fault: str) -> None:
+def test_other_words_of_a_header(engine: Any, header: Header, fault: str) -> None:
     with pytest.raises(RecordError) as caught:
         run(engine, WRITE, header)
     assert caught.value.fault == fault
@@ -164,13 +162,11 @@ def test_records_not_opened_and_closed_in_turn(engine: Any, what: int, fault: st
 
 
 @ENGINES
-def test_going_on_after_a_refused_record_is_told_as_what_it_is(engine: Any) -> None:
+def test_right_records_pass_and_going_on_after_a_refused_one_is_told_as_what_it_is(
+    engine: Any,
+) -> None:
     with pytest.raises(CapacityError, match="the engine's outbox is full"):
         run(engine, TOO_MUCH, reserve=64)
-
-
-@ENGINES
-def test_right_records_pass(engine: Any) -> None:
     assert run(engine, WRITE, (BODY, NEWS, 3, 2)).state.fired.tolist() == [1, 2, 1, 2]
     assert run(engine, DROP).state.fired.tolist() == [1, 2, 1, 1]
 

@@ -35,12 +35,9 @@ def test_columns_are_sorted_by_start_then_node_typed_and_read_only() -> None:
     assert [column.dtype.name for column in columns] == ["int32", "float64", "float64"]
     with pytest.raises(ValueError, match="read-only"):
         trace.start_s[0] = 1.0
-
-
-def test_building_a_trace_leaves_the_callers_array_writeable() -> None:
     start_s = np.array([1.0])
     ChurnTrace(("a",), [0], start_s, [2.0], 3.0)
-    start_s[0] = 9.0
+    start_s[0] = 9.0  # the caller's array stays writeable
     assert start_s[0] == 9.0
 
 
@@ -79,15 +76,12 @@ def test_columns_of_different_lengths_are_refused() -> None:
         ChurnTrace(("a",), [0], [1.0, 2.0], [3.0], 5.0)
 
 
-def test_sessions_may_touch_and_then_the_node_stays_counted_once() -> None:
-    trace = trace_of((0, 0, 5), (0, 5, 9))
-    assert trace.population([0, 4.9, 5, 8.9, 9]).tolist() == [1, 1, 1, 1, 0]
-
-
-def test_population_counts_half_open_sessions_in_any_shape() -> None:
+def test_population_counts_half_open_sessions_in_any_shape_and_a_node_whose_touch_once() -> None:
     trace = trace_of((0, 0, 5), (1, 2, 5), (2, 5, 10))
     assert trace.population([[0, 2], [5, 10]]).tolist() == [[1, 2], [1, 0]]
     assert trace.population(2).shape == ()
+    touching = trace_of((0, 0, 5), (0, 5, 9))
+    assert touching.population([0, 4.9, 5, 8.9, 9]).tolist() == [1, 1, 1, 1, 0]
 
 
 def test_at_one_instant_leaves_come_before_joins_and_nodes_in_order() -> None:
@@ -98,23 +92,20 @@ def test_at_one_instant_leaves_come_before_joins_and_nodes_in_order() -> None:
     assert transitions.time_s.tolist() == sorted(transitions.time_s.tolist())
 
 
-def test_cut_clips_sessions_and_sets_the_clock_to_zero() -> None:
+def test_cut_clips_sessions_and_sets_the_clock_to_zero_and_limited_keeps_the_first_nodes() -> None:
     trace = trace_of((0, 0, 5), (1, 2, 4), (2, 4, 10), (1, 6, 7)).cut(4, 6)
     assert sessions_of(trace) == [(0, 0.0, 1.0), (2, 0.0, 2.0)]
     assert (trace.names, trace.duration_s) == (("a", "b", "c"), 2.0)
+    few = trace_of((2, 0, 5), (1, 2, 4), (0, 4, 10)).limited(2)
+    assert sessions_of(few) == [(1, 2.0, 4.0), (0, 4.0, 10.0)]
+    assert (few.names, few.duration_s) == (("a", "b"), 10.0)
 
 
 def test_loop_joins_sessions_across_the_seam_only() -> None:
     trace = trace_of((0, 0, 10), (1, 0, 3), (1, 3, 4), (1, 8, 10), (2, 1, 10)).looped(2)
     assert sessions_of(trace) == [
-        (0, 0.0, 20.0),
-        (1, 0.0, 3.0),
-        (2, 1.0, 10.0),
-        (1, 3.0, 4.0),
-        (1, 8.0, 13.0),
-        (2, 11.0, 20.0),
-        (1, 13.0, 14.0),
-        (1, 18.0, 20.0),
+        *((0, 0.0, 20.0), (1, 0.0, 3.0), (2, 1.0, 10.0), (1, 3.0, 4.0), (1, 8.0, 13.0)),
+        *((2, 11.0, 20.0), (1, 13.0, 14.0), (1, 18.0, 20.0)),
     ]
 
 
@@ -123,12 +114,6 @@ def test_loop_of_an_unrepresentable_duration_never_overlaps() -> None:
     trace = trace_of((0, 0, 0.1), (1, 0, 0.05), (1, 0.07, 0.1), end=0.1).looped(1000)
     assert trace.population(0.1 * 500 + 0.001) == 2
     assert sessions_of(trace)[0] == (0, 0.0, 100.0)
-
-
-def test_limited_keeps_the_first_nodes_and_the_duration() -> None:
-    trace = trace_of((2, 0, 5), (1, 2, 4), (0, 4, 10)).limited(2)
-    assert sessions_of(trace) == [(1, 2.0, 4.0), (0, 4.0, 10.0)]
-    assert (trace.names, trace.duration_s) == (("a", "b"), 10.0)
 
 
 def test_renamed_changes_names_only() -> None:
@@ -145,29 +130,24 @@ def test_a_session_scaled_to_nothing_is_left_out() -> None:
     assert sessions_of(trace.scaled(2.0**-1060)) == [(1, 0.0, 10 * 2.0**-1060)]
 
 
-@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf"), 1e308])
-def test_impossible_scale_factors_are_refused(factor: float) -> None:
-    with pytest.raises(ScenarioError, match="scale factor is"):
-        trace_of((0, 0, 1)).scaled(factor)
-
-
-@pytest.mark.parametrize("window", [(-1, 5), (5, 5), (6, 5), (0, 11), (0, float("nan"))])
-def test_impossible_windows_are_refused(window: tuple[float, float]) -> None:
-    with pytest.raises(ScenarioError, match="window of the cut is"):
-        trace_of((0, 0, 1)).cut(*window)
-
-
-def test_impossible_counts_are_refused() -> None:
-    trace = trace_of((0, 0, 1))
+def test_impossible_scale_factors_windows_and_counts_are_refused() -> None:
+    trace, nan = trace_of((0, 0, 1)), float("nan")
+    for factor in (0, -1, nan, float("inf"), 1e308):
+        with pytest.raises(ScenarioError, match="scale factor is"):
+            trace.scaled(factor)
+    for window in ((-1, 5), (5, 5), (6, 5), (0, 11), (0, nan)):
+        with pytest.raises(ScenarioError, match="window of the cut is"):
+            trace.cut(*window)
     with pytest.raises(ScenarioError, match="number of loops is 0, expected"):
         trace.looped(0)
-    with pytest.raises(ScenarioError, match="number of nodes is 4, expected 1 to 3"):
-        trace.limited(4)
-    with pytest.raises(ScenarioError, match="number of nodes is 0, expected 1 to 3"):
-        trace.limited(0)
+    for nodes in (0, 4):
+        with pytest.raises(ScenarioError, match=f"number of nodes is {nodes}, expected 1 to 3"):
+            trace.limited(nodes)
 
 
-def test_the_fingerprint_tells_every_part_of_the_content() -> None:
+def test_the_fingerprint_tells_every_part_of_the_content_and_is_the_same_on_every_platform() -> (
+    None
+):
     trace = trace_of((0, 0, 1), (1, 2, 3))
     others = [
         trace_of((0, 0, 1), (1, 2, 4)),
@@ -180,9 +160,6 @@ def test_the_fingerprint_tells_every_part_of_the_content() -> None:
     ]
     assert len({other.fingerprint() for other in [trace, *others]}) == len(others) + 1
     assert trace_of((1, 2, 3), (0, -0.0, 1)).fingerprint() == trace.fingerprint()
-
-
-def test_the_fingerprint_is_the_same_on_every_platform() -> None:
     fingerprint = trace_of((0, 0, 1.5), (1, 2, 3)).fingerprint()
     assert fingerprint == "07f630b392e9d2e1d845f32e788d6af5c0df5b87c36a5463ddd781a984c968ff"
 
@@ -204,14 +181,9 @@ REAL = ROOT.parent / "shared" / "data" / "skype.avt.gz"
 
 def made(**changes: object) -> ChurnByRow:
     """A week of 2,000 nodes."""
-    fields: dict[str, object] = {
-        "seed": 1,
-        "nodes": 2_000,
-        "duration_s": 7 * DAY_S,
-        "sessions": Weibull(14_400.0, 0.6),
-        "absences": Weibull(28_800.0, 0.7),
-    }
-    return ChurnByRow(**(fields | changes))  # type: ignore[arg-type]
+    fields: dict[str, object] = {"seed": 1, "nodes": 2_000, "duration_s": 7 * DAY_S}
+    lives = {"sessions": Weibull(14_400.0, 0.6), "absences": Weibull(28_800.0, 0.7)}
+    return ChurnByRow(**(fields | lives | changes))  # type: ignore[arg-type]
 
 
 @given(seed=st.integers(0, 2**40), rhythm=st.floats(0, 0.9), first=st.integers(0, 30))
@@ -226,17 +198,13 @@ def test_sessions_of_a_node_hang_on_its_number_alone(seed: int, rhythm: float, f
     assert (start == np.rint(start)).all()
 
 
-def test_sessions_make_a_sound_trace_of_the_asked_availability() -> None:
+def test_sessions_make_a_sound_trace_of_the_asked_availability_and_rhythm() -> None:
     spec = made()
     trace = spec.trace()  # which refuses sessions that overlap or are empty
     online = (trace.end_s - trace.start_s).sum() / (spec.nodes * spec.duration_s)
     assert online == pytest.approx(spec.availability, abs=0.02)
-
-
-def test_with_a_rhythm_more_nodes_come_by_day() -> None:
-    _, start, _ = made(rhythm=0.8, peak_s=DAY_S / 2, sessions=Weibull(1_800.0, 1.0)).sessions_of(
-        np.arange(2_000)
-    )
+    daily = made(rhythm=0.8, peak_s=DAY_S / 2, sessions=Weibull(1_800.0, 1.0))
+    _, start, _ = daily.sessions_of(np.arange(2_000))
     begun = start[start > 0] % DAY_S
     by_day = ((begun > DAY_S / 4) & (begun < 3 * DAY_S / 4)).sum()
     assert by_day > 1.5 * (len(begun) - by_day)

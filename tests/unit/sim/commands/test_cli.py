@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,11 @@ from gossamer.sim.studies.peers.inputs.scenario import System
 from gossamer.sim.studies.peers.preview import bytes_per_node
 from gossamer.sim.study.scenarios import read_scenario
 from support.installed_command import MadeUpSimulation, unchanged
-from support.sim_commands import SCENARIO, run_of, sim
+from support.sim_commands import SCENARIO, printed_by, run_of, sim
+
+Progress = Callable[[str, int, int], None]
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 
 def test_help_loads_neither_compiler_nor_numerics() -> None:
@@ -30,20 +34,11 @@ def test_help_loads_neither_compiler_nor_numerics() -> None:
         "heavy = ('numba', 'numpy', 'matplotlib', 'pyarrow', 'scipy', 'gossamer.protocol');"
         "print([name for name in heavy if name in sys.modules])"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert printed_by(program, "0").splitlines()[-1] == "[]"
 
 
-def test_every_subcommand_is_in_the_help(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert work.is_dir()
+@pytest.mark.usefixtures("work")
+def test_every_subcommand_is_in_the_help(capsys: Capture) -> None:
     assert sim("--help") == 0
     shown = capsys.readouterr().out
     for name in ("run", "check", "replay", "figures", "bench", "compare"):
@@ -51,7 +46,7 @@ def test_every_subcommand_is_in_the_help(work: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_run_leaves_results_and_prints_a_table(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    work: Path, simulation: MadeUpSimulation, capsys: Capture
 ) -> None:
     assert sim("run s.toml --no-plots") == 0
     shown = capsys.readouterr()
@@ -64,72 +59,61 @@ def test_a_run_leaves_results_and_prints_a_table(
 
 
 @pytest.mark.usefixtures("simulation")
-def test_json_is_all_there_is_on_standard_output(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert sim("run s.toml --no-plots --json --out o") == 0
-    assert capsys.readouterr().out == (work / "o/summary.json").read_text()
-
-
-@pytest.mark.usefixtures("simulation")
-def test_plots_and_report_are_written_unless_declined(
-    work: Path, monkeypatch: pytest.MonkeyPatch
+def test_json_plots_and_report_are_written_as_they_are_asked_for(
+    work: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("gossamer.sim.study.plot.FORMATS", ("svg",))
+    assert sim("run s.toml --no-plots --json --out without") == 0
+    assert capsys.readouterr().out == (work / "without/summary.json").read_text()
     assert sim("run s.toml --out with") == 0
-    assert sim("run s.toml --out without --no-plots") == 0
     assert (work / "with/report.html").is_file()
     assert (work / "with/plots/hit_ratio.svg").is_file()
     assert not (work / "without/report.html").exists()
 
 
 @pytest.mark.usefixtures("simulation")
-def test_later_runs_take_the_next_free_folder(work: Path) -> None:
+def test_later_runs_take_the_next_free_folder_and_are_compared(work: Path, capsys: Capture) -> None:
     (work / "results/small-5-3.unfinished").mkdir(parents=True)
-    for _ in range(3):
-        assert sim("run s.toml --no-plots") == 0
-    made = {"small-5", "small-5-2", "small-5-4", "small-5-3.unfinished"}
+    for seed in (5, 5, 5, 1):
+        assert sim(f"run s.toml --no-plots --seed {seed}") == 0
+    made = {"small-5", "small-5-2", "small-5-4", "small-5-3.unfinished", "small-1"}
     assert set(os.listdir("results")) == made
+    capsys.readouterr()
+    assert sim("compare results/small-1 results/small-5") == 0
+    shown = capsys.readouterr().out
+    assert "The seeds differ: 1, 5." in shown
+    assert "hit ratio" in shown
 
 
 @pytest.mark.usefixtures("work")
-def test_options_replace_values_of_the_scenario(simulation: MadeUpSimulation) -> None:
+def test_options_replace_values_of_the_scenario_that_is_saved(simulation: MadeUpSimulation) -> None:
     line = "run s.toml --no-plots --seed 9 --nodes 2 --rounds 8 --trace t.avt --set name=other"
-    assert sim(f"{line} --set system.vinifera.ring_links=2") == 0
+    assert sim(f"{line} --set system.vinifera.ring_links=2 --out o") == 0
     scenario = run_of(simulation)
     assert (scenario.name, scenario.seed, scenario.nodes, scenario.rounds) == ("other", 9, 2, 8)
     assert scenario.churn is not None
     assert scenario.churn.trace == Path("t.avt").resolve()
     assert scenario.systems[0].settings == {"ring_links": 2}
+    assert read_scenario("o/scenario.toml")[0] == scenario
 
 
 @pytest.mark.usefixtures("work")
-def test_saved_scenario_of_an_overridden_run_gives_the_same(simulation: MadeUpSimulation) -> None:
-    assert sim("run s.toml --no-plots --seed 9 --trace t.avt --out o --nodes 3 --rounds 9") == 0
-    assert read_scenario("o/scenario.toml")[0] == run_of(simulation)
-
-
-@pytest.mark.usefixtures("work")
-def test_replay_runs_both_systems_under_all_of_the_trace(simulation: MadeUpSimulation) -> None:
+def test_replay_runs_both_systems_under_all_of_the_trace(
+    simulation: MadeUpSimulation, capsys: Capture
+) -> None:
     assert sim("replay t.avt --no-plots --round-s 30 --seed 2 --set events.per_round=3") == 0
     scenario = run_of(simulation)
-    assert scenario.systems == (
-        System(name="vinifera", preset="resilient"),
-        System(name="baseline", preset="baseline"),
-    )
+    presets = {"vinifera": "resilient", "baseline": "baseline"}
+    assert scenario.systems == tuple(System(name=one, preset=presets[one]) for one in presets)
     assert (scenario.nodes, scenario.rounds, scenario.round_s) == (None, None, 30.0)
     assert (scenario.name, scenario.seed, scenario.events.per_round) == ("t", 2, 3.0)
     assert read_scenario("results/t-2/scenario.toml")[0] == scenario
-
-
-@pytest.mark.usefixtures("work", "simulation")
-def test_replay_of_another_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim("replay t.avt --preset best") == 2
     assert "system.preset is 'best', expected one of paper" in capsys.readouterr().err
 
 
 def test_check_shows_what_would_run_and_writes_nothing(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    work: Path, simulation: MadeUpSimulation, capsys: Capture
 ) -> None:
     (work / "c.toml").write_text(
         '[churn]\ntrace = "t.avt"\n[[system]]\nname = "deep"\nring_links = 3\n'
@@ -155,41 +139,18 @@ def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
     assert bytes_per_node(wider) - bytes_per_node(settings) == grown
 
 
-@pytest.mark.usefixtures("work", "simulation")
-def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    for seed in (1, 2):
-        assert sim(f"run s.toml --no-plots --seed {seed}") == 0
-    capsys.readouterr()
-    assert sim("compare results/small-1 results/small-2") == 0
-    shown = capsys.readouterr().out
-    assert "The seeds differ: 1, 2." in shown
-    assert "hit ratio" in shown
-
-
-CLAIM = {
-    "id": "V1",
-    "claim": "less [overhead]",
-    "measured": 0.5,
-    "verdict": "holds",
-    "reason": "",
-    "alternative": {
-        "reading": "[links]",
-        "sentences": ["as it says"],
-        "measured": 0.7,
-        "verdict": "differs",
-        "reason": "",
-    },
-}
+LITERAL = {"measured": 0.5, "verdict": "holds", "reason": ""}
+OTHERWISE = {"reading": "[links]", "sentences": ["as it says"], "verdict": "differs", "reason": ""}
+CLAIM = {"id": "V1", "claim": "less [overhead]", **LITERAL}
+CLAIM["alternative"] = {**OTHERWISE, "measured": 0.7}
 
 
 def test_figures_are_asked_by_name_and_their_claims_printed(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    work: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     asked = []
 
-    def draw(
-        out: Path, *, quick: bool, processes: int, progress: Callable[[str, int, int], None]
-    ) -> None:
+    def draw(out: Path, *, quick: bool, processes: int, progress: Progress) -> None:
         asked.append((out, quick, processes))
         progress("figures", 1, 2)
         out.mkdir(parents=True)
@@ -209,26 +170,15 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     assert "figures is 'venifera', expected one of vinifera" in capsys.readouterr().err
 
 
-def test_bench_asks_for_names_and_sizes(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert work.is_dir()
-
-    def measure(
-        names: list[str],
-        sizes: list[int],
-        *,
-        quick: bool,
-        progress: Callable[[str, int, int], None],
-    ) -> list[dict[str, object]]:
+def test_bench_asks_for_names_and_sizes(work: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    def measure(names: list[str], sizes: list[int], *, quick: bool, progress: Progress) -> Any:
         assert quick
         progress("benchmarks", 0, 2)
         row = {"median_s": 0.25, "runs": 3, "bytes": 2048, "unit": "cycle"}
         return [{"name": name, "size": size, **row} for name in names for size in sizes]
 
-    module = types.SimpleNamespace(
-        BENCHMARKS={"cyclon": None, "tman": None}, run_benchmarks=measure
-    )
+    known = {"cyclon": None, "tman": None}
+    module = types.SimpleNamespace(BENCHMARKS=known, run_benchmarks=measure)
     monkeypatch.setitem(sys.modules, "gossamer.sim.bench.benchmarks", module)
     assert sim("bench cyclon --quick --json --sizes 10,20") == 0
     told = capsys.readouterr()
@@ -240,30 +190,18 @@ def test_bench_asks_for_names_and_sizes(
     assert re.search(r"tman\W+1,000\W+0\.25 s / cycle\W+3\W+2,048", shown)
     assert sim("bench --quick --sizes 10,1000 --out grown") == 0
     assert len(json.loads((work / "grown/bench.json").read_text())) == 4
-    assert {path.name for path in (work / "grown").iterdir()} == {
-        "bench.json",
-        "growth.pdf",
-        "growth.png",
-        "growth.svg",
-    }
+    made = sorted(path.name for path in (work / "grown").iterdir())
+    assert made == ["bench.json", "growth.pdf", "growth.png", "growth.svg"]
     capsys.readouterr()
-    assert sim("bench --quick --out grown") == 2
-    assert "grown already" in capsys.readouterr().err
-    assert sim("bench --sizes 10,x") == 2
-    assert "--sizes is 'x', expected whole numbers" in capsys.readouterr().err
-    assert sim("bench chord") == 2
-    assert "bench is 'chord', expected one of cyclon, tman" in capsys.readouterr().err
+    for line, said in (
+        ("bench --quick --out grown", "grown already"),
+        ("bench --sizes 10,x", "--sizes is 'x', expected whole numbers"),
+        ("bench chord", "bench is 'chord', expected one of cyclon, tman"),
+    ):
+        assert sim(line) == 2
+        assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("a b/c", "a-b-c"),
-        ("../x", "-x"),
-        ("ä-1.5", "ä-1.5"),
-        ("...", "run"),
-        ("x" * 300, "x" * 100),
-    ],
-)
-def test_names_become_file_names(text: str, name: str) -> None:
-    assert file_name(text) == name
+def test_names_become_file_names() -> None:
+    texts = ("a b/c", "../x", "ä-1.5", "...", "x" * 300)
+    assert [*map(file_name, texts)] == ["a-b-c", "-x", "ä-1.5", "run", "x" * 100]

@@ -18,16 +18,14 @@ from support.installed_command import MadeUpSimulation, content_of, unchanged
 from support.other_processes import another_at_work
 from support.sim_commands import sim
 
+Capture = pytest.CaptureFixture[str]
+
 
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_a_signal_before_a_checkpoint_leaves_nothing(
-    work: Path,
-    simulation: MadeUpSimulation,
-    capsys: pytest.CaptureFixture[str],
-    number: signal.Signals,
-    code: int,
+    work: Path, simulation: MadeUpSimulation, capsys: Capture, number: signal.Signals, code: int
 ) -> None:
     simulation.meanwhile = lambda: signal.raise_signal(number)
     assert sim("run s.toml --out o") == code
@@ -38,7 +36,7 @@ def test_a_signal_before_a_checkpoint_leaves_nothing(
 
 @pytest.mark.usefixtures("work")
 def test_ctrl_c_tells_how_to_resume_and_that_finishes_the_run(
-    simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str]
+    simulation: MadeUpSimulation, capsys: Capture
 ) -> None:
     simulation.leaves_checkpoint = True
     simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
@@ -65,15 +63,13 @@ def interrupt(simulation: MadeUpSimulation, line: str) -> None:
 
 
 @pytest.mark.usefixtures("work")
-def test_resume_finds_the_only_unfinished_run_by_itself(simulation: MadeUpSimulation) -> None:
+def test_resume_finds_the_only_unfinished_run_and_starts_over_without_a_checkpoint(
+    simulation: MadeUpSimulation,
+) -> None:
     assert sim("run s.toml --no-plots") == 0
     interrupt(simulation, "run s.toml")
     assert sim("run s.toml --no-plots --resume") == 0
     assert set(os.listdir("results")) == {"small-5", "small-5-2"}
-
-
-@pytest.mark.usefixtures("work")
-def test_resume_after_a_kill_without_checkpoint_starts_over(simulation: MadeUpSimulation) -> None:
     interrupt(simulation, "run s.toml --out o")
     for file in Path("o.unfinished/checkpoint").iterdir():
         file.unlink()
@@ -95,7 +91,7 @@ def test_resume_after_a_kill_without_checkpoint_starts_over(simulation: MadeUpSi
 def test_what_cannot_be_resumed_or_begun_says_why(
     work: Path,
     simulation: MadeUpSimulation,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     prepare: list[str],
     line: str,
     words: str,
@@ -113,7 +109,7 @@ def test_what_cannot_be_resumed_or_begun_says_why(
 
 
 def test_a_signal_is_told_by_commands_that_keep_nothing(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def half_written(out: Path, **_: object) -> None:
         with whole_folder(out, replace=False):
@@ -127,7 +123,7 @@ def test_a_signal_is_told_by_commands_that_keep_nothing(
 
 @pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
 def test_a_run_beside_a_live_one_is_refused(
-    work: Path, simulation: MadeUpSimulation, capsys: pytest.CaptureFixture[str], line: str
+    work: Path, simulation: MadeUpSimulation, capsys: Capture, line: str
 ) -> None:
     interrupt(simulation, "run s.toml --out o")
     done = len(simulation.calls)
@@ -142,9 +138,7 @@ def test_a_run_beside_a_live_one_is_refused(
     assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
 
 
-def test_figures_and_benchmarks_beside_others_are_refused(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_and_benchmarks_beside_others_are_refused(work: Path, capsys: Capture) -> None:
     with another_at_work(work / "o") as process, unchanged(work):
         for line in ("figures vinifera --out o", "bench --out o"):
             assert sim(line) == 2

@@ -14,6 +14,7 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.draws import larger
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
+RUMORS = ("rumor.py:Rumor", "rumor_nodes.py:Rumor")
 BOTH = ("errands.py:Errands", "errands_nodes.py:Errands")
 WORLDS: dict[str, dict[str, Any]] = {
     "perfect": {},
@@ -28,9 +29,8 @@ WORLDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("world", WORLDS)
 def test_nodes_and_interpreted_rules_do_the_same(world: str) -> None:
     """With samplers, layers, delays, jitter, crashes, returns and whatever links do."""
-    scenario = scenario_of(
-        *BOTH, folder=PROTOCOLS, nodes=larger(20, 30), rounds=26, **WORLDS[world]
-    )
+    keys = {"nodes": larger(20, 30), "rounds": 26, **WORLDS[world]}
+    scenario = scenario_of(*BOTH, folder=PROTOCOLS, **keys)
     assert first_difference(scenario, interpreted=True) is None
 
 
@@ -52,20 +52,13 @@ def test_nodes_and_compiled_rules_do_the_same_and_measure_it(world: str) -> None
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_rumors_spread_the_same_way_in_both_engines(engine: str) -> None:
-    scenario = scenario_of(
-        "rumor.py:Rumor",
-        "rumor_nodes.py:Rumor",
-        folder=COOKBOOK,
-        nodes=60,
-        rounds=20,
-        engine=engine,
-    )
+    scenario = scenario_of(*RUMORS, folder=COOKBOOK, nodes=60, rounds=20, engine=engine)
     assert first_difference(scenario, interpreted=True) is None
 
 
 def test_the_first_record_that_differs_is_named() -> None:
     """One more useless push until nodes lose interest: all is the same until one would have."""
-    scenario = scenario_of("rumor.py:Rumor", "rumor_nodes.py:Rumor", folder=COOKBOOK, nodes=60)
+    scenario = scenario_of(*RUMORS, folder=COOKBOOK, nodes=60)
     patient = scenario_of("rumor.py:Rumor", folder=COOKBOOK, nodes=60, settings={"k": 3}).systems[0]
     object.__setattr__(patient, "name", "patient")
     object.__setattr__(scenario, "systems", (scenario.systems[0], patient))
@@ -80,18 +73,15 @@ def test_the_first_record_that_differs_is_named() -> None:
 STACKS = ("OverCyclon", "OverNewscast", "OverHyParView", "OverTMan")
 
 
+def stacked(stack: str, **keys: Any) -> Any:
+    return scenario_of(f"stacked.py:{stack}", f"stacked_nodes.py:{stack}", folder=PROTOCOLS, **keys)
+
+
 @pytest.mark.parametrize("engine", ["event", "cycle"])
 @pytest.mark.parametrize("stack", STACKS)
 def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine: str) -> None:
     """With crashes and returns, in which layers learn of nodes that are gone."""
-    scenario = scenario_of(
-        f"stacked.py:{stack}",
-        f"stacked_nodes.py:{stack}",
-        folder=PROTOCOLS,
-        nodes=larger(12, 18),
-        rounds=larger(8, 10),
-        engine=engine,
-    )
+    scenario = stacked(stack, nodes=larger(12, 18), rounds=larger(8, 10), engine=engine)
     assert first_difference(scenario, interpreted=True) is None
 
 
@@ -102,14 +92,8 @@ def test_nodes_and_interpreted_rules_over_a_layer_do_the_same(stack: str, engine
 def test_messages_pass_between_the_protocols_of_a_node(stack: str, compiled: bool) -> None:
     """Every token is counted below and reported above, in rules as with plain nodes."""
     nodes = 150 if compiled else 30
-    scenario = scenario_of(
-        f"stacked.py:{stack}",
-        f"stacked_nodes.py:{stack}",
-        folder=PROTOCOLS,
-        nodes=nodes,
-        rounds=30 if compiled else 16,
-        network={"latency": "uniform", "latency_s": 0.1, "loss": 0.02},
-    )
+    network = {"latency": "uniform", "latency_s": 0.1, "loss": 0.02}
+    scenario = stacked(stack, nodes=nodes, rounds=30 if compiled else 16, network=network)
     assert first_difference(scenario, interpreted=not compiled) is None
     with use_compiled(compiled):
         rules, plain = simulate_custom(scenario).systems.values()

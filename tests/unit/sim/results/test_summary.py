@@ -58,22 +58,16 @@ def test_the_final_overlay_is_the_last_one_measured_of_anybody(system: SystemRec
     assert math.isnan(summarise_system(nobody)["friend_utility_final"])
 
 
-def test_ratios_are_of_sums_not_means_of_ratios(system: SystemRecord) -> None:
-    events = system.events
-    measures = summarise_system(system)
+def test_ratios_are_of_sums_and_control_messages_of_an_online_node_and_cycle(
+    system: SystemRecord,
+) -> None:
+    events, measures = system.events, summarise_system(system)
     assert measures["hit_ratio"] == sum(events["delivered"]) / sum(events["expected"])
     assert measures["traffic_overhead"] == sum(events["uninterested"]) / sum(events["received"])
     assert measures["path_length_mean"] == pytest.approx(np.mean(system.deliveries["hops"]))
-
-
-def test_control_messages_are_per_online_node_and_cycle(system: SystemRecord) -> None:
-    cycles = with_table(
-        system,
-        "cycles",
-        population=np.full(40, 50, dtype=np.int32),
-        control_messages=np.full(40, 200, dtype=np.int64),
-    )
-    assert summarise_system(cycles)["control_messages_per_node_cycle"] == 4.0
+    population, messages = np.full(40, 50, np.int32), np.full(40, 200, np.int64)
+    steady = with_table(system, "cycles", population=population, control_messages=messages)
+    assert summarise_system(steady)["control_messages_per_node_cycle"] == 4.0
 
 
 def test_worst_hour_ignores_hours_without_anything_due(system: SystemRecord) -> None:
@@ -85,22 +79,16 @@ def test_worst_hour_ignores_hours_without_anything_due(system: SystemRecord) -> 
     assert worst_hour_hit_ratio(events) == (1, 0.7)
 
 
-def test_sums_do_not_overflow_the_columns(system: SystemRecord) -> None:
+def test_sums_do_not_overflow_and_nothing_to_measure_becomes_null(system: SystemRecord) -> None:
     large = np.full(40, 2**31 - 1, dtype=np.int32)
     measures = summarise_system(with_table(system, "events", received=large, expected=large))
     assert measures["received"] == 40 * (2**31 - 1)
-
-
-def test_nothing_to_measure_becomes_null(system: SystemRecord) -> None:
-    silent = replace(
-        system, events=empty_table(EVENT_COLUMNS), deliveries=empty_table(DELIVERY_COLUMNS)
-    )
-    measures = summarise_system(silent)
-    assert math.isnan(measures["hit_ratio"])
+    events, deliveries = empty_table(EVENT_COLUMNS), empty_table(DELIVERY_COLUMNS)
+    silent = replace(system, events=events, deliveries=deliveries)
+    assert math.isnan(summarise_system(silent)["hit_ratio"])
     summary = summarise(with_system(made_up_run(), silent))
-    assert summary["systems"]["vinifera"]["hit_ratio"] is None
-    assert summary["systems"]["vinifera"]["worst_hour"] is None
-    assert summary["systems"]["vinifera"]["path_length_p99"] is None
+    for key in ("hit_ratio", "worst_hour", "path_length_p99"):
+        assert summary["systems"]["vinifera"][key] is None
     assert json.loads(dump_json(summary)) == summary
 
 
@@ -159,18 +147,15 @@ def test_hash_ignores_what_the_seed_does_not_decide() -> None:
 def test_hash_ignores_the_order_of_rows_and_columns_and_signs_of_zero() -> None:
     record = made_up_run(seed=4)
     system = record.systems["vinifera"]
-    order = np.random.default_rng(0).permutation(len(system.deliveries["event"]))
-    shuffled = replace(
-        system,
-        deliveries={
-            name: system.deliveries[name][order] for name in reversed(list(system.deliveries))
-        },
-        cycles=dict(system.cycles)
-        | {"ring_correct": np.where(system.cycles["ring_correct"] == 0, -0.0, 1.0)},
+    deliveries = system.deliveries
+    order = np.random.default_rng(0).permutation(len(deliveries["event"]))
+    is_zero = system.cycles["ring_correct"] == 0
+    straight, negative = (
+        with_table(system, "cycles", ring_correct=np.where(is_zero, zero, 1.0))
+        for zero in (0.0, -0.0)
     )
-    straight = with_table(
-        system, "cycles", ring_correct=np.where(system.cycles["ring_correct"] == 0, 0.0, 1.0)
-    )
+    mixed = {name: deliveries[name][order] for name in reversed(list(deliveries))}
+    shuffled = replace(negative, deliveries=mixed)
     assert result_hash(with_system(record, shuffled)) == result_hash(with_system(record, straight))
 
 
@@ -245,16 +230,12 @@ def mser_error(values: list[int], left_out: int) -> float:
     return float(kept.var()) / len(kept)
 
 
-def test_a_start_from_nothing_is_left_out() -> None:
+def test_a_start_from_nothing_is_left_out_and_a_series_that_never_settles_says_so() -> None:
     noise = np.random.Generator(np.random.Philox(key=3)).normal(0, 0.01, 200)
-    values = 1 - np.exp(-np.arange(200) / 8) + noise
-    found = mser5(values)
+    found = mser5(1 - np.exp(-np.arange(200) / 8) + noise)
     assert 20 <= found.left_out <= 60
     assert found.settled
     assert abs(found.mean - 1) < 0.01
-
-
-def test_a_series_that_never_settles_says_so() -> None:
     assert not mser5(np.arange(100.0) ** 2).settled
 
 

@@ -16,6 +16,7 @@ from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 
 BASE = "nodes = 50\nrounds = 10\n[events]\nper_round = 2\nwarm_up_rounds = 5\n"
+ONE = 'scenario = "base.toml"\nseeds = [1]\n'
 
 
 def sweep(folder: Path, text: str) -> Path:
@@ -80,34 +81,22 @@ rounds = 12
         ('scenario = "base.toml"\nseeds = [1, 1]', "seeds is [1, 1], expected a list of different"),
         ('scenario = "base.toml"\nseeds = [-1]', "seeds is [-1], expected"),
         ('scenario = "gone.toml"\nseeds = [1]', "gone.toml: the scenario file is missing"),
+        (ONE + "seed = 2", "seed is an unknown key, expected 'seeds'"),
+        (ONE + "[grid]\nnodes = 5", "grid.nodes is 5, expected a list"),
         (
-            'scenario = "base.toml"\nseeds = [1]\nseed = 2',
-            "seed is an unknown key, expected 'seeds'",
-        ),
-        (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = 5',
-            "grid.nodes is 5, expected a list",
-        ),
-        (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodez = [5]',
+            ONE + "[grid]\nnodez = [5]",
             "base.toml in a point of the sweep: nodez is an unknown key",
         ),
         (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = [1]',
+            ONE + "[grid]\nnodes = [1]",
             "in a point of the sweep: nodes is 1, expected a whole number from 2",
         ),
         (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nsystem = ["other"]',
+            ONE + '[grid]\nsystem = ["other"]',
             "system is 'other', expected one of vinifera, baseline",
         ),
-        (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nseed = [2]',
-            "seed is [2], expected seeds at the top of the file",
-        ),
-        (
-            'scenario = "base.toml"\nseeds = [1]\n[grid]\nnodes = [5]\n[[point]]\nnodes = 6',
-            "expected either [grid] or [[point]]",
-        ),
+        (ONE + "[grid]\nseed = [2]", "seed is [2], expected seeds at the top of the file"),
+        (ONE + "[grid]\nnodes = [5]\n[[point]]\nnodes = 6", "expected either [grid] or [[point]]"),
         ("seeds = [", "expected valid TOML"),
     ],
 )
@@ -146,15 +135,10 @@ events.per_round = 3
     ]
     assert [row.get("nodes") for row in rows] == [20, 20, None, None]
     assert [row.get("rounds") for row in rows] == [None, None, 12, 12]
+    measured = {f"measured.{key}": measures[key] for key in ("nodes", "rounds", "seed", "point")}
     for row in rows:
         assert (row["seed"], row["result_hash"], row["hit_ratio"]) == (1, "h", 0.5)
-        found = {key: value for key, value in row.items() if key.startswith("measured.")}
-        assert found == {
-            "measured.nodes": 17,
-            "measured.rounds": 8,
-            "measured.seed": 4,
-            "measured.point": 3,
-        }
+        assert {key: row[key] for key in row if key.startswith("measured.")} == measured
 
 
 GIB = 2**30
@@ -170,16 +154,13 @@ class Nothing(PointRunner):
         """Nothing goes on."""
 
 
-def points(number: int, memory_bytes: int) -> list[Point]:
-    return [
-        Point(name=f"p{i}", values={"seed": i}, text="", memory_bytes=memory_bytes)
-        for i in range(number)
-    ]
-
-
 def test_points_that_share_a_memory_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     class Memory:
         available = 4 * GIB
+
+    def points(number: int, memory_bytes: int) -> list[Point]:
+        names = [f"p{i}" for i in range(number)]
+        return [Point(name=one, values={}, text="", memory_bytes=memory_bytes) for one in names]
 
     monkeypatch.setattr(psutil, "virtual_memory", Memory)
     here, small, large = Nothing(8, shares_memory=True), points(9, GIB), points(2, 9 * GIB)
@@ -187,7 +168,5 @@ def test_points_that_share_a_memory_wait_for_each_other(monkeypatch: pytest.Monk
     assert len(here.next_points(small, [], 1)) == 3
     assert len(here.next_points(large, [], 1)) == 1
     assert here.next_points(large, small[:1], 1) == []
-
-
-def test_elsewhere_only_their_number_counts() -> None:
+    # Elsewhere only their number counts.
     assert len(Nothing(8, shares_memory=False).next_points(points(9, 9 * GIB), [], 0)) == 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -20,22 +21,18 @@ from support.draws import larger
 def made_up(delays: list[int]) -> BurstResult:
     received = np.arange(1, len(delays) + 1) * 100 + 5_000
     none = np.zeros(0, np.int64)
+    counts = (
+        *("longer_ways", "subscription_messages", "subscription_duplicates", "kept_back"),
+        *("table_entries", "inter_messages", "intra_messages", "matchings", "detours"),
+    )
     return BurstResult(
+        **dict.fromkeys(counts, 0),
         subscription_delays=none,
         subscription_hops=none,
-        longer_ways=0,
-        subscription_messages=0,
-        subscription_duplicates=0,
-        kept_back=0,
-        table_entries=0,
         published=received - np.array(delays),
         received=received,
         clients=np.ones(len(delays), np.int64),
         burst=np.ones(len(delays), np.bool_),
-        inter_messages=0,
-        intra_messages=0,
-        matchings=0,
-        detours=0,
         cases={},
         windows=np.array([[5_100, 3, 4, 4], [5_200, 0, 0, 0]]),
         burst_links=2,
@@ -75,18 +72,12 @@ def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
 def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
     scot = Scot(Factor.path("abc"), Factor.complete(3))
     burst = Burst(scot=scot, settings=ScotSettings())
-    record = ScotRunRecord(
-        scenario={},
-        scenario_text="",
-        seed=1,
-        versions={},
-        wall_s=0.0,
-        peak_rss_bytes=0,
-        systems={
-            name: RoutingRecord(name=name, burst=burst, result=made_up(delays), peak_rss_bytes=0)
-            for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))
-        },
-    )
+    systems = {
+        name: RoutingRecord(name=name, burst=burst, result=made_up(delays), peak_rss_bytes=0)
+        for name, delays in (("static", [2, 9, 4]), ("dynamic", [1, 2, 3]))
+    }
+    about: dict[str, Any] = {"scenario": {}, "scenario_text": "", "seed": 1, "versions": {}}
+    record = ScotRunRecord(**about, wall_s=0.0, peak_rss_bytes=0, systems=systems)
     formats = larger(("svg",), FORMATS)
     with plots_as(PlotOptions(formats)):
         plots = [scot_plots.write_plots(record, tmp_path / folder) for folder in ("one", "two")]

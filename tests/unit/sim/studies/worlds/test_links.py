@@ -21,7 +21,7 @@ from gossamer.sim.studies.worlds.preview import latency_words, network_words
 NODES = 20_000
 
 
-def test_shares_make_groups_and_the_rest_is_one_more() -> None:
+def test_shares_make_groups_and_the_rest_is_one_more_drawn_apart_in_each_partition() -> None:
     link = Link(partition=[{"begin_s": 1, "end_s": 2.5, "shares": [0.2, 0.5]}])  # type: ignore[arg-type]
     (found,) = partitions(link, NODES, 1, {})
     assert found[:2] == (1000, 2500)
@@ -29,26 +29,20 @@ def test_shares_make_groups_and_the_rest_is_one_more() -> None:
     np.testing.assert_allclose(counts, [0.2, 0.5, 0.3], atol=0.02)
     (more,) = partitions(link, NODES + 99, 1, {})
     np.testing.assert_array_equal(more.groups[:NODES], found.groups)
-
-
-def test_partitions_of_one_scenario_are_drawn_apart() -> None:
     part = {"begin_s": 0, "end_s": 1, "shares": [0.5]}
     one, other = partitions(Link(partition=[part, part]), NODES, 1, {})  # type: ignore[arg-type]
     assert 0.45 < (one.groups == other.groups).mean() < 0.55
 
 
-def test_the_values_of_an_attribute_are_groups() -> None:
+def test_the_values_of_an_attribute_are_groups_and_times_become_ticks() -> None:
     link = Link(partition=[{"begin_s": 0, "end_s": 1, "by": "region"}])  # type: ignore[arg-type]
     region = np.array([7.5, 2, 7.5, 9])
     (found,) = partitions(link, 4, 1, {"region": region})
     assert found.groups.tolist() == [1, 0, 1, 2]
     with pytest.raises(ScenarioError, match=r"^network.partition.by is no attribute \(region\)"):
         partitions(link, 4, 1, {})
-
-
-def test_times_become_ticks() -> None:
-    link = Link(loss_period=[{"begin_s": 0.5, "end_s": 60, "loss": 0.25}])  # type: ignore[arg-type]
-    assert loss_periods(link) == [(500, 60_000, 0.25)]
+    lossy = Link(loss_period=[{"begin_s": 0.5, "end_s": 60, "loss": 0.25}])  # type: ignore[arg-type]
+    assert loss_periods(lossy) == [(500, 60_000, 0.25)]
 
 
 def test_rates_are_numbers_draws_or_attributes() -> None:
@@ -92,6 +86,8 @@ def test_impossible_networks_are_named(field: str, fields: dict[str, Any]) -> No
 
 
 MANY = 40_000
+SITES = engine_latency.matrix_latency(np.array([[1, 2000], [2000, 1]]), 50, 1)
+PLACES = engine_latency.coordinate_latency(np.array([[0.0], [30.0]]), 4, 50, 1)
 
 
 def drawn(given: Any, nodes: int = MANY, seed: int = 1) -> Any:
@@ -117,9 +113,11 @@ def test_distributions_have_their_moments(given: Any, mean: float, deviation: fl
     assert abs(values.std() / deviation - 1) < 0.1
 
 
-def test_what_all_have_is_what_is_given() -> None:
+def test_attributes_are_drawn_apart_or_the_same_for_all() -> None:
     assert drawn(7, 3).tolist() == [7, 7, 7]
     assert drawn(True, 2).dtype == np.bool_
+    one, other = (Attribute(name, {"uniform": [0, 1]}).of_nodes(MANY, 1) for name in ("a", "b"))
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.02
 
 
 @given(
@@ -129,11 +127,6 @@ def test_what_all_have_is_what_is_given() -> None:
 )
 def test_the_first_nodes_stay_what_they_are_if_more_join(given: Any, nodes: int, seed: int) -> None:
     np.testing.assert_array_equal(drawn(given, nodes, seed), drawn(given, nodes + 33, seed)[:nodes])
-
-
-def test_attributes_are_drawn_apart() -> None:
-    one, other = (Attribute(name, {"uniform": [0, 1]}).of_nodes(MANY, 1) for name in ("a", "b"))
-    assert abs(np.corrcoef(one, other)[0, 1]) < 0.02
 
 
 def test_a_file_has_a_row_a_node(tmp_path: Path) -> None:
@@ -200,14 +193,8 @@ def test_impossible_attributes_are_named(given: Any, field: str) -> None:
     [
         (engine_latency.constant_latency(5), "5 ms"),
         (engine_latency.uniform_latency(5, 1500), "5 to 1,500 ms"),
-        (
-            engine_latency.matrix_latency(np.array([[1, 2000], [2000, 1]]), 50, 1),
-            "2 sites, 1 to 2,000 ms, half of the pairs up to",
-        ),
-        (
-            engine_latency.coordinate_latency(np.array([[0.0], [30.0]]), 4, 50, 1),
-            "2 sites, 4 to 34 ms, half of the pairs up to",
-        ),
+        (SITES, "2 sites, 1 to 2,000 ms, half of the pairs up to"),
+        (PLACES, "2 sites, 4 to 34 ms, half of the pairs up to"),
     ],
 )
 def test_a_wrong_unit_is_seen_at_a_glance(latency: engine_latency.Latency, words: str) -> None:

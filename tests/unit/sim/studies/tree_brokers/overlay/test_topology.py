@@ -11,7 +11,7 @@ from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay import topology
 
 
-def test_the_selective_papers_overlay_has_its_brokers() -> None:
+def test_the_papers_overlays_have_their_brokers() -> None:
     overlay = topology.controlled_55()
     assert len(overlay.graph) == 55
     assert overlay.core == ("A", "B", "C", "D", "E")
@@ -19,17 +19,13 @@ def test_the_selective_papers_overlay_has_its_brokers() -> None:
     assert len(overlay.with_role("edge")) == 32
     assert sorted(set(overlay.graph["E"]) - {"D"}) == sorted(overlay.publisher_hosts)
     assert set(overlay.subscriber_hosts).isdisjoint(overlay.publisher_hosts)
-
-
-def test_the_incremental_papers_overlays_have_their_brokers() -> None:
     assert len(topology.controlled_49().graph) == 49
     assert len(topology.controlled_49().publisher_hosts) == 3
     assert len(topology.star_17().graph) == 17
     assert topology.star_17().graph.degree("hub") == 16
     assert len(topology.workflow_40().graph) == 40
-    assert {
-        region: len(found) for region, found in topology.workflow_40().regions().items()
-    } == dict.fromkeys((1, 2, 3, 4), 6)
+    regions = topology.workflow_40().regions()
+    assert {region: len(found) for region, found in regions.items()} == {1: 6, 2: 6, 3: 6, 4: 6}
 
 
 @pytest.mark.parametrize("name", sorted(topology.OVERLAYS))
@@ -44,9 +40,8 @@ def test_every_overlay_is_a_tree_whose_hosts_are_in_it(name: str) -> None:
 def test_regions_are_few_brokers_next_to_each_other(name: str) -> None:
     overlay = topology.OVERLAYS[name]()
     for region, hosts in overlay.regions().items():
-        inner = [
-            n for n in overlay.with_role("inner") if overlay.graph.nodes[n]["region"] == region
-        ]
+        region_of = overlay.graph.nodes(data="region")
+        inner = [one for one in overlay.with_role("inner") if region_of[one] == region]
         assert 2 <= len(hosts) + len(inner) <= 4
         assert nx.is_connected(overlay.graph.subgraph([*hosts, *inner]))
 
@@ -62,9 +57,7 @@ def test_every_root_has_the_covering_degree_that_was_asked_for() -> None:
     wanted = list(CoveringWorkload(roots=6, degree=4).subscriptions())
     assert len(wanted) == 30
     for one in wanted:
-        above = {
-            other.label for other in wanted if other != one and covers(other.filter, one.filter)
-        }
+        above = {two.label for two in wanted if two != one and covers(two.filter, one.filter)}
         assert above == (set() if one.is_root else {str(one.root)}), one.label
 
 
@@ -82,7 +75,7 @@ def test_a_publication_reaches_as_many_roots_as_asked_for() -> None:
         assert len(inside) >= 0.7 * len(found)
 
 
-def test_workloads_are_the_same_for_the_same_seed_and_differ_for_another() -> None:
+def test_workloads_are_made_by_their_seed_and_refused_where_impossible() -> None:
     def text(seed: int) -> list[str]:
         workload = CoveringWorkload(roots=10, degree=3, seed=seed)
         labels = [one.label for one in workload.subscriptions()]
@@ -90,9 +83,6 @@ def test_workloads_are_the_same_for_the_same_seed_and_differ_for_another() -> No
 
     assert text(1) == text(1)
     assert text(1) != text(2)
-
-
-def test_impossible_workloads_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"workload\.roots is 0, expected at least 1"):
         CoveringWorkload(roots=0, degree=1)
     with pytest.raises(ScenarioError, match=r"workload\.degree is -1, expected 0 or more"):
