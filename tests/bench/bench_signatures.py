@@ -37,6 +37,7 @@ EVENTS = 640
 CONTENT_BYTES = 250
 COORDINATES = 3
 POINT = bytes(8 * COORDINATES)
+DRAWS = [number.to_bytes(DRAW_BYTES, "big") for number in range(EVENTS)]
 
 
 @attrs.define(eq=False)
@@ -55,19 +56,14 @@ class OnePublisher:
         return False
 
 
-def contents(key: int) -> list[bytes]:
-    text = "x" * CONTENT_BYTES
-    return [encode([key, number, 1, [number, text]]) for number in range(EVENTS)]
-
-
 def seal_signed(
     seal: Seal, member: Membership, key: EventKey, events: Sequence[bytes], sharing: int
 ) -> list[bytes]:
     """The events, so many of which share a signature."""
     sealed = []
     for first in range(0, len(events), sharing):
-        draws = [number.to_bytes(DRAW_BYTES, "big") for number in range(first, first + sharing)]
-        batch = list(zip(events[first : first + sharing], draws, strict=False))
+        some = slice(first, first + sharing)
+        batch = list(zip(events[some], DRAWS[some], strict=True))
         leaves = [seal.leaf(content, draw, POINT) for content, draw in batch]
         proofs = sign(member.authority, key, leaves)
         sealed += [
@@ -75,13 +71,6 @@ def seal_signed(
             for (content, draw), proof in zip(batch, proofs, strict=True)
         ]
     return sealed
-
-
-def seal_plain(seal: Seal, events: Sequence[bytes]) -> list[bytes]:
-    return [
-        seal.close(content, number.to_bytes(DRAW_BYTES, "big"), POINT)
-        for number, content in enumerate(events)
-    ]
 
 
 def each_us(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -94,13 +83,15 @@ def measure(member: Membership, sharing: int) -> tuple[float, float]:
     """What a signed event takes more than one without: of its publisher, of who opens it."""
     seal, key = Seal(COORDINATES), make_event_key()
     known = OnePublisher(introduce(member.authority, member.identity, member.certificate, key))
-    events = contents(member.identity.key)
+    text = "x" * CONTENT_BYTES
+    events = [encode([member.identity.key, n, 1, [n, text]]) for n in range(EVENTS)]
+    drawn = list(zip(events, DRAWS, strict=True))
     signed = SignedEvents(
         seal, member, key, _no_key, cast(PublisherService, known), cast(Forgeries, None)
     )
     plain = PlainEvents(COORDINATES)
     signing, sealed = each_us(lambda: seal_signed(seal, member, key, events, sharing))
-    closing, unsigned = each_us(lambda: seal_plain(seal, events))
+    closing, unsigned = each_us(lambda: [seal.close(one, draw, POINT) for one, draw in drawn])
     verifying, opened = each_us(lambda: [signed.open(0, one, 0) for one in sealed])
     reading, read = each_us(lambda: [plain.open(0, one, 0) for one in unsigned])
     assert opened == read == events, "not what was published"

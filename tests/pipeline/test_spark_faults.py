@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -103,44 +105,26 @@ def test_a_sweep_on_a_full_disk_leaves_nothing(disk: Path) -> None:
     assert [path.name for path in disk.iterdir()] == ["filling"]
 
 
-class Context:
-    """A context of a cluster that has these executors, and one job without end."""
-
-    master = "spark://nowhere:1"
-
-    def __init__(self, executors: int) -> None:
-        self.executors = executors
-        self.cancelled: dict[int, str] = {}
-        self.told = threading.Event()
-        self._jsc = self
-        self.sparkContext = self  # Spark's name
-
-    def sc(self) -> Context:
-        return self
-
-    def isStopped(self) -> bool:  # noqa: N802
-        return False
-
-    def statusTracker(self) -> Context:  # noqa: N802
-        return self
-
-    def getActiveJobsIds(self) -> list[int]:  # noqa: N802
-        return [7]
-
-    def getExecutorInfos(self) -> list[str]:  # noqa: N802
-        return ["driver"] * (1 + self.executors)
-
-    def cancelJob(self, job: int, reason: str) -> None:  # noqa: N802
-        self.cancelled[job] = reason
-        self.told.set()
+def context_with(executors: Iterable[int]) -> Mock:
+    """A context of a cluster that has so many executors at each look, and one job without end."""
+    context = Mock(master="spark://nowhere:1")
+    context._jsc = context.sparkContext = context.sc.return_value = context
+    context.isStopped.return_value = False
+    tracker = context.statusTracker.return_value
+    tracker.getActiveJobsIds.return_value = [7]
+    tracker.getExecutorInfos.side_effect = (["driver"] * (1 + one) for one in executors)
+    return context
 
 
 def test_a_job_that_no_worker_comes_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_LOOKING_S", 0.01)
-    context = Context(executors=0)
+    context, told = context_with(repeat(0)), threading.Event()
+    context.cancelJob.side_effect = lambda *_: told.set()
     with workers_watched(context, patience_s=0.05):
-        assert context.told.wait(60)
-    error = explained("crunching", RuntimeError(f"Job 7 cancelled {context.cancelled[7]}"))
+        assert told.wait(60)
+    ((job, reason), _) = context.cancelJob.call_args
+    error = explained("crunching", RuntimeError(f"Job {job} cancelled {reason}"))
+    assert job == 7
     assert type(error) is ClusterLost
     assert str(error) == (
         "crunching: the cluster has had no worker for 0.05 seconds, expected some to come "
@@ -151,14 +135,14 @@ def test_a_job_that_no_worker_comes_for_is_ended(monkeypatch: pytest.MonkeyPatch
 def test_a_job_with_a_worker_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = threading.Semaphore(0)
 
-    class Watched(Context):
-        def getExecutorInfos(self) -> list[str]:  # noqa: N802
+    def looked() -> Iterator[int]:
+        while True:
             looks.release()
-            return super().getExecutorInfos()
+            yield 1
 
     monkeypatch.setattr(workers, "_LOOKING_S", 0.001)
-    context = Watched(executors=1)
+    context = context_with(looked())
     with workers_watched(context, patience_s=0):
         for _ in range(5):
             assert looks.acquire(timeout=60)
-    assert context.cancelled == {}
+    context.cancelJob.assert_not_called()
