@@ -42,15 +42,12 @@ async def test_a_subscriber_gets_what_another_publishes(tmp_path: Path, address:
             wanted = await publisher.publish(quote(80.5))
         (event,) = await take(subscriber, 1)
     assert event.id == wanted
-    assert event.values == {
-        "symbol": "IBM",
-        "price": 80.5,
-        "day": datetime(2026, 11, 20, tzinfo=UTC),
-    }
+    assert event.values == quote(80.5) | {"day": datetime(2026, 11, 20, tzinfo=UTC)}
     assert (event.publisher, event.subscriptions, event.position) == ("0" * 15 + "1", ("dear",), 0)
 
 
 async def test_an_event_arrives_exactly_and_once_where_it_matches_twice(node: LocalNode) -> None:
+    """An ended subscription brings nothing more."""
     third = Fraction(1, 3)
     async with node.running(), node.client() as client:
         await client.subscribe("dear", DEAR)
@@ -58,22 +55,16 @@ async def test_an_event_arrives_exactly_and_once_where_it_matches_twice(node: Lo
         await client.publish(quote(90))
         await client.publish(quote(third))
         both, one = await take(client, 2)
-    assert set(both.subscriptions) == {"dear", "ibm"}
-    assert one.subscriptions == ("ibm",)
-    assert one.values["price"] == third
-
-
-async def test_an_ended_subscription_brings_nothing_more(node: LocalNode) -> None:
-    async with node.running(), node.client() as client:
-        await client.subscribe("dear", DEAR)
-        await client.subscribe("all", "price >= 0")
+        assert set(both.subscriptions) == {"dear", "ibm"}
+        assert one.subscriptions == ("ibm",)
+        assert one.values["price"] == third
         await client.unsubscribe("dear")
         assert len(node.peer.subscribers) == 1
         with pytest.raises(RefusedByNodeError, match="no subscription has the id 'dear'"):
             await client.unsubscribe("dear")
         await client.publish(quote(90))
         (event,) = await take(client, 1)
-    assert event.subscriptions == ("all",)
+    assert event.subscriptions == ("ibm",)
     assert node.peer.subscribers == []
 
 

@@ -178,8 +178,9 @@ def test_the_script_knows_the_same_links_writes_shortly_and_sorts_peers(scripts:
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_every_peer_is_drawn_listed_and_counted(scripts: Scripts, count: int) -> None:
-    changes = {"known_peers": count + 7, "dropped": {"flood": 5, "stale": 0}}
-    shown = scripts.browse(ALONE, attrs.evolve(ALONE, peers=views(count), **changes))
+    dropped = {"flood": 5, "stale": 0}
+    crowd = attrs.evolve(ALONE, peers=views(count), known_peers=count + 7, dropped=dropped)
+    shown = scripts.browse(ALONE, crowd)
     children = {element: one["children"] for element, one in shown.items() if "children" in one}
     assert children["ring-peers"] == children["ring-loads"] == count + 1
     assert children["ring-chords"] == children["rows"] == count

@@ -82,33 +82,27 @@ async def ran_for(choice: str, seconds: float, rate: float, share: float = 0.0) 
     return used
 
 
-async def test_a_peer_has_code_made_once_it_is_busy_and_uses_it(supply: list[str]) -> None:
+async def test_a_busy_peer_has_code_made_and_uses_it(supply: list[str]) -> None:
+    """It is busy if it works much, whatever it takes."""
     assert not await ran_for(AUTO, 30, BUSY_RATE / 2)
-    assert not supply
-    assert await ran_for(AUTO, 30, 2 * BUSY_RATE) == [EVENTS, STEPS]
-    assert supply == [
-        f"{what} {part}" for part in (EVENTS, STEPS) for what in ("load", "make", "load")
-    ]
-
-
-async def test_a_peer_that_works_much_is_busy_whatever_it_takes(supply: list[str]) -> None:
     assert not await ran_for(AUTO, 30, 1, BUSY_SHARE / 2)
     assert not await ran_for(AUTO, BUSY_LOOKS * LOOKS_S, 1, 2 * BUSY_SHARE)
     assert not supply
+    assert await ran_for(AUTO, 30, 2 * BUSY_RATE) == [EVENTS, STEPS]
+    made = [f"{what} {part}" for part in (EVENTS, STEPS) for what in ("load", "make", "load")]
+    assert supply == made
+    supply.clear()
     assert await ran_for(AUTO, 2 * LOOKS * LOOKS_S, 1, 2 * BUSY_SHARE) == [EVENTS, STEPS]
+    assert supply == made
 
 
 @pytest.mark.parametrize(("choice", "used"), [(ALWAYS, 2), (NEVER, 0)])
-async def test_it_is_used_always_or_never_on_request(
-    supply: list[str], choice: str, used: int
-) -> None:
+async def test_it_is_used_always_or_never(supply: list[str], choice: str, used: int) -> None:
     assert len(await ran_for(choice, 30, 2 * BUSY_RATE * (choice == NEVER))) == used
     assert bool(supply) == bool(used)
 
 
-async def test_code_of_another_is_awaited(
-    supply: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_code_of_another_is_used(supply: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def make(part: str) -> Made:
         supply.append("look")
         if supply.count("look") > 3:

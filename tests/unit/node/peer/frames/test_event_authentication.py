@@ -175,39 +175,32 @@ async def test_holders_of_events_know_publishers_that_have_left(sides: list[Side
 
 
 async def test_events_of_one_turn_share_a_signature(sides: list[Side]) -> None:
+    """Whoever publishes event after event signs now and then; one event alone is signed at once."""
     alice, bob, *_ = sides
     events: list[int] = []
-    await alice.publish()  # which makes the key
 
     async def publish(value: int) -> None:
         events.append(await alice.publish(value))
 
-    async with trio.open_nursery() as nursery:
-        for value in range(150):
-            nursery.start_soon(publish, value)
-    assert all(alice.pass_on(event, bob) is not None for event in events)
-    assert len(set(events)) == 150
-    assert len({SEAL.open(alice.sealed(event)).signature for event in events}) == 3
+    async def publish_many(count: int, pause_s: float) -> int:
+        """Publish so many events with pauses; return how many signatures they have."""
+        events.clear()
+        async with trio.open_nursery() as nursery:
+            for value in range(count):
+                nursery.start_soon(publish, value)
+                if pause_s:
+                    await trio.sleep(pause_s)
+        assert len(set(events)) == count
+        assert all(alice.pass_on(event, bob) is not None for event in events)
+        return len({SEAL.open(alice.sealed(event)).signature for event in events})
 
-
-async def test_who_publishes_event_after_event_signs_now_and_then(sides: list[Side]) -> None:
-    """One event alone is signed at once."""
-    alice, *_ = sides
-    await alice.publish()
+    await alice.publish()  # which makes the key
     await trio.sleep(GATHER_S)
     before = trio.current_time()
-    events = [await alice.publish(0)]
+    await alice.publish(0)
     assert trio.current_time() == before
-
-    async def publish(value: int) -> None:
-        events.append(await alice.publish(value))
-
-    async with trio.open_nursery() as nursery:
-        for value in range(1, 40):
-            nursery.start_soon(publish, value)
-            await trio.sleep(GATHER_S / 8)
-    assert len(events) == 40
-    assert len({SEAL.open(alice.sealed(event)).signature for event in events}) <= 7
+    assert await publish_many(40, GATHER_S / 8) <= 7
+    assert await publish_many(150, 0) == 3
 
 
 async def test_who_is_cancelled_while_others_wait_signs_for_them(sides: list[Side]) -> None:
