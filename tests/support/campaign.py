@@ -6,8 +6,8 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -239,7 +239,42 @@ class Campaign(Generic[NodesT]):
                     pass
                 self.asked.append(asked)
 
+    async def begin(
+        self,
+        nursery: trio.Nursery,
+        readers: list[Reader],
+        workers: Iterable[int],
+        repliers: Iterable[int],
+    ) -> None:
+        """Start all applications but those that publish and request."""
+        self.readers = readers
+        for reader in readers:
+            await nursery.start(reader.run, self.crowd)
+        for key in workers:
+            await nursery.start(self.work, key)
+        for key in repliers:
+            await nursery.start(self.reply, key)
+
+    @contextmanager
+    def failing(self, *keys: int) -> Iterator[None]:
+        """Note that something happens to these peers meanwhile."""
+        faults = [Fault(key, trio.current_time()) for key in keys]
+        self.faults += faults
+        yield
+        for one in faults:
+            one.ended = trio.current_time()
+
     # Accounts
+
+    def check(self, title: object = "") -> None:
+        """What holds whatever has failed: once, in order, each by one, from whom it says."""
+        for reader in self.readers:
+            assert reader.repeated() == [], f"{title}: {reader.label} got some twice"
+            if reader.ordered:
+                late = reader.out_of_order()
+                assert late == [], f"{title}: {reader.label} got some out of order"
+        assert self.dealt_twice() == {}, str(title)
+        assert self.forged_names() == []
 
     def missing(self, before: float) -> dict[str, set[str]]:
         """By reader, or the group, what was acknowledged until then and has not come."""

@@ -13,8 +13,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -26,7 +26,7 @@ from gossamer.client.errors import NodeError
 from gossamer.client.frames import LAST
 from gossamer.client.results import Fate
 from gossamer.node.local.client import LocalClient, open_client
-from support.campaign import ALL, SYMBOLS, Campaign, Fault, Published
+from support.campaign import ALL, SYMBOLS, Campaign, Published
 from support.node_fleets import Fleet
 from support.node_processes import PATIENCE_S
 from support.soak_measures import Sample, Trend, sample_of, times_of, trend
@@ -118,17 +118,9 @@ class Soak:
 
     async def floods(self, until: float) -> None:
         """Let clients and strangers ask too much, until a time of trio's clock."""
-        await self._go_on(
-            until,
-            [
-                self.flood_events,
-                self.flood_subscriptions,
-                self.flood_connections,
-                self.speak_nonsense_locally,
-                self.speak_nonsense_remotely,
-                self.read_nothing,
-            ],
-        )
+        kinds = [self.flood_events, self.flood_subscriptions, self.flood_connections]
+        nonsense = [self.speak_nonsense_locally, self.speak_nonsense_remotely]
+        await self._go_on(until, [*kinds, *nonsense, self.read_nothing])
 
     async def _go_on(self, until: float, kinds: list[Callable[[], Awaitable[None]]]) -> None:
         draws = random.Random(self.run.draws.random())
@@ -146,7 +138,7 @@ class Soak:
     async def kill(self) -> None:
         key = self._draw_guest()
         name = self.run.crowd.names[key]
-        with _fault(self.run, key):
+        with self.run.failing(key):
             self.fleet.kill(name)
             await trio.sleep(self.run.draws.uniform(1, 6))
             self.fleet.start(name)
@@ -155,7 +147,7 @@ class Soak:
 
     async def restart(self) -> None:
         key = self._draw_guest()
-        with _fault(self.run, key):
+        with self.run.failing(key):
             await trio.to_thread.run_sync(self.fleet.restart, self.run.crowd.names[key])
             await self.fleet.ready(patience_s=SETTLED_S)
         await self.settled()
@@ -164,7 +156,7 @@ class Soak:
         """A peer stands still for a while, as a laptop that sleeps."""
         key = self.run.draws.choice(list(self.run.crowd.names))
         name = self.run.crowd.names[key]
-        with _fault(self.run, key):
+        with self.run.failing(key):
             self.fleet.send(name, signal.SIGSTOP)
             await trio.sleep(self.run.draws.uniform(1, 6))
             self.fleet.send(name, signal.SIGCONT)
@@ -257,15 +249,6 @@ class Soak:
 
     def _draw_address(self) -> LocalAddress:
         return self.run.crowd.address(self.run.draws.choice(list(self.run.crowd.names)))
-
-
-@contextmanager
-def _fault(run: Campaign[FleetNodes], key: int) -> Iterator[None]:
-    """Note that something happens to a peer meanwhile."""
-    fault = Fault(key, trio.current_time())
-    run.faults.append(fault)
-    yield
-    fault.ended = trio.current_time()
 
 
 async def _once(address: LocalAddress, flood: Callable[[LocalClient], Awaitable[None]]) -> None:
