@@ -116,9 +116,12 @@ async def test_what_comes_after_the_window_matches_nothing_before_it(tmp_path: P
         assert one.ada.got == {ibm: ({"symbol": "IBM", "price": 80}, ["dear"])}
 
 
+@pytest.mark.parametrize("name", [None, "ada"])
 @on_jumping_clock
-async def test_equal_filters_are_subscribed_to_once_and_limited(tmp_path: Path) -> None:
-    async with overlay(tmp_path) as one:
+async def test_equal_filters_are_subscribed_to_once_and_leave_nothing_when_taken_back(
+    tmp_path: Path, name: str | None
+) -> None:
+    async with overlay(tmp_path, name) as one:
         text = f"{IBM} & {HPQ} || {IBM} -> {{price > 5}}"
         with pytest.raises(CapacityError, match="filters of a client"):
             await one.ask("many", text, 10, most=2)
@@ -128,16 +131,9 @@ async def test_equal_filters_are_subscribed_to_once_and_limited(tmp_path: Path) 
         (told,) = one.brokers.nodes[3].tables()["composites"]
         del told["client"]
         assert told == {"label": "many", "composite": text, "within": 10, "filters": 3}
-
-
-@pytest.mark.parametrize("name", [None, "ada"])
-@on_jumping_clock
-async def test_what_is_taken_back_leaves_nothing(tmp_path: Path, name: str | None) -> None:
-    async with overlay(tmp_path, name) as one:
-        await one.ask("pair", PAIR, 10)
-        await one.ask("pair", f"{IBM} & {HPQ} & {{price > 0}}", 10)
+        await one.ask("many", f"{IBM} & {HPQ} & {{price > 0}}", 10)
         assert one.brokers.subscriptions() == everywhere(3)
-        await one.ada.unsubscribe("pair")
+        await one.ada.unsubscribe("many")
         await one.brokers.settle()
         assert one.brokers.subscriptions() == everywhere(0)
         assert one.brokers.nodes[3].tables()["composites"] == []

@@ -38,7 +38,6 @@ WIDE = "price >= 0"
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesses]:
-    """Three brokers that nobody kills."""
     with broker_processes(Shell(tmp_path_factory.mktemp("brokers"))) as made:
         yield made
 
@@ -90,7 +89,6 @@ class Exchange:
     published: list[dict[str, Any]] = field(factory=list)
 
     def start(self, count: int) -> subprocess.Popen[str]:
-        """Begin to publish at the first broker."""
         first = len(self.published)
         made = [
             {"symbol": "AB"[number % 2], "price": number % 50, "volume": number}
@@ -111,7 +109,6 @@ class Exchange:
 
 
 def subscribe(brokers: BrokerProcesses, name: str) -> subprocess.Popen[str]:
-    """A subscriber whose events go to a file."""
     number, text = WANTED[name]
     with (brokers.shell.folder / f"{name}.jsonl").open("w") as out:
         return brokers.shell.subscriber(text, "--name", name, *brokers.at(number), stdout=out)

@@ -99,7 +99,6 @@ class Burst:
             self.refused += 1
 
     async def run(self, failure: BrokerLabel | Link) -> None:
-        """Publish at two brokers that live, and let something fail meanwhile."""
         alive = [one for one in self.scot.scot.brokers if one != failure]
         async with trio.open_nursery() as nursery:
             for at in (alive[0], alive[-1]):
@@ -266,7 +265,6 @@ async def until_trees_change(drift: Drift, writers: list[int]) -> None:
 
 
 async def stage(drift: Drift, writers: list[int], topic: int) -> None:
-    """Two brokers publish at once about a topic."""
     async with trio.open_nursery() as nursery:
         for number in writers:
             nursery.start_soon(drift.publish, number, topic)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import cbor2
 import pytest
+from attrs import frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import ClientAcknowledge
 from gossamer.protocol.brokers.graph.broker import GraphBroker
-from gossamer.protocol.brokers.graph.memory import messages as trees
+from gossamer.protocol.brokers.graph.memory import messages as g
 from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
 from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, GraphSettings
 from gossamer.protocol.brokers.scot import ScotBroker, ScotSettings
@@ -121,110 +122,90 @@ EVERYTHING = parse("present(x)")
 PLAIN_ID, OTHER = Id("B", 1), Id("B", 2)
 
 
-def broker_frames() -> st.SearchStrategy[Any]:
+just, some = st.just, st.tuples
+
+
+def tree_messages() -> st.SearchStrategy[Any]:
     """What a neighbour in an overlay without cycles may send, numbered by `play`."""
-    subscription = st.builds(t.Subscription, st.just(OTHER), wanted)
-    advertisement = st.builds(t.Advertisement, st.just(PLAIN_ID), wanted)
+    subscription = st.builds(t.Subscription, just(OTHER), wanted)
+    advertisement = st.builds(t.Advertisement, just(PLAIN_ID), wanted)
     return st.one_of(
         subscription,
         advertisement,
-        st.builds(t.Publication, st.just(PLAIN_ID), st.just(PLAIN_ID), values),
-        st.builds(t.Packed, st.tuples(subscription)),
-        st.builds(t.Synchronise, st.tuples(advertisement), st.tuples(subscription)),
-        st.just(t.Advertisement(PLAIN_ID, EVERYTHING)),
+        st.builds(t.Publication, just(PLAIN_ID), just(PLAIN_ID), values),
+        st.builds(t.Packed, some(subscription)),
+        st.builds(t.Synchronise, some(advertisement), some(subscription)),
+        just(t.Advertisement(PLAIN_ID, EVERYTHING)),
     )
 
 
 def scot_messages() -> st.SearchStrategy[Any]:
-    there = ClusterBitVector.of(1)
-    subscription = st.builds(scot.Subscription, st.just(OTHER), wanted, st.just(there))
-    notification = st.builds(scot.Notification, st.just(PLAIN_ID), values, st.just(there))
+    there = just(ClusterBitVector.of(1))
+    subscription = st.builds(scot.Subscription, just(OTHER), wanted, there)
+    notification = st.builds(scot.Notification, just(PLAIN_ID), values, there)
     return st.one_of(
         subscription,
         notification,
-        st.builds(scot.Synchronise, st.tuples(subscription), st.booleans()),
+        st.builds(scot.Synchronise, some(subscription), st.booleans()),
         st.builds(scot.Numbered, st.integers(1, 9), subscription | notification),
-        st.builds(scot.Promised, st.just("ann"), st.just("one"), st.just(OTHER), wanted),
-        st.builds(scot.UnacknowledgedDelivery, st.just("ann"), notification, st.just(("one",))),
+        st.builds(scot.Promised, just("ann"), just("one"), just(OTHER), wanted),
+        st.builds(scot.UnacknowledgedDelivery, just("ann"), notification, just(("one",))),
     )
 
 
-def tree_messages() -> st.SearchStrategy[Any]:
-    told = st.lists(wanted, max_size=2).map(tuple)
+def graph_messages() -> st.SearchStrategy[Any]:
+    id_, number, told = just(PLAIN_ID), st.integers(1, 4), st.lists(wanted, max_size=2).map(tuple)
+    interests = st.dictionaries(just(OTHER), told, max_size=1)
+    sampled = some(st.builds(g.Sampled, just(1), id_, values))
     return st.one_of(
-        st.builds(
-            trees.Record,
-            st.just("B"),
-            st.integers(1, 4),
-            st.just({"A": 1.0}),
-            st.dictionaries(st.just(OTHER), told, max_size=1),
-        ),
-        st.builds(
-            trees.InterestChanged,
-            st.just("B"),
-            st.integers(1, 4),
-            st.just(OTHER),
-            told,
-            st.just(()),
-        ),
-        st.builds(
-            trees.Document,
-            st.just(PLAIN_ID),
-            st.just(PLAIN_ID),
-            st.just(NO_VERSION),
-            st.just(-1),
-            values,
-        ),
-        st.builds(
-            trees.Samples,
-            st.just(NO_TERM),
-            st.just("B"),
-            st.tuples(st.builds(trees.Sampled, st.just(1), st.just(PLAIN_ID), values)),
-        ),
+        st.builds(g.Record, just("B"), number, just({"A": 1.0}), interests),
+        st.builds(g.InterestChanged, just("B"), number, just(OTHER), told, just(())),
+        st.builds(g.Document, id_, id_, just(NO_VERSION), just(-1), values),
+        st.builds(g.Samples, just(NO_TERM), just("B"), sampled),
     )
 
 
-BROKER_SETTINGS = TreeSettings(retained_publications=5)
-SCOT_SETTINGS = ScotSettings(routing="static", around_failures=True, take_over=True)
-TREE_SETTINGS = GraphSettings(probability=1.0)
+TREE = TreeSettings(retained_publications=5)
+SCOT = ScotSettings(routing="static", around_failures=True, take_over=True)
+GRAPH = GraphSettings(probability=1.0)
 POSITION = Position(BrokerLabel("R", 0), 2, frozenset({"S"}))
 
 
-def broker() -> TreeBroker:
-    made = TreeBroker("A", BROKER_SETTINGS, new_index=PlainIndex)
-    made.handle(0, None, m.NeighbourUp("B"))
-    return made
+@frozen
+class Family:
+    """A new broker, which has a neighbour B once that is up, and one that is loaded."""
+
+    new: Callable[[], Any]
+    load: Callable[[Any], Any]
+    up: Any
+    from_brokers: st.SearchStrategy[Any]
+
+    def broker(self) -> Any:
+        made = self.new()
+        for message in (m.Restarted(), self.up):
+            made.handle(0, None, message)
+        return made
 
 
-def scot_broker() -> ScotBroker:
-    made = ScotBroker("A", POSITION, SCOT_SETTINGS, new_index=PlainIndex)
-    made.handle(0, None, scot.NeighbourUp("B", BrokerLabel("S", 0)))
-    return made
-
-
-def tree_broker() -> GraphBroker:
-    made = GraphBroker("A", TREE_SETTINGS, new_index=PlainIndex)
-    made.handle(0, None, m.Restarted())
-    made.handle(0, None, trees.NeighbourUp("B"))
-    return made
-
-
-def load_broker(data: Any) -> TreeBroker:
-    return TreeBroker.load(data, BROKER_SETTINGS, new_index=PlainIndex)
-
-
-def load_scot(data: Any) -> ScotBroker:
-    return ScotBroker.load(data, POSITION, SCOT_SETTINGS, new_index=PlainIndex)
-
-
-def load_tree(data: Any) -> GraphBroker:
-    return GraphBroker.load(data, TREE_SETTINGS, new_index=PlainIndex)
-
-
-FAMILIES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], st.SearchStrategy[Any]]] = {
-    "tree of brokers": (broker, load_broker, broker_frames()),
-    "SCOT": (scot_broker, load_scot, scot_messages()),
-    "graph": (tree_broker, load_tree, tree_messages()),
+FAMILIES = {
+    "tree of brokers": Family(
+        lambda: TreeBroker("A", TREE, new_index=PlainIndex),
+        lambda data: TreeBroker.load(data, TREE, new_index=PlainIndex),
+        m.NeighbourUp("B"),
+        tree_messages(),
+    ),
+    "SCOT": Family(
+        lambda: ScotBroker("A", POSITION, SCOT, new_index=PlainIndex),
+        lambda data: ScotBroker.load(data, POSITION, SCOT, new_index=PlainIndex),
+        scot.NeighbourUp("B", BrokerLabel("S", 0)),
+        scot_messages(),
+    ),
+    "graph": Family(
+        lambda: GraphBroker("A", GRAPH, new_index=PlainIndex),
+        lambda data: GraphBroker.load(data, GRAPH, new_index=PlainIndex),
+        g.NeighbourUp("B"),
+        graph_messages(),
+    ),
 }
 
 
@@ -251,14 +232,18 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
 @given(data=st.data())
 @ODD
 def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataObject) -> None:
-    make, load, from_brokers = FAMILIES[family]
-    from_neighbour = st.tuples(st.just(neighbour("B")), from_brokers)
+    one = FAMILIES[family]
+    from_neighbour = st.tuples(st.just(neighbour("B")), one.from_brokers)
     steps = data.draw(st.lists(from_client | from_neighbour, max_size=8))
     attached = [(client("ann"), m.Attach()), (client("ann"), m.Advertise("all", EVERYTHING))]
-    made = make()
+    made = one.broker()
     play(made, attached + steps)
     dumped = made.dump()
-    assert load(cbor2.loads(cbor2.dumps(dumped))).dump() == dumped
+    assert one.load(cbor2.loads(cbor2.dumps(dumped))).dump() == dumped
+
+
+FIVE, NONE, LIST = cast(Any, ({5: 1}, None, []))
+MANY = dict.fromkeys(map(str, range(4097)), 1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -270,32 +255,20 @@ def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataOb
         (m.Publish({"x": math.nan}), "not the number nan"),
         (m.Publish({"x": "\ud800"}), "not the string"),
         (m.Publish({"x": "x" * 4097}), "has 4097 characters, expected at most 4096"),
-        (
-            m.Publish({5: 1}),  # type: ignore[dict-item]
-            "publish: values is 5, expected the name of an attribute",
-        ),
+        (m.Publish(FIVE), "publish: values is 5, expected the name of an attribute"),
         (m.Publish({"\ud800": 1}), "expected the name of an attribute"),
-        (
-            m.Publish(dict.fromkeys(map(str, range(4097)), 1)),
-            "4097 attributes, expected at most 4096",
-        ),
+        (m.Publish(MANY), "4097 attributes, expected at most 4096"),
         (m.Subscribe("s", LONG[3]), "the filter has 66007 characters when written out"),
         (m.Subscribe("s", LONG[1]), "the filter has 4097 comparisons when written out"),
         (m.Subscribe("s", BEYOND), "not the integer of more than 1000 digits"),
-        (
-            m.Subscribe("s", None),  # type: ignore[arg-type]
-            "subscribe: filter is None, expected a filter",
-        ),
-        (
-            m.Subscribe([], EVERYTHING),  # type: ignore[arg-type]
-            "subscribe: label is a list of 0, expected 1 to 64",
-        ),
+        (m.Subscribe("s", NONE), "subscribe: filter is None, expected a filter"),
+        (m.Subscribe(LIST, EVERYTHING), "subscribe: label is a list of 0, expected 1 to 64"),
         (m.Advertise("a", LONG[3]), "the filter has 66007 characters when written out"),
     ],
     ids=lambda one: one[:40] if isinstance(one, str) else type(one).__name__,
 )
 def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sentence: str) -> None:
-    made = FAMILIES[family][0]()
+    made = FAMILIES[family].broker()
     made.handle(0, client("ann"), m.Attach())
     before = made.dump()
     (refusal,) = made.handle(1, client("ann"), message)
@@ -307,7 +280,7 @@ def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sent
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_clients_with_odd_names_are_refused(family: str) -> None:
-    made = FAMILIES[family][0]()
+    made = FAMILIES[family].broker()
     for name in ("", "\n", "\ud800", "x" * 65):
         (refusal,) = made.handle(0, client(name), m.Attach())
         assert "attach" in str(refusal.error) or "client is" in str(refusal.error)
@@ -324,7 +297,7 @@ def test_a_graph_keeps_no_more_samples_than_a_message_tells(name: str) -> None:
 
 def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gossamer.protocol.brokers.graph.family.MAX_FILTERS", 2)
-    broker = tree_broker()
+    broker = FAMILIES["graph"].broker()
     wanted = [(str(number), parse(f"a == {number}")) for number in range(3)]
 
     def refused(name: str, message: Any) -> bool:
@@ -335,4 +308,4 @@ def test_a_graph_takes_as_many_filters_as_a_message_says(monkeypatch: pytest.Mon
     assert not refused("a", m.Attach(tuple(wanted[:2]), ()))
     assert not refused("a", m.Subscribe("again", wanted[0][1]))
     assert refused("a", m.Subscribe(*wanted[2]))
-    assert load_tree(broker.dump()).dump() == broker.dump()
+    assert FAMILIES["graph"].load(broker.dump()).dump() == broker.dump()

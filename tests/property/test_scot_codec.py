@@ -16,15 +16,7 @@ from gossamer.protocol.brokers.core import messages as plain
 from gossamer.protocol.brokers.core.effects import Refuse
 from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.messages import Attach, Publish, Subscribe
-from gossamer.protocol.brokers.scot import (
-    BrokerLabel,
-    Factor,
-    NeighbourUp,
-    Scot,
-    ScotBroker,
-    ScotSettings,
-)
+from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.codec import BETWEEN_BROKERS, CODEC
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.labels import MAX_CLUSTERS, ClusterBitVector
@@ -43,10 +35,12 @@ SETTINGS = {
 clusters = st.integers(0, MAX_CLUSTERS - 1)
 vectors = st.builds(ClusterBitVector, st.integers(0, (1 << MAX_CLUSTERS) - 1))
 places = st.builds(BrokerLabel, names, clusters)
-labels = st.lists(names, max_size=3).map(tuple)
+labels, some_ids = (st.lists(one, max_size=3).map(tuple) for one in (names, ids))
+safe = st.booleans()
 wanted = filters(most=3)
 
 subscription = st.builds(m.Subscription, ids, wanted, vectors)
+ends = st.builds(m.Unsubscription, ids)
 notification = st.builds(m.Notification, ids, values, vectors)
 promised = st.builds(m.Promised, names, names, ids, wanted)
 unacknowledged = st.builds(m.UnacknowledgedDelivery, names, notification, labels)
@@ -54,32 +48,22 @@ all_promised = st.lists(promised, max_size=2).map(tuple)
 all_owed = st.lists(unacknowledged, max_size=2).map(tuple)
 tracked = st.one_of(
     subscription,
-    st.builds(m.Unsubscription, ids),
+    ends,
     notification,
     st.builds(m.Detour, notification, clusters),
     st.builds(m.Bypass, notification, clusters, names, names),
-    st.builds(
-        m.Relay,
-        subscription | st.builds(m.Unsubscription, ids),
-        places,
-        st.lists(places, max_size=3).map(tuple),
-    ),
+    st.builds(m.Relay, subscription | ends, places, st.lists(places, max_size=3).map(tuple)),
     st.builds(m.ProxyNotification, notification, clusters),
     promised,
     st.builds(m.TakenBack, names, names),
     unacknowledged,
-    st.builds(m.Taken, names, st.lists(ids, max_size=3).map(tuple)),
+    st.builds(m.Taken, names, some_ids),
     st.builds(m.ClientLeft, names),
-    st.builds(m.HandBack, names, st.lists(ids, max_size=3).map(tuple), all_promised, all_owed),
+    st.builds(m.HandBack, names, some_ids, all_promised, all_owed),
 )
 between_brokers = st.one_of(
     tracked,
-    st.builds(
-        m.Synchronise,
-        st.lists(subscription, max_size=3).map(tuple),
-        st.booleans(),
-        st.booleans(),
-    ),
+    st.builds(m.Synchronise, st.lists(subscription, max_size=3).map(tuple), safe, safe),
     st.builds(m.Numbered, numbers, tracked),
     st.builds(m.Acknowledge, numbers, st.booleans()),
     st.builds(m.Replica, all_promised, all_owed),
@@ -97,7 +81,7 @@ messages = st.one_of(
     st.just(plain.Detach()),
     st.builds(plain.Subscribe, names, wanted),
     st.builds(plain.Publish, values),
-    st.builds(plain.ClientAcknowledge, st.lists(ids, max_size=3).map(tuple)),
+    st.builds(plain.ClientAcknowledge, some_ids),
     st.builds(m.NeighbourUp, names, places, st.booleans()),
     st.builds(m.NeighbourAnnounced, names, places, st.booleans(), st.booleans()),
     st.builds(plain.NeighbourDown, names),
@@ -205,13 +189,13 @@ def test_a_broker_takes_or_refuses_anything(
 ) -> None:
     draw = random.Random(seed)
     broker, beside = a_broker(SETTINGS[chosen])
-    broker.handle(0, client("ada"), Attach((("s", parse("present(x)")),)))
+    broker.handle(0, client("ada"), plain.Attach((("s", parse("present(x)")),)))
     for message in (about_few(one, draw) for one in told):
         before = broker.dump()
         effects = broker.handle(0, neighbour(draw.choice(beside)), message)
         if any(isinstance(effect, Refuse) for effect in effects):
             assert {**broker.dump(), "counters": 0} == {**before, "counters": 0}
-    broker.handle(0, client("ada"), Publish({"x": 1}))
+    broker.handle(0, client("ada"), plain.Publish({"x": 1}))
     dump = json.loads(json.dumps(broker.dump()))
     again = ScotBroker.load(dump, broker.position, SETTINGS[chosen], new_index=PlainIndex)
     assert again.dump() == broker.dump()
@@ -230,29 +214,19 @@ def about_few(one: Any, draw: random.Random) -> Any:
     if not attrs.has(type(one)) or isinstance(one, Filter):
         return one
     regions = ["a", "b"]
-    few: dict[str, list[Any]] = {
-        "client": ["ada", "bob"],
-        "region": regions,
-        "past": regions,
-        "number": [1, 2, 3],
+    few: dict[str, list[Any]] = {"client": ["ada", "bob"], "region": regions, "past": regions}
+    few |= {"number": [1, 2, 3], "cluster": [0, 1, 2, 3]}
+    changes = {
+        name: draw.choice(few[name]) if name in few else about_few(getattr(one, name), draw)
+        for name in (field.name for field in attrs.fields(type(one)))
     }
-    return attrs.evolve(
-        one,
-        **{
-            field.name: draw.choice(few[field.name])
-            if field.name in few
-            else draw.randrange(4)
-            if field.name == "cluster"
-            else about_few(getattr(one, field.name), draw)
-            for field in attrs.fields(type(one))
-        },
-    )
+    return attrs.evolve(one, **changes)
 
 
 def test_a_dump_of_another_place_is_no_dump_of_this() -> None:
     broker, _ = a_broker(SETTINGS["static"])
-    broker.handle(0, client("ada"), Attach())
-    broker.handle(0, client("ada"), Subscribe("s", parse("x > 1")))
+    broker.handle(0, client("ada"), plain.Attach())
+    broker.handle(0, client("ada"), plain.Subscribe("s", parse("x > 1")))
     elsewhere = SCOT.position(BrokerLabel("b", 2))
     with pytest.raises(DumpError, match=r"it is of B\(a,0\), expected B\(b,2\)"):
         ScotBroker.load(broker.dump(), elsewhere, SETTINGS["static"])
@@ -267,5 +241,5 @@ def a_broker(chosen: ScotSettings) -> tuple[ScotBroker, list[str]]:
     broker = ScotBroker("B(a,0)", SCOT.position(place), chosen, new_index=PlainIndex)
     beside = [*SCOT.primary_neighbours(place), *SCOT.secondary_neighbours(place)]
     for label in beside:
-        broker.handle(0, None, NeighbourUp(str(label), label))
+        broker.handle(0, None, m.NeighbourUp(str(label), label))
     return broker, [str(label) for label in beside]

@@ -191,7 +191,6 @@ def test_nothing_is_lost_while_a_broker_is_away(memory: bool, seed: int, coverin
 
 
 def ask_and_publish(play: TakeOverPlay, draw: random.Random, but: str = "") -> None:
-    """Clients of living brokers subscribe, publish and take what they got, while things happen."""
     for _ in range(draw.randrange(4)):
         host = draw.choice(play.alive)
         if draw.random() < 0.3 and host != but:

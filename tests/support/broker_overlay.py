@@ -117,7 +117,6 @@ class Overlay:
         self.ask_and_settle("publisher", *(messages.Publish({"x": value}) for value in values))
 
     def published(self) -> list[object]:
-        """The values of x that clients got."""
         return [publication.values["x"] for _, publication, _ in self.deliveries]
 
     def waiting(self) -> int:
@@ -148,7 +147,6 @@ class Overlay:
             self.tell(ends[1], neighbour(ends[0]), self._last[ends])
 
     def interrupt(self, one: str, other: str) -> None:
-        """Break a link; what is under way on it is lost."""
         for ends in ((one, other), (other, one)):
             self._links[ends].clear()
             self.tell(ends[0], None, messages.NeighbourDown(ends[1]))
@@ -217,11 +215,9 @@ def row(names: str, wanted: str = "present(x)", **settings: Any) -> Overlay:
 
 
 def path(*names: str) -> list[tuple[str, str]]:
-    """Edges of brokers in a row."""
     return list(itertools.pairwise(names))
 
 
 def random_tree(size: int, seed: int) -> list[tuple[str, str]]:
-    """Edges of a random tree of brokers B0, B1, ..."""
     draw = random.Random(seed)
     return [(f"B{draw.randrange(node)}", f"B{node}") for node in range(1, size)]

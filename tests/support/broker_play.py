@@ -280,7 +280,6 @@ class Play:
     # The flat matcher.
 
     def check(self) -> None:
-        """Whatever was delivered since the last check was right."""
         for name, publication, labels in self.overlay.deliveries[self.seen :]:
             number = int(publication.values["number"])
             assert (name, self.moves[name], number) not in self.got
@@ -313,7 +312,6 @@ class Play:
         )
 
     def finish(self) -> None:
-        """Take everything back; then tables are empty."""
         self.settle()
         for name in sorted(self.overlay.brokers):
             self.overlay.tell(name, None, messages.Congestion(0))

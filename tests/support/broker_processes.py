@@ -35,8 +35,6 @@ def dialling(ports: Iterable[int]) -> list[str]:
 
 @define(eq=False)
 class BrokerProcesses(ClusterProcesses[int]):
-    """Three brokers in a row, each of which dials the one before it."""
-
     names: Sequence[int] = (1, 2, 3)
 
     def options(self, name: int) -> Iterable[str]:
@@ -44,7 +42,6 @@ class BrokerProcesses(ClusterProcesses[int]):
         return ("--role", "broker", "--covering", "active", *dialling(before))
 
     def wait_for(self, number: int, **sizes: int) -> dict[str, Any]:
-        """Wait until a broker's tables are of these sizes; returns them."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             told = trio.run(self.tables, number)
@@ -137,7 +134,6 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
     async def with_client(
         self, label: BrokerLabel, name: str, work: Callable[[LocalClient], Awaitable[None]]
     ) -> None:
-        """Do something as a client of a broker, as soon as that lets it in."""
         begun = False
         with trio.CancelScope() as patience:
             patience.deadline = trio.current_time() + PATIENCE_S
@@ -221,7 +217,6 @@ class GraphProcesses(ClusterProcesses[int]):
         return numbers.pop() if len(numbers) == 1 else None
 
     async def until_all(self, condition: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Wait until the tables of all brokers that run are as they should be."""
         with trio.fail_after(PATIENCE_S):
             for number in sorted(self.running):
                 while not condition(await self.tables(number)):

@@ -61,8 +61,6 @@ class Look:
 
 @define(eq=False)
 class Clients:
-    """The clients; made by `open_clients`."""
-
     tree: BrokerTree
     ledger: Ledger
     lines: Mapping[str, Sequence[LocalClient]]
@@ -95,7 +93,6 @@ class Clients:
         interests: Iterable[Interest],
         work: Callable[[LocalClient, Interest], Awaitable[None]],
     ) -> None:
-        """Do something with each, over all connections of the client at its home."""
         by_host: dict[str, list[Interest]] = {host: [] for host in self.lines}
         for one in interests:
             by_host[self.ledger.homes[one.label]].append(one)
@@ -136,7 +133,6 @@ class Clients:
                     answers.start_soon(publisher.publish, self.ledger.publish(x, y, due))
 
     def stop_publishing(self) -> None:
-        """Publish nothing more; what is being published still is."""
         self._publishing.cancel()
 
     async def until_delivered(self) -> None:

@@ -46,7 +46,6 @@ class Ledger:
     settled: int = 0
 
     def publish(self, x: int, y: int, due: float) -> dict[str, int]:
-        """Note a publication; returns its values."""
         wanted: dict[str, set[str]] = {}
         for label in self.interests.matching(x, y):
             wanted.setdefault(self.homes[label], set()).add(label)
@@ -96,7 +95,6 @@ class Ledger:
         return label not in self.answered or due <= self.answered[label]
 
     def _unwanted(self, host: str, number: int) -> bool:
-        """Whether something came for a subscription that does not match it."""
         _, got = self.got[host, number]
         return not got or not got <= self.published[number].wanted.get(host, frozenset())
 

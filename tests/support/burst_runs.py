@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import trio
 from attrs import frozen
 
 from support.broker_trees import BrokerTree, Overlay, broker_tree
-from support.burst_clients import Clients, Look, open_clients
+from support.burst_clients import Clients, open_clients
 from support.burst_ledger import Ledger, percentile
 from support.node_processes import Shell
 from support.overlapping_interests import Interest, Interests
@@ -163,6 +162,12 @@ async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load:
         await clients.until_delivered()
         bounds = dict(zip(PHASES, ((start, hit), (hit, end), (end, float("inf"))), strict=True))
         pairs = ledger.delays()
+        triggered = [look.by_kind("triggered_sent_total") for look in (before, after)]
+        tables = [look.total("table_subscriptions") for look in (before, after)]
+
+        def grown(metric: str) -> int:
+            return int(after.total(metric) - before.total(metric))
+
         return Outcome(
             covering=covering,
             seed=seed,
@@ -173,12 +178,12 @@ async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load:
             delays={name: _described(pairs, *bounds[name]) for name in PHASES},
             by_second=_by_second(pairs, hit, end),
             messages=dict(after.by_kind("sent_total") - before.by_kind("sent_total")),
-            triggered=sum((_triggered(after) - _triggered(before)).values()),
-            examined=_grown(before, after, "examined_total"),
-            held=_grown(before, after, "held_total"),
-            preserved=_grown(before, after, "preserved_total"),
+            triggered=sum((triggered[1] - triggered[0]).values()),
+            examined=grown("examined_total"),
+            held=grown("held_total"),
+            preserved=grown("preserved_total"),
             longest_queue=longest_queue,
-            tables=(_tables(before), _tables(after)),
+            tables=(int(tables[0]), int(tables[1])),
             processor_s={name: used_after[name] - used[name] for name in used},
             resident_bytes=tree.resident_bytes(),
             due=len(ledger.due()),
@@ -236,15 +241,3 @@ def _by_second(pairs: Sequence[tuple[float, float]], begin: float, end: float) -
             second = int(due - begin)
             longest[second] = max(longest[second], round(1e3 * delay, 1))
     return longest
-
-
-def _triggered(look: Look) -> Counter[str]:
-    return look.by_kind("triggered_sent_total")
-
-
-def _grown(before: Look, after: Look, metric: str) -> int:
-    return int(after.total(metric) - before.total(metric))
-
-
-def _tables(look: Look) -> int:
-    return int(look.total("table_subscriptions"))

@@ -58,7 +58,6 @@ class ClusterProcesses(Generic[Name]):
         self.running[name] = self.shell.start(*words, **streams)
 
     def start(self, *names: Name) -> None:
-        """Start nodes; they are ready when this returns."""
         for name in names:
             self.begin(name)
         for name in names:

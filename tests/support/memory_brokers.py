@@ -54,7 +54,6 @@ PLANNING = GraphSettings(probability=1.0, interval=5_000_000, threshold=0.0)
 
 
 def tree_broker(node: BrokerNode) -> TreeBroker:
-    """The broker of a node of a tree, for looking at."""
     broker = node.engine.broker
     assert isinstance(broker, TreeBroker)
     return broker
@@ -379,7 +378,6 @@ class MemoryClient:
         return made
 
     async def return_to(self, node: BrokerNode) -> None:
-        """Attach to another broker, or to one that was started again; keep what it got."""
         self.node, self.member = node, await node.members.attach(self.member.name, self)
 
     async def subscribe(self, label: str, text: str) -> None:
@@ -413,7 +411,6 @@ class MemoryClient:
             await self.node.members.acknowledge(self.member, deliveries[-1].position)
 
     async def until_got(self, wanted: Collection[str]) -> None:
-        """Wait until it has at least these publications; none of them twice."""
         with trio.fail_after(PATIENCE_S):
             while not set(wanted) <= set(self.got):
                 await self.fetch()

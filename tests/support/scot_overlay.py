@@ -73,7 +73,6 @@ class ScotOverlay:
         return effects
 
     def subscribe(self, name: str, broker: str, text: str) -> None:
-        """Let a client subscribe at a broker, where it is attached if it was not."""
         self._attach(name, broker)
         self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
@@ -81,7 +80,6 @@ class ScotOverlay:
         self.tell(self.home[name], name, messages.Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> None:
-        """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
         self._attach(publisher, broker)
         self.tell(broker, publisher, messages.Publish(values))
@@ -149,7 +147,6 @@ class ScotOverlay:
         return sum(map(len, self._queues.values()))
 
     def notifications(self) -> list[tuple[str, str]]:
-        """From where to where notifications were sent, in order."""
         kinds = m.Notification | m.BidNotification
         return [(sent.one, sent.other) for sent in self.sent if isinstance(sent.message, kinds)]
 

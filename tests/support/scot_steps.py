@@ -54,7 +54,6 @@ def take(broker: ScotBroker, source: str, *received: m.Message) -> list[Effect]:
 
 
 def with_ada(broker: ScotBroker) -> ScotBroker:
-    """The broker with a subscriber whose subscription is acknowledged."""
     broker.handle(0, ADA, Attach())
     acknowledge(broker, broker.handle(0, ADA, Subscribe("s", WANTED)))
     return broker
@@ -69,7 +68,6 @@ def numbered(effects: list[Effect]) -> dict[tuple[str, str], int]:
 
 
 def acknowledge(broker: ScotBroker, effects: list[Effect], *, safe: bool = True) -> list[Effect]:
-    """Let neighbours acknowledge all that was sent; returns what follows."""
     found: list[Effect] = []
     for (name, _), number in numbered(effects).items():
         found += take(broker, name, m.Acknowledge(number, safe))
@@ -97,7 +95,6 @@ def handed_back(effects: list[Effect]) -> m.Numbered:
 
 
 def refusal(effects: list[Effect]) -> Exception:
-    """The error of the one effect."""
     (refused,) = effects
     assert isinstance(refused, Refuse)
     return refused.error
@@ -122,10 +119,8 @@ def up(broker: ScotBroker, *names: str) -> list[Effect]:
 
 
 def delivered(effects: list[Effect]) -> list[int]:
-    """The numbers of the publications that clients get."""
     return [one.publication.id.number for one in effects if isinstance(one, Deliver)]
 
 
 def whether_safe(effects: list[Effect]) -> list[bool]:
-    """Of everything that is settled, whether it is safe."""
     return [one.safe for one in effects if isinstance(one, Settled)]

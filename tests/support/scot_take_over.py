@@ -140,7 +140,6 @@ class TakeOverPlay:
         return made
 
     def take(self, one: Subscriber) -> None:
-        """Let a client take some of what waits for it where it is."""
         waiting = one.waiting.get(one.at[-1], [])
         if one.at[-1] not in self.dead and waiting:
             count = self.draw.randrange(1, len(waiting) + 1)
@@ -164,7 +163,6 @@ class TakeOverPlay:
         self.settle()
 
     def publish_some(self, count: int) -> None:
-        """Publish at living brokers, while things happen and clients take what they got."""
         for _ in range(count):
             self.publish(self.draw.choice(self.alive), x=self.draw.randrange(10))
             self.step_some()
@@ -225,7 +223,6 @@ class TakeOverPlay:
         }
 
     def cut(self, one: str, other: str) -> None:
-        """Break a link; its ends hear of it by and by."""
         self._break(one, other)
         self._break(other, one)
 
@@ -285,7 +282,6 @@ class TakeOverPlay:
                 meanwhile()
 
     def congest(self) -> None:
-        """Let about half of all output queues be congested."""
         for one, other in self._queues:
             if one not in self.dead:
                 length = self.draw.choice([0, 50])

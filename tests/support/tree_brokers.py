@@ -86,7 +86,6 @@ class TreeOverlay:
         self._carry_out(name, self.brokers[name].handle(self.now, hop, message))
 
     def subscribe(self, name: str, broker: str, text: str) -> None:
-        """Let a client subscribe at a broker, where it is attached if it was not."""
         self._attach(name, broker)
         self.tell(broker, name, messages.Subscribe(text, parse(text)))
 
@@ -94,7 +93,6 @@ class TreeOverlay:
         self.tell(self.home[name], name, messages.Unsubscribe(text))
 
     def publish(self, broker: str, **values: object) -> Id:
-        """Let a publisher of its own at a broker publish."""
         publisher = f"publisher at {broker}"
         self._attach(publisher, broker)
         id_ = self.brokers[broker].next_id
@@ -187,7 +185,6 @@ class TreeOverlay:
         raise AssertionError("messages go round in circles")
 
     def come_to_rest(self, ticks: int = 8) -> None:
-        """Let time pass until whatever was going on is over."""
         for _ in range(ticks):
             self.settle()
             self.tick()
@@ -295,7 +292,6 @@ class TreePlay:
         return play
 
     def run(self) -> None:
-        """Publish, let messages arrive, let something fail, and in the end all come to rest."""
         moment = self.draw.randrange(STEPS - AWAY)
         for step in range(STEPS):
             self._do_something(step)
@@ -370,7 +366,6 @@ class TreePlay:
     # What has to be true.
 
     def wrong(self) -> list[tuple[str, object]]:
-        """Documents that a client got more than once, should have got, or did not ask for."""
         return [*self.twice(), *self.missed(), *self.unwanted()]
 
     def twice(self) -> list[tuple[str, object]]:

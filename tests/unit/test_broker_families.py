@@ -41,7 +41,6 @@ MOST = 6
 
 
 def is_own(module: str, family: str) -> bool:
-    """Whether a module lies in a folder of a family."""
     folders = [f"gossamer.{folder}" for folder in FOLDERS[family]]
     return any(module == folder or module.startswith(f"{folder}.") for folder in folders)
 

@@ -236,14 +236,14 @@ def headers(overlay: Overlay) -> dict[str, tuple[int, int]]:
 
 
 def figure_4_selective() -> Overlay:
-    """Brokers A to I in a ends_of_row, J and K beside C; subscribers at I, K and G."""
+    """Brokers A to I in a row, J and K beside C; subscribers at I, K and G."""
     edges = [*path(*"ABCDEFGHI"), *path("C", "J", "K")]
     clients = {"publisher": "A", "one": "I", "two": "K", "three": "G"}
     return with_clients(edges, clients, covering="selective")
 
 
 def figure_4_incremental() -> Overlay:
-    """Brokers B1 to B8 in a ends_of_row, B11 beside B3; subscribers at B8, B11 and B7."""
+    """Brokers B1 to B8 in a row, B11 beside B3; subscribers at B8, B11 and B7."""
     edges = [*path(*(f"B{i}" for i in range(1, 9))), ("B3", "B11")]
     clients = {"publisher": "B1", "s": "B8", "s1": "B11", "s2": "B7"}
     return with_clients(edges, clients, covering="incremental")

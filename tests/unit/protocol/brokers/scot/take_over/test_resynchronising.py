@@ -61,7 +61,6 @@ def started_again(*, memory: bool) -> ScotBroker:
 
 
 def backup_with_guest(*taken: Id) -> ScotBroker:
-    """The backup of a broker that is dead, with ada, who has taken something."""
     backup = a_backup()
     down(backup, HOME)
     backup.handle(0, ADA, messages.Attach())
