@@ -1,7 +1,8 @@
-"""Workloads written by Spark: the rows of one process, whole or not at all, checked."""
+"""Workloads written by Spark: the rows of one process, whole or not at all; what made a folder."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,17 +18,22 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import gossamer.spark.workload.row_files as parts
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.churn import read_trace
 from gossamer.sim.results.results import ResultsError
+from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
 from gossamer.sim.row_tables.table import RowTable
+from gossamer.spark.commands.cli import app
+from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
+from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
 from gossamer.spark.workload.checks import Check
 from gossamer.spark.workload.row_files import write_row_table
 from gossamer.spark.workload.writing import write_workload
@@ -167,3 +173,61 @@ def test_a_check_is_held_against_its_bounds() -> None:
     assert Check(name="x", wanted=1.0, found=1.1, tolerance=0.2).holds
     assert not Check(name="x", wanted=1.0, found=1.3, tolerance=0.2).holds
     assert Check(name="x", wanted=1.0, found=float("nan")).holds
+
+
+def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) -> None:
+    wish = Wish(seed=7, subscriptions=60, events=40)
+    write_workload(session, "covering", wish, tmp_path / "w", 1)
+    runs = find_runs([tmp_path / "w"])
+    crunch_results(session, runs, tmp_path / "c", plots=False, exact_up_to=100)
+    made = read_lineage(LocalPlace(tmp_path / "w"))
+    told = read_lineage(LocalPlace(tmp_path / "c"))
+    assert set(told["versions"]) >= {"gossamer", "pyspark", "spark", "pyarrow", "numpy", "python"}
+    assert told["versions"]["spark"] == session.version
+    (one,) = told["inputs"]
+    digest = hashlib.sha256((tmp_path / "w" / "workload.json").read_bytes()).hexdigest()
+    assert (one["sha256"], one["seed"], told["seeds"]) == (digest, 7, [7])
+    assert one["lineage"] == made
+    assert made["inputs"] == []
+    shown = CliRunner().invoke(app, ["lineage", str(tmp_path / "c")])
+    assert shown.exit_code == 0
+    assert f"from {tmp_path}/w, seed 7, sha256 {digest[:12]}" in shown.output
+    printed = CliRunner().invoke(app, ["lineage", str(tmp_path / "c"), "--json"])
+    assert json.loads(printed.output) == told
+
+
+def test_credentials_are_not_kept() -> None:
+    import click
+
+    from gossamer.spark.storage.lineage import running_command
+
+    assert running_command() is None
+    command = click.Command("crunch")
+    conf = ["spark.hadoop.fs.s3a.secret.key=abc", "spark.sql.shuffle.partitions=3"]
+    context = click.Context(command, info_name="crunch")
+    context.params = {"conf": conf, "seed": 3, "master": None}
+    with context.scope():
+        told = running_command()
+    assert told == {
+        "name": "crunch",
+        "options": {
+            "conf": ["spark.hadoop.fs.s3a.secret.key=(hidden)", "spark.sql.shuffle.partitions=3"],
+            "seed": 3,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, f"tells no lineage, expected {LINEAGE_FILE} in it"),
+        ("{", "is not a lineage"),
+        ("[]", "has no versions, expected a lineage"),
+        ('{"versions": {}, "seeds": []}', "has no inputs, expected a lineage"),
+    ],
+)
+def test_no_or_bad_lineage_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / LINEAGE_FILE).write_text(content)
+    with pytest.raises(PlaceError, match=sentence):
+        read_lineage(LocalPlace(tmp_path))

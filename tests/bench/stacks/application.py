@@ -5,15 +5,18 @@ Each stack runs in an environment of its own, so this needs nothing but the stan
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import random
 import struct
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from support.peer_requests import describe
+from support.peer_requests import answers_stream, describe, serve
 
 # What every event begins with: its number and when it was published or due, Unix seconds.
 HEAD = struct.Struct("<Qd")
@@ -147,3 +150,29 @@ def by_peer(publications: Sequence[Publication]) -> dict[int, list[Publication]]
     for one in publications:
         shares.setdefault(one.peer, []).append(one)
     return shares
+
+
+class AsyncioApplications(Applications):
+    """Applications in one loop of asyncio."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.ensure_future(work())
+        self._tasks.add(task)  # the loop holds it by a weak reference only
+        task.add_done_callback(self._tasks.discard)
+
+
+def run_on_asyncio(make: Callable[[], Applications]) -> None:
+    answers = answers_stream()
+
+    async def read_line() -> str:
+        return await asyncio.to_thread(sys.stdin.readline)
+
+    async def work() -> None:
+        await serve(make(), read_line, answers)
+
+    gc.freeze()
+    asyncio.run(work())

@@ -15,8 +15,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from bench.stacks.application import Publication, by_peer
-from bench.stacks.on_asyncio import AsyncioApplications, run
+from bench.stacks.application import AsyncioApplications, Publication, by_peer, run_on_asyncio
 
 ALL_PENDING = 1 << 30  # messages and bytes that may wait in a subscription
 
@@ -86,4 +85,4 @@ class NatsApplications(AsyncioApplications):
 
 
 if __name__ == "__main__":
-    run(NatsApplications)
+    run_on_asyncio(NatsApplications)

@@ -13,8 +13,7 @@ from typing import Any
 
 import zenoh
 
-from bench.stacks.application import Publication
-from bench.stacks.on_asyncio import AsyncioApplications, run
+from bench.stacks.application import AsyncioApplications, Publication, run_on_asyncio
 
 LOOK_S = 0.1
 
@@ -92,4 +91,4 @@ class ZenohApplications(AsyncioApplications):
 
 
 if __name__ == "__main__":
-    run(ZenohApplications)
+    run_on_asyncio(ZenohApplications)

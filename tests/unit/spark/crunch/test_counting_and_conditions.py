@@ -1,4 +1,4 @@
-"""Sums of tasks, from which a mean follows that does not depend on tasks."""
+"""Sums of tasks, whose mean does not depend on tasks, and conditions as columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.spark.crunch.conditions import ConditionColumns
 from gossamer.spark.crunch.counting.quantiles import _total, sums_of
 
 VALUES = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30)
@@ -33,3 +34,20 @@ def test_the_sum_is_exact_however_values_are_spread_and_of_none_there_is_nothing
     assert max(row["high"] for row in told) == max(values)
     assert _total(told) == sum(map(Fraction, values))
     assert math.isclose(float(_total(told)), math.fsum(values))
+
+
+def test_columns_have_the_type_that_all_values_have() -> None:
+    conditions = [
+        (("nodes", 100), ("width", 1), ("kind", "random"), ("mixed", 1), ("on", True)),
+        (("nodes", 200), ("width", 0.5), ("kind", "skewed"), ("mixed", "x"), ("on", False)),
+    ]
+    first = ConditionColumns(conditions).of(conditions[0])
+    wanted = {"nodes": 100, "width": 1.0, "kind": "random", "mixed": "1", "on": True}
+    assert first == {f"condition.{name}": value for name, value in wanted.items()}
+    assert [*map(type, first.values())] == [*map(type, wanted.values())]
+
+
+def test_what_a_condition_lacks_is_empty() -> None:
+    columns = ConditionColumns([(("nodes", 100),), (("width", None),)])
+    assert columns.of(()) == {"condition.nodes": None}
+    assert columns.of((("nodes", 7),)) == {"condition.nodes": 7}
