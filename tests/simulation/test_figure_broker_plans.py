@@ -95,10 +95,8 @@ def test_a_root_and_what_it_covers_have_their_clients_in_one_cluster() -> None:
 
 def test_both_readings_are_run_and_only_the_alternative_departs_from_the_letter() -> None:
     planned = [run for task in bursts.plan_bursts(bursts.QUICK) for run in task.runs]
-    for reading, rule, displaced in (
-        ("literal", "below", "triggered"),
-        ("alternative", "at_most", "quenched"),
-    ):
+    letter, other = ("literal", "below", "triggered"), ("alternative", "at_most", "quenched")
+    for reading, rule, displaced in (letter, other):
         runs = [run for run in planned if run.reading == reading]
         assert {run.burst.settings.critical_rule for run in runs} == {rule}
         assert {run.burst.settings.displaced for run in runs} == {displaced}
@@ -124,8 +122,7 @@ def test_full_scenes_have_the_sizes_of_the_papers() -> None:
     assert (game.players, game.publishers, game.monitor_every) == (5_000, 40, 120_000_000)
     assert game.player_every == 1_000_000
     assert (city.subscribers, len(city.overlay.graph)) == (200_000, 17)
-    (work, *_) = (task.runs[0].scene.workload for task in plan_workflow(False))
-    sizes: Any = work
+    sizes: Any = plan_workflow(False)[0].runs[0].scene.workload
     assert (sizes.small, sizes.medium, sizes.large, sizes.monitored) == (80, 80, 40, 0.3)
     assert (sizes.auditors, sizes.audit, sizes.audit_every) == (4, 60_000_000, 600_000_000)
 

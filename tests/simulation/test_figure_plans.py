@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,14 @@ from support.made_up_runs import made_up_system
 # Claims and checks
 
 
-def test_a_check_holds_within_its_bounds_only() -> None:
+def test_a_check_holds_within_its_bounds_only_and_names_them() -> None:
     def at(value: float) -> bool:
         return Check(name="n", value=value, unit=RATIO, paper="1", low=0.5, high=1.5).holds
 
     assert [at(value) for value in (0.49, 0.5, 1.5, 1.51)] == [False, True, True, False]
     assert not at(math.nan)
+    check = Check(name="overhead", value=0.3, unit=SHARE, high=0.24)
+    assert check.finding() == "overhead 30.0 % (accepted: at most 24.0 %)"
 
 
 def test_a_claim_holds_if_all_of_its_checks_do() -> None:
@@ -79,12 +82,7 @@ def test_what_could_not_be_measured_is_written_as_nothing(tmp_path: Path) -> Non
     assert claim["measured"] == "gone not measured"
 
 
-def test_a_check_without_a_paper_names_its_bounds_alone() -> None:
-    check = Check(name="overhead", value=0.3, unit=SHARE, high=0.24)
-    assert check.finding() == "overhead 30.0 % (accepted: at most 24.0 %)"
-
-
-def test_values_are_printed_with_their_unit() -> None:
+def test_values_are_printed_with_their_unit_and_in_tables() -> None:
     for value, unit, shown in (
         (0.25, SECONDS, "0.25 s"),
         (4_400, SECONDS, "4,400 s"),
@@ -95,9 +93,6 @@ def test_values_are_printed_with_their_unit() -> None:
         (math.inf, COUNT, "not measured"),
     ):
         assert Check(name="n", value=value, unit=unit, paper="").measured() == f"n {shown}"
-
-
-def test_values_of_tables() -> None:
     for value, how, text in (
         (0.1234, "%", "12.3 %"),
         (1.0, "%%", "100 %"),
@@ -220,13 +215,9 @@ def test_what_other_sources_measured_is_refused(
 
 def test_no_system_can_deliver_more_than_nodes_take() -> None:
     """Who wants all of 4 + 2 events takes 3 a round, 5 of 6; most want nearly all."""
-    scenario = peers.Scenario(
-        nodes=10,
-        subscriptions=peers.Subscriptions(kind="random", width=1.0),
-        network=Link(event_capacity=3),
-    )
-    wide = running.feasible_hit_ratio(scenario, np.array([7, 7, 7, 7, 8, 8]))
-    assert 5 / 6 <= wide < 1
+    everything = peers.Subscriptions(kind="random", width=1.0)
+    narrow = peers.Scenario(nodes=10, subscriptions=everything, network=Link(event_capacity=3))
+    assert 5 / 6 <= running.feasible_hit_ratio(narrow, np.array([7, 7, 7, 7, 8, 8])) < 1
     assert running.feasible_hit_ratio(peers.Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
 
 
@@ -254,16 +245,11 @@ def test_points_of_a_plan_are_distinct_and_pair_both_systems(plan: Any) -> None:
     points = vinifera.plan_points(plan, vinifera.find_trace(plan, ROOT))
     labels = [point.label for point in points]
     assert len(set(labels)) == len(labels)
+    seen: dict[tuple[str, str], set[tuple[str, float, int]]] = defaultdict(set)
+    for point in points:
+        seen[point.study, point.system].add((point.kind, point.x, point.scenario.seed))
     for study in {point.study for point in points} - {"friends", "friends_10000"}:
-        seen = {
-            system: {
-                (point.kind, point.x, point.scenario.seed)
-                for point in points
-                if (point.study, point.system) == (study, system)
-            }
-            for system in ("vinifera", "baseline")
-        }
-        assert seen["vinifera"] == seen["baseline"]
+        assert seen[study, "vinifera"] == seen[study, "baseline"]
 
 
 def test_expected_lookup_solves_its_recursion() -> None:
@@ -320,11 +306,8 @@ def outcome_of(point: running.Point, value: float) -> running.Outcome:
 
 
 def test_bounds_are_judged_at_their_own_sizes_by_means_of_all_seeds() -> None:
-    points = [
-        point
-        for point in kindred_points()
-        if (point.study, point.system, point.x) == ("sizes", KINDRED, 1000.0)
-    ]
+    wanted = ("sizes", KINDRED, 1000.0)
+    points = [one for one in kindred_points() if (one.study, one.system, one.x) == wanted]
     assert len(points) == 6
     values = {1: 0.0, 2: 0.01, 3: 0.02}
     found = Measurements([outcome_of(one, values[one.scenario.seed]) for one in points])
@@ -338,11 +321,8 @@ def test_bounds_are_judged_at_their_own_sizes_by_means_of_all_seeds() -> None:
     (first, *_) = check_bounds(worse, real_trace=True)
     assert first.verdict == "differs"
     assert not any(check.holds for check in first.checks)
-
-
-def test_bounds_of_another_size_are_not_judged() -> None:
-    points = kindred_points(nodes=300, attribute_nodes=100)
-    found = Measurements([outcome_of(point, 1.0) for point in points])
+    other_sizes = kindred_points(nodes=300, attribute_nodes=100)
+    found = Measurements([outcome_of(point, 1.0) for point in other_sizes])
     claims = {claim.id: claim for claim in check_bounds(found, real_trace=True)}
     assert all(claims[name].skipped for name in ("K4", "K5", "K6", "K7", "K12"))
     assert not any(claims[name].skipped for name in ("K1", "K2", "K3", "K8"))

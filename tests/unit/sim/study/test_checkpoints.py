@@ -44,10 +44,8 @@ def test_parts_are_found_again(scenario: MadeUp, tmp_path: Path) -> None:
     assert kept.load("one") is None
     kept.save("one", {"state": 1})
     kept.save("two", [2])
-    assert Checkpoints(tmp_path / "c", scenario).load_all(["one", "two", "three"]) == {
-        "one": {"state": 1},
-        "two": [2],
-    }
+    again = Checkpoints(tmp_path / "c", scenario).load_all(["one", "two", "three"])
+    assert again == {"one": {"state": 1}, "two": [2]}
 
 
 def refusal(scenario: MadeUp, tmp_path: Path) -> str:
@@ -55,13 +53,6 @@ def refusal(scenario: MadeUp, tmp_path: Path) -> str:
     with pytest.raises(ScenarioError) as caught:
         Checkpoints(tmp_path / "c", scenario).load("one")
     return str(caught.value).removeprefix(f"{tmp_path / 'c' / 'one.checkpoint'}: ")
-
-
-def test_another_scenario_is_refused(scenario: MadeUp, tmp_path: Path) -> None:
-    Checkpoints(tmp_path / "c", scenario).save("one", 1)
-    assert refusal(attrs.evolve(scenario, seed=2), tmp_path) == (
-        "checkpoint is 'made up', expected one of the same scenario and seed"
-    )
 
 
 @pytest.mark.parametrize("name", ["trace", "quotes"])
@@ -77,29 +68,26 @@ def test_changed_inputs_are_named(
     )
 
 
-def test_what_other_sources_have_left_is_refused(
+def test_checkpoints_of_another_scenario_or_of_other_sources_are_refused(
     scenario: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Checkpoints(tmp_path / "c", scenario).save("one", 1)
+    said = "checkpoint is 'made up', expected one of the same scenario and seed"
+    assert refusal(attrs.evolve(scenario, seed=2), tmp_path) == said
     monkeypatch.setattr(checkpoints, "source_fingerprint", lambda: "edited")
     said = "checkpoint is of another version, expected one of this version of gossamer"
     assert refusal(scenario, tmp_path).startswith(said)
 
 
-@pytest.mark.parametrize("place", [0, 40, -1])
-def test_damage_is_noticed(place: int, scenario: MadeUp, tmp_path: Path) -> None:
+def test_damage_is_noticed(scenario: MadeUp, tmp_path: Path) -> None:
     Checkpoints(tmp_path / "c", scenario).save("one", "state")
     file = tmp_path / "c" / "one.checkpoint"
-    content = bytearray(file.read_bytes())
-    content[place] ^= 1
-    file.write_bytes(content)
-    assert refusal(scenario, tmp_path) == (
-        "checkpoint is damaged, expected one that was written whole"
-    )
-
-
-def test_a_checkpoint_cut_short_is_damaged(scenario: MadeUp, tmp_path: Path) -> None:
-    Checkpoints(tmp_path / "c", scenario).save("one", "state")
-    file = tmp_path / "c" / "one.checkpoint"
-    file.write_bytes(file.read_bytes()[:20])
+    whole = file.read_bytes()
+    for place in (0, 40, -1):
+        content = bytearray(whole)
+        content[place] ^= 1
+        file.write_bytes(content)
+        said = "checkpoint is damaged, expected one that was written whole"
+        assert refusal(scenario, tmp_path) == said
+    file.write_bytes(whole[:20])
     assert refusal(scenario, tmp_path).startswith("checkpoint is damaged")

@@ -11,6 +11,8 @@ from gossamer.command.main import main
 from gossamer.sim.custom import Protocol, control, initialiser, observer
 from support.own_protocols import protocol_file, scenario_file
 
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 PAIR = "class Pair(Message):\n    hops: int\n    left: int\n\n"
 OWN = "class Own(Protocol):\n    tick = Timer(rounds=1)\n    seen = column(int)\n"
 TICK = "    def on_tick(self, me, net):\n"
@@ -70,46 +72,36 @@ CHECKED = {
         "it sends a Pair with left=, expected its fields hops, left in this order, without names",
     ),
 }
+NO_ROW = "expected a row from 0 to 19"
+
+
+def plain(line: str, said: str) -> tuple[str, int, str]:
+    return nodes(f"        {line}\n"), 15, said
+
+
 RUN = {
-    "a_text_to_send_to": (
-        nodes("        self.send('x', Pair(1, 2))\n"),
-        15,
-        "a message to node 'x', expected a row from 0 to 19",
+    "a_text_to_send_to": plain("self.send('x', Pair(1, 2))", f"a message to node 'x', {NO_ROW}"),
+    "a_node_to_send_to": plain("self.send(self, Pair(1, 2))", NO_ROW),
+    "arguments_in_another_order": plain(
+        "self.send(Pair(1, 2), self.draw_other())",
+        f"a message to node Pair(hops=1, left=2), {NO_ROW}",
     ),
-    "a_node_to_send_to": (
-        nodes("        self.send(self, Pair(1, 2))\n"),
-        15,
-        "expected a row from 0 to 19",
-    ),
-    "arguments_in_another_order": (
-        nodes("        self.send(Pair(1, 2), self.draw_other())\n"),
-        15,
-        "a message to node Pair(hops=1, left=2), expected a row from 0 to 19",
-    ),
-    "a_class_to_send": (
-        nodes("        self.send(self.draw_other(), Pair)\n"),
-        15,
+    "a_class_to_send": plain(
+        "self.send(self.draw_other(), Pair)",
         "the class Pair is sent, expected an object of it, Pair(...)",
     ),
-    "a_fraction_in_a_whole_number": (
-        nodes("        self.send(self.draw_other(), Pair(1.5, 2))\n"),
-        15,
+    "a_fraction_in_a_whole_number": plain(
+        "self.send(self.draw_other(), Pair(1.5, 2))",
         "1.5 in hops, expected a whole number, as is declared",
     ),
-    "a_text_in_a_whole_number": (
-        nodes("        self.after(1.0, Pair(1, 'a'))\n"),
-        15,
-        "'a' in left, expected a whole number, as is declared",
+    "a_text_in_a_whole_number": plain(
+        "self.after(1.0, Pair(1, 'a'))", "'a' in left, expected a whole number, as is declared"
     ),
-    "an_error_of_two_lines": (
-        nodes("        raise ValueError('no\\n  way')\n"),
-        15,
-        "on_tick raised ValueError: no way",
+    "an_error_of_two_lines": plain(
+        "raise ValueError('no\\n  way')", "on_tick raised ValueError: no way"
     ),
-    "a_delay_beyond_all": (
-        nodes("        self.after(1e18, Pair(1, 2))\n"),
-        15,
-        "a delay of 1e+18 s, expected one from 0 s to 7e+10 s",
+    "a_delay_beyond_all": plain(
+        "self.after(1e18, Pair(1, 2))", "a delay of 1e+18 s, expected one from 0 s to 7e+10 s"
     ),
     "a_measure_of_many": (
         PAIR
@@ -132,6 +124,7 @@ def acting(mark: str, body: str) -> str:
     return PAIR + NODE + "        pass\n" + f"    @{mark}\n" + ACT.format(body) + TAKEN
 
 
+NO_ROWS = "run.crash is given {}, expected a list or array of rows from 0 to 19, or of 20 bools"
 RUN |= {
     "a_control_that_returns_true": (
         acting("control()", "return run.round > 1"),
@@ -153,23 +146,16 @@ RUN |= {
         18,
         "act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
     ),
-    "a_crash_of_a_number": (
-        acting("control(once=1)", "run.crash(3)"),
-        18,
-        "run.crash is given 3, expected a list or array of rows from 0 to 19, or of 20 bools",
-    ),
+    "a_crash_of_a_number": (acting("control(once=1)", "run.crash(3)"), 18, NO_ROWS.format("3")),
     "a_crash_of_too_few_bools": (
-        acting("control(once=1)", "run.crash(run.alive[:5])"),
-        18,
-        "run.crash is given 5 bools, expected a list or array of rows from 0 to 19, or of 20 bools",
+        *(acting("control(once=1)", "run.crash(run.alive[:5])"), 18),
+        NO_ROWS.format("5 bools"),
     ),
 }
 
 
 @pytest.mark.parametrize("what", CHECKED)
-def test_a_check_finds_it(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_finds_it(what: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     text, line, said = CHECKED[what]
     monkeypatch.chdir(tmp_path)
     file = scenario_file(tmp_path, protocol_file(tmp_path, f"mistake_{what}", text))
@@ -182,7 +168,7 @@ def test_a_check_finds_it(
 
 @pytest.mark.parametrize("what", RUN)
 def test_a_run_ends_with_it_and_leaves_nothing(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     text, line, said = RUN[what]
     monkeypatch.chdir(tmp_path)
@@ -211,24 +197,21 @@ def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
 
 
 def test_an_attribute_that_is_missing_is_said_of_the_scenario(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
-    text = (
-        "from gossamer.sim.custom import attribute\n" + PAIR + OWN + "    cap = attribute(float)\n"
-    )
-    name = protocol_file(tmp_path, "mistake_attribute", text + SEND + TAKE + "        pass\n")
+    imported = "from gossamer.sim.custom import attribute\n"
+    text = imported + PAIR + OWN + "    cap = attribute(float)\n" + SEND + TAKE + "        pass\n"
+    name = protocol_file(tmp_path, "mistake_attribute", text)
     file = scenario_file(tmp_path, name)
     for command in ("check", "run"):
         assert main(["sim", command, str(file)]) == 2
         error = capsys.readouterr().err.strip()
-        assert error.endswith(
-            "own.toml: attributes.cap is missing, expected a value, as Own declares it "
-            "without a default"
-        )
+        said = "attributes.cap is missing, expected a value, as Own declares it without a default"
+        assert error.endswith(f"own.toml: {said}")
 
 
 def test_checked_runs_may_print_and_make_what_they_like(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     monkeypatch.setenv("GOSSAMER_DEBUG", "1")
     monkeypatch.chdir(tmp_path)
@@ -238,9 +221,7 @@ def test_checked_runs_may_print_and_make_what_they_like(
     assert "[3.14" in capfd.readouterr().out
 
 
-def test_delays_in_cycles_are_refused_with_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_delays_in_cycles_are_refused_with_the_file(tmp_path: Path, capsys: Capture) -> None:
     text = nodes("        self.after(1.0, Pair(1, 2))\n")
     name = protocol_file(tmp_path, "mistake_cycles", text)
     file = scenario_file(tmp_path, name, 'nodes = 20\nengine = "cycle"\n')

@@ -1,23 +1,32 @@
-"""The page is one file that refers to nothing; what it is given of a run is small and true."""
+"""The page is one file that refers to nothing; the live one answers who knows its address."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
+from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.page import drawn as drawing
+from gossamer.sim.results.page import live
+from gossamer.sim.results.page.live import LEAST_PAUSE_S, LivePage, served
 from gossamer.sim.results.page.page import page_html, system_entry, with_styles
-from support.watched_runs import made_up_course, made_up_overlay
+from gossamer.sim.study.records import Table
+from gossamer.sim.study.watching import Floats
+from support.watched_runs import WatchedRun, made_up_course, made_up_overlay
 
 EVIL = "</script><script>alert(1)</script><!-- {{data}}"
 
@@ -173,3 +182,116 @@ def test_courses_have_few_points_however_many_rounds(rounds: int) -> None:
         mean = np.mean(1 / np.arange(10, size + 1))
         assert curve["values"][0] == pytest.approx(mean, rel=1e-4)
     json.dumps(found, allow_nan=False)
+
+
+# The live page
+
+
+def places(nodes: Table) -> dict[str, Floats]:
+    return {"place": nodes["place"]}
+
+
+@pytest.fixture
+def live_page(monkeypatch: pytest.MonkeyPatch) -> LivePage:
+    monkeypatch.setattr(live, "_LATELY_S", 0.5)  # for so long an end waits for who looks
+    return LivePage("mine", "seed 1", places)
+
+
+@pytest.fixture
+def address(live_page: LivePage) -> Iterator[str]:
+    with served(live_page) as address:
+        yield address
+
+
+def get(address: str, path: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    parts = urlsplit(address)
+    assert parts.hostname == "127.0.0.1"
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=20)
+    try:
+        connection.request("GET", parts.path + path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def state(address: str, have: int = -1) -> Any:
+    status, _, body = get(address, f"state?have={have}")
+    return json.loads(body) if status == 200 else status
+
+
+def test_the_page_and_its_state_are_served(live_page: LivePage, address: str) -> None:
+    status, headers, body = get(address)
+    assert status == 200
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert headers["cache-control"] == "no-store"
+    assert b"connect-src &#x27;self&#x27;" in body or b"connect-src 'self'" in body
+    assert state(address)["run"]["systems"] == []
+    live_page(WatchedRun("one", 20, 50, 80))
+    told = state(address)
+    (system,) = told["run"]["systems"]
+    assert (system["name"], system["round"], system["rounds"]) == ("one", 20, 50)
+    assert system["course"]["rounds"][-1] == 20
+    assert system["overlays"][0]["nodes_in_all"] == 80
+    assert not told["run"]["ended"]
+    assert state(address, told["version"]) == 204
+
+
+def test_nothing_is_told_to_who_does_not_know_the_address(address: str) -> None:
+    parts = urlsplit(address)
+    root = f"http://{parts.netloc}"
+    for path in ("/", "/state", "/state?have=-1", "/guess/", f"{parts.path}../", "//", "/%00/"):
+        assert get(root, path)[0] == 404
+    assert get(address, "page.js")[0] == 404
+    # A live_page elsewhere whose name leads here, by a name server that lies.
+    assert get(address, "state", Host="evil.example:80")[0] == 404
+    assert get(address, "state", Host=f"localhost:{parts.port}")[0] == 200
+    assert get(address, "state?have=99999999999999999999999")[0] == 200
+    assert get(address, "state?have=x")[0] == 200
+
+
+def test_two_pages_have_different_addresses() -> None:
+    with served(LivePage("a", "", places)) as one, served(LivePage("b", "", places)) as other:
+        assert urlsplit(one).path != urlsplit(other).path
+        assert len(urlsplit(one).path) > 20
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        expected = f"--live-port is {port}, expected a port that is free"
+        with (
+            pytest.raises(SimulationError, match=expected),
+            served(LivePage("a", "", places), port),
+        ):
+            pass
+
+
+def test_a_run_is_looked_at_no_more_often_than_is_cheap() -> None:
+    now = [0.0]
+    live_page = LivePage("mine", "", places, clock=lambda: now[0])
+    run = WatchedRun("one", 0, 100, 50)
+    for round_ in range(100):
+        run.round = round_
+        now[0] += LEAST_PAUSE_S / 10
+        live_page(run)
+    assert 9 <= run.looks <= 11
+    run.round = 100
+    live_page(run)
+    assert run.looks <= 12, "the end is looked at in any case"
+    told = live_page.state(-1)
+    assert told is not None
+    assert json.loads(told)["run"]["systems"][0]["round"] == 100
+
+
+def test_the_end_is_told_to_who_looks(live_page: LivePage) -> None:
+    with served(live_page) as address:
+        live_page(WatchedRun("one", 50, 50, 20))
+        version = state(address)["version"]
+        live_page.end()
+        told = state(address, version)
+        assert told["run"]["ended"]
+    with pytest.raises(OSError):
+        get(address)
