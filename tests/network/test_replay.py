@@ -78,7 +78,7 @@ def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
 
 
 @pytest.mark.parametrize("rounds", [13, pytest.param(20, marks=pytest.mark.campaign)])
-def test_what_was_asked_for_is_delivered_and_nothing_twice(tmp_path: Path, rounds: int) -> None:
+def test_only_what_was_asked_for_is_delivered_and_once(tmp_path: Path, rounds: int) -> None:
     plan = short_plan(tmp_path, rounds)
     seen = play_and(plan, -1, lambda: None).recorder
     wanted = {
