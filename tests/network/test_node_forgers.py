@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
+from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.event_authentication import point_bytes
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.peer import Subscription
@@ -35,6 +36,7 @@ from support.node_peers import take
 from support.transport_peers import on_jumping_clock
 
 SEED = 3
+Identify = Callable[[bytes], int]
 PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
 
 
@@ -118,14 +120,16 @@ async def overlay(
     )
     league = ForgersLeague(Seal(settings.coordinates), share, random.Random(SEED))
     own_keys = map(event_key, itertools.count(101))
+
+    def betray(member: Membership, dependencies: Dependencies) -> Dependencies:
+        return Forger(league, member, next(own_keys)).change(dependencies)
+
     async with member_peers(
         cluster,
         size.peers,
         change=lambda _, dependencies: attrs.evolve(dependencies, settings=settings),
         every=size.peers // size.forgers,
-        betray=lambda member, dependencies: Forger(league, member, next(own_keys)).change(
-            dependencies
-        ),
+        betray=betray,
     ) as crowd:
         yield Tried(crowd, league)
 
@@ -189,7 +193,7 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
 
 
 @pytest.fixture
-def short_identifiers(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], int]:
+def short_identifiers(monkeypatch: pytest.MonkeyPatch) -> Identify:
     """Identifiers of 12 bits: two events with the same one are found in hundreds of tries."""
 
     def short(sealed: bytes) -> int:
@@ -201,7 +205,7 @@ def short_identifiers(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], int]
 
 
 def twins(
-    member: Membership, seal: Seal, point: Sequence[int], name: Callable[[bytes], int]
+    member: Membership, seal: Seal, point: Sequence[int], name: Identify
 ) -> tuple[bytes, bytes]:
     """Two events that their publisher has signed, with other values and one identifier."""
     key, found = event_key(99), dict[int, bytes]()
@@ -217,10 +221,8 @@ def twins(
 
 
 @on_jumping_clock
-async def test_a_publisher_of_two_events_with_one_identifier_has_each_peer_get_one_of_them(
-    cluster: MadeCluster,
-    short_identifiers: Callable[[bytes], int],
-    caplog: pytest.LogCaptureFixture,
+async def test_of_two_events_with_one_identifier_each_peer_gets_one(
+    cluster: MadeCluster, short_identifiers: Identify, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whichever comes first; who gets both says who signed them."""
     caplog.set_level(logging.WARNING, "gossamer")
