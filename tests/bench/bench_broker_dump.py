@@ -27,6 +27,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count, islice
+from operator import sub
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -72,31 +73,28 @@ SNAPSHOT, DUMP, JOURNAL, MEANWHILE = "snapshot", "dump", "journal", "journal mea
 
 
 class Took:
-    """How long steps took in seconds, kept so that keeping it costs the loop little.
-
-    All are kept of the clock, and the longest of the processor and of the search for garbage.
-    """
+    """How long steps took in seconds, by the clock and the processor, and searching for garbage."""
 
     def __init__(self) -> None:
-        self.walls = array("d")
-        self.processor = self.garbage = self.apart_from_garbage = 0.0
+        # Arrays, so that keeping it costs the loop little.
+        self.walls, self.processor, self.garbage = array("d"), array("d"), array("d")
 
     def note(self, wall: float, processor: float = 0.0, garbage: float = 0.0) -> None:
         self.walls.append(wall)
-        self.processor = max(self.processor, processor)
-        self.garbage = max(self.garbage, garbage)
-        self.apart_from_garbage = max(self.apart_from_garbage, processor - garbage)
+        self.processor.append(processor)
+        self.garbage.append(garbage)
 
     def row(self, what: str) -> Row:
-        return {
-            "what": what,
-            "longest_ms": 1e3 * max(self.walls),
-            "processor_ms": 1e3 * self.processor,
-            "garbage_ms": 1e3 * self.garbage,
-            "without_ms": 1e3 * self.apart_from_garbage,
-            "median_ms": 1e3 * median(self.walls),
-            "times": len(self.walls),
+        """A row of the table, in milliseconds."""
+        longest = {
+            "longest_ms": max(self.walls),
+            "processor_ms": max(self.processor),
+            "garbage_ms": max(self.garbage),
+            "without_ms": max(map(sub, self.processor, self.garbage)),
+            "median_ms": median(self.walls),
         }
+        in_ms = {name: 1e3 * seconds for name, seconds in longest.items()}
+        return {"what": what, **in_ms, "times": len(self.walls)}
 
 
 def now() -> tuple[float, float]:

@@ -97,15 +97,13 @@ def large_broadcast(network: ScotNetwork, number: int, workload: Quotes) -> Repl
     """Subscribers anywhere, one each millisecond."""
     draw = random.Random(2)
     hosts = [draw.randrange(len(network.brokers)) for _ in range(number)]
-    return broadcast(
-        network,
-        Subscribers(
-            at=np.arange(number, dtype=np.int64) * 1_000,
-            broker=np.array(hosts, np.int64),
-            names=[f"S{i}" for i in range(number)],
-            wanted=[workload.wanted(draw) for _ in range(number)],
-        ),
+    coming = Subscribers(
+        at=np.arange(number, dtype=np.int64) * 1_000,
+        broker=np.array(hosts, np.int64),
+        names=[f"S{i}" for i in range(number)],
+        wanted=[workload.wanted(draw) for _ in range(number)],
     )
+    return broadcast(network, coming)
 
 
 def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Replayed:
@@ -116,19 +114,16 @@ def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Rep
     for host in hosts:
         network.send(network.now, f"P{host}", names[host], Attach())
     network.run_until_idle()
-    at = network.now + 10_000 * np.arange(1, number + 1, dtype=np.int64)
     contents = list(workload.contents)
-    return replay(
-        network,
-        Publications(
-            at=at,
-            broker=np.array([draw.choice(hosts) for _ in range(number)], np.int64),
-            content=np.array([draw.randrange(len(contents)) for _ in range(number)], np.int64),
-            marked=np.zeros(number, np.int64),
-            contents=contents,
-            publishers={names[host]: f"P{host}" for host in hosts},
-        ),
+    published = Publications(
+        at=network.now + 10_000 * np.arange(1, number + 1, dtype=np.int64),
+        broker=np.array([draw.choice(hosts) for _ in range(number)], np.int64),
+        content=np.array([draw.randrange(len(contents)) for _ in range(number)], np.int64),
+        marked=np.zeros(number, np.int64),
+        contents=contents,
+        publishers={names[host]: f"P{host}" for host in hosts},
     )
+    return replay(network, published)
 
 
 def run_large(regions: int, clusters: int, subscribers: int, publications: int) -> Table:
@@ -136,19 +131,13 @@ def run_large(regions: int, clusters: int, subscribers: int, publications: int) 
     workload = Quotes()
     spent, network = timed(partial(large_network, regions, clusters))
     table.add_row(f"{len(network.brokers):,} brokers", "", f"{spent:.1f}", "")
-    for name, work in (
-        (
-            f"{subscribers:,} subscriptions",
-            partial(large_broadcast, network, subscribers, workload),
-        ),
-        (
-            f"{publications:,} publications",
-            partial(large_publishing, network, publications, workload),
-        ),
+    for name, number, play in (
+        ("subscriptions", subscribers, large_broadcast),
+        ("publications", publications, large_publishing),
     ):
-        spent, found = timed(work)
+        spent, found = timed(partial(play, network, number, workload))
         sent = found.inter + found.intra
-        table.add_row(name, f"{sent:,}", f"{spent:.1f}", f"{sent / spent:,.0f}")
+        table.add_row(f"{number:,} {name}", f"{sent:,}", f"{spent:.1f}", f"{sent / spent:,.0f}")
         if len(found.clients):
             table.add_row("deliveries", f"{int(found.clients.sum()):,}", "", "")
     entries = sum(broker.table_size for broker in network.brokers.values())
@@ -169,12 +158,9 @@ def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
         results = {name: result for name, (result, _) in found.items()}
         with plot_style():
             save(plot_scot(figure_8()), out, "overlay")
-            for name, draw in (
-                ("delay", plot_delays),
-                ("queues", plot_queues),
-                ("messages", plot_messages),
-            ):
-                save(draw(results), out, name)
+            save(plot_delays(results), out, "delay")
+            save(plot_queues(results), out, "queues")
+            save(plot_messages(results), out, "messages")
     return table
 
 

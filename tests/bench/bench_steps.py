@@ -89,7 +89,12 @@ async def overhear(count: int, rounds: int, folder: Path) -> tuple[int, int, Tak
         watched, *others = crowd.peers.values()
         watched._core.restart()
         taken: Taken = []
-        watched.observe(lambda record: _note(taken, watched._core.now, record))
+
+        def note(record: Record) -> None:
+            if record[KIND] not in EFFECTS:
+                taken.append((watched._core.now, list(record)))
+
+        watched.observe(note)
         for number, wish in enumerate(wishes):
             others[number % len(others)].subscribe(wish.expression)
         await trio.sleep(FORMING_ROUNDS * crowd.round_s)
@@ -101,11 +106,6 @@ async def overhear(count: int, rounds: int, folder: Path) -> tuple[int, int, Tak
 
 def name_of(record: Record) -> str:
     return NAMES.get(record[KIND], f"SAMPLER {record[KIND]}")
-
-
-def _note(taken: Taken, now: int, record: Record) -> None:
-    if record[KIND] not in EFFECTS:
-        taken.append((now, list(record)))
 
 
 def timed(core: Core, taken: Taken, at_rest: int) -> tuple[dict[str, float], list[list[Record]]]:

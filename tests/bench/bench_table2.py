@@ -224,21 +224,19 @@ def measured_times(rows: list[Row], factor: float) -> FixedTimes:
 def burst(covering: str, service: FixedTimes, degree: int) -> Row:
     """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
     and a publication every 10 ms."""
-    result = run_burst(
-        UnsubscriptionBurst(
-            overlay=controlled_49(),
-            workload=CoveringWorkload(UNSUBSCRIPTIONS, degree),
-            settings=TreeSettings(covering=covering),
-            service=service,
-            unsubscriptions=UNSUBSCRIPTIONS,
-            publish_every=SECOND // 100,
-            calm=2 * SECOND,
-            aftermath=10 * SECOND,
-            reach=REACH,
-            sample_every=SECOND // 20,
-        ),
-        new_index=compiled_index,
+    planned = UnsubscriptionBurst(
+        overlay=controlled_49(),
+        workload=CoveringWorkload(UNSUBSCRIPTIONS, degree),
+        settings=TreeSettings(covering=covering),
+        service=service,
+        unsubscriptions=UNSUBSCRIPTIONS,
+        publish_every=SECOND // 100,
+        calm=2 * SECOND,
+        aftermath=10 * SECOND,
+        reach=REACH,
+        sample_every=SECOND // 20,
     )
+    result = run_burst(planned, new_index=compiled_index)
     return {
         "covering": covering,
         "triggered": degree,
