@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -11,22 +10,18 @@ from typing import Any, cast
 
 import cbor2
 import pytest
-from attrs import frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.messages import ClientAcknowledge
-from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.memory import messages as g
 from gossamer.protocol.brokers.graph.memory.messages import NO_TERM, NO_VERSION
 from gossamer.protocol.brokers.graph.memory.settings import MAX_SAMPLES, GraphSettings
-from gossamer.protocol.brokers.scot import ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as scot
-from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel, ClusterBitVector
-from gossamer.protocol.brokers.scot.overlay.topology import Position
-from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
+from gossamer.protocol.brokers.scot.overlay.labels import ClusterBitVector
+from gossamer.protocol.brokers.tree import TreeBroker
 from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
@@ -34,8 +29,8 @@ from gossamer.protocol.content.filters.constraint import PRESENT, Constraint
 from gossamer.protocol.content.operators import Comparison, Operator
 from gossamer.protocol.content.values import Kind
 from gossamer.protocol.kernel.errors import ConfigError
+from support.broker_families import FAMILIES
 from support.filter_strategies import filters
-from support.plain_index import PlainIndex
 
 ODD = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 EQUAL = Operator.EQUAL
@@ -158,54 +153,17 @@ def graph_messages() -> st.SearchStrategy[Any]:
     interests = st.dictionaries(just(OTHER), told, max_size=1)
     sampled = some(st.builds(g.Sampled, just(1), id_, values))
     return st.one_of(
-        st.builds(g.Record, just("B"), number, just({"A": 1.0}), interests),
-        st.builds(g.InterestChanged, just("B"), number, just(OTHER), told, just(())),
+        st.builds(g.Record, just("C"), number, just({"A": 1.0}), interests),
+        st.builds(g.InterestChanged, just("C"), number, just(OTHER), told, just(())),
         st.builds(g.Document, id_, id_, just(NO_VERSION), just(-1), values),
-        st.builds(g.Samples, just(NO_TERM), just("B"), sampled),
+        st.builds(g.Samples, just(NO_TERM), just("C"), sampled),
     )
 
 
-TREE = TreeSettings(retained_publications=5)
-SCOT = ScotSettings(routing="static", around_failures=True, take_over=True)
-GRAPH = GraphSettings(probability=1.0)
-POSITION = Position(BrokerLabel("R", 0), 2, frozenset({"S"}))
-
-
-@frozen
-class Family:
-    """A new broker, which has a neighbour B once that is up, and one that is loaded."""
-
-    new: Callable[[], Any]
-    load: Callable[[Any], Any]
-    up: Any
-    from_brokers: st.SearchStrategy[Any]
-
-    def broker(self) -> Any:
-        made = self.new()
-        for message in (m.Restarted(), self.up):
-            made.handle(0, None, message)
-        return made
-
-
-FAMILIES = {
-    "tree of brokers": Family(
-        lambda: TreeBroker("A", TREE, new_index=PlainIndex),
-        lambda data: TreeBroker.load(data, TREE, new_index=PlainIndex),
-        m.NeighbourUp("B"),
-        tree_messages(),
-    ),
-    "SCOT": Family(
-        lambda: ScotBroker("A", POSITION, SCOT, new_index=PlainIndex),
-        lambda data: ScotBroker.load(data, POSITION, SCOT, new_index=PlainIndex),
-        scot.NeighbourUp("B", BrokerLabel("S", 0)),
-        scot_messages(),
-    ),
-    "graph": Family(
-        lambda: GraphBroker("A", GRAPH, new_index=PlainIndex),
-        lambda data: GraphBroker.load(data, GRAPH, new_index=PlainIndex),
-        g.NeighbourUp("B"),
-        graph_messages(),
-    ),
+FROM_BROKERS = {
+    "tree": tree_messages(),
+    "SCOT that takes over": scot_messages(),
+    "graph": graph_messages(),
 }
 
 
@@ -214,7 +172,7 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
     number = 0
     for now, (source, message) in enumerate(steps, start=1):
         before = made.counters.refused
-        if isinstance(made, TreeBroker) and source == neighbour("B"):
+        if isinstance(made, TreeBroker) and source == neighbour("C"):
             number += 1
             # The first one of a session has to be what begins it.
             begins = number == 1
@@ -228,12 +186,12 @@ def play(made: Any, steps: list[tuple[Hop, Any]]) -> None:
             str(one.error).encode(errors="backslashreplace")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FROM_BROKERS)
 @given(data=st.data())
 @ODD
 def test_what_is_handled_is_dumped_and_loaded_again(family: str, data: st.DataObject) -> None:
     one = FAMILIES[family]
-    from_neighbour = st.tuples(st.just(neighbour("B")), one.from_brokers)
+    from_neighbour = st.tuples(st.just(neighbour("C")), FROM_BROKERS[family])
     steps = data.draw(st.lists(from_client | from_neighbour, max_size=8))
     attached = [(client("ann"), m.Attach()), (client("ann"), m.Advertise("all", EVERYTHING))]
     made = one.broker()
@@ -246,7 +204,7 @@ FIVE, NONE, LIST = cast(Any, ({5: 1}, None, []))
 MANY = dict.fromkeys(map(str, range(4097)), 1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FROM_BROKERS)
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
@@ -278,7 +236,7 @@ def test_what_could_not_be_read_again_is_refused(family: str, message: Any, sent
     assert after == before
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FROM_BROKERS)
 def test_clients_with_odd_names_are_refused(family: str) -> None:
     made = FAMILIES[family].broker()
     for name in ("", "\n", "\ud800", "x" * 65):
