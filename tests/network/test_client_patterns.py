@@ -18,6 +18,7 @@ from gossamer.client import (
     PublicationUncertainError,
     ReceivedEvent,
     RefusedByNodeError,
+    Subscription,
     UnacknowledgedError,
     UnusablePayloadError,
     connect,
@@ -27,6 +28,14 @@ from support.threaded_node import ALL, ThreadedNode, aside, on_each_loop, prices
 from support.waiting import PATIENCE_S
 
 LAST = LastMark("symbol")
+
+
+async def acknowledge(events: Subscription, *prices: float) -> None:
+    """Take events of these prices, one after the other."""
+    for price in prices:
+        event = await anext(events)
+        assert event.values["price"] == price
+        await events.acknowledge(event)
 
 
 @on_each_loop
@@ -60,10 +69,7 @@ async def test_groups_are_apart_by_name_and_by_expression(client: Client) -> Non
         for price in (1, 4, 9):
             await client.publish(quote(price))
         for events, prices in ((one, [1, 4, 9]), (other, [1, 4, 9]), (part, [1, 9])):
-            for price in prices:
-                event = await anext(events)
-                assert event.values["price"] == price
-                await events.acknowledge(event)
+            await acknowledge(events, *prices)
     assert (await client.status())["cluster"] == "desk"
 
 
@@ -76,9 +82,7 @@ async def test_what_is_acknowledged_then_comes_no_more(client: Client, node: Thr
         await aside(node.stop)
         await events.acknowledge(event)
         await aside(node.start)
-        event = await anext(events)
-        assert event.values["price"] == 2
-        await events.acknowledge(event)
+        await acknowledge(events, 2)
         await aside(node.publish, 3)
         assert await prices(events, 1) == [3]
 
@@ -91,9 +95,7 @@ async def test_events_wait_for_a_group_without_workers(client: Client, node: Thr
         await aside(node.publish, price)
     await aside(node.restart)
     async with client.subscribe(ALL, group="work") as events:
-        event = await anext(events)
-        assert event.values["price"] == 1
-        await events.acknowledge(event)
+        await acknowledge(events, 1)
         assert await prices(events, 1) == [2]
         with pytest.raises(RefusedByNodeError, match="has workers"):
             await client.leave_group("work", ALL)
@@ -180,9 +182,7 @@ async def test_a_name_gets_its_events_in_order_once(client: Client, node: Thread
         pass
     await aside(deliver_backwards, node, 1, 2, 3)
     async with client.subscribe(ALL, name="ada", ordered=True) as events:
-        first = await anext(events)
-        assert first.values["price"] == 1
-        await events.acknowledge(first)
+        await acknowledge(events, 1)
         await aside(node.restart)
         await aside(deliver_backwards, node, 4, 5)
         got = [await anext(events) for _ in range(4)]
@@ -205,7 +205,9 @@ def test_order_without_an_event_loop(tmp_path: Path) -> None:
 
 
 @on_each_loop
-async def test_options_that_exclude_each_other_are_refused(client: Client) -> None:
+async def test_what_excludes_each_other_or_cannot_be_a_last_value_is_refused(
+    client: Client, node: ThreadedNode
+) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"group": "work", "name": "ada"}, "no name of its own"),
         ({"group": "work", "retained": True}, "no name of its own"),
@@ -217,6 +219,11 @@ async def test_options_that_exclude_each_other_are_refused(client: Client) -> No
         with pytest.raises(RefusedByNodeError, match=why):
             async with client.subscribe(ALL, **options):
                 pass
+    with pytest.raises(RefusedByNodeError, match="'price' of a last value is absent"):
+        await client.publish({"symbol": "IBM"}, last=LastMark("price"))
+    with pytest.raises(RefusedByNodeError, match="48640 bytes, not 48641"):
+        await client.publish({"symbol": "IBM"}, last=LAST, payload=Payload(bytes(48_641)))
+    assert node.peer.published == []
 
 
 def of(event: ReceivedEvent) -> tuple[object, object, str]:
@@ -271,15 +278,6 @@ async def test_no_older_value_comes_after_a_later_one(client: Client, node: Thre
 def deliver(node: ThreadedNode, event: LoopbackEvent) -> None:
     assert node._token is not None
     node._token.run_sync_soon(node.peer.deliver, event)
-
-
-@on_each_loop
-async def test_what_cannot_be_a_last_value_is_refused(client: Client, node: ThreadedNode) -> None:
-    with pytest.raises(RefusedByNodeError, match="'price' of a last value is absent"):
-        await client.publish({"symbol": "IBM"}, last=LastMark("price"))
-    with pytest.raises(RefusedByNodeError, match="48640 bytes, not 48641"):
-        await client.publish({"symbol": "IBM"}, last=LAST, payload=Payload(bytes(48_641)))
-    assert node.peer.published == []
 
 
 @on_each_loop

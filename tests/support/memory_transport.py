@@ -23,7 +23,7 @@ from gossamer.node.transport.base.base import Address, Admitted, Handler, LocalP
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.handshake import introduce
-from gossamer.node.transport.streams.race import AllFailedError, describe, first_success, interleave
+from gossamer.node.transport.streams.race import AllFailedError, first_success, interleave
 
 # Bytes on their way in one direction before the sender waits, as in a socket's buffers.
 PIPE_BYTES = 1 << 16
@@ -333,9 +333,7 @@ class MemoryTransport:
         await trio.lowlevel.checkpoint()
         listener = self.network.listeners.get(address)
         if listener is None:
-            raise errors.HandshakeFailed(
-                describe(ConnectionRefusedError(111, "Connection refused"))
-            )
+            raise errors.HandshakeFailed("connection refused")
         there = listener.transport.me.key
         if not self.network.connected(self.me.key, there):
             await trio.sleep(self._limits.handshake_seconds)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from gossamer.node.errors import PeerUnreachable
 from gossamer.node.transport.base.back_off import BackOff
@@ -214,7 +213,6 @@ async def test_a_peer_that_comes_to_us_ends_our_back_off(nursery: trio.Nursery) 
         await one.pool.send(2, message())
     network.heal()
     await two.pool.connect(1)
-    await wait_all_tasks_blocked()
     await settle()
     await one.pool.send(2, message(b"good"))
     await two.heard.until(lambda: two.heard.bodies == [b"good"])
