@@ -36,6 +36,9 @@ TEXTS = ("present(x)", "x > 5", "x < 3")
 """What subscribers ask for."""
 
 
+Queued = m.BetweenBrokers | messages.NeighbourDown | m.NeighbourUp
+
+
 @define(eq=False)
 class Published:
     """A publication: what it is called, whether it was acknowledged, and as safe, and the
@@ -108,14 +111,12 @@ class TakeOverPlay:
         self.dead: dict[str, dict[str, object]] = {}
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
-        self._queues: dict[
-            tuple[str, str], deque[m.BetweenBrokers | messages.NeighbourDown | m.NeighbourUp]
-        ] = {}
-        for one, other in self.scot.links():
-            for a, b in ((str(one), str(other)), (str(other), str(one))):
-                self._queues[a, b] = deque()
-        for a, b in self._queues:
-            self.tell(a, None, self._up(b))
+        links = [(str(one), str(other)) for one, other in self.scot.links()]
+        self._queues: dict[tuple[str, str], deque[Queued]] = {
+            ends: deque() for one, other in links for ends in ((one, other), (other, one))
+        }
+        for one, other in self._queues:
+            self.tell(one, None, self._up(other))
 
     # What clients do
 
@@ -166,15 +167,12 @@ class TakeOverPlay:
         for _ in range(count):
             self.publish(self.draw.choice(self.alive), x=self.draw.randrange(10))
             self.step_some()
-            self.take_some()
+            if self.draw.random() < 0.3:
+                self.take(self.subscribers[self.draw.choice(sorted(self.subscribers))])
 
     def publish_and_settle(self, count: int) -> None:
         self.publish_some(count)
         self.settle()
-
-    def take_some(self) -> None:
-        if self.draw.random() < 0.3:
-            self.take(self.subscribers[self.draw.choice(sorted(self.subscribers))])
 
     def come_and_go(self, count: int, but: str = "") -> None:
         """Clients of living brokers but one subscribe and unsubscribe, while things happen."""
@@ -215,12 +213,8 @@ class TakeOverPlay:
             self._break(broker, other)
             self._queues[other, broker].clear()
             self.broken.add((other, broker))
-        return {
-            (one.name, id_)
-            for one in self.subscribers.values()
-            for at, id_ in one.got
-            if at == broker
-        }
+        subscribers = self.subscribers.values()
+        return {(one.name, id_) for one in subscribers for at, id_ in one.got if at == broker}
 
     def cut(self, one: str, other: str) -> None:
         self._break(one, other)
@@ -246,17 +240,15 @@ class TakeOverPlay:
 
     def _new(self, broker: str, incarnation: int = 0) -> ScotBroker:
         (position,) = (self.scot.position(one) for one in self.scot.brokers if str(one) == broker)
-        settings, life = self.settings, incarnation
-        return ScotBroker(
-            broker, position, settings, incarnation=life, new_index=PlainIndex, mixed=True
-        )
+        more: Any = {"incarnation": incarnation, "new_index": PlainIndex, "mixed": True}
+        return ScotBroker(broker, position, self.settings, **more)
 
     def _up(self, broker: str) -> m.NeighbourUp:
         made = self.brokers[broker]
         return m.NeighbourAnnounced(broker, made.position.label, True, made.settings.take_over)
 
     def revive(
-        self, broker: str, *, memory: bool, meanwhile: Callable[[], None] | None = None
+        self, broker: str, *, memory: bool, meanwhile: Callable[[], object] = lambda: None
     ) -> None:
         """Start a dead broker again, with what it remembered when it died or with nothing. Its
         links come up one by one, and `meanwhile` happens before the first and after each."""
@@ -272,14 +264,12 @@ class TakeOverPlay:
             made = self._new(broker, incarnation=1)
         self.brokers[broker] = made
         self.tell(broker, None, messages.Restarted())
-        if meanwhile is not None:
-            meanwhile()
+        meanwhile()
         for other in self.draw.sample(self._around(broker), len(self._around(broker))):
             self.mend(broker, other)
             for _ in range(self.draw.randrange(5)):
                 self.step()
-            if meanwhile is not None:
-                meanwhile()
+            meanwhile()
 
     def congest(self) -> None:
         for one, other in self._queues:
@@ -311,11 +301,8 @@ class TakeOverPlay:
 
     def notice(self) -> None:
         """Let things happen until everybody has heard of what failed."""
-        while any(
-            isinstance(one, messages.NeighbourDown)
-            for queue in self._queues.values()
-            for one in queue
-        ):
+        down = messages.NeighbourDown
+        while any(isinstance(one, down) for queue in self._queues.values() for one in queue):
             self.step()
 
     def settle(self) -> None:
