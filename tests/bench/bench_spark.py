@@ -38,7 +38,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.common import Row, read_options, write_rows
+from bench.common import Row, read_options, timed_row, write_rows
 from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import Wish, make_workload
@@ -227,15 +227,8 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
 
 
 def row(name: str, size: int, spent: Spent, unit: str) -> Row:
-    return {
-        "name": name,
-        "size": size,
-        "median_s": spent.wall_s / size,
-        "cpu_s": spent.cpu_s / size,
-        "runs": 1,
-        "bytes": spent.peak_bytes,
-        "unit": unit,
-    }
+    more = {"cpu_s": spent.cpu_s / size, "bytes": spent.peak_bytes}
+    return timed_row(name, size, [spent.wall_s / size], unit, **more)
 
 
 def show(rows: Sequence[Row]) -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,16 +26,18 @@ from support.draws import Draws
 from support.object_store import BUCKET, ObjectStore, object_store
 from support.small_sweeps import sweep_file
 from support.spark_processes import (
+    HUNG_S,
     Cluster,
     apart_from,
     environment,
+    kill_group,
     kill_spark_when,
     run_spark_command,
     run_spark_well,
-    run_until_told,
     sentences,
     spark_home,
     standalone_cluster,
+    start_spark_command,
 )
 
 pytestmark = pytest.mark.campaign
@@ -108,10 +111,28 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
 
 def run_with_a_loss(apart: Apart, sign: str, *arguments: str) -> str:
     """Run a command on the cluster, and kill a worker at work when its progress says so."""
-    kill = apart.cluster.kill_busy_worker
-    code, told, complaints = run_until_told(sign, kill, *arguments, *apart.options())
-    assert (code, sentences(complaints)) == (0, [])
-    return told
+    told: list[str] = []
+    printed: list[str] = []
+    killed = False
+    with start_spark_command(*arguments, *apart.options()) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            reading = threading.Thread(target=printed.extend, args=(process.stdout,))
+            reading.start()
+            for line in process.stderr:
+                told.append(line)
+                if not killed and sign in line:
+                    apart.cluster.kill_busy_worker()
+                    killed = True
+            code = process.wait(HUNG_S)
+            reading.join()
+        except BaseException:
+            kill_group(process)
+            raise
+    assert killed, f"it ended before it had begun: {told}"
+    assert (code, sentences("".join(told))) == (0, [])
+    return "".join(printed)
 
 
 def rows_of(crunched: Place) -> list[list[dict[str, str]]]:

@@ -10,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -126,34 +125,6 @@ def kill_spark_when(condition: Callable[[], object], *arguments: str, scratch: P
         finally:
             if process.poll() is None:
                 kill_group(process)
-
-
-def run_until_told(sign: str, act: Callable[[], None], *arguments: str) -> tuple[int, str, str]:
-    """Run `gossamer spark`, and act once, when a line of standard error matches the pattern.
-
-    Returns exit code, standard output and standard error.
-    """
-    told: list[str] = []
-    printed: list[str] = []
-    acted = False
-    with start_spark_command(*arguments) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            reading = threading.Thread(target=printed.extend, args=(process.stdout,))
-            reading.start()
-            for line in process.stderr:
-                told.append(line)
-                if not acted and re.search(sign, line):
-                    act()
-                    acted = True
-            code = process.wait(HUNG_S)
-            reading.join()
-        except BaseException:
-            kill_group(process)
-            raise
-    assert acted, f"it ended before it had begun: {told}"
-    return code, "".join(printed), "".join(told)
 
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
