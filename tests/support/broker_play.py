@@ -17,6 +17,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+import networkx as nx
 from attrs import define, evolve, field
 
 from gossamer.protocol.brokers.core import messages
@@ -121,7 +122,7 @@ class Play:
             *[self.advertise] * 2,
             *[self.settle] * 2,
             *(self.unadvertise, self.burst, self.come_and_go, self.move),
-            *(self.congest, self.fire_timers, self.reload, self.probe),
+            *(self.congest, self.overlay.fire_timers, self.reload, self.probe),
         ]
         if self.faults:
             kinds += [self.break_link, self.restart, self.overlay.repeat]
@@ -254,9 +255,6 @@ class Play:
         queue = self.draw.choice([0, 0, 1000])
         self.overlay.tell(self.any_broker(), None, messages.Congestion(queue))
 
-    def fire_timers(self) -> None:
-        self.overlay.fire_timers()
-
     def reload(self) -> None:
         name = self.any_broker()
         before = self.overlay.brokers[name].dump()
@@ -296,18 +294,11 @@ class Play:
         )
 
     def wanted_ahead(self, values: dict[str, object], one: str, other: str) -> bool:
-        ahead, found = {other}, {one}
-        while ahead - found:
-            found |= ahead
-            ahead = {
-                end
-                for edge in self.edges
-                for end in edge
-                if set(edge) & found - {one} and end not in found
-            }
-        found.discard(one)
+        beyond = nx.Graph(self.edges)
+        beyond.remove_node(one)
+        ahead = nx.node_connected_component(beyond, other)
         return any(
-            self.overlay.home[name] in found and asked.filter.matches(values)
+            self.overlay.home[name] in ahead and asked.filter.matches(values)
             for (name, _), asked in self.subscriptions.items()
         )
 

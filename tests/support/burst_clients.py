@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar
 
 import anyio
 import trio
@@ -25,8 +24,6 @@ ACKNOWLEDGED = 16  # deliveries at a time
 LOOK_S = 0.5  # between two looks at the brokers
 ARRIVAL_S = 60.0  # without any delivery, after which no more are waited for
 CARRIED = ("Advertisement", "Subscription", "Unsubscription", "Packed")
-
-T = TypeVar("T")
 
 
 @frozen
