@@ -27,6 +27,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", [1 + number for number in numbers])
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a module's mark say how its tests run; pytest-trio heeds the marks of tests only."""
+    for item in items:
+        for node, mark in list(item.iter_markers_with_node("trio")):
+            if node is not item:
+                item.add_marker(pytest.mark.trio(**mark.kwargs), append=False)
+
+
 @pytest.fixture(
     params=["kindred", *(pytest.param(one, marks=pytest.mark.campaign) for one in OTHERS)]
 )

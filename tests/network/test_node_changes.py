@@ -29,7 +29,7 @@ from support.node_peers import SCHEMA, linked, rounds_pass, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("each_preset")
+pytestmark = [on_jumping_clock, pytest.mark.usefixtures("each_preset")]
 
 # An hour, years, and before the cluster was made: certificates are valid for 30 days.
 JUMPS_S = (3600.0, 1000 * DAY_S, -1000 * DAY_S, -3600.0, 1e-3)
@@ -59,7 +59,6 @@ async def take_waiting(stream: Subscription) -> list[object]:
     ("count", "each"),
     [(5, 10), *(pytest.param(*size, marks=pytest.mark.campaign) for size in ((6, 40), (40, 5)))],
 )
-@on_jumping_clock
 async def test_a_cluster_goes_through_versions_while_events_flow(
     cluster: MadeCluster, count: int, each: int
 ) -> None:
@@ -90,7 +89,6 @@ async def test_a_cluster_goes_through_versions_while_events_flow(
     assert len(published) == count * each
 
 
-@on_jumping_clock
 async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None:
     """Before a version has come to everybody, each reads of an event what it knows."""
     async with member_peers(cluster, 4) as crowd:
@@ -119,7 +117,6 @@ async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None
             old.subscribe("halted == true")
 
 
-@on_jumping_clock
 async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 4) as crowd:
         await crowd.acquainted()
@@ -141,7 +138,6 @@ async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeClu
         assert version_in_force(folder.schema, authority, FIRST) == NARROWER
 
 
-@on_jumping_clock
 async def test_a_forged_document_changes_nothing(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         await crowd.acquainted()
@@ -162,7 +158,6 @@ async def test_a_forged_document_changes_nothing(cluster: MadeCluster) -> None:
         await eventually(has_taken_its_place)
 
 
-@on_jumping_clock
 async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster) -> None:
     """All clocks are wrong, then one of five is: nothing that lasts is decided by them."""
     async with member_peers(cluster, 5) as crowd:
@@ -187,7 +182,6 @@ async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster
         assert not ring_errors(crowd.peers)
 
 
-@on_jumping_clock
 async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(cluster: MadeCluster) -> None:
     """With a clock of years ahead all certificates have expired for it: it trusts nobody new."""
     async with member_peers(cluster, 4) as crowd:
@@ -202,7 +196,6 @@ async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(cluster: Ma
         await crowd.whole()
 
 
-@on_jumping_clock
 async def test_a_peer_notes_from_when_to_when_its_clock_was_set(cluster: MadeCluster) -> None:
     """The doctor judges the clock by it."""
     async with member_peers(cluster, 1) as crowd:

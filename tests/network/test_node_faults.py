@@ -23,13 +23,12 @@ from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, comes_true, eventually
 
-pytestmark = pytest.mark.usefixtures("each_preset")
+pytestmark = [on_jumping_clock, pytest.mark.usefixtures("each_preset")]
 
 # Keys far apart on the ring, so that the halves below alternate on it.
 KEYS = [1 + (i << 58) for i in range(larger(6, 8))]
 
 
-@on_jumping_clock
 async def test_events_come_once_over_late_repeated_and_reordered_frames(tmp_path: Path) -> None:
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1))
     async with memory_peers(tmp_path, *KEYS, network=network) as crowd:
@@ -43,7 +42,6 @@ async def test_events_come_once_over_late_repeated_and_reordered_frames(tmp_path
         assert min(network.duplicated, network.reordered) > 0
 
 
-@on_jumping_clock
 async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
     """Halves that alternate on the ring become rings of their own, and one again after a while."""
     async with memory_peers(tmp_path, *KEYS) as crowd:
@@ -63,7 +61,6 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
         assert await take_ids(events, 1) == {published}
 
 
-@on_jumping_clock
 async def test_connections_that_were_replaced_are_told_from_those_that_broke(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +91,6 @@ async def test_connections_that_were_replaced_are_told_from_those_that_broke(
         assert told() == [True, True]
 
 
-@on_jumping_clock
 async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +105,6 @@ async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
 
 
 @pytest.mark.parametrize("phases", [1, pytest.param(10, marks=pytest.mark.campaign)])
-@on_jumping_clock
 async def test_nothing_published_in_another_part_is_missed(tmp_path: Path, phases: int) -> None:
     """Parts begin at any moment between two looks at connections; these find it within 25 s."""
     keys = KEYS[:4]
@@ -146,7 +141,6 @@ async def test_nothing_published_in_another_part_is_missed(tmp_path: Path, phase
         *(pytest.param(s, 3, 6, marks=pytest.mark.campaign) for s in (7.0, 12.0, 16.0, 20.0, 24.0)),
     ],
 )
-@on_jumping_clock
 async def test_parts_so_short_that_no_connection_ends_miss_nothing(
     tmp_path: Path, parted_s: float, times: int, peers: int
 ) -> None:
@@ -187,7 +181,6 @@ async def test_parts_so_short_that_no_connection_ends_miss_nothing(
 
 
 @pytest.mark.parametrize("heals_first", [True, pytest.param(False, marks=pytest.mark.campaign)])
-@on_jumping_clock
 async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
     tmp_path: Path, heals_first: bool
 ) -> None:
@@ -212,7 +205,6 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
         assert await take_ids(events, len(published)) == set(published)
 
 
-@on_jumping_clock
 async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
     """A peer that stops counts as away from when its applications take nothing any more."""
     async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
@@ -228,7 +220,6 @@ async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: P
         assert float(alive_at) <= EPOCH_S + began
 
 
-@on_jumping_clock
 async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) -> None:
     """Its connections break, and nobody answers where it listened."""
     async with memory_peers(tmp_path, *KEYS) as crowd:
@@ -246,7 +237,6 @@ async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) ->
         assert await take_ids(events, 20) == published
 
 
-@on_jumping_clock
 async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> None:
     """They remember each other: the first one, whom all were told of, stays away."""
     async with memory_peers(tmp_path, *KEYS[:4]) as crowd:
@@ -259,7 +249,6 @@ async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> No
         assert len(crowd.peers) == 3
 
 
-@on_jumping_clock
 async def test_peers_that_joined_in_pairs_find_the_others(tmp_path: Path) -> None:
     """Neither pair has ever heard from the other: all it has is addresses."""
     chosen = KEYS[:4]
@@ -274,7 +263,6 @@ async def test_peers_that_joined_in_pairs_find_the_others(tmp_path: Path) -> Non
         await crowd.whole()
 
 
-@on_jumping_clock
 async def test_what_two_runs_of_one_seed_deliver_is_the_same(tmp_path: Path) -> None:
     """Everything left to chance is injected; what depends on the scheduling of tasks is not."""
     runs = []

@@ -35,6 +35,8 @@ from support.memory_members import MemberPeers, member_peers
 from support.node_peers import take
 from support.transport_peers import on_jumping_clock
 
+pytestmark = on_jumping_clock
+
 SEED = 3
 Identify = Callable[[bytes], int]
 PRESETS = {"resilient": config.resilient, "kindred": config.kindred}
@@ -151,7 +153,6 @@ def keys_in(text: str, keys: set[int]) -> bool:
         *(pytest.param(preset, FULL, marks=pytest.mark.campaign, id=preset) for preset in PRESETS),
     ],
 )
-@on_jumping_clock
 async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
     cluster: MadeCluster, preset: str, size: Size, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,7 +221,6 @@ def twins(
     raise AssertionError("there are no more numbers")
 
 
-@on_jumping_clock
 async def test_of_two_events_with_one_identifier_each_peer_gets_one(
     cluster: MadeCluster, short_identifiers: Identify, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -264,7 +264,6 @@ async def test_of_two_events_with_one_identifier_each_peer_gets_one(
 @pytest.mark.parametrize(
     "preset", ["kindred", pytest.param("resilient", marks=pytest.mark.campaign)]
 )
-@on_jumping_clock
 async def test_events_of_publishers_that_have_left_reach_those_who_were_away(
     cluster: MadeCluster, preset: str
 ) -> None:
@@ -288,7 +287,6 @@ async def test_events_of_publishers_that_have_left_reach_those_who_were_away(
         assert not any(peer.counters.events_forged.values())
 
 
-@on_jumping_clock
 async def test_a_publisher_signs_by_the_same_key_after_a_restart(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         keys = list(crowd.peers)

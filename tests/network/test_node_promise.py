@@ -25,7 +25,7 @@ from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
 from support.waiting import comes_true, eventually
 
-pytestmark = pytest.mark.usefixtures("each_preset")
+pytestmark = [on_jumping_clock, pytest.mark.usefixtures("each_preset")]
 
 KEYS = [1 + (i << 58) for i in range(8)]
 DRAWS = 1
@@ -109,7 +109,6 @@ async def a_run(folder: Path, seed: int, peers: int) -> AsyncIterator[Run]:
 
 
 @sized
-@on_jumping_clock
 async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, peers: int) -> None:
     async with a_run(tmp_path, seed, peers) as run:
         async with run.publishing():
@@ -120,7 +119,6 @@ async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, pee
 
 
 @sized
-@on_jumping_clock
 async def test_peers_change_how_they_take_frames_while_others_crash_and_connections_break(
     tmp_path: Path, seed: int, peers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +142,6 @@ async def test_peers_change_how_they_take_frames_while_others_crash_and_connecti
     ],
 )
 @sized
-@on_jumping_clock
 async def test_the_successors_of_a_rendezvous_node_crash(
     tmp_path: Path, seed: int, peers: int, skipped: int, pause_s: float
 ) -> None:
@@ -162,7 +159,6 @@ async def test_the_successors_of_a_rendezvous_node_crash(
 @pytest.mark.parametrize(
     ("peers", "apart_s"), [(4, 45.0), pytest.param(8, 60.0, marks=pytest.mark.campaign)]
 )
-@on_jumping_clock
 async def test_halves_are_apart_for_long(
     tmp_path: Path, seed: int, peers: int, apart_s: float
 ) -> None:
@@ -180,7 +176,6 @@ async def test_halves_are_apart_for_long(
 
 
 @sized
-@on_jumping_clock
 async def test_frames_come_twice_and_in_another_order_and_connections_break(
     tmp_path: Path, seed: int, peers: int
 ) -> None:
@@ -259,7 +254,6 @@ async def away_for(
     "set_ahead_s", [0.0, 50 * HOUR_S, pytest.param(-5 * HOUR_S, marks=pytest.mark.campaign)]
 )
 @for_long
-@on_jumping_clock
 async def test_a_peer_back_after_long_gets_what_it_missed(
     tmp_path: Path, away_s: float, set_ahead_s: float
 ) -> None:
@@ -270,7 +264,6 @@ async def test_a_peer_back_after_long_gets_what_it_missed(
 
 
 @for_long
-@on_jumping_clock
 async def test_a_peer_back_too_late_gets_what_is_still_kept_and_says_so(
     tmp_path: Path, away_s: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,7 +277,6 @@ async def test_a_peer_back_too_late_gets_what_is_still_kept_and_says_so(
     assert "away for longer than events are kept" in said.out + said.err
 
 
-@on_jumping_clock
 async def test_a_publisher_that_reaches_nobody_is_told_so(tmp_path: Path) -> None:
     """Until it counts the others as gone: then it is an overlay of its own."""
     network = MemoryNetwork(1, LATE)

@@ -19,6 +19,8 @@ from support.node_peers import linked, rounds_pass, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
+pytestmark = on_jumping_clock
+
 
 def sequence_kept(crowd: MemberPeers, key: int) -> int:
     return open_membership(crowd.members[key].folder.path).revoked.sequence
@@ -33,7 +35,6 @@ def revoke(crowd: MemberPeers, key: int) -> None:
     crowd.cluster.registrar.revoke(crowd.cluster.store, f"{key:016x}", crowd.now())
 
 
-@on_jumping_clock
 async def test_who_is_revoked_is_cut_off_and_others_go_on(cluster: MadeCluster) -> None:
     """The command writes to one folder; gossip carries the list to the others, and to disk."""
     async with member_peers(cluster, 6) as crowd:
@@ -52,7 +53,6 @@ async def test_who_is_revoked_is_cut_off_and_others_go_on(cluster: MadeCluster) 
         assert sum(crowd.peers[key].counters.refused["revoked"] for key in rest) > 0
 
 
-@on_jumping_clock
 async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 4) as crowd:
         bad = list(crowd.peers)[2]
@@ -73,7 +73,6 @@ async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeClust
         assert not any(standing.revoked for standing in others)
 
 
-@on_jumping_clock
 async def test_who_was_revoked_while_away_learns_it(cluster: MadeCluster) -> None:
     """At the first contact, and it knows it from then on."""
     async with member_peers(cluster, 3) as crowd:
@@ -91,7 +90,6 @@ async def test_who_was_revoked_while_away_learns_it(cluster: MadeCluster) -> Non
         await eventually(lambda: crowd.peers[bad].standing.revoked, 5)
 
 
-@on_jumping_clock
 async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None:
     """By a proof of somebody else's revocation, or one that the authority did not sign."""
     async with member_peers(cluster, 2) as crowd:
@@ -109,7 +107,6 @@ async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None
         assert other in linked(crowd.peers[first])
 
 
-@on_jumping_clock
 async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 3) as crowd:
         left, *gone = crowd.peers
@@ -132,7 +129,6 @@ async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> 
         await eventually(lambda: not peer.standing.alone)
 
 
-@on_jumping_clock
 async def test_a_peer_without_others_is_not_alone(cluster: MadeCluster) -> None:
     """Neither where there never were any, nor where all of them are revoked."""
     async with member_peers(cluster, 1) as crowd:
@@ -148,7 +144,6 @@ async def test_a_peer_without_others_is_not_alone(cluster: MadeCluster) -> None:
         assert not peer.standing.alone
 
 
-@on_jumping_clock
 async def test_late_joiners_learn_who_is_revoked(cluster: MadeCluster) -> None:
     """So do those who were away."""
     async with member_peers(cluster, 4) as crowd:
@@ -168,7 +163,6 @@ async def test_late_joiners_learn_who_is_revoked(cluster: MadeCluster) -> None:
         assert bad not in linked(crowd.peers[away]) | linked(crowd.peers[other])
 
 
-@on_jumping_clock
 async def test_a_connection_ends_with_the_certificate(cluster: MadeCluster) -> None:
     """Whatever clocks say later."""
     async with member_peers(cluster, 1) as crowd:
@@ -194,7 +188,6 @@ def forged_list(crowd: MemberPeers, victim: int) -> RevocationList:
     return empty.with_entry(entry, make_identity(), crowd.now())
 
 
-@on_jumping_clock
 async def test_a_wrong_list_costs_the_connection(cluster: MadeCluster) -> None:
     """One of another number than announced would make the peer ask again and again."""
     async with member_peers(cluster, 2) as crowd:
@@ -214,7 +207,6 @@ async def test_a_wrong_list_costs_the_connection(cluster: MadeCluster) -> None:
         assert sequence_kept(crowd, first) == 0
 
 
-@on_jumping_clock
 async def test_lists_that_nobody_asked_for_are_not_even_read(cluster: MadeCluster) -> None:
     """Else whoever sends the longest ones possible keeps a peer busy with them."""
     async with member_peers(cluster, 1) as crowd:
@@ -225,7 +217,6 @@ async def test_lists_that_nobody_asked_for_are_not_even_read(cluster: MadeCluste
             assert await attack.next_frame("pong", "goodbye") == {"type": "pong", "number": 1}
 
 
-@on_jumping_clock
 async def test_who_withholds_a_list_keeps_nobody_from_another(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 2) as crowd:
         first, other = crowd.peers
@@ -239,7 +230,6 @@ async def test_who_withholds_a_list_keeps_nobody_from_another(cluster: MadeClust
             assert sequence_kept(crowd, first) == 1
 
 
-@on_jumping_clock
 async def test_a_list_is_given_once_to_each_connection(cluster: MadeCluster) -> None:
     """Asking takes 30 bytes, and the list up to a MiB."""
     async with member_peers(cluster, 1) as crowd:
@@ -254,7 +244,6 @@ async def test_a_list_is_given_once_to_each_connection(cluster: MadeCluster) -> 
             assert (await attack.next_frame("revocations", "pong"))["type"] == "pong"
 
 
-@on_jumping_clock
 async def test_a_file_that_somebody_has_edited_is_written_anew(cluster: MadeCluster) -> None:
     async with member_peers(cluster, 2) as crowd:
         first, other = crowd.peers
@@ -267,7 +256,6 @@ async def test_a_file_that_somebody_has_edited_is_written_anew(cluster: MadeClus
         assert other in linked(crowd.peers[first])
 
 
-@on_jumping_clock
 async def test_a_full_disk_keeps_nobody_in(
     cluster: MadeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
