@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
@@ -68,7 +68,6 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 from gossamer.sim.studies.dissemination.workload.workload import Locality, make_workload, sampled
 from support.tree_plans import small_case
 
-Rows = list[Row]
 # How MULT2 and what comes near it are made of a plan.
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "COMPUTETREE": route_single,
@@ -99,13 +98,12 @@ def as_networkx(graph: Graph) -> nx.Graph:
     return found
 
 
-def steiner(largest: int) -> Rows:
+def steiner(largest: int) -> Iterator[Row]:
     """Steiner trees beside networkx's Mehlhorn on the same graphs and brokers: time and cost.
 
     networkx gets its graph ready made, and so do ours. All but the one that goes by the table of
     shortest paths begin from nothing else.
     """
-    rows = []
     for name, topology in (
         ("Barabasi-Albert", barabasi_albert(2000, seed=1)),
         ("transit-stub", transit_stub(transit_stub_of(2000), 1)),
@@ -127,7 +125,7 @@ def steiner(largest: int) -> Rows:
             theirs = [timed_networkx(whole, terminals) for terminals in draws]
             slow = median(seconds for seconds, _ in theirs)
             size = f"{name}, {graph.nodes:,} brokers"
-            rows.append(row(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us"))
+            yield row(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us")
             for algorithm, make in makers.items():
                 ours = [timed_tree(graph, work, make, terminals) for terminals in draws]
                 fast = median(seconds for seconds, _ in ours)
@@ -139,8 +137,7 @@ def steiner(largest: int) -> Rows:
                     "dearer": sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
                 }
                 name_of_row = f"Steiner tree, {algorithm}, {size}"
-                rows.append(row(name_of_row, count, round(fast * 1e6, 1), "us", **more))
-    return rows
+                yield row(name_of_row, count, round(fast * 1e6, 1), "us", **more)
 
 
 DRAWS = 20
@@ -164,18 +161,18 @@ def timed_tree(
     return median(seconds for seconds, _ in runs), float(cost_of_links(graph, work, runs[-1][1]))
 
 
-def grid(side: int) -> Graph:
-    found = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side))
-    return make_graph(side * side, sorted(found.edges))
-
-
-def stretch(_: int) -> Rows:
+def stretch(_: int) -> Iterator[Row]:
     """Average stretch on grids, where shortest path trees are bad, and on random graphs."""
-    rows = []
-    graphs = {"grid": [grid(side) for side in (20, 50, 100, 223)]}
-    graphs["Barabasi-Albert"] = [
-        barabasi_albert(n, 4, seed=1).graph for n in (400, 2500, 10_000, 25_000)
+    grids = [
+        (side * side, nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side)))
+        for side in (20, 50, 100, 223)
     ]
+    graphs = {
+        "grid": [make_graph(size, sorted(grid.edges)) for size, grid in grids],
+        "Barabasi-Albert": [
+            barabasi_albert(n, 4, seed=1).graph for n in (400, 2500, 10_000, 25_000)
+        ],
+    }
     for kind, members in graphs.items():
         for graph in members:
             work = make_workspace(graph)
@@ -186,10 +183,9 @@ def stretch(_: int) -> Rows:
                 found = round(average_stretch(graph, work, trees), 3)
                 more["seconds"] = round(seconds, 3)
                 name = f"stretch, {kind}, cones of {width:.3f}"
-                rows.append(row(name, graph.links, found, "times", **more))
+                yield row(name, graph.links, found, "times", **more)
             found = average_stretch(graph, work, shortest_path_tree(graph, work, graph.nodes // 2))
-            rows.append(row(f"stretch, {kind}, shortest paths", graph.links, found, "times"))
-    return rows
+            yield row(f"stretch, {kind}, shortest paths", graph.links, found, "times")
 
 
 def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample]:
@@ -198,24 +194,23 @@ def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample
     return graph, sampled(whole, 0.03, 1)
 
 
-def plans(largest: int) -> Rows:
-    rows = []
+def plans(largest: int) -> Iterator[Row]:
     times: dict[str, list[tuple[int, float]]] = {}
     for brokers in (500, 1000, 2000, 5000):
         if brokers > largest:
             break
         graph, sample = paper_workload(brokers)
         seconds, table = timed(partial(path_table_of, graph))
-        rows.append(row("path table", brokers, round(seconds, 3), "s"))
+        yield row("path table", brokers, round(seconds, 3), "s")
         for name in ("COMPUTETREE", "MULT", "HYBRID", "MULT2, lists", "MULT2"):
             plan = make_plan(graph, sample, table)
             seconds, routes = timed(partial(MAKERS[name], plan))
             cost = routes.price(plan, sample).total
-            rows.append(
-                row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
-            )
+            yield row(name, brokers, round(seconds, 4), "s", cost=cost, trees=routes.trees.count)
             times.setdefault(name, []).append((brokers, seconds))
-    return rows + [growth(name, found) for name, found in times.items() if len(found) > 1]
+    for name, found in times.items():
+        if len(found) > 1:
+            yield growth(name, found)
 
 
 def growth(name: str, times: list[tuple[int, float]]) -> Row:
@@ -224,9 +219,8 @@ def growth(name: str, times: list[tuple[int, float]]) -> Row:
     return row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
 
 
-def scale(largest: int) -> Rows:
+def scale(largest: int) -> Iterator[Row]:
     """Many subscriptions at 500 brokers; where all pairs can be judged, what lists lose."""
-    rows = []
     graph = barabasi_albert(500, seed=1).graph
     table = path_table_of(graph)
     for subscriptions in (300, 1000, 3000, 10_000):
@@ -242,10 +236,7 @@ def scale(largest: int) -> Rows:
             more: dict[str, Any] = {"cost": costs[name], "trees": routes.trees.count}
             if "MULT2" in costs:
                 more["over_exact"] = round(costs[name] / costs["MULT2"], 4)
-            rows.append(
-                row(f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more)
-            )
-    return rows
+            yield row(f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more)
 
 
 MOST_EXACT = 1000
@@ -268,7 +259,7 @@ def many_subscriptions(graph: Graph, count: int) -> Sample:
     )
 
 
-def quality(_: int) -> Rows:
+def quality(_: int) -> Iterator[Row]:
     """Costs on 200 small graphs beside the optimum, found by trying all trees and groupings."""
     ratios: dict[str, list[float]] = {}
     for seed in range(1, 201):
@@ -289,7 +280,8 @@ def quality(_: int) -> Rows:
             found[f"{name} over the best grouping"] = cost / best.grouped
         for name, value in (found | steiner_ratios(seed)).items():
             ratios.setdefault(name, []).append(value)
-    return [distribution(name, found) for name, found in ratios.items()]
+    for name, values in ratios.items():
+        yield distribution(name, values)
 
 
 def distribution(name: str, ratios: list[float]) -> Row:
@@ -329,7 +321,7 @@ PARTS = {part.__name__: part for part in (steiner, stretch, plans, scale, qualit
 def main() -> None:
     options = read_options(__doc__, PARTS, largest=10_000, out=Path)
     keep_compiled_code()
-    rows: Rows = []
+    rows: list[Row] = []
     with use_compiled():
         for strategy in ("SINGLE", "MULT", "HYBRID", "MULT2"):
             warm_up(strategy)
