@@ -94,7 +94,7 @@ def main() -> int:
         brokers=50,
         subscriptions=[100, 1000],
         documents=300,
-        strategy=tuple(dict.fromkeys((MULT, *STRATEGIES))),
+        strategy=(MULT, *STRATEGIES),
         limit=float,
         out=Path,
     )

@@ -40,7 +40,7 @@ def read_options(
         elif isinstance(value, bool):
             kind = {"action": "store_true"}
         elif isinstance(value, tuple):
-            kind = {"choices": value, "default": value[0]}
+            kind = {"choices": tuple(dict.fromkeys(value)), "default": value[0]}
         elif isinstance(value, list) and isinstance(value[0], type):
             kind = {"type": value[0], "nargs": "*", "action": "extend", "default": []}
         elif isinstance(value, list):

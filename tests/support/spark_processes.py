@@ -246,7 +246,7 @@ def standalone_cluster(
 
     try:
         local = ("--host", "127.0.0.1", "--port", "0")
-        address = start(r"spark://127\.0\.0\.1:\d+", "master.Master", *local)
+        address = start(r"spark://127\.0\.0\.1:\d+(?=\s)", "master.Master", *local)
         for _ in range(workers):
             start_worker()
         assert running[0].poll() is None
