@@ -179,9 +179,7 @@ async def test_a_named_client_has_its_matches_over_restarts(tmp_path: Path, how:
 
 
 @on_jumping_clock
-async def test_what_was_half_told_or_half_taken_back_is_put_right_at_a_start(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_half_told_or_half_taken_back_is_put_right_later(tmp_path: Path) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ask("kept", PAIR, 10)
         node = one.brokers.nodes[3]
@@ -207,9 +205,7 @@ async def test_what_was_half_told_or_half_taken_back_is_put_right_at_a_start(
 
 @pytest.mark.parametrize("stays_away", [False, True])
 @on_jumping_clock
-async def test_a_client_that_is_forgotten_has_nothing_left(
-    tmp_path: Path, stays_away: bool
-) -> None:
+async def test_a_client_that_is_forgotten_leaves_nothing(tmp_path: Path, stays_away: bool) -> None:
     async with overlay(tmp_path, "ada") as one:
         node = one.brokers.nodes[3]
         node.members._retention_s = 200.0

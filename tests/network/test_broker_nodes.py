@@ -201,9 +201,7 @@ async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_p
 
 
 @on_jumping_clock
-async def test_a_name_is_one_client_at_a_time_and_waits_for_the_end_of_the_last(
-    tmp_path: Path,
-) -> None:
+async def test_a_name_is_one_client_at_a_time_and_waits_for_the_last(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers, trio.open_nursery() as nursery:
         node, members = brokers.nodes[1], brokers.nodes[1].members
         ada = await MemoryClient.attach(node, "ada")
@@ -325,9 +323,7 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
 
 
 @on_jumping_clock
-async def test_publishers_wait_for_a_neighbour_that_is_away_but_not_for_long(
-    tmp_path: Path,
-) -> None:
+async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_path: Path) -> None:
     settings = attrs.evolve(SETTINGS, retained_publications=KEPT)
     async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)

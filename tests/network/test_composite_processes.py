@@ -136,7 +136,7 @@ def test_programs_subscribe_likewise(brokers: BrokerProcesses, loop: str) -> Non
     brokers.wait_for(1, subscriptions=0)
 
 
-def test_programs_that_wait_do_so_too_and_an_interrupted_one_leaves_nothing(
+def test_programs_that_wait_and_one_that_is_interrupted_leave_nothing(
     brokers: BrokerProcesses,
 ) -> None:
     with connect(brokers.folder(3)) as node, node.subscribe(PAIR, within=300) as found:

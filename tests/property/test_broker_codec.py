@@ -258,9 +258,7 @@ def test_anything_is_a_message_or_malformed(data: Any) -> None:
 
 
 @given(which=st.sampled_from(MESSAGES), place=st.integers(0, 30), put=PLAIN)
-def test_a_message_with_a_part_replaced_is_read_or_refused(
-    which: Any, place: int, put: Any
-) -> None:
+def test_a_message_with_a_part_changed_is_read_or_refused(which: Any, place: int, put: Any) -> None:
     changed = _put(GRAPH.plain_message(which), [place], put)
     try:
         again = GRAPH.plain_message(GRAPH.read_between(changed))

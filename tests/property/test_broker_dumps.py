@@ -193,9 +193,7 @@ def test_killed_at_any_instant_it_is_recalled_as_it_went_on(tmp_path: Path, ever
 
 
 @few_or_many(1, 10)
-def test_dumps_of_a_process_are_of_when_they_began(
-    tmp_path: Path, count: int, draws: Draws
-) -> None:
+def test_dumps_of_a_process_are_of_when_it_began(tmp_path: Path, count: int, draws: Draws) -> None:
     for seed in draws.numbers(count):
         folder = tmp_path / str(seed)
         folder.mkdir()

@@ -67,7 +67,7 @@ def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -
 @few_or_many(4, 200)
 @pytest.mark.parametrize("faults", [False, True], ids=["lossless", "faults"])
 @pytest.mark.parametrize("covering", COVERINGS)
-def test_seeded_plays_deliver_what_a_flat_matcher_does(
+def test_seeded_plays_deliver_what_is_due(
     covering: str, faults: bool, count: int, draws: Draws
 ) -> None:
     for seed in draws.numbers(count):
@@ -97,7 +97,7 @@ def test_brokers_may_restart_with_another_covering(covering: str, count: int, dr
     covering=st.sampled_from(sorted(COVERINGS)),
     faults=st.booleans(),
 )
-def test_plays_that_shrink_deliver_what_a_flat_matcher_does(
+def test_plays_that_shrink_deliver_what_is_due(
     draw: random.Random, covering: str, faults: bool
 ) -> None:
     play(draw, covering, faults, steps=25)

@@ -219,9 +219,7 @@ def play_with_detours(
 
 @pytest.mark.parametrize("covering", [False, True])
 @given(draw=DRAWS)
-def test_with_detours_every_subscriber_is_served_once_at_any_load(
-    covering: bool, draw: random.Random
-) -> None:
+def test_with_detours_each_is_served_once_at_any_load(covering: bool, draw: random.Random) -> None:
     overlay, wanted = play_with_detours(draw, covering=covering)
     check_served(overlay.deliveries, wanted)
     assert overlay.refusals == []
@@ -353,7 +351,7 @@ def ways(overlay: ScotOverlay) -> dict[str, str]:
         (["c1-c0"], "B(c,1)", "c1 b1 b0 c0 d0 e0 f0"),
     ],
 )
-def test_what_fails_is_gone_around_until_it_works_again(
+def test_what_fails_is_gone_around_while_it_does(
     broken: list[str], publisher: str, way: str
 ) -> None:
     overlay = small(around=True)

@@ -294,9 +294,7 @@ def go_on(play: TakeOverPlay, draw: random.Random) -> None:
 @few_or_many(12, len(PAIRS))
 @pytest.mark.parametrize("settles", [False, True], ids=["at once", "one after the other"])
 @with_and_without_covering
-def test_nothing_is_lost_with_two_brokers(
-    settles: bool, covering: bool, count: int, draws: Draws
-) -> None:
+def test_two_brokers_lose_nothing(settles: bool, covering: bool, count: int, draws: Draws) -> None:
     for number in draws.numbers(count):
         one, other = PAIRS[number % len(PAIRS)]
         draw = random.Random(f"{number} {settles}")

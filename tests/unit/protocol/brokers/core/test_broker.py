@@ -323,7 +323,7 @@ steps = st.lists(st.one_of(st.none(), st.tuples(sources, st.booleans())), max_si
 
 
 @given(steps)
-def test_messages_of_a_source_keep_their_order(
+def test_messages_of_a_source_keep_in_order(
     taken: Sequence[tuple[Hop | None, bool] | None],
 ) -> None:
     """None takes the next message out; a pair has one come, of a source, published or not."""

@@ -125,7 +125,7 @@ def preserved(**settings: object) -> Overlay:
     return overlay
 
 
-def test_an_aggregate_delivers_what_it_covers_and_counts_what_nobody_wants() -> None:
+def test_an_aggregate_delivers_what_it_covers_and_quenches_newcomers() -> None:
     overlay = preserved()
     before = len(overlay.deliveries)
     overlay.publish(1, 2, 30, 40, 50)
@@ -134,24 +134,18 @@ def test_an_aggregate_delivers_what_it_covers_and_counts_what_nobody_wants() -> 
     assert (aggregate.arrivals, aggregate.false_positives) == (5, 3)
     assert overlay.brokers["C"].counters.false_positives == 3
     assert overlay.total("false_positives") == 3
-
-
-def test_an_aggregate_quenches_newcomers_until_one_that_covers_it_takes_its_place() -> None:
-    """Sec. V-F of the selective paper: preserved subscriptions hide the movement of others."""
-    overlay = preserved()
+    # Sec. V-F of the selective paper: preserved subscriptions hide the movement of others.
     overlay.ask_and_settle("far", messages.Subscribe("new", parse("x == 7")))
     assert overlay.brokers["D"].sizes().subscriptions == 1
     overlay.publish(7)
     assert overlay.deliveries[-1][0] == "far"
     overlay.ask_and_settle("far", messages.Subscribe("wide", parse("present(x)")))
     assert kept_towards(overlay) == {}
-    assert tables(overlay)[3:] == [1] * 4
+    assert tables(overlay)[3:] == [1] * 4  # what covers the aggregate has taken its place
 
 
 @pytest.mark.parametrize("drops", [True, False], ids=["unpaid", "as in the papers"])
-def test_an_aggregate_goes_with_the_last_that_it_quenches_or_with_its_advertisements(
-    drops: bool,
-) -> None:
+def test_an_aggregate_goes_with_the_last_it_quenches_or_its_advertisements(drops: bool) -> None:
     overlay = preserved(drop_unpaid=drops)
     overlay.ask_and_settle("near", messages.Unsubscribe("s"))
     assert kept_towards(overlay) == {"C": ["D"]}
@@ -205,9 +199,7 @@ def test_a_broker_on_the_way_holds_back_and_catches_up() -> None:
     overlay.tell("C", None, messages.Congestion(0))
     overlay.settle()
     assert tables(overlay) == ALL_SENT
-
-
-def test_other_modes_hold_nothing_back() -> None:
+    # Other modes hold nothing back.
     overlay = row("selective")
     overlay.tell("A", None, messages.Congestion(1000))
     overlay.ask_and_settle("all", messages.Unsubscribe("s"))

@@ -125,9 +125,7 @@ def test_the_least_broker_is_coordinator_and_a_lesser_one_takes_over() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "installed"), [(0.0, True), (0.99, False)])
-def test_trees_that_save_no_more_than_the_threshold_are_not_installed(
-    threshold: float, installed: bool
-) -> None:
+def test_trees_that_save_too_little_are_not_installed(threshold: float, installed: bool) -> None:
     overlay = ring("x == 1", threshold=threshold)
 
     def used() -> Version:
@@ -157,7 +155,7 @@ def sampled(overlay: TreeOverlay, *numbers: int) -> int:
 @pytest.mark.parametrize(
     ("probability", "least", "most"), [(0.0, 0, 0), (0.25, 60, 140), (1.0, 400, 400)]
 )
-def test_documents_are_sampled_with_the_probability_that_is_set(
+def test_documents_are_sampled_as_often_as_is_set(
     probability: float, least: int, most: int
 ) -> None:
     overlay = ring(probability=probability, samples=1000, kept=1000)

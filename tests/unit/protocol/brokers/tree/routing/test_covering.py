@@ -69,7 +69,7 @@ def holders(overlay: Overlay, client: str) -> set[str]:
         ("lazy", "nr", TREE),
     ],
 )
-def test_a_covered_subscription_makes_a_path_and_another_a_tree(
+def test_what_is_covered_makes_a_path_else_a_tree(
     covering: str, order: str, expected: set[str]
 ) -> None:
     overlay = figure_2(covering, order)
