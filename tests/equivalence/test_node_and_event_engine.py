@@ -24,7 +24,7 @@ from gossamer.protocol.peer.state.state import RECORD, SENT_TO, State, make_stat
 from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, draw_phases
 from gossamer.sim.engine.latency import uniform_latency
-from gossamer.sim.engine.link_conditions import LinkConditions, make_link_conditions
+from gossamer.sim.engine.link_conditions import make_link_conditions
 from support.draws import larger
 from support.overlays import arrays_of
 from support.ping_protocol import chain_records
@@ -46,8 +46,8 @@ class Pair:
         self.settings = settings
         self.state = make_state(settings, nodes)
         self.draws = np.random.default_rng(SEED)
-        self.links = self._make_links(nodes, conditions)
-        chain = np.zeros(2, np.int64)
+        self.links = make_link_conditions(nodes, seed=SEED, **conditions)
+        self.chain = np.zeros(2, np.int64)
         self.engine = EventEngine(
             self.state,
             peer.step,
@@ -57,25 +57,21 @@ class Pair:
             period=PERIOD,
             links=self.links,
             observe=chain_records,
-            collector=chain,
+            collector=self.chain,
             reserve=peer.largest_step(settings),
         )
-        self.chain = chain
         self.network = TimedNetwork(
             settings=settings,
             keys=self.state.sampler.key.tolist(),
             phases=draw_phases(nodes, len(peer.TIMERS), PERIOD, SEED),
             period=PERIOD,
-            links=self._make_links(nodes, conditions),
+            links=make_link_conditions(nodes, seed=SEED, **conditions),
             nursery=nursery,
             joins=frozenset({JOIN}),
         )
         self.events = 0
         for node in self.network.nodes:
             self._subscribe(node)
-
-    def _make_links(self, nodes: int, conditions: dict[str, Any]) -> LinkConditions:
-        return make_link_conditions(nodes, seed=SEED, **conditions)
 
     def _subscribe(self, node: TimedNode) -> None:
         attributes = self.settings.attributes
@@ -149,36 +145,29 @@ class Pair:
 
 
 def in_rows(node: TimedNode, words: Any, place: str) -> Any:
-    """Words with the engine's rows in place of the node's handles."""
+    """Words with the engine's rows in place of the node's handles.
+
+    Beyond its count, the routing table has what is left over from before.
+    """
+    most = int(node.core.state.table_count[SELF]) if place == "owner" else len(words)
     rows = [
-        word if word < 0 or unused(node.core.state, i, place) else swapped(node, word)
+        word & ~HANDLE_MASK | node.row_of(word & HANDLE_MASK) if word >= 0 and i < most else word
         for i, word in enumerate(words.tolist())
     ]
     return np.array(rows, np.int64)
 
 
 def kept_copies(words: Any) -> Any:
-    """Copies under way, without what free places still hold."""
     return np.where(words[..., :1] >= 0, words, -1)
 
 
 def copies_in_rows(node: TimedNode, words: Any) -> Any:
-    """Copies under way with the engine's rows in place of the node's handles."""
     found = kept_copies(words)
     for copy in found:
         for column in (SENT_TO, RECORD + EVENT_ORIGIN):
             if copy[column] >= 0:
                 copy[column] = node.row_of(int(copy[column]))
     return found
-
-
-def swapped(node: TimedNode, word: int) -> int:
-    return word & ~HANDLE_MASK | node.row_of(word & HANDLE_MASK)
-
-
-def unused(state: State, entry: int, place: str) -> bool:
-    """Whether an entry of the routing table is left over from before."""
-    return place == "owner" and entry >= state.table_count[SELF]
 
 
 def in_use(state: State, words: Any, place: str) -> Any:

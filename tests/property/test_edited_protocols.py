@@ -34,7 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def unedited(folder: Path) -> list[int]:
-    """What the version does, compiled, that all others here are edits of."""
     return run_version(folder / "own", Version())[0]
 
 
@@ -44,7 +43,6 @@ def forget_process() -> None:
 
 
 def run_version(folder: Path, version: Version) -> tuple[list[int], list[int]]:
-    """What a version does compiled, and what it does interpreted."""
     names = run_script(write_version(folder, version), version.argument)
     return names["compiled"].a.tolist(), names["interpreted"].a.tolist()
 
@@ -72,9 +70,7 @@ def test_a_version_is_found_again_whatever_stands_elsewhere(folder: Path) -> Non
 
 @settings(max_examples=settings().max_examples // 8)
 @given(versions=st.lists(st.tuples(VERSIONS, st.booleans(), st.booleans()), min_size=2, max_size=4))
-def test_versions_of_a_protocol_never_meet(
-    folder: Path, versions: list[tuple[Version, bool, bool]]
-) -> None:
+def test_versions_never_meet(folder: Path, versions: list[tuple[Version, bool, bool]]) -> None:
     """One name, two folders, one cache; some versions in one process and some in another."""
     for version, elsewhere, new_process in versions:
         if new_process:

@@ -35,6 +35,7 @@ from support.content_strategies import (
 )
 
 NUMBERS = integer_attributes() | float_attributes()
+Number = schema.IntegerAttribute | schema.FloatAttribute
 
 
 @st.composite
@@ -48,11 +49,15 @@ def hashes_of(draw: st.DrawFn, attribute: schema.Attribute) -> hashing.OrderPres
     return hashing.quantile_hash(attribute, sorted(values, key=hashing.uniform_hash(attribute)))
 
 
-def in_order(attribute: schema.Attribute, one: Any, other: Any) -> tuple[Any, Any]:
+def two_values(
+    data: st.DataObject, attribute: Attribute, values: st.SearchStrategy[Any] | None = None
+) -> tuple[Any, Any]:
+    """Two values of an attribute, or of others, with the lesser one first."""
+    values = values_of(attribute) if values is None else values
+    key: Any = canonical
     if isinstance(attribute, schema.EnumerationAttribute):
-        low, high = sorted((one, other), key=attribute.values.index)
-    else:
-        low, high = sorted((one, other), key=canonical)  # type: ignore[arg-type]
+        key = attribute.values.index
+    low, high = sorted((data.draw(values), data.draw(values)), key=key)
     return low, high
 
 
@@ -60,30 +65,30 @@ def in_order(attribute: schema.Attribute, one: Any, other: Any) -> tuple[Any, An
 def test_every_hash_is_monotone_on_all_values_of_its_type(data: st.DataObject) -> None:
     attribute = data.draw(attributes())
     hash_of = data.draw(hashes_of(attribute))
-    constants = constants_for(attribute)
-    low, high = in_order(attribute, data.draw(constants), data.draw(constants))
+    low, high = two_values(data, attribute, constants_for(attribute))
     assert 0 <= hash_of(low) <= hash_of(high) < hashing.RING_SIZE
 
 
 @given(st.data())
 def test_discrete_values_hash_strictly(data: st.DataObject) -> None:
     attribute = data.draw(integer_attributes() | date_attributes() | enumeration_attributes())
-    low, high = in_order(
-        attribute, data.draw(values_of(attribute)), data.draw(values_of(attribute))
-    )
+    low, high = two_values(data, attribute)
     assume(low != high)
     hash_of = hashing.uniform_hash(attribute)
     assert hash_of(low) < hash_of(high)
 
 
-@given(integer_attributes(widest=2**62), st.data())
-def test_neighbouring_integers_differ_in_the_widest_domain(
-    attribute: schema.IntegerAttribute, data: st.DataObject
+@given(integer_attributes(widest=2**62), date_attributes(), st.data())
+def test_neighbouring_integers_and_instants_differ_in_the_widest_domain(
+    number: schema.IntegerAttribute, day: schema.DateAttribute, data: st.DataObject
 ) -> None:
-    assume(attribute.minimum < attribute.maximum)
-    value = data.draw(st.integers(attribute.minimum, attribute.maximum - 1))
-    hash_of = hashing.uniform_hash(attribute)
-    assert hash_of(value) < hash_of(value + 1)
+    if number.minimum < number.maximum:
+        value = data.draw(st.integers(number.minimum, number.maximum - 1))
+        hash_of = hashing.uniform_hash(number)
+        assert hash_of(value) < hash_of(value + 1)
+    if day.minimum < day.maximum:
+        hash_of = hashing.uniform_hash(day)
+        assert hash_of(day.minimum) < hash_of(day.minimum + timedelta(microseconds=1))
 
 
 @given(float_attributes(), st.fractions(0, 1), st.integers(0, 61))
@@ -101,9 +106,8 @@ def test_floats_differ_from_2_to_the_minus_61_of_the_width(
 def test_short_strings_hash_strictly(data: st.DataObject, case: tuple[str | None, int]) -> None:
     alphabet, length = case
     letters = CHARACTERS if alphabet is None else st.sampled_from(alphabet)
-    low, high = sorted(
-        data.draw(st.lists(st.text(letters, max_size=length), min_size=2, max_size=2, unique=True))
-    )
+    texts = st.text(letters, max_size=length)
+    low, high = sorted(data.draw(st.lists(texts, min_size=2, max_size=2, unique=True)))
     whole = hashing.uniform_hash(schema.StringAttribute("s", alphabet))
     assert whole(low) < whole(high)
     within = hashing.uniform_hash(schema.StringAttribute("s", alphabet, "ab" + low, "ab" + high))
@@ -115,22 +119,17 @@ def test_following_a_sample_keeps_values_apart(data: st.DataObject) -> None:
     """Strict for integers of at most 2^50 values, for floats from 2^-50 of the width."""
     attribute = data.draw(integer_attributes(widest=2**50) | float_attributes())
     hash_of = data.draw(hashes_of(attribute))
-    low, high = in_order(
-        attribute, data.draw(values_of(attribute)), data.draw(values_of(attribute))
-    )
+    low, high = two_values(data, attribute)
     width = Fraction(attribute.maximum) - Fraction(attribute.minimum)
     assume(low != high and (Fraction(high) - Fraction(low)) * 2**50 >= width)
     assert hash_of(low) < hash_of(high)
 
 
 @given(st.data())
-def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
-    data: st.DataObject,
-) -> None:
+def test_a_bucket_no_narrower_than_before_keeps_places_apart(data: st.DataObject) -> None:
     attribute = schema.FloatAttribute("x", 0, 1)
-    warp = hashing.equi_depth_hash(
-        attribute, data.draw(st.lists(values_of(attribute), min_size=1))
-    ).warp
+    sample = data.draw(st.lists(values_of(attribute), min_size=1))
+    warp = hashing.equi_depth_hash(attribute, sample).warp
     assert warp is not None
     bucket = data.draw(st.integers(0, len(warp.knots) - 2))
     start, end = warp.knots[bucket], warp.knots[bucket + 1]
@@ -140,9 +139,7 @@ def test_a_bucket_no_narrower_than_before_keeps_every_two_places_apart(
 
 
 @given(NUMBERS, st.data())
-def test_arc_length_follows_the_mass_of_the_sample(
-    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
-) -> None:
+def test_arc_length_follows_the_mass_of_the_sample(attribute: Number, data: st.DataObject) -> None:
     """Below the hash of a sample value lie its share of the sample and of the ring alike."""
     few = data.draw(st.lists(values_of(attribute), min_size=1, max_size=5))
     sample = data.draw(st.lists(st.sampled_from(few) | values_of(attribute), min_size=1))
@@ -171,31 +168,20 @@ def test_quantiles_divide_the_ring_into_equal_arcs(data: st.DataObject) -> None:
 
 
 @given(NUMBERS, st.data())
-def test_arrays_of_integers_hash_as_their_elements(
-    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
-) -> None:
+def test_arrays_hash_as_their_elements(attribute: Number, data: st.DataObject) -> None:
     hash_of = data.draw(hashes_of(attribute))
     near = st.sampled_from([attribute.minimum, attribute.maximum]).map(int)
-    offsets = st.integers(-3, 3)
-    values = data.draw(
-        st.lists(st.integers(-(2**63), 2**63 - 1) | st.builds(int.__add__, near, offsets))
-    )
-    values = [min(max(value, -(2**63)), 2**63 - 1) for value in values]
-    hashed = hash_of.array(np.array(values, dtype=np.int64))
+    around = st.builds(int.__add__, near, st.integers(-3, 3))
+    integers = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1) | around))
+    integers = [min(max(value, -(2**63)), 2**63 - 1) for value in integers]
+    hashed = hash_of.array(np.array(integers, dtype=np.int64))
     assert hashed.dtype == np.int64
-    assert hashed.tolist() == [hash_of(value) for value in values]
-
-
-@given(NUMBERS, st.data())
-def test_arrays_of_floats_hash_as_their_elements(
-    attribute: schema.IntegerAttribute | schema.FloatAttribute, data: st.DataObject
-) -> None:
-    hash_of = data.draw(hashes_of(attribute))
+    assert hashed.tolist() == [hash_of(value) for value in integers]
     anything = st.floats(allow_nan=False, allow_infinity=False)
     numbers: st.SearchStrategy[Any] = values_of(attribute)
-    values = data.draw(st.lists(anything | numbers.map(float) | st.floats(-2, 2)))
-    hashed = hash_of.array(np.array(values, dtype=np.float64))
-    assert hashed.tolist() == [hash_of(value) for value in values]
+    floats = data.draw(st.lists(anything | numbers.map(float) | st.floats(-2, 2)))
+    hashed = hash_of.array(np.array(floats, dtype=np.float64))
+    assert hashed.tolist() == [hash_of(value) for value in floats]
 
 
 @given(st.data(), st.integers(1, 2**62))
@@ -203,22 +189,11 @@ def test_wide_divisions_are_exact(data: st.DataObject, divisor: int) -> None:
     factor = data.draw(st.integers(0, divisor - 1))
     multiplier = data.draw(st.integers(0, 2**62))
     addend = data.draw(st.integers(0, 2**31 - 1))
-    factors = np.array([factor], dtype=np.int64)
-    quotient, remainder = divide_wide(
-        factors, 1 << 31, np.array([addend]), np.array([divisor], dtype=np.int64)
-    )
+    words = (np.array([word], np.int64) for word in (factor, multiplier, addend, divisor))
+    factors, multipliers, addends, divisors = words
+    quotient, remainder = divide_wide(factors, 1 << 31, addends, divisors)
     assert (quotient[0], remainder[0]) == divmod(factor * 2**31 + addend, divisor)
-    scaled = scale_wide(
-        factors, np.array([multiplier], dtype=np.int64), np.array([divisor], dtype=np.int64)
-    )
-    assert scaled[0] == factor * multiplier // divisor
-
-
-@given(date_attributes())
-def test_dates_are_told_apart_to_the_microsecond(attribute: schema.DateAttribute) -> None:
-    assume(attribute.maximum > attribute.minimum)
-    hash_of = hashing.uniform_hash(attribute)
-    assert hash_of(attribute.minimum) < hash_of(attribute.minimum + timedelta(microseconds=1))
+    assert scale_wide(factors, multipliers, divisors)[0] == factor * multiplier // divisor
 
 
 @given(schemas(), st.data())
@@ -234,19 +209,14 @@ def test_matching_is_the_conjunction_of_comparisons(schema: Schema, data: st.Dat
 @given(schemas(), st.data())
 def test_the_box_holds_every_matching_event(schema: Schema, data: st.DataObject) -> None:
     event = data.draw(events(schema))
-    true_of_event = [
-        comparison
-        for comparison in data.draw(consistent_comparisons(schema))
-        if holds(schema, comparison, event)
-    ]
+    drawn = data.draw(consistent_comparisons(schema))
+    true_of_event = [comparison for comparison in drawn if holds(schema, comparison, event)]
     if not true_of_event:
         return
     subscription = Subscription.of(schema, true_of_event)
     assert subscription.matches(event)
-    followed = [
-        hashing.equi_depth_hash(a, data.draw(st.lists(values_of(a), min_size=1, max_size=5)), 4)
-        for a in schema
-    ]
+    few = [data.draw(st.lists(values_of(a), min_size=1, max_size=5)) for a in schema]
+    followed = [hashing.equi_depth_hash(*pair, 4) for pair in zip(schema, few, strict=True)]
     for hashes in (hashing.uniform_hashes(schema), followed):
         box = encode_subscription(schema, hashes, subscription)
         assert box.contains(encode_event(schema, hashes, event))

@@ -17,7 +17,7 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.peer.places.placement import places_of, want_place
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ID
 from gossamer.protocol.peer.rendezvous.routing import next_hop, plan_arcs
-from gossamer.protocol.peer.settings.config import Settings, kindred
+from gossamer.protocol.peer.settings.config import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
@@ -25,7 +25,7 @@ from gossamer.protocol.peer.state.links import settle_ring
 from gossamer.protocol.peer.state.state import SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
 from support.draws import few_examples, larger
-from support.overlays import HANDLE, Hosts, misinform, true_rendezvous
+from support.overlays import HANDLE, SMALL, Hosts, misinform, true_rendezvous
 
 ANYWHERE = st.integers(0, RING_MASK)
 CROWDED = st.integers(0, 200)
@@ -34,43 +34,35 @@ RINGS = st.one_of(
     st.lists(CROWDED, min_size=1, max_size=30, unique=True),
 )
 SHAPES = st.sampled_from([(1, 0), (1, 4), (2, 6), (3, 2)])
+Interests = list[tuple[int, int]]
 
 
-def overlay(places: list[int], shape: tuple[int, int], seed: int, **changes: Any) -> Hosts:
+def overlay(places: list[int], shape: tuple[int, int], seed: int, replicas: int = 0) -> Hosts:
     """A converged overlay with R ring links a side and other links anywhere."""
-    settings = Settings(
-        ring_links=shape[0],
-        friend_links=shape[1],
-        view_size=4,
-        shuffle_length=2,
-        hop_limit=64,
-        load_shifting=False,
-        nearest_routing=True,
-        **{"enter_on_the_way": True, **changes},
-    )
-    return Hosts.ring(settings, places, seed)
+    ring, friends = shape
+    rules = {"nearest_routing": True, "enter_on_the_way": True, "replicas": replicas}
+    links = {"ring_links": ring, "friend_links": friends, "hop_limit": 64}
+    return Hosts.ring(SMALL, places, seed, **links, **rules)
 
 
-def distance(one: int, other: int) -> int:
-    return int(min(clockwise(one, other), clockwise(other, one)))
+OVERLAYS = st.builds(overlay, RINGS, SHAPES, st.integers(0, 99))
 
 
-def check_path(hosts: Hosts, places: list[int], start: int, value: int) -> None:
+def check_path(hosts: Hosts, start: int, value: int) -> None:
     """A lookup ends at the rendezvous node, and each hop but the last comes nearer to the value."""
+    places = hosts.identifiers().tolist()
     path = hosts.lookup(start, value)
     assert path[-1] == true_rendezvous(places, value)
     assert len(path) <= len(places)
-    left = [distance(places[p], value) for p in path[:-1]]
+    left = [min(clockwise(places[p], value), clockwise(value, places[p])) for p in path[:-1]]
     assert left == sorted(set(left), reverse=True)
 
 
-@given(places=RINGS, shape=SHAPES, seed=st.integers(0, 99), data=st.data())
-def test_every_lookup_ends_at_the_rendezvous_node_and_comes_nearer_at_every_hop(
-    places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
-) -> None:
-    hosts = overlay(places, shape, seed)
+@given(hosts=OVERLAYS, data=st.data())
+def test_every_lookup_ends_at_the_rendezvous_node(hosts: Hosts, data: st.DataObject) -> None:
+    places = hosts.identifiers().tolist()
     value = data.draw(st.one_of(ANYWHERE, CROWDED, st.sampled_from(places)))
-    check_path(hosts, places, data.draw(st.integers(0, len(places) - 1)), value)
+    check_path(hosts, data.draw(st.integers(0, len(places) - 1)), value)
 
 
 @pytest.mark.parametrize("shape", [(1, 0), (1, 3), (2, 6)])
@@ -80,7 +72,7 @@ def test_lookups_are_right_at_every_border(shape: tuple[int, int]) -> None:
     hosts = overlay(places, shape, seed=2)
     borders = [*places, *(place + 3 for place in places)]
     for start, border, shift in itertools.product(range(len(places)), borders, (-1, 0, 1)):
-        check_path(hosts, places, start, border + shift)
+        check_path(hosts, start, border + shift)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
@@ -105,11 +97,16 @@ def test_requests_and_events_of_a_value_take_the_same_next_hop_whatever_peers_be
         assert (hop >> 1 if hop >= 0 else -1) == (of_arc if wanted else -1)
 
 
-@st.composite
-def ranges(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
+def subscribe_all(hosts: Hosts, data: st.DataObject) -> list[tuple[int, int]]:
+    """Let each peer want a range of any values, or between identifiers."""
+    places = hosts.identifiers().tolist()
     bound = st.one_of(ANYWHERE, CROWDED, st.sampled_from(places), st.sampled_from([0, RING_MASK]))
-    low, high = sorted((draw(bound), draw(bound)))
-    return low, high
+    wanted = []
+    for p in range(len(places)):
+        low, high = sorted((data.draw(bound), data.draw(bound)))
+        hosts.subscribe(p, (low, high))
+        wanted.append((low, high))
+    return wanted
 
 
 @pytest.mark.parametrize("replicas", [0, 1])
@@ -117,10 +114,8 @@ def ranges(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
 def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
     replicas: int, places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject
 ) -> None:
-    hosts = overlay(places, shape, seed, replicas=replicas)
-    wanted = [data.draw(ranges(places)) for _ in places]
-    for p, interest in enumerate(wanted):
-        hosts.subscribe(p, interest)
+    hosts = overlay(places, shape, seed, replicas)
+    wanted = subscribe_all(hosts, data)
     for p in range(len(places)):
         hosts.install(p)
     bounds = [bound for interest in wanted for bound in interest]
@@ -128,11 +123,9 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
     for event, value in enumerate(values):
         before = len(hosts.passed)
         served = hosts.publish(data.draw(st.integers(0, len(places) - 1)), event, value)
-        due = [p for p, (low, high) in enumerate(wanted) if low <= value <= high]
-        assert sorted(served) == due
+        assert sorted(served) == [p for p, (low, high) in enumerate(wanted) if low <= value <= high]
         copies = [int(one[TO]) for one in hosts.passed[before:] if one[KIND] == EVENT]
-        if replicas == 0:
-            assert len(copies) == len(set(copies))
+        assert replicas or len(copies) == len(set(copies))
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
@@ -141,8 +134,7 @@ def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
 ) -> None:
     """Arcs and identifiers of neighbours are wrong at random."""
     hosts = overlay(places, shape, seed)
-    for p in range(len(places)):
-        hosts.subscribe(p, data.draw(ranges(places)))
+    subscribe_all(hosts, data)
     misinform(hosts.state, seed)
     for p in range(len(places)):
         hosts.install(p)
@@ -162,7 +154,7 @@ def test_a_copy_enters_the_tree_where_it_passes() -> None:
     hosts = overlay(places, (1, 0), 1)
     hosts.install(1, (36, 38))
     assert hosts.publish(0, 7, 37) == [1]
-    assert [(int(one[TO])) for one in hosts.of_kind(EVENT)] == [1, 2, 3]
+    assert [int(one[TO]) for one in hosts.of_kind(EVENT)] == [1, 2, 3]
     assert set(hosts.neighbours(1)) == {0, 2}
 
 
@@ -179,19 +171,18 @@ def box_of(interest: tuple[int, int]) -> tuple[int, int]:
     return low << 56, min(((low + more + 1) << 56) - 1, RING_MASK)
 
 
-def want(hosts: Hosts, p: int, interests: list[tuple[int, int]]) -> None:
+def want(hosts: Hosts, p: int, interests: Interests) -> None:
     boxes = np.array([box_of(one) for one in interests], np.int64).reshape(-1, 2)
     bits = np.ones(len(boxes), np.int64)
     subscribe(hosts.state, p, *held_boxes(hosts.settings, boxes, bits))
     want_place(hosts.state, hosts.settings, p, boxes, bits)
 
 
-def placed(wanted: list[list[tuple[int, int]]], seed: int, **changes: Any) -> Hosts:
-    """A converged placed whose peers stand where they want to."""
+def placed(wanted: list[Interests], seed: int, **changes: Any) -> Hosts:
     nodes = len(wanted)
-    changed = {"subscriptions": 2, "move_rounds": 3, "seed": seed, **changes}
-    memory = {"held_events": 64, "retention_rounds": 40, "hop_limit": 64}
-    settings = kindred(nodes, **{"view_size": 6, "shuffle_length": 3, **memory, **changed})
+    views = {"view_size": 6, "shuffle_length": 3, "hop_limit": 64}
+    memory = {"held_events": 64, "retention_rounds": 40, "subscriptions": 2, "move_rounds": 3}
+    settings = kindred(nodes, seed=seed, **views, **memory, **changes)
     boxes = np.zeros((nodes, 2, 2), np.int64)
     bits = np.full((nodes, 2), -1, np.int64)
     for p, interests in enumerate(wanted):
@@ -199,15 +190,14 @@ def placed(wanted: list[list[tuple[int, int]]], seed: int, **changes: Any) -> Ho
             boxes[p, i], bits[p, i] = box_of(one), 1
     keys = np.random.default_rng(seed).integers(0, RING_MASK, nodes, np.int64)
     places = places_of(settings, boxes, bits, keys)[:, 0]
-    places = np.where(places < 0, keys, places)
-    hosts = Hosts.ring(settings, places, seed)
+    hosts = Hosts.ring(settings, np.where(places < 0, keys, places), seed)
     hosts.state.links[:, settings.chosen_links :] = -1
     for p, interests in enumerate(wanted):
         want(hosts, p, interests)
     return hosts
 
 
-def due(wanted: list[list[tuple[int, int]]], value: int) -> list[int]:
+def due(wanted: list[Interests], value: int) -> list[int]:
     ranges = [[box_of(one) for one in interests] for interests in wanted]
     return [p for p, mine in enumerate(ranges) if any(low <= value <= high for low, high in mine)]
 
@@ -217,14 +207,18 @@ def publish_at(hosts: Hosts, p: int, event: int, value: int) -> list[int]:
     return sorted(hosts.publish(p, event, *point.tolist()))
 
 
-def check_links(hosts: Hosts) -> None:
-    """Nobody links to a peer twice: the one of two links that is not heard of would seem dead."""
+def cycle(hosts: Hosts) -> None:
+    """Let a round pass; nobody links to a peer twice.
+
+    The one of two links that is not heard of would seem dead.
+    """
+    hosts.cycle()
     for links in hosts.state.links:
         handles = [int(word) & HANDLE for word in links if word >= 0]
         assert len(set(handles)) == len(handles)
 
 
-def check_ring(hosts: Hosts, wanted: list[list[tuple[int, int]]]) -> None:
+def check_ring(hosts: Hosts, wanted: list[Interests]) -> None:
     """Those who want something stand on the ring, and know their true neighbours there."""
     places = hosts.identifiers()
     assert len(set(places.tolist())) == len(places)
@@ -238,20 +232,13 @@ def check_ring(hosts: Hosts, wanted: list[list[tuple[int, int]]]) -> None:
             assert state.link_profile[p, state.successor[p], IDENTIFIER] == after
 
 
-def clients_wait(hosts: Hosts) -> bool:
-    """Whether somebody is on the ring, and a peer that is not knows nobody there."""
-    off = hosts.identifiers() >= OFF_THE_RING
-    alone = (hosts.state.links < 0).all(axis=1)
-    return bool((off & alone).any() and not off.all())
-
-
 INTERESTS = st.lists(st.lists(RANGES, max_size=2), min_size=2, max_size=14)
 
 
 @few_examples(6)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
-    wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject
+    wanted: list[Interests], seed: int, data: st.DataObject
 ) -> None:
     hosts = placed(wanted, seed)
     nodes = len(wanted)
@@ -261,21 +248,20 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
             wanted[p] = data.draw(st.lists(RANGES, max_size=2))
             want(hosts, p, wanted[p])
         for _ in range(data.draw(st.integers(0, 4))):
-            hosts.cycle()
-            check_links(hosts)
+            cycle(hosts)
     for _ in range(SETTLED):
-        hosts.cycle()
-        check_links(hosts)
+        cycle(hosts)
     assert (hosts.state.seat[:, WANTED] < 0).all()
     check_ring(hosts, wanted)
     for _ in range(FOUND - SETTLED):
-        if clients_wait(hosts):
-            hosts.cycle()
+        off = hosts.identifiers() >= OFF_THE_RING
+        alone = (hosts.state.links < 0).all(axis=1)
+        if (off & alone).any() and not off.all():
+            hosts.cycle()  # clients know nobody yet
     for p, interests in enumerate(wanted):
-        place = int(hosts.identifiers()[p])
-        assert not interests or p in due(wanted, place)
+        assert not interests or p in due(wanted, int(hosts.identifiers()[p]))
     for event in range(8):
-        value = data.draw(st.integers(0, RING_MASK))
+        value = data.draw(ANYWHERE)
         before = len(hosts.passed)
         publisher = data.draw(st.integers(0, nodes - 1))
         assert publish_at(hosts, publisher, event, value) == due(wanted, value)
@@ -287,7 +273,7 @@ def test_after_moves_every_event_reaches_all_who_want_it_and_nobody_twice(
 @pytest.mark.parametrize("seed", range(larger(4, 10)))
 def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: int) -> None:
     """It has no neighbours to tell, so that only gossip about peers brings it to others."""
-    wanted: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+    wanted: list[Interests] = [[] for _ in range(nodes)]
     hosts = placed(wanted, seed)
     hosts.rounds(3)
     wanted[0] = [(0, 0)]
@@ -300,7 +286,7 @@ def test_clients_find_the_first_peer_that_comes_onto_the_ring(nodes: int, seed: 
 @few_examples(6)
 @given(wanted=INTERESTS, seed=st.integers(0, 99), data=st.data())
 def test_what_is_published_during_moves_is_not_lost(
-    wanted: list[list[tuple[int, int]]], seed: int, data: st.DataObject
+    wanted: list[Interests], seed: int, data: st.DataObject
 ) -> None:
     """By those who wanted it before the moves and after; what one missed is handed on to it."""
     hosts = placed(wanted, seed)

@@ -1,10 +1,13 @@
-"""What is written for PADRES, PADRES takes, and it means the same there and when read back."""
+"""What PADRES reads and means as we do, and composite subscriptions of any shape."""
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from attrs import frozen
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -18,36 +21,16 @@ from gossamer.protocol.content.filters.composite import (
     composite_text,
     parse_composite,
 )
+from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
 from gossamer.protocol.content.operators import Comparison, Operator
 from support import padres_grammar as padres
-from support.filter_strategies import ORDERED, TEXTUAL, filter_or_none, filters
+from support.filter_strategies import ORDERED, TEXTUAL, all_matches, filter_or_none, filters
 
 ODD = settings(suppress_health_check=[HealthCheck.filter_too_much])
 EQUAL, LEAST = Operator.EQUAL, Operator.AT_LEAST
-
-NAMES = st.sampled_from(
-    ["a", "b-c", "d:/e", "class", "eq", "isPresent", ":", "Class", "0", "é", ""]
-)
-TEXTS = st.sampled_from(
-    [
-        "",
-        "a",
-        "b c",
-        "$X",
-        "$S$X",
-        "$I$X",
-        "a$b",
-        "it's",
-        '"',
-        "\\",
-        "{",
-        "}",
-        "é",
-        "\n",
-        "any",
-        "[x]",
-    ]
-) | st.text(max_size=4)
+WORD = st.sampled_from(["", "a", "b-c", "d:/e", "class", "eq", "isPresent", ":", "Class", "0", "é"])
+ODD_TEXTS = ["a", "$X", "$S$X", "$I$X", "a$b", "it's", '"', "\\", "{", "}", "é", "any", "[x]"]
+TEXTS = st.sampled_from(["", "b c", "\n", *ODD_TEXTS]) | st.text(max_size=4)
 NUMBERS = (
     st.integers()
     | st.floats(allow_nan=False)
@@ -71,7 +54,7 @@ def classy_filters(draw: st.DrawFn) -> Filter:
 
 @st.composite
 def odd_filters(draw: st.DrawFn) -> Filter:
-    asked = [Comparison(draw(NAMES), EQUAL, draw(VALUES)) for _ in range(draw(st.integers(0, 2)))]
+    asked = [Comparison(draw(WORD), EQUAL, draw(VALUES)) for _ in range(draw(st.integers(0, 2)))]
     wanted = filter_or_none([Comparison("class", EQUAL, draw(TEXTS)), *asked])
     return wanted or Filter.of([Comparison("class", EQUAL, "a")])
 
@@ -85,8 +68,7 @@ PUBLICATIONS = st.fixed_dictionaries(
 )
 
 
-def written(write: Callable[[Any], str], what: object) -> str | None:
-    """What is written for PADRES, or None where it is refused in a sentence."""
+def written_there(write: Callable[[Any], str], what: object) -> str | None:
     try:
         return write(what)
     except ContentError as error:
@@ -103,7 +85,7 @@ def written(write: Callable[[Any], str], what: object) -> str | None:
 @example(api.parse('class == "a" and present(price)'))
 @example(api.parse("price < 5"))
 def test_padres_takes_what_is_written_and_we_read_it_back(wanted: Filter) -> None:
-    text = written(api.to_padres, wanted)
+    text = written_there(api.to_padres, wanted)
     if text is not None:
         padres.Reader(text).subscription()
         assert api.parse(text) == wanted
@@ -112,7 +94,7 @@ def test_padres_takes_what_is_written_and_we_read_it_back(wanted: Filter) -> Non
 @ODD
 @given(classy_filters(), PUBLICATIONS)
 def test_padres_matches_the_same_publications(wanted: Filter, values: dict[str, Any]) -> None:
-    text = written(api.to_padres, wanted)
+    text = written_there(api.to_padres, wanted)
     if text is not None:
         assert padres.matches(padres.Reader(text).subscription(), values) is wanted.matches(values)
 
@@ -123,14 +105,14 @@ def test_one_predicate_an_attribute_is_enough_to_be_written(wanted: Filter) -> N
     """What is refused has a reason."""
     asked = wanted.comparisons()
     negated = any(one.operator.value.startswith("not ") for one in asked)
-    assert (written(api.to_padres, wanted) is None) is (negated or len(asked) > len(wanted))
+    assert (written_there(api.to_padres, wanted) is None) is (negated or len(asked) > len(wanted))
 
 
 @ODD
-@given(st.dictionaries(NAMES, VALUES, max_size=3), TEXTS | st.none())
+@given(st.dictionaries(WORD, VALUES, max_size=3), TEXTS | st.none())
 def test_padres_takes_publications(values: dict[str, Any], kind: str | None) -> None:
     publication = api.exact_publication(values if kind is None else values | {"class": kind})
-    text = written(api.publication_to_padres, publication)
+    text = written_there(api.publication_to_padres, publication)
     if text is not None:
         assert padres.Reader(text).publication() == publication
         assert api.parse_publication(text) == publication
@@ -138,8 +120,6 @@ def test_padres_takes_publications(values: dict[str, Any], kind: str | None) -> 
 
 @st.composite
 def composites(draw: st.DrawFn) -> Composite:
-    """Composite subscriptions, mostly such as PADRES can say."""
-
     def part() -> Part:
         wanted = draw(classy_filters())
         name, variable = draw(st.sampled_from("pq")), draw(st.sampled_from("XY"))
@@ -161,7 +141,7 @@ def composites(draw: st.DrawFn) -> Composite:
 @given(composites())
 def test_padres_groups_composites_as_we_do(composite: Composite) -> None:
     assert parse_composite(composite_text(composite)) == composite
-    text = written(composite_padres, composite)
+    text = written_there(composite_padres, composite)
     if text is None:
         return
     assert parse_composite(text) == composite
@@ -198,3 +178,91 @@ def test_the_longest_composite_is_written_and_read() -> None:
     text = composite_padres(composite)
     padres.Reader(text).composite()
     assert parse_composite(text) == composite
+
+
+Fits = Callable[[str, int], bool]
+WINDOW: Final = 4
+PARTS: Final = ("{a == $X}", "{b == $X}", "{a > 0}", "{b < 2 and c == $Y}", "{c == $Y}")
+SMALL_PUBLICATIONS: Final = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
+
+
+@frozen
+class Pattern:
+    """What was drawn: a part, or an operator between two of these."""
+
+    text: str
+    left: Pattern | None = None
+    right: Pattern | None = None
+
+    def written(self) -> str:
+        if self.left is None or self.right is None:
+            return self.text
+        return f"{{{self.left.written()} {self.text} {self.right.written()}}}"
+
+    def found(self, size: int, fits: Fits) -> set[tuple[int, ...]]:
+        if self.left is None or self.right is None:
+            return {(number,) for number in range(size) if fits(self.text, number)}
+        left, right = self.left.found(size, fits), self.right.found(size, fits)
+        if self.text == "||":
+            return left | right
+        return {
+            one + other
+            for one, other in itertools.product(left, right)
+            if self.text == "&" or max(one) < min(other)
+        }
+
+
+def fitting(publications: list[dict[str, int]]) -> Fits:
+    """Whether the publication of some number matches a part."""
+    return lambda text, number: (
+        parse_composite(text).alternatives[0][0].filter.matches(publications[number])
+    )
+
+
+def patterns(parts: tuple[str, ...] = PARTS) -> st.SearchStrategy[Pattern]:
+    return st.recursive(
+        st.builds(Pattern, st.sampled_from(parts)),
+        lambda inner: st.builds(Pattern, st.sampled_from(["&", "->", "||"]), inner, inner),
+        max_leaves=4,
+    )
+
+
+@given(patterns())
+def test_texts_read_back_as_equal_ones(pattern: Pattern) -> None:
+    composite = parse_composite(pattern.written())
+    text = composite_text(composite)
+    assert parse_composite(text) == composite
+    assert composite_text(parse_composite(text)) == text
+    assert parse_composite(pattern.written().replace("->", "followed by")) == composite
+
+
+@given(patterns(("{a > 0}", "{b > 0}", "{c > 0}")), st.lists(SMALL_PUBLICATIONS, max_size=6))
+def test_operators_mean_what_they_mean_one_inside_the_other(
+    pattern: Pattern, publications: list[dict[str, int]]
+) -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite(pattern.written()), window=1)
+    found = {
+        match.publications
+        for number, publication in enumerate(publications)
+        for match in matcher.step(0, publication, number)
+    }
+    assert found == pattern.found(len(publications), fitting(publications))
+
+
+@given(st.lists(patterns(), min_size=1, max_size=3), st.lists(SMALL_PUBLICATIONS, max_size=8))
+def test_matches_are_those_of_all_combinations(
+    drawn: list[Pattern], publications: list[dict[str, int]]
+) -> None:
+    matcher = CompositeMatcher()
+    held = [parse_composite(pattern.written()) for pattern in drawn]
+    ids = [matcher.add(composite, WINDOW) for composite in held]
+    published = list(enumerate(publications))
+    for number, publication in published:
+        found = Counter(matcher.step(number, publication, number))
+        expected = Counter(
+            match
+            for one, composite in zip(ids, held, strict=True)
+            for match in all_matches(one, composite, WINDOW, published[: number + 1])
+        )
+        assert found == expected

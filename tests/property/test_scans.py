@@ -42,17 +42,23 @@ from gossamer.protocol.peer.sampling import descriptors
 from gossamer.protocol.peer.sampling.sampler import make_sampler
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.links import (
-    put_link,
-    slot_of,
-    write_link,
-    write_own_descriptor,
-)
+from gossamer.protocol.peer.state.links import put_link, slot_of, write_link, write_own_descriptor
 from gossamer.protocol.peer.state.state import make_state
 from gossamer.protocol.peer.step import ABOUT_EVENTS, step, take_and_settle
 
 VIEW, PROFILE = 5, 3
 LARGE = (1 << 62) - 1
+Form = Callable[[Any], Any]
+Shape = int | tuple[int, ...]
+EMPTY_SLOTS = arrays(np.bool_, 8)
+
+
+def numbers(shape: Shape, least: int, most: int) -> st.SearchStrategy[np.ndarray]:
+    return arrays(np.int64, shape, elements=st.integers(least, most))
+
+
+def mixed(shape: Shape, most: int = 4) -> st.SearchStrategy[np.ndarray]:
+    return arrays(np.int64, shape, elements=st.integers(0, most) | st.just(LARGE))
 
 
 class Links(Struct):
@@ -69,32 +75,25 @@ def unbox(state: Any) -> Any:
     return state.unboxed() if isinstance(state, Struct) else memoryview(state)
 
 
-def in_every_form(act: Callable[[Callable[[Any], Any]], Any]) -> Any:
-    """What ``act``, which leaves nothing behind, gives compiled, interpreted and unboxed alike.
-
-    It is given what to make of the state before it goes to a rule.
-    """
+def in_every_form(act: Callable[[Form], Any]) -> Any:
+    """What ``act``, which is given what to make of the state, does compiled and interpreted."""
     with use_compiled(True):
         compiled = act(lambda state: state)
     with use_compiled(False):
-        assert act(lambda state: state) == compiled
-        assert act(unbox) == compiled
+        assert act(lambda state: state) == act(unbox) == compiled
     return compiled
 
 
-@given(rows=arrays(np.int64, (2, 9), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
-def test_position_is_the_first_of_equal_words(rows: np.ndarray, word: int) -> None:
-    row = rows[1].tolist()
+@given(rows=numbers((2, 9), -2, 3), table=numbers((2, 9, 3), -2, 3), word=st.integers(-2, 4))
+def test_position_is_the_first_equal_word(rows: np.ndarray, table: np.ndarray, word: int) -> None:
+    row, column = rows[1].tolist(), table[1, :, 2].tolist()
     expected = row.index(word) if word in row else -1
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
+    expected = column.index(word) if word in column else -1
+    assert in_every_form(lambda seen: int(position_in_column(seen(table), 1, 2, word))) == expected
 
 
-@given(
-    rows=arrays(np.int64, (2, 3, 4), elements=st.integers(0, 1) | st.just(LARGE)),
-    words=arrays(np.int64, 6, elements=st.integers(0, 1) | st.just(LARGE)),
-    equal=st.booleans(),
-    at=st.integers(0, 2),
-)
+@given(rows=mixed((2, 3, 4), 1), words=mixed(6, 1), equal=st.booleans(), at=st.integers(0, 2))
 def test_rows_differ_in_any_word(rows: np.ndarray, words: np.ndarray, equal: bool, at: int) -> None:
     if equal:
         words[at : at + 4] = rows[1, 2]
@@ -102,24 +101,18 @@ def test_rows_differ_in_any_word(rows: np.ndarray, words: np.ndarray, equal: boo
     for form in (unbox, np.ndarray.tolist):
         with use_compiled(False):
             assert bool(row_differs(rows, 1, 2, form(words), at)) == expected
-    assert in_every_form(lambda seen: bool(row_differs(seen(rows), 1, 2, seen(words), at))) == (
-        expected
-    )
+    found = in_every_form(lambda seen: bool(row_differs(seen(rows), 1, 2, seen(words), at)))
+    assert found == expected
 
 
-@given(
-    rows=arrays(np.int64, (5, 3), elements=st.integers(-5, 5)),
-    first=st.integers(0, 4),
-    count=st.integers(0, 3),
-)
+@given(rows=numbers((5, 3), -5, 5), first=st.integers(0, 4), count=st.integers(0, 3))
 def test_rows_are_written_one_after_another(rows: np.ndarray, first: int, count: int) -> None:
     count = min(count, 5 - first)
 
-    def act(seen: Callable[[Any], Any]) -> list[int]:
+    def act(seen: Form) -> Any:
         words = np.full(12, 9)
         write_rows(seen(rows), first, count, seen(words), 2)
-        written: list[int] = words.tolist()
-        return written
+        return words.tolist()
 
     flat = rows[first : first + count].ravel().tolist()
     assert in_every_form(act) == [9, 9, *flat, *[9] * (10 - len(flat))]
@@ -145,38 +138,26 @@ def test_digests_are_polynomials_of_the_words(rows: np.ndarray, before: int, cou
     assert in_every_form(lambda seen: int(digest_row(before, seen(row), 1))) == expected
 
 
-@given(
-    boxes=arrays(np.int64, (2, 7, 8), elements=st.integers(0, 4) | st.just(LARGE)),
-    point=arrays(np.int64, 3, elements=st.integers(0, 4) | st.just(LARGE)),
-    count=st.integers(0, 7),
-    first=st.integers(0, 2),
-)
+@given(boxes=mixed((2, 7, 8)), point=mixed(3), count=st.integers(0, 7), first=st.integers(0, 2))
 def test_boxes_found_are_those_that_hold_the_point(
     boxes: np.ndarray, point: np.ndarray, count: int, first: int
 ) -> None:
     words = np.concatenate([[-1], point])
 
-    def find(seen: Callable[[Any], Any]) -> list[int]:
+    def find(seen: Form) -> Any:
         found = np.full(7, -1, np.int64)
         s = seen(Boxes(boxes=boxes))
         held = int(find_boxes(s, s.boxes, 1, count, first, words, 1, 3, seen(found)))
         assert (found[held:] == -1).all()
-        rows: list[int] = found[:held].tolist()
-        return rows
+        return found[:held].tolist()
 
-    expected = [
-        i
-        for i in range(count)
-        if all(
-            boxes[1, i, first + 2 * d] <= point[d] <= boxes[1, i, first + 2 * d + 1]
-            for d in range(3)
-        )
-    ]
-    assert in_every_form(find) == expected
+    ends = boxes[1, :count, first : first + 6]
+    holds = (ends[:, ::2] <= point) & (point <= ends[:, 1::2])
+    assert in_every_form(find) == np.flatnonzero(holds.all(axis=1)).tolist()
 
 
 @given(
-    boxes=arrays(np.int64, (2, 7, 9), elements=st.integers(0, 4) | st.just(LARGE)),
+    boxes=mixed((2, 7, 9)),
     points=arrays(np.int64, (12, 3), elements=st.integers(-1, 5) | st.just(LARGE)),
     count=st.integers(0, 7),
     changed=st.none() | st.integers(0, 6),
@@ -186,7 +167,7 @@ def test_boxes_are_found_alike_however_often_and_after_changes(
 ) -> None:
     """Interpreters index boxes that they have looked at for a while, until these change."""
 
-    def find(seen: Callable[[Any], Any]) -> list[list[int]]:
+    def find(seen: Form) -> list[list[int]]:
         rows = boxes.copy()
         s = seen(Boxes(boxes=rows))
         answers = []
@@ -214,8 +195,7 @@ def test_boxes_are_found_alike_however_often_and_after_changes(
             assert found[:held].tolist() == [k for k in answer if boxes[1, k, 1] == 2]
 
 
-def test_indexes_belong_to_what_rules_are_handed() -> None:
-    """Two runs over one array share no index, and none is left when a run is gone."""
+def test_runs_over_one_array_share_no_index_and_leave_none() -> None:
     s = Boxes(boxes=np.zeros((2, 3, 8), np.int64))
     views = [s.unboxed(), s.unboxed()]
     with use_compiled(False):
@@ -244,15 +224,8 @@ def test_long_rows_are_searched_by_blocks(size: int, end: int, share: float, pla
     assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, 1))) == held
 
 
-@given(rows=arrays(np.int64, (2, 9, 3), elements=st.integers(-2, 3)), word=st.integers(-2, 4))
-def test_position_in_a_column_is_the_first(rows: np.ndarray, word: int) -> None:
-    column = rows[1, :, 2].tolist()
-    expected = column.index(word) if word in column else -1
-    assert in_every_form(lambda seen: int(position_in_column(seen(rows), 1, 2, word))) == expected
-
-
 @given(
-    rows=arrays(np.int64, (2, 5), elements=st.integers(0, 3)),
+    rows=numbers((2, 5), 0, 3),
     end=st.integers(0, 17),
     count=st.integers(0, 5),
     word=st.integers(0, 3),
@@ -263,15 +236,17 @@ def test_a_ring_is_searched_at_its_end(rows: np.ndarray, end: int, count: int, w
     assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, word))) == expected
 
 
-def test_words_are_copied_alike() -> None:
+def test_words_and_rows_are_copied_alike() -> None:
     words = np.arange(9, dtype=np.int64)
+    rows = np.arange(24).reshape(2, 3, 4)
 
-    def copy(seen: Callable[[Any], Any]) -> list[int]:
-        target = np.zeros(6, np.int64)
+    def copy(seen: Form) -> list[Any]:
+        target, row = np.zeros(6, np.int64), np.zeros(4, np.int64)
         copy_words(seen(words), 2, 3, target, 1)
-        return target.tolist()
+        copy_row(seen(rows), 1, 2, seen(row))
+        return [target.tolist(), row.tolist()]
 
-    assert in_every_form(copy) == [0, 2, 3, 4, 0, 0]
+    assert in_every_form(copy) == [[0, 2, 3, 4, 0, 0], [20, 21, 22, 23]]
     outbox = [0] * 6
     copy_words(words.tolist(), 2, 3, outbox, 1)
     assert outbox == [0, 2, 3, 4, 0, 0]
@@ -279,7 +254,7 @@ def test_words_are_copied_alike() -> None:
 
 @given(
     places=arrays(np.int64, 8, elements=st.integers(0, 6) | st.integers(0, RING_MASK)),
-    empty=arrays(np.bool_, 8),
+    empty=EMPTY_SLOTS,
     me=st.integers(0, 6) | st.integers(0, RING_MASK),
     wanted=st.integers(1, 6) | st.integers(1, RING_MASK),
 )
@@ -299,11 +274,7 @@ def test_the_links_around_a_place_are_the_closest_on_either_side(
     assert found == before << PAIR_BITS | after
 
 
-@given(
-    places=arrays(np.int64, 5, elements=st.integers(0, 7)),
-    empty=arrays(np.bool_, 5),
-    point=st.integers(0, 7),
-)
+@given(places=numbers(5, 0, 7), empty=arrays(np.bool_, 5), point=st.integers(0, 7))
 def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
     places: np.ndarray, empty: np.ndarray, point: int
 ) -> None:
@@ -315,64 +286,45 @@ def test_the_places_around_a_point_are_the_first_of_the_last_and_of_the_first(
     if past:
         expected = max(past, key=past.__getitem__) + 1 << PAIR_BITS
         expected |= min(past, key=past.__getitem__) + 1
-    found = in_every_form(
-        lambda seen: int(around_in_column(seen(rows), seen(keys), 1, 1, point, 7))
-    )
-    assert found == expected
+
+    def around(seen: Form) -> int:
+        return int(around_in_column(seen(rows), seen(keys), 1, 1, point, 7))
+
+    assert in_every_form(around) == expected
 
 
-@given(
-    points=arrays(np.int64, (2, 7, 3), elements=st.integers(0, 4) | st.just(LARGE)),
-    box=arrays(np.int64, 6, elements=st.integers(0, 4) | st.just(LARGE)),
-    marks=arrays(np.int64, 7, elements=st.integers(0, 3)),
-)
+@given(points=mixed((2, 7, 3)), box=mixed(6), marks=numbers(7, 0, 3))
 def test_points_in_a_box_are_marked(points: np.ndarray, box: np.ndarray, marks: np.ndarray) -> None:
     words = np.concatenate([[-1], box])
 
-    def mark(seen: Callable[[Any], Any]) -> list[int]:
+    def mark(seen: Form) -> Any:
         marked = marks.copy()
         mark_points(seen(points), 1, words, 1, 3, 2, seen(marked))
-        rows: list[int] = marked.tolist()
-        return rows
+        return marked.tolist()
 
-    expected = [
-        int(marks[i]) | 2 * all(box[2 * d] <= points[1, i, d] <= box[2 * d + 1] for d in range(3))
-        for i in range(7)
-    ]
-    assert in_every_form(mark) == expected
-
-
-def test_a_row_is_copied_alike() -> None:
-    rows = np.arange(24).reshape(2, 3, 4)
-
-    def copy(seen: Callable[[Any], Any]) -> list[int]:
-        words = np.zeros(4, np.int64)
-        copy_row(seen(rows), 1, 2, seen(words))
-        return words.tolist()
-
-    assert in_every_form(copy) == [20, 21, 22, 23]
+    inside = (box[::2] <= points[1]) & (points[1] <= box[1::2])
+    assert in_every_form(mark) == (marks | 2 * inside.all(axis=1)).tolist()
 
 
 @given(
-    ages=arrays(np.int64, 8, elements=st.integers(0, 1 << 29)),
+    ages=numbers(8, 0, 1 << 29),
     handles=st.lists(st.integers(0, (1 << 32) - 1), min_size=8, max_size=8, unique=True),
-    empty=arrays(np.bool_, 8),
+    empty=EMPTY_SLOTS,
     wanted=st.integers(0, 7),
 )
 def test_a_slot_is_found_by_its_handle_whatever_the_age(
     ages: np.ndarray, handles: list[int], empty: np.ndarray, wanted: int
 ) -> None:
     links = np.where(empty, -1, ages << 32 | np.array(handles, np.int64))
-    s = Links(
-        links=np.stack([np.zeros(8, np.int64), links]), link_profile=np.zeros((2, 8, 1), np.int64)
-    )
+    rows = np.stack([np.zeros(8, np.int64), links])
+    s = Links(links=rows, link_profile=np.zeros((2, 8, 1), np.int64))
     expected = -1 if empty[wanted] else wanted
     assert in_every_form(lambda seen: int(slot_of(seen(s), 1, handles[wanted]))) == expected
 
 
-@given(words=arrays(np.int64, 40, elements=st.integers(0, LARGE)), at=st.integers(0, 9))
+@given(words=numbers(40, 0, LARGE), at=st.integers(0, 9))
 def test_descriptors_of_links_are_written_and_put_alike(words: np.ndarray, at: int) -> None:
-    def change(seen: Callable[[Any], Any]) -> list[Any]:
+    def change(seen: Form) -> list[Any]:
         state = make_state(Settings(friend_links=2, profile_ranges=2), 2)
         mine, theirs = np.full(40, 9), np.full(40, 9)
         put_link(seen(state), 1, 2, seen(words), at)
@@ -392,7 +344,7 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     words = st.integers(0, 99) | st.integers(0, 99).map(lambda word: word | descriptors.OFFERED)
     return (
         draw(arrays(np.int64, (2, VIEW), elements=words | st.just(descriptors.EMPTY))),
-        draw(arrays(np.int64, (2, VIEW, PROFILE), elements=st.integers(0, LARGE))),
+        draw(numbers((2, VIEW, PROFILE), 0, LARGE)),
     )
 
 
@@ -403,7 +355,7 @@ def test_descriptors_are_moved_swapped_and_seated_alike(
 ) -> None:
     new = np.arange(7, dtype=np.int64)
 
-    def change(seen: Callable[[Any], Any], rule: Rule, arguments: tuple[Any, ...]) -> list[Any]:
+    def change(seen: Form, rule: Rule, arguments: tuple[Any, ...]) -> list[Any]:
         v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         rule(seen(v), 1, *arguments)
@@ -424,7 +376,7 @@ def test_slots_are_written_alike(
 ) -> None:
     end = min(begin + length, VIEW)
 
-    def write(seen: Callable[[Any], Any]) -> list[int]:
+    def write(seen: Form) -> Any:
         v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
         v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
         words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
@@ -435,21 +387,21 @@ def test_slots_are_written_alike(
 
 
 def reachable(*rules: Rule) -> list[Any]:
-    """The plain functions that linked rules are and call."""
     found: dict[int, Any] = {}  # by identity: functions of a factory share a name
-    waiting = [rule.linked for rule in rules]
+    waiting: list[Any] = [rule.linked for rule in rules]
     while waiting:
         function = waiting.pop()
+        if id(function) in found:
+            continue
         found[id(function)] = function
         for name in function.__code__.co_names:
             called: Any = function.__globals__.get(name)
             assert not isinstance(called, Rule), f"{function.__qualname__} calls a rule, {name}"
-            if hasattr(called, "__code__") and id(called) not in found:
+            if hasattr(called, "__code__"):
                 waiting.append(called)
         for cell in function.__closure__ or ():
-            table = cell.cell_contents
-            if isinstance(table, dict):
-                waiting += [rule for rule in table.values() if id(rule) not in found]
+            if isinstance(cell.cell_contents, dict):
+                waiting += cell.cell_contents.values()
     return list(found.values())
 
 
@@ -459,7 +411,6 @@ def test_linked_rules_are_plain_functions_all_the_way_down() -> None:
 
 
 def columns_written(function: Any) -> set[str]:
-    """The arrays of structs that a function assigns to."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     return {
         node.value.attr

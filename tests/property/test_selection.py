@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,9 +134,7 @@ def test_ranges_with_common_values_are_told(one: tuple[int, int], other: tuple[i
 
 
 @given(bounds=RANGES_OF_VALUES)
-def test_an_empty_range_shares_nothing_and_a_range_all_of_itself(
-    bounds: tuple[int, int],
-) -> None:
+def test_an_empty_range_shares_nothing_and_a_range_all_of_itself(bounds: tuple[int, int]) -> None:
     word = profile.coarse_range(*bounds)
     assert range_utility(profile.NOTHING, word) == range_utility(word, profile.NOTHING) == 0.0
     assert range_utility(profile.NOTHING, profile.NOTHING) == 0.0
@@ -155,13 +154,8 @@ def test_function_i_of_any_two_words_is_a_share(compiled: bool, word: int, other
 @pytest.mark.parametrize("small_world", [0, 1])
 def test_off_the_ring_a_peer_tells_only_what_its_links_are_chosen_by(small_world: int) -> None:
     """And whatever records come, it reads and writes nothing that it does not tell."""
-    settings = Settings(
-        ring_links=0,
-        friend_links=3 - small_world,
-        small_world_links=small_world,
-        view_size=3,
-        shuffle_length=2,
-    )
+    links: dict[str, Any] = {"friend_links": 3 - small_world, "small_world_links": small_world}
+    settings = Settings(ring_links=0, view_size=3, shuffle_length=2, **links)
     state = make_state(settings, 5)
     assert state.sampler.profile.shape[1] == 1 + small_world
     hosts = Hosts(state, settings)
@@ -218,28 +212,19 @@ def knowledge(draw: st.DrawFn, slots: int) -> Known:
 
 
 def small_state(shape: tuple[int, int, int], ranges: int, seed: int) -> State:
-    ring, small_world, friends = shape
-    settings = Settings(
-        ring_links=ring,
-        small_world_links=small_world,
-        friend_links=friends,
-        view_size=VIEW,
-        shuffle_length=2,
-        failure_age=FAILURE_AGE,
-        failures_remembered=3,
-        profile_ranges=ranges,
-        subscriptions=ranges,
-        seed=seed,
-    )
-    state = make_state(settings, NODES)
+    """Peers anywhere on the ring, many with equal interests, so that friends tie."""
+    links = ("ring_links", "small_world_links", "friend_links")
+    chosen: dict[str, Any] = dict(zip(links, shape, strict=True))
+    chosen |= {"failure_age": FAILURE_AGE, "failures_remembered": 3, "seed": seed}
+    chosen |= {"view_size": VIEW, "profile_ranges": ranges, "subscriptions": ranges}
+    state = make_state(Settings(shuffle_length=2, **chosen), NODES)
     draws = np.random.default_rng(seed)
     for p in range(NODES):
         low = int(draws.integers(0, 4)) << 59
         subscribe_to_box(state, p, (low, low + (int(draws.integers(1, 3)) << 59)))
         if ranges == 2 and draws.random() < 0.5:
-            state.sampler.profile[p, state.params.first_range + 1] = (3 << 29) << HALF_BITS | (
-                7 << 28
-            )
+            second = state.params.first_range + 1
+            state.sampler.profile[p, second] = (3 << 29) << HALF_BITS | (7 << 28)
     return state
 
 
@@ -258,13 +243,11 @@ def learn(state: State, known: Known) -> None:
 
 
 def received_words(state: State, known: Known) -> np.ndarray:
-    """The descriptors that came, after three other words."""
     received = (descriptor(state, q, age) for age, q in known.received)
     return np.concatenate([np.zeros(3, np.int64), *received])
 
 
 def select(state: State, words: np.ndarray, received: int, *, view_first: bool = False) -> None:
-    """Let peer 0 choose its links among those it knows and some descriptors that came."""
     selection.offer_links(state, 0)
     if view_first:
         selection.offer_sample(state, 0, ROUND)
@@ -275,7 +258,6 @@ def select(state: State, words: np.ndarray, received: int, *, view_first: bool =
 
 
 def youngest(known: Known) -> dict[int, int]:
-    """The age of every peer that may be linked to: the oracle's view of what is known."""
     failed = {q: age for age, q in known.failed}
     ages: dict[int, int] = {}
     for age, q in known.links + known.received + known.view:
@@ -356,10 +338,8 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
         expected = best_slots(state, list(ages))
         select(state, words, len(known.received), view_first=view_first)
     held = state.links[0].tolist()
-    assert [word & HANDLE if word >= 0 else -1 for word in held] == expected
-    assert [word >> AGE_SHIFT for word in held if word >= 0] == [
-        ages[q] for q in expected if q >= 0
-    ]
+    assert [one & HANDLE if one >= 0 else -1 for one in held] == expected
+    assert [one >> AGE_SHIFT for one in held if one >= 0] == [ages[q] for q in expected if q >= 0]
     for k, q in enumerate(expected):
         if q >= 0:
             np.testing.assert_array_equal(state.link_profile[0, k], state.sampler.profile[q])

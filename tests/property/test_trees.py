@@ -53,9 +53,8 @@ from support.tree_plans import Case, cases, is_spanning_tree, slow_cost, tree_of
 
 @st.composite
 def terminals_of(draw: st.DrawFn, graph: Graph) -> list[int]:
-    return draw(
-        st.lists(st.integers(0, graph.nodes - 1), min_size=1, max_size=graph.nodes, unique=True)
-    )
+    brokers = st.integers(0, graph.nodes - 1)
+    return draw(st.lists(brokers, min_size=1, max_size=graph.nodes, unique=True))
 
 
 def fast_tree(graph: Graph, work: Workspace, count: int) -> int:
@@ -177,21 +176,18 @@ def test_levels_and_the_heap_find_the_same_paths(graph: Graph, data: st.DataObje
 
 
 @given(graph=tree_plans.graphs(), data=st.data())
-def test_a_shortest_path_tree_holds_shortest_paths(graph: Graph, data: st.DataObject) -> None:
+def test_shortest_path_and_least_trees_are_that(graph: Graph, data: st.DataObject) -> None:
     root = data.draw(st.integers(0, graph.nodes - 1))
     trees = shortest_path_tree(graph, make_workspace(graph), root)
+    least = minimum_spanning_tree(graph, make_workspace(graph))
     assert tree_plans.is_spanning_tree(graph, trees, 0)
+    assert tree_plans.is_spanning_tree(graph, least, 0)
+    whole = tree_plans.as_networkx(graph)
     tree = tree_plans.tree_of(graph, trees.links(0).tolist())
     found = nx.single_source_dijkstra_path_length(tree, root)
-    assert found == nx.single_source_dijkstra_path_length(tree_plans.as_networkx(graph), root)
-
-
-@given(graph=tree_plans.graphs())
-def test_the_least_spanning_tree_is_least(graph: Graph) -> None:
-    trees = minimum_spanning_tree(graph, make_workspace(graph))
-    assert tree_plans.is_spanning_tree(graph, trees, 0)
-    least = nx.minimum_spanning_tree(tree_plans.as_networkx(graph)).size(weight="weight")
-    assert graph.costs[trees.links(0)].sum() == least
+    assert found == nx.single_source_dijkstra_path_length(whole, root)
+    cost = nx.minimum_spanning_tree(whole).size(weight="weight")
+    assert graph.costs[least.links(0)].sum() == cost
 
 
 @given(graph=tree_plans.graphs(14), data=st.data(), width=st.sampled_from([0.0, 0.1, 0.3, 1.0]))
@@ -203,12 +199,8 @@ def test_a_low_stretch_tree_spans_and_its_stretch_is_equation_2(
     trees = low_stretch_tree(graph, work, loads, width)
     assert tree_plans.is_spanning_tree(graph, trees, 0)
     tree = tree_plans.tree_of(graph, trees.links(0).tolist())
-    stretches = [
-        load * nx.dijkstra_path_length(tree, one, other) / cost
-        for load, (one, other), cost in zip(
-            loads, graph.ends.tolist(), graph.costs.tolist(), strict=True
-        )
-    ]
+    links = zip(loads, graph.ends.tolist(), graph.costs.tolist(), strict=True)
+    stretches = [load * nx.dijkstra_path_length(tree, *ends) / cost for load, ends, cost in links]
     found = average_stretch(graph, work, trees, loads)
     assert found == pytest.approx(sum(stretches) / sum(loads))
 
@@ -247,28 +239,17 @@ def test_the_cost_is_that_of_the_least_parts_of_trees(case: Case, data: st.DataO
 
 
 @given(case=cases(), name=st.sampled_from(sorted(STRATEGIES)))
-def test_every_strategy_makes_spanning_trees(case: Case, name: str) -> None:
-    routes = STRATEGIES[name](make_plan(case.graph, case.sample))
-    assert set(routes.groups.tolist()) <= set(range(routes.trees.count))
-    assert all(is_spanning_tree(case.graph, routes.trees, t) for t in range(routes.trees.count))
-
-
-@given(case=cases(), name=st.sampled_from(sorted(STRATEGIES)))
-def test_documents_reach_matching_hosts_and_pay_for_each_link(case: Case, name: str) -> None:
+def test_no_strategy_costs_less_than_the_lower_bound(case: Case, name: str) -> None:
+    """On spanning trees, documents reach the matching hosts and pay for each link crossed."""
     plan = make_plan(case.graph, case.sample)
     routes = STRATEGIES[name](plan)
-    bill = routes.price(plan, case.sample)
+    assert set(routes.groups.tolist()) <= set(range(routes.trees.count))
+    assert all(is_spanning_tree(case.graph, routes.trees, t) for t in range(routes.trees.count))
+    costs = routes.price(plan, case.sample).cost
     for document in range(case.sample.documents):
-        matched = case.sample.matches(document).tolist()
         delivered, cost = carry(case, routes, document)
-        assert delivered == Counter(matched), "each subscription once"
-        assert bill.cost[document] == cost * case.sample.sizes[document]
-
-
-@given(case=cases(), name=st.sampled_from(sorted(STRATEGIES)))
-def test_no_strategy_costs_less_than_the_lower_bound(case: Case, name: str) -> None:
-    plan = make_plan(case.graph, case.sample)
-    costs = STRATEGIES[name](plan).price(plan, case.sample).cost
+        assert delivered == Counter(case.sample.matches(document).tolist()), "each once"
+        assert costs[document] == cost * case.sample.sizes[document]
     bounds = lower_bounds(plan, case.sample)
     assert (costs >= bounds - 1e-9).all()
     assert (document_costs(plan, case.sample) >= bounds - 1e-9).all()

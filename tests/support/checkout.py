@@ -11,7 +11,6 @@ SHARED_DATA: Final = ROOT.parent / "shared" / "data"
 
 
 def shared_file(folder: Path, name: str) -> Path:
-    """An empty file among the shared data beside a checkout in ``folder``."""
     data = folder / "shared" / "data"
     data.mkdir(parents=True)
     (data / name).touch()

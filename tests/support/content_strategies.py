@@ -65,19 +65,16 @@ def string_attributes(draw: st.DrawFn, name: str = "s") -> StringAttribute:
 
 @st.composite
 def date_attributes(draw: st.DrawFn, name: str = "d") -> DateAttribute:
-    """Date attributes over stretches from one instant to three centuries."""
     low, high = sorted(draw(st.tuples(INSTANTS, INSTANTS)))
     return DateAttribute(name, low, high)
 
 
 def enumeration_attributes(name: str = "e") -> st.SearchStrategy[EnumerationAttribute]:
-    """Enumerations of up to eight strings in any order."""
     values = st.lists(TEXTS, min_size=1, max_size=8, unique=True)
     return values.map(lambda listed: EnumerationAttribute(name, tuple(listed)))
 
 
 def attributes(name: str = "a") -> st.SearchStrategy[Attribute]:
-    """Attributes of every type."""
     return st.one_of(
         integer_attributes(name),
         float_attributes(name),
@@ -89,7 +86,6 @@ def attributes(name: str = "a") -> st.SearchStrategy[Attribute]:
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    """Schemas of one to four attributes."""
     names = draw(st.lists(st.sampled_from(["price", "name", "x1", "_y"]), min_size=1, unique=True))
     return Schema([draw(attributes(name)) for name in names])
 
@@ -175,13 +171,11 @@ def consistent_comparisons(draw: st.DrawFn, schema: Schema) -> list[Comparison]:
 
 @st.composite
 def subscriptions(draw: st.DrawFn, schema: Schema) -> Subscription:
-    """Subscriptions over the schema."""
     return Subscription.of(schema, draw(consistent_comparisons(schema)))
 
 
 @st.composite
 def events(draw: st.DrawFn, schema: Schema) -> dict[str, object]:
-    """Events of the schema."""
     return {attribute.name: draw(values_of(attribute)) for attribute in schema}
 
 

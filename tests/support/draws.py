@@ -19,12 +19,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Draws:
-    """Cases drawn from numbers that follow each other, so that several processes share them.
-
-    Attributes:
-        count: how many; None where the command line does not say.
-        first: the number that the first one is drawn from.
-    """
+    """Cases drawn from numbers that follow each other, so that several processes share them."""
 
     count: int | None
     first: int

@@ -54,17 +54,10 @@ _AROUND: dict[str, tuple[Any, ...]] = {
 
 @frozen
 class Written:
-    """An expression as text, and as the oracle reads it.
-
-    Attributes:
-        text: in the language.
-        word: "and", "or", "not", "in", "not in", or "" for a single comparison.
-        parts: what the word joins.
-        comparisons: of a single comparison one, of a set one for each value.
-    """
+    """An expression as text, and as the oracle reads it."""
 
     text: str
-    word: str
+    word: str  # "and", "or", "not", "in", "not in", or "" for a single comparison
     parts: tuple[Written, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
 
@@ -86,7 +79,6 @@ class Written:
         return found is not (self.word == "not in")
 
     def matches(self, event: Mapping[str, Any]) -> bool:
-        """Whether an event matches."""
         return self.says(event) is True
 
 
@@ -132,7 +124,6 @@ def _random_comparison(rng: Random) -> Written:
 
 
 def random_event(rng: Random, *, absent: float = 0.0) -> dict[str, Any]:
-    """An event of `SCHEMA` with values around the constants, some absent with a probability."""
     kept = [name for name in SCHEMA.names if rng.random() >= absent] or [rng.choice(SCHEMA.names)]
     return {name: rng.choice(_AROUND[name]) for name in kept}
 

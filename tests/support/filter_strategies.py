@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from random import Random
@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter
+from gossamer.protocol.content.filters.composite import Composite, Part
+from gossamer.protocol.content.matching.composite_matcher import CompositeMatch
 from gossamer.protocol.content.operators import Comparison, Operator
 
 ORDERED = {
@@ -76,7 +78,6 @@ def kind(value: object) -> type:
 
 
 def all_hold(comparisons: Iterable[Comparison], publication: Mapping[str, Any]) -> bool:
-    """Whether all comparisons hold."""
     return all(holds(comparison, publication) for comparison in comparisons)
 
 
@@ -104,7 +105,6 @@ def comparison_lists(
 
 
 def filter_or_none(comparisons: list[Comparison]) -> Filter | None:
-    """The filter, or None where it is refused as a contradiction."""
     try:
         return Filter.of(comparisons)
     except ContentError:
@@ -114,7 +114,6 @@ def filter_or_none(comparisons: list[Comparison]) -> Filter | None:
 def filters(
     names: str = "nsdb", most: int = 5, complete: bool = False
 ) -> st.SearchStrategy[Filter]:
-    """Filters over the constants."""
     found = comparison_lists(names, most, complete).map(filter_or_none)
     return found.filter(lambda one: one is not None)  # type: ignore[return-value]
 
@@ -133,11 +132,8 @@ def publications(draw: st.DrawFn) -> dict[str, Any]:
 def random_filter(rng: Random, names: str = "nsdb", most: int = 4) -> Filter:
     """A filter over the constants, or over many more numbers and strings."""
     while True:
-        comparisons = [
-            random_comparison(rng, rng.choice(names)) for _ in range(rng.randint(1, most))
-        ]
-        found = filter_or_none(comparisons)
-        if found is not None:
+        drawn = [random_comparison(rng, rng.choice(names)) for _ in range(rng.randint(1, most))]
+        if (found := filter_or_none(drawn)) is not None:
             return found
 
 
@@ -162,9 +158,40 @@ def random_value(rng: Random, name: str) -> Any:
 
 
 def random_publication(rng: Random) -> dict[str, Any]:
-    """A publication of some attributes, now and then of another's kind."""
     names = rng.sample("nsdb", rng.randint(0, 4))
     return {
         name: random_value(rng, rng.choice("nsdb") if rng.random() < 0.05 else name)
         for name in names
     }
+
+
+def all_matches(
+    composite_id: int,
+    composite: Composite,
+    window: float,
+    published: Sequence[tuple[int, Mapping[str, Any]]],
+) -> list[CompositeMatch]:
+    """All matches that the last publication is part of, by trying every combination."""
+    last = len(published) - 1
+    recent = [n for n, (time, _) in enumerate(published) if time >= published[-1][0] - window]
+    return [
+        CompositeMatch(composite_id, number, chosen)
+        for number, parts in enumerate(composite.alternatives)
+        for chosen in itertools.product(recent, repeat=len(parts))
+        if last in chosen
+        and all(chosen[one] < chosen[other] for one, other in composite.orders[number])
+        and _agree(parts, [published[n][1] for n in chosen])
+    ]
+
+
+def _agree(parts: Sequence[Part], publications: list[Mapping[str, Any]]) -> bool:
+    """Whether every publication matches its part and variables have one value each."""
+    bound: dict[str, Any] = {}
+    return all(
+        part.filter.matches(publication)
+        and all(
+            bound.setdefault(variable, publication[attribute]) == publication[attribute]
+            for attribute, variable in part.bindings
+        )
+        for part, publication in zip(parts, publications, strict=True)
+    )

@@ -44,6 +44,10 @@ ENDLESS = 200_000
 
 Box = tuple[tuple[int, int], ...]
 
+# What small overlays begin with; others set more.
+SMALL = Settings(view_size=4, shuffle_length=2, load_shifting=False)
+MENDING = {"join_lookup": True, "stabilise": True, "reroute": True}
+
 
 def arrays_of(
     value: Any, name: str = "state", *, scratch: bool = False
@@ -61,20 +65,16 @@ def arrays_of(
 
 
 def copies_of(state: State) -> dict[str, npt.NDArray[Any]]:
-    """`arrays_of`, as they are now."""
     return {name: array.copy() for name, array in arrays_of(state).items()}
 
 
 def changed_arrays(state: State, before: dict[str, npt.NDArray[Any]]) -> set[str]:
     """The paths, first word left off, of the arrays that differ from ``before``."""
     now = arrays_of(state)
-    return {
-        name.partition(".")[2] for name in before if not np.array_equal(before[name], now[name])
-    }
+    return {one.partition(".")[2] for one in before if not np.array_equal(before[one], now[one])}
 
 
 def random_identifiers(nodes: int, seed: int) -> Ints:
-    """Distinct uniform places on the ring."""
     draws = np.random.default_rng(seed)
     return draws.integers(0, RING_MASK, nodes, dtype=np.int64, endpoint=True)
 
@@ -134,7 +134,6 @@ def subscribe_to_box(
 
 
 def record(kind: int, to: int, source: int, body: Iterable[int] = ()) -> Words:
-    """A record of any kind."""
     words = [int(w) for w in body]
     return np.array([BODY + len(words), kind, to, source, *words], np.int64)
 
@@ -156,7 +155,6 @@ def install_record(
     *,
     answer: bool = True,
 ) -> Words:
-    """An INSTALL or INSTALL_NEWS of (attribute, ranges) boxes."""
     rows = [[a, *(bound for pair in box for bound in pair)] for a, box in boxes]
     body = [*descriptor(state, source), int(answer), len(rows), *(w for row in rows for w in row)]
     return record(kind, to, source, body)
@@ -174,12 +172,10 @@ def event_record(
     tree_hops: int = 0,
     origin: int = -1,
 ) -> Words:
-    """An EVENT."""
     return record(EVENT, to, source, [event, attribute, mode, hops, tree_hops, origin, *values])
 
 
 def written(out: Outbox) -> list[Words]:
-    """The records in an outbox."""
     records = []
     at = int(out.cursor[HEAD])
     while at < out.cursor[TAIL]:
@@ -220,7 +216,6 @@ def misinform(state: State, seed: int) -> None:
 
 
 def contains(box: Box, point: Iterable[int]) -> bool:
-    """Whether a point lies in a box."""
     return all(low <= value <= high for (low, high), value in zip(box, point, strict=True))
 
 
@@ -229,30 +224,17 @@ def ten_in_a_row(**changes: Any) -> Hosts:
 
     Peer p stands at (p + 1) * 100 and answers for the hundred values up to there; 0 for the rest.
     """
-    settings = Settings(
-        friend_links=0, view_size=2, shuffle_length=1, load_shifting=False, event_memory=4
-    )
-    return Hosts.ring(settings, range(100, 1001, 100), **changes)
+    least = {"friend_links": 0, "view_size": 2, "shuffle_length": 1, "event_memory": 4}
+    return Hosts.ring(SMALL, range(100, 1001, 100), **{**least, **changes})
 
 
 def mended(nodes: int, seed: int = 3, **changes: Any) -> Hosts:
     """A converged overlay with all that mends it, replicas of events and their replay."""
-    settings = Settings(
-        ring_links=3,
-        friend_links=4,
-        view_size=8,
-        shuffle_length=4,
-        replicas=2,
-        stabilise=True,
-        reroute=True,
-        join_lookup=True,
-        load_shifting=False,
-    )
-    return Hosts.ring(settings, nodes, seed, **changes)
+    links = {"ring_links": 3, "friend_links": 4, "view_size": 8, "shuffle_length": 4, "replicas": 2}
+    return Hosts.ring(SMALL, nodes, seed, **{**links, **MENDING, **changes})
 
 
 def nothing(_: Words) -> bool:
-    """No record is lost."""
     return False
 
 
@@ -260,10 +242,7 @@ class Hosts:
     """Peers joined by one first-in first-out queue; what the cycle engine does, interpreted.
 
     Attributes:
-        state: all rows.
-        settings: of all peers.
         alive: bool[n]; records for others come back to their senders.
-        now: the present round.
         served: (peer, event, hops, tree hops) in order of delivery.
         passed: every record that a peer took, as it was.
         loses: says of every record that somebody sends whether it is lost.
@@ -293,7 +272,6 @@ class Hosts:
 
     @property
     def state(self) -> State:
-        """All rows."""
         return self._state
 
     @state.setter
@@ -366,19 +344,15 @@ class Hosts:
         self.tick(p, INSTALL_TIMER)
 
     def entries(self, p: int) -> list[tuple[int, int, Box]]:
-        """(source, attribute, ranges) of the content routing table of ``p``."""
         return entries(self.state, p)
 
     def neighbours(self, p: int) -> list[int]:
-        """The handles among the links of ``p``, by slot."""
         return neighbours(self.state, p)
 
     def descriptor(self, q: int, age: int = 0) -> Words:
-        """The descriptor of peer ``q``, written ``age`` rounds ago."""
         return descriptor(self.state, q, age)
 
     def of_kind(self, kind: int) -> list[Words]:
-        """The records of a kind that peers took."""
         return [words for words in self.passed if words[KIND] == kind]
 
     def rendezvous(self, value: int) -> int:

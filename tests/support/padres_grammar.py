@@ -69,7 +69,6 @@ class Joint:
 
 
 def tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Kinds and texts."""
     place = 0
     while place < len(text):
         if text[place] in " \t\r\n":
@@ -84,20 +83,16 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 class Reader:
-    """Recursive descent over the tokens of a text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = [*tokens(text), ("end", "")]
 
     def subscription(self) -> Subscription:
-        """The whole text as a subscription or an advertisement."""
         found = self._subscription()
         self._end()
         return found
 
     def composite(self) -> Subscription | Joint:
-        """The whole text as a composite subscription."""
         self._take("mark", "{")
         found = self._chain()
         self._take("mark", "}")
@@ -105,7 +100,6 @@ class Reader:
         return found
 
     def publication(self) -> dict[str, Any]:
-        """The whole text as a publication."""
         self._take("mark", "[")
         self._take("class")
         self._take("comma")
@@ -200,7 +194,6 @@ class Reader:
 
 
 def is_text(value: object) -> bool:
-    """Whether PADRES takes a value for a text."""
     return isinstance(value, str)
 
 
@@ -232,7 +225,6 @@ def holds(operator: str, constant: Any, value: Any) -> bool:
 
 
 def matches(subscription: Subscription, publication: Mapping[str, Any]) -> bool:
-    """Whether all predicates hold for a publication of numbers and texts."""
     return all(
         name in publication and holds(operator, constant, publication[name])
         for name, (operator, constant) in subscription.predicates.items()

@@ -18,12 +18,7 @@ PING = records.USER
 
 
 class Pings(Struct):
-    """What n nodes have seen.
-
-    Attributes:
-        fired, taken, returned: int64[n], timers, pings, and pings that came back.
-        last_word: int64[n], the last body word of the last ping.
-    """
+    """What n nodes have seen: timers, pings, pings that came back, the last word of a ping."""
 
     fired: Int64s
     taken: Int64s
@@ -32,7 +27,6 @@ class Pings(Struct):
 
 
 def make_pings(nodes: int) -> Pings:
-    """Rows that have seen nothing."""
     return Pings(**{name: np.zeros(nodes, np.int64) for name in Pings.__annotations__})
 
 

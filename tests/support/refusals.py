@@ -10,7 +10,6 @@ from gossamer.protocol.kernel.errors import ExpressionError
 
 
 def check_refused(parse: Callable[[str], object], text: str, column: int, reason: str) -> None:
-    """The text is refused, for the reason, at the column."""
     with pytest.raises(ExpressionError) as caught:
         parse(text)
     assert reason in caught.value.reason

@@ -47,8 +47,6 @@ RECORD_SLIVER: Final = 1e-8
 
 
 class ObservedCore(Core):
-    """A core that tells of each record before it takes it."""
-
     observe: Callable[[Record], None] = staticmethod(lambda _: None)
 
     def take(self, record: Record) -> list[Record]:
@@ -57,8 +55,6 @@ class ObservedCore(Core):
 
 
 class TimedNode:
-    """One peer of a timed network."""
-
     def __init__(self, network: TimedNetwork, row: int, key: int) -> None:
         self.row = row
         self.key = key
@@ -67,9 +63,7 @@ class TimedNode:
         self.core = ObservedCore(network.settings, key)
         self.counters = Counters()
         self.events = EventMemory(1 << 12, 1 << 24)
-        self.address_book = AddressBook(
-            key, 1 << 12, lambda: self.runtime.held(), trio.current_time
-        )
+        self.address_book = AddressBook(key, 4096, lambda: self.runtime.held(), trio.current_time)
         authentication = PlainAuthentication(key, self.address_book)
         wire = Wire(network.codec, self.address_book, authentication, self.events)
         self.runtime = Runtime(
@@ -115,7 +109,6 @@ class TimedNode:
     # Records and frames
 
     def receive(self, source: TimedNode, frame: bytes) -> None:
-        """Take a frame as it comes from the wire."""
         self.core.now = self.network.round
         self._reader.feed(frame)
         for read in self._reader:
@@ -123,7 +116,6 @@ class TimedNode:
             self.runtime.receive(source.key, read)
 
     def take(self, record: Record) -> None:
-        """Take a command, or a record that comes back."""
         self.core.now = self.network.round
         self.runtime.handle(record)
 
@@ -150,7 +142,6 @@ class TimedNetwork:
     """Nodes, and the links between them.
 
     Attributes:
-        settings: of the protocol.
         keys: permanent keys by row.
         phases: ticks of a round at which each row's timers fire.
         period: ticks of a round.
@@ -187,12 +178,10 @@ class TimedNetwork:
 
     @property
     def tick(self) -> int:
-        """The present tick."""
         return int(trio.current_time())
 
     @property
     def round(self) -> int:
-        """The present round."""
         return self.tick // self.period
 
     def note(self, record: Record) -> None:
@@ -217,23 +206,22 @@ class TimedNetwork:
         self.under_way.setdefault(row, {})[number] = record
         arrive = partial(self._arrive, source, self.nodes[to], frame, record, number)
         draws = link_conditions.next_draws.interpreted(links, row)
-        if (
-            links.loss
-            and mix.interpreted(links.seed, row, draws + link_conditions.LOSS) < links.loss
-        ):
+
+        def happens(share: int, draw: int) -> bool:
+            return bool(share and mix.interpreted(links.seed, row, draws + draw) < share)
+
+        def set_out(draw: int) -> None:
+            trip = trip_ticks.interpreted(links.latency, row, to, links.seed, draws + draw)
+            self.schedule(self.tick + int(trip), arrive)
+
+        if happens(links.loss, link_conditions.LOSS):
             links.counts[0] += 1
             self.under_way[row].pop(number)
             return
-        trip = trip_ticks.interpreted(
-            links.latency, row, to, links.seed, draws + link_conditions.LATENCY
-        )
-        self.schedule(self.tick + int(trip), arrive)
-        again = mix.interpreted(links.seed, row, draws + link_conditions.DUPLICATION)
-        if links.duplication and again < links.duplication:
+        set_out(link_conditions.LATENCY)
+        if happens(links.duplication, link_conditions.DUPLICATION):
             links.counts[1] += 1
-            counter = draws + link_conditions.LATENCY_OF_COPY
-            trip = trip_ticks.interpreted(links.latency, row, to, links.seed, counter)
-            self.schedule(self.tick + int(trip), arrive)
+            set_out(link_conditions.LATENCY_OF_COPY)
 
     def _arrive(
         self, source: TimedNode, to: TimedNode, frame: bytes, record: Record, number: int

@@ -21,8 +21,6 @@ EIGHTH = 1 / 8
 
 @frozen(eq=False)
 class Case:
-    """A graph with documents and subscriptions at its brokers."""
-
     graph: Graph
     sample: Sample
 
@@ -52,42 +50,41 @@ def cases(draw: st.DrawFn, most: int = 9, unit: bool = False) -> Case:
     return Case(graph, make_sample(graph.nodes, hosts, matches, places, sizes))
 
 
-def random_case(nodes: int, documents: int, subscriptions: int, seed: int) -> Case:
-    """A graph in which brokers have four links on average, and documents for some of them."""
-    stream = Stream(seed, 0)
+def random_links(stream: Stream, nodes: int, count: int) -> list[tuple[int, int]]:
+    """So many links, which join all brokers."""
     links = {(stream.below(node), node) for node in range(1, nodes)}
-    while len(links) < 2 * nodes:
+    while len(links) < count:
         one, other = sorted((stream.below(nodes), stream.below(nodes)))
         if one != other:
             links.add((one, other))
-    costs = [1.0] * len(links)
+    return sorted(links)
+
+
+def random_case(nodes: int, documents: int, subscriptions: int, seed: int) -> Case:
+    """A graph in which brokers have four links on average, and documents for some of them."""
+    stream = Stream(seed, 0)
+    graph = make_graph(nodes, random_links(stream, nodes, 2 * nodes))
     places = [stream.below(nodes) for _ in range(subscriptions)]
     matches = [
         stream.some(range(subscriptions), 1 + stream.below(min(6, subscriptions)))
         for _ in range(documents)
     ]
     hosts = [stream.below(nodes) for _ in range(documents)]
-    graph = make_graph(nodes, sorted(links), costs)
     return Case(graph, make_sample(nodes, hosts, matches, places))
 
 
 def small_case(seed: int) -> Case:
     """Seven brokers with ten links, seven subscriptions and fifteen documents: all can be tried."""
     stream = Stream(seed, 1)
-    links = {(stream.below(node), node) for node in range(1, 7)}
-    while len(links) < 10:
-        one, other = sorted((stream.below(7), stream.below(7)))
-        if one != other:
-            links.add((one, other))
+    links = random_links(stream, 7, 10)
     places = [stream.below(7) for _ in range(7)]
     matches = [stream.some(range(7), 1 + stream.below(4)) for _ in range(15)]
     hosts = [stream.below(7) for _ in matches]
     costs = [1.0 + stream.below(3) for _ in links]
-    return Case(make_graph(7, sorted(links), costs), make_sample(7, hosts, matches, places))
+    return Case(make_graph(7, links, costs), make_sample(7, hosts, matches, places))
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
-    """The same graph, costs as weights."""
     found = nx.Graph()
     found.add_nodes_from(range(graph.nodes))
     for (one, other), cost in zip(graph.ends.tolist(), graph.costs.tolist(), strict=True):
@@ -106,7 +103,6 @@ def tree_of(graph: Graph, links: Iterable[int]) -> nx.Graph:
 
 
 def is_spanning_tree(graph: Graph, trees: Trees, tree: int) -> bool:
-    """Whether a tree joins all brokers without a cycle, hung up consistently."""
     found = tree_of(graph, trees.links(tree).tolist())
     found.add_nodes_from(range(graph.nodes))
     depths = nx.single_source_shortest_path_length(found, int(np.argmin(trees.depth[tree])))
@@ -126,16 +122,11 @@ def slow_cost(case: Case, trees: Trees, groups: Sequence[int]) -> tuple[float, i
     graph, sample = case.graph, case.sample
     cost, visits, duplicates = 0.0, 0, 0
     for document in range(sample.documents):
-        host = int(sample.hosts[document])
+        host, matched = int(sample.hosts[document]), sample.matches(document).tolist()
         reached: list[int] = []
-        for group in sorted({groups[s] for s in sample.matches(document).tolist()}):
-            hosts = [
-                int(sample.places[s])
-                for s in sample.matches(document).tolist()
-                if groups[s] == group
-            ]
-            tree = tree_of(graph, trees.links(group).tolist())
-            part = least_part(tree, [host, *hosts])
+        for group in sorted({groups[s] for s in matched}):
+            places = [int(sample.places[s]) for s in matched if groups[s] == group]
+            part = least_part(tree_of(graph, trees.links(group).tolist()), [host, *places])
             cost += float(sample.sizes[document]) * part.size(weight="weight")
             reached += [node for node in part if node != host]
         visits += len(reached)

@@ -15,16 +15,13 @@ PHASE = phase_of({(0, 1), (2, 1)}, [(0, 1, 10.0, 10.5), (2, 1, 10.0, 12.0)], {},
 RUN = Run(1.0, 2.0, 0.1, 50.0, 40.0, PHASE, PHASE)
 
 
-def test_every_topic_has_as_many_subscribers_and_peers_are_shared_out() -> None:
+def test_subscribers_and_peers_are_shared_out_and_publishers_meet_every_topic() -> None:
     workload = Workload(peers=11, processes=3, topics=7, matches=4)
     wanted = Counter(topic for peer in range(11) for topic in workload.wanted(peer))
     assert wanted == dict.fromkeys(workload.names, 4)
     shares = workload.shares()
     assert [peer for share in shares for peer in share] == list(range(11))
     assert {len(share) for share in shares} <= {3, 4}
-
-
-def test_every_publisher_meets_every_topic() -> None:
     workload = Workload(peers=6, processes=2, topics=4, matches=2)
     pairs = {(number % 6, workload.topic_of(number)) for number in range(6 * 4)}
     assert len(pairs) == 6 * 4
@@ -59,9 +56,6 @@ def test_deliveries_are_counted_once_and_others_told() -> None:
     assert phase.deliveries_per_cpu_s == pytest.approx(4)
     assert phase.deliveries_per_s == pytest.approx(2 / 0.6)
     assert phase.latency_ms == pytest.approx(100)
-
-
-def test_nothing_that_came_has_no_latency() -> None:
     phase = phase_of({(0, 1)}, [], {}, 0.0)
     assert phase.lost == 1
     assert phase.latency_ms is phase.slow_ms is phase.deliveries_per_cpu_s is None

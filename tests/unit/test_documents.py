@@ -18,7 +18,6 @@ DOCS: Final = ROOT / "docs"
 INDEX: Final = DOCS / "README.md"
 PAGES: Final = sorted(DOCS.rglob("*.md"))
 LINKED: Final = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-PARTS: Final = ["Tutorials", "How-to", "Reference", "Explanation"]
 
 
 def named(path: Path) -> str:
@@ -26,7 +25,6 @@ def named(path: Path) -> str:
 
 
 def prose(page: Path) -> str:
-    """A page without its fenced and indented code, comments, and spans of code."""
     text = page.read_text(encoding="utf-8")
     text = re.sub(r"(?ms)^(```+).*?^\1\s*$", "", text)
     text = re.sub(r"(?s)<!--.*?-->", "", text)
@@ -34,7 +32,6 @@ def prose(page: Path) -> str:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of all links and pictures of a page that lead to no other site."""
     found = re.findall(r"\]\(([^()\s]+)\)", prose(page))
     return [target for target in found if not re.match(r"[a-z]+:", target)]
 
@@ -47,14 +44,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[ ]", "-", title.strip()) for title in kept}
 
 
-# Groups of entry points, which are dotted names as modules are.
-GROUPS = frozenset({"gossamer.commands", "gossamer.runners", "gossamer.studies"})
-
-
 @cache
 def is_module(name: str) -> bool:
-    if name in GROUPS:
-        return True
+    if name in ("gossamer.commands", "gossamer.runners", "gossamer.studies"):
+        return True  # groups of entry points, which are dotted names as modules are
     *package, last = name.split(".")
     for source in ("shared", "node", "sim", "spark"):
         folder = ROOT.joinpath(source, *package)
@@ -66,16 +59,11 @@ def is_module(name: str) -> bool:
     return False
 
 
-def test_the_index_has_four_parts() -> None:
-    assert re.findall(r"(?m)^## (.*)$", prose(INDEX)) == PARTS
-
-
-def test_every_page_is_in_the_index_once() -> None:
+def test_the_index_and_the_site_have_every_page_once() -> None:
+    parts = ["Tutorials", "How-to", "Reference", "Explanation"]
+    assert re.findall(r"(?m)^## (.*)$", prose(INDEX)) == parts
     listed = [(DOCS / target.partition("#")[0]).resolve() for target in links(INDEX)]
     assert sorted(listed) == [page for page in PAGES if page != INDEX]
-
-
-def test_the_site_shows_every_page_once() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     assert sorted(DOCS / page for page in re.findall(r"[\w/.-]+\.md", nav)) == PAGES
 
@@ -164,13 +152,12 @@ class Cluster:
 
 
 def clusters_of(path: Path) -> list[Cluster]:
-    place = path.relative_to(ROOT).as_posix()
     made = []
     for line in re.findall(r"(?m)^ {4}gossamer node init (.+)$", path.read_text(encoding="utf-8")):
         peers, port = (re.search(rf"--{name} (\d+)", line) for name in ("peers", "port"))
         if peers is not None:
             first = DEFAULT_PORT if port is None else int(port[1])
-            made.append(Cluster(place, line.split()[0], int(peers[1]), first))
+            made.append(Cluster(named(path), line.split()[0], int(peers[1]), first))
     return made
 
 
@@ -183,9 +170,7 @@ def ports_of_programs() -> dict[str, set[int]]:
     for path in PROGRAMS:
         found = re.search(r'"FIRST_PORT", "(\d+)"', path.read_text(encoding="utf-8"))
         if found is not None:
-            taken[path.relative_to(ROOT).as_posix()] = set(
-                range(int(found[1]), int(found[1]) + MOST_PEERS)
-            )
+            taken[named(path)] = set(range(int(found[1]), int(found[1]) + MOST_PEERS))
     pages = re.findall(r"127\.0\.0\.1:(\d+):", COMPOSE.read_text(encoding="utf-8"))
     return taken | {"deploy/compose.yaml": set(map(int, pages))}
 
@@ -222,11 +207,8 @@ RULES: Final = r"(?m)^\| .* \| `([\w/]+\.py)` \| `(\w+)` \|$"
 ROWS: Final = re.findall(RULES, (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
-def test_the_table_of_the_papers_has_at_least_thirty_rows() -> None:
+def test_every_rule_of_the_table_of_the_papers_is_where_it_says() -> None:
     assert len(ROWS) >= 30
-
-
-def test_every_rule_of_the_table_is_where_it_says() -> None:
     texts = {file: (ROOT / file).read_text(encoding="utf-8") for file, _ in ROWS}
     lost = [row for row in ROWS if not re.search(rf"(?m)^(def|class) {row[1]}\b", texts[row[0]])]
     assert lost == []
@@ -292,12 +274,9 @@ def test_each_test_is_named_beside_the_command_that_runs_it() -> None:
     assert wrong == []
 
 
-def test_every_claim_has_a_test_that_judges_it() -> None:
+def test_every_claim_and_promise_has_a_test() -> None:
     claims = [f"{letter}{n}" for letter, last in CLAIMS.items() for n in range(1, last + 1)]
     judged = {row[0]: row[-1] for row in PROMISES if len(row) == 4}
     assert list(judged) == claims
     assert all(re.match(r"F\b", cell) for cell in judged.values())
-
-
-def test_every_promise_has_a_test() -> None:
     assert all(any(chain(named_tests(row[-2]), named_tests(row[-1]))) for row in PROMISES)

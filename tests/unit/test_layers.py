@@ -31,22 +31,20 @@ OUTSIDE: Final = "asyncio io os.path pathlib pyspark random socket ssl tempfile 
 NAMES: Final = {path: name for name, path in modules().items()}
 
 
-def import_statements(
-    tree: ast.AST, inside_functions: bool
-) -> Iterator[ast.Import | ast.ImportFrom]:
+def import_statements(tree: ast.AST, everywhere: bool) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in parts_of(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         typing = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        if (inside_functions or not deferred) and not typing:
-            yield from import_statements(node, inside_functions)
+        if (everywhere or not deferred) and not typing:
+            yield from import_statements(node, everywhere)
 
 
 @cache
-def imports(path: Path, inside_functions: bool = True) -> set[str]:
+def imports(path: Path, everywhere: bool = True) -> set[str]:
     found = set()
-    for node in import_statements(parsed(path), inside_functions):
+    for node in import_statements(parsed(path), everywhere):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         else:
@@ -102,17 +100,14 @@ def test_no_module_imports_itself_through_others() -> None:
     assert list(nx.simple_cycles(graph)) == []
 
 
-def test_folders_import_from_each_other_in_no_circle() -> None:
+def test_folders_and_rooms_import_from_each_other_in_no_circle() -> None:
     """Whole folders, by what their own modules import anywhere."""
     graph = folder_graph()
     for circle in nx.simple_cycles(graph):
         ends = zip(circle, [*circle[1:], circle[0]], strict=True)
         arrows = [f"{a} -> {b}: {graph.edges[a, b]['examples'][0]}" for a, b in ends]
         pytest.fail("\n".join(arrows))
-
-
-def test_rooms_import_from_each_other_in_no_circle() -> None:
-    """Folders with all that lies below them, at every depth."""
+    # Folders with all that lies below them, at every depth.
     packages = {
         ".".join(folder.split(".")[:depth])
         for folder in folder_graph()
@@ -131,28 +126,22 @@ def test_no_folder_has_more_than_fifteen_files() -> None:
     folders = {path.parent for path in NAMES}
     sizes = {folder: len([one for one in folder.iterdir() if one.is_file()]) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > 15} == {}
+    of_units = [path for path in (ROOT / "tests" / "unit").rglob("*") if path.is_dir()]
+    assert [folder for folder in of_units if len(list(folder.glob("*.py"))) > 15] == []
 
 
-def test_every_folder_opens_with_a_note() -> None:
+def test_every_folder_has_a_note_and_tests_are_laid_out_as_folders() -> None:
     """At least a line of what lives there and, where it is no leaf, where to begin."""
     folders = {path.parent for path in NAMES}
     silent = [one for one in folders if not ast.get_docstring(parsed(one / "__init__.py"))]
     assert silent == []
-
-
-def test_unit_tests_are_laid_out_as_the_sources() -> None:
-    """A test's folder is that of what it tests; what is about the whole checkout is beside this."""
+    # A test's folder is that of what it tests; what is about the whole checkout is beside this.
     units = ROOT / "tests" / "unit"
     tested = {path.parent.relative_to(units) for path in units.rglob("test_*.py")} - {Path(".")}
     folders = {
         Path(*name.split(".")[1:]) for path, name in NAMES.items() if path.name == "__init__.py"
     }
     assert tested - folders == set()
-
-
-def test_no_folder_of_tests_of_units_has_more_than_fifteen_files() -> None:
-    folders = [path for path in (ROOT / "tests" / "unit").rglob("*") if path.is_dir()]
-    assert [folder for folder in folders if len(list(folder.glob("*.py"))) > 15] == []
 
 
 @pytest.mark.parametrize("package", DRAWN)
@@ -176,13 +165,10 @@ def test_what_all_studies_share_imports_none(folder: str) -> None:
     assert {one for one in found if ".peers.replay" not in one} == set()
 
 
-def test_the_namespace_package_has_no_initialiser() -> None:
-    assert not list(ROOT.glob("*/gossamer/__init__.py"))
-
-
-def test_the_sources_were_found() -> None:
+def test_the_sources_were_found_and_their_namespace_has_no_initialiser() -> None:
     known = {"protocol.peer.step", "sim.engine.cycle_engine", "node.peer.peer"}
     assert {f"gossamer.{name}" for name in known} <= modules().keys()
+    assert not list(ROOT.glob("*/gossamer/__init__.py"))
 
 
 # What no name has in it, and what is said in its place.

@@ -64,18 +64,12 @@ def test_slots_for_neighbours_are_slots_of_the_view(name: str, view_size: int) -
     assert sampler.kind == SAMPLERS.index(name)
 
 
-def test_the_page_lists_the_messages_that_are_declared() -> None:
+def test_the_page_lists_messages_as_its_command_prints_them() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert with_records(page) == page, "docs/samplers.md says how to write it anew"
-
-
-def test_the_command_that_the_page_names_prints_it() -> None:
     command = [sys.executable, "-m", with_records.__module__]
     page = PAGE.read_text(encoding="utf-8")
     printed = subprocess.run(command, input=page, capture_output=True, text=True, check=True)
     assert printed.stdout == page
-
-
-def test_a_page_without_a_place_for_a_sampler_is_refused() -> None:
     with pytest.raises(ValueError, match=f"no <!-- records of {SAMPLERS[0]} -->"):
         with_records("# Samplers\n")

@@ -36,11 +36,9 @@ def test_an_error_is_the_same_after_a_journey(error: errors.ProtocolError) -> No
 
 
 def test_every_kind_of_error_is_tried() -> None:
-    kinds = {
-        kind for kind in _all_kinds(errors.ProtocolError) if kind.__module__.endswith("l.errors")
-    }
+    kinds = {one for one in _all_kinds(errors.ProtocolError) if one.__module__.endswith("l.errors")}
     abstract = {"LocalProtocolError"}
-    assert {kind.__name__ for kind in kinds} - abstract == {type(e).__name__ for e in ERRORS}
+    assert {one.__name__ for one in kinds} - abstract == {type(e).__name__ for e in ERRORS}
     assert issubclass(UnknownAttributeError, errors.ProtocolError)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from random import Random
 from typing import Any
@@ -24,6 +23,7 @@ from gossamer.protocol.content.filters.composite import (
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ExpressionError
+from support.filter_strategies import all_matches
 from support.refusals import check_refused
 
 JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
@@ -44,10 +44,7 @@ JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
         ("{a == 1}->{{b == 2}->{c == 3}}", "{a == 1} -> {b == 2} -> {c == 3}"),
         ("{a == 1} & {b == 2} -> {c == 3}", "{a == 1} & {b == 2} -> {c == 3}"),
         ("{a == 1} & {{b == 2} -> {c == 3}}", "{a == 1} & {{b == 2} -> {c == 3}}"),
-        (
-            "{a == 1} -> {{b == 2} || {c == 3}}",
-            "{a == 1} -> {b == 2} || {a == 1} -> {c == 3}",
-        ),
+        ("{a == 1} -> {{b == 2} || {c == 3}}", "{a == 1} -> {b == 2} || {a == 1} -> {c == 3}"),
         ("{[a,=,1]} -> {[b,=,2]} & {[c,=,3]}", "{{a == 1} -> {b == 2}} & {c == 3}"),
     ],
 )
@@ -103,11 +100,22 @@ def test_what_padres_cannot_say_is_refused(text: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-def test_orders_that_no_text_says_are_refused() -> None:
+def test_what_cannot_be_written_or_held_is_refused() -> None:
     parts = parse_composite("{a == 1} & {b == 1} & {c == 1} & {d == 1}").alternatives
     composite = Composite(parts, (frozenset({(0, 2), (1, 2), (1, 3)}),))
     with pytest.raises(ContentError, match="cannot be said by '&' and '->'"):
         composite_text(composite)
+    with pytest.raises(ExpressionError, match="more than the 262144 allowed"):
+        parse_composite("{a == 1}" + " " * (1 << 18))
+    part = Part(parse_composite(f'{{a == "{"x" * 4000}"}}').alternatives[0][0].filter)
+    composite = Composite(((part,) * 2,) * MAX_ALTERNATIVES)
+    with pytest.raises(ContentError, match="more than 262144"):
+        composite_text(composite)
+    matcher = CompositeMatcher()
+    with pytest.raises(ContentError, match="the window is 0, expected more than 0"):
+        matcher.add(parse_composite(JOIN), window=0)
+    with pytest.raises(ContentError, match="no composite subscription has the id 7"):
+        matcher.remove(7)
 
 
 def test_a_schema_is_held_against_every_part() -> None:
@@ -116,25 +124,6 @@ def test_a_schema_is_held_against_every_part() -> None:
     with pytest.raises(ExpressionError, match="'size'") as caught:
         parse_composite("{price > 5} -> {size == 3}", schema)
     assert caught.value.column == 17
-
-
-def test_what_follows_comes_later() -> None:
-    matcher = CompositeMatcher()
-    matcher.add(parse_composite("{a == $X} -> {b == $X}"), window=10)
-    assert matcher.step(0, {"b": 1}, "early") == []
-    assert matcher.step(0, {"a": 1, "b": 1}, "both") == []
-    assert names(matcher.step(0, {"b": 1}, "late")) == [("both", "late")]
-    assert matcher.step(0, {"a": 1}, "again") == []
-    assert matcher.step(11, {"b": 1}, "too late") == []
-
-
-def test_long_composites_are_refused() -> None:
-    with pytest.raises(ExpressionError, match="more than the 262144 allowed"):
-        parse_composite("{a == 1}" + " " * (1 << 18))
-    part = Part(parse_composite(f'{{a == "{"x" * 4000}"}}').alternatives[0][0].filter)
-    composite = Composite(((part,) * 2,) * MAX_ALTERNATIVES)
-    with pytest.raises(ContentError, match="more than 262144"):
-        composite_text(composite)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +152,7 @@ def names(found: list[CompositeMatch]) -> list[tuple[object, ...]]:
     return [match.publications for match in found]
 
 
-def test_variables_join_publications_within_the_window() -> None:
+def test_variables_join_publications_within_the_window_and_have_one_value() -> None:
     matcher = CompositeMatcher()
     matcher.add(parse_composite(JOIN), window=10)
     assert matcher.step(0, {"class": "stock", "price": 80}, "s1") == []
@@ -177,17 +166,6 @@ def test_variables_join_publications_within_the_window() -> None:
         ("s3", "o2"),
         ("s3", "o3"),
     ]
-
-
-def test_one_publication_may_serve_several_parts_once() -> None:
-    matcher = CompositeMatcher()
-    matcher.add(parse_composite("{price > 5} & {volume > 5}"), window=10)
-    both = {"price": 6, "volume": 6}
-    assert names(matcher.step(0, both, 1)) == [(1, 1)]
-    assert sorted(names(matcher.step(0, both, 2))) == [(1, 2), (2, 1), (2, 2)]
-
-
-def test_a_variable_has_one_value_and_kinds_differ() -> None:
     matcher = CompositeMatcher()
     matcher.add(parse_composite("{low == $X and high == $X}"), window=1)
     assert matcher.step(0, {"low": 1, "high": 2}, "a") == []
@@ -196,7 +174,22 @@ def test_a_variable_has_one_value_and_kinds_differ() -> None:
     assert matcher.waiting == 0
 
 
-def test_what_waits_is_bounded_and_counted() -> None:
+def test_one_publication_serves_several_parts_and_later_ones_what_follows() -> None:
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{price > 5} & {volume > 5}"), window=10)
+    both = {"price": 6, "volume": 6}
+    assert names(matcher.step(0, both, 1)) == [(1, 1)]
+    assert sorted(names(matcher.step(0, both, 2))) == [(1, 2), (2, 1), (2, 2)]
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{a == $X} -> {b == $X}"), window=10)
+    assert matcher.step(0, {"b": 1}, "early") == []
+    assert matcher.step(0, {"a": 1, "b": 1}, "both") == []
+    assert names(matcher.step(0, {"b": 1}, "late")) == [("both", "late")]
+    assert matcher.step(0, {"a": 1}, "again") == []
+    assert matcher.step(11, {"b": 1}, "too late") == []
+
+
+def test_what_waits_and_what_matches_is_bounded_and_counted() -> None:
     matcher = CompositeMatcher(most_waiting=3, most_matches=2)
     first = matcher.add(parse_composite("{a == 1} & {b == 1}"), window=100)
     second = matcher.add(parse_composite("{a == 1} & {c == 1}"), window=5)
@@ -214,21 +207,6 @@ def test_what_waits_is_bounded_and_counted() -> None:
     matcher.remove(2)
     assert matcher.waiting == 0
     assert matcher.step(200, {"a": 1}, 4) == []
-
-
-def test_what_was_published_before_a_subscription_does_not_count() -> None:
-    matcher = CompositeMatcher()
-    matcher.add(parse_composite("{a == 1} & {b == 1}"), window=10)
-    matcher.step(0, {"a": 1}, "early")
-    late = matcher.add(parse_composite("{a == 1} & {b == 2}"), window=10)
-    matcher.step(1, {"a": 1}, "late")
-    assert matcher.waiting == 2
-    assert names(matcher.step(2, {"b": 2}, "b")) == [("late", "b")]
-    matcher.remove(late)
-    assert names(matcher.step(2, {"b": 1}, "b")) == [("early", "b"), ("late", "b")]
-
-
-def test_matches_of_one_publication_are_bounded() -> None:
     matcher = CompositeMatcher(most_matches=2)
     matcher.add(parse_composite("{a == 1} & {b == 1}"), window=100)
     for time in range(3):
@@ -237,7 +215,7 @@ def test_matches_of_one_publication_are_bounded() -> None:
     assert matcher.cut_short == 1
 
 
-def test_windows_of_different_lengths_do_not_disturb_each_other() -> None:
+def test_windows_begin_with_subscriptions_and_do_not_disturb_each_other() -> None:
     matcher = CompositeMatcher()
     first = matcher.add(parse_composite("{a == $X} & {b == $X}"), window=3)
     matcher.add(parse_composite("{a == $X} & {b == $X}"), window=9)
@@ -248,6 +226,15 @@ def test_windows_of_different_lengths_do_not_disturb_each_other() -> None:
     matcher.remove(first)
     assert [one.id for one in matcher.step(5, {"b": 7}, "d")] == [1]
     assert matcher.step(5, {"b": 8}, "e") == []
+    matcher = CompositeMatcher()
+    matcher.add(parse_composite("{a == 1} & {b == 1}"), window=10)
+    matcher.step(0, {"a": 1}, "early")
+    late = matcher.add(parse_composite("{a == 1} & {b == 2}"), window=10)
+    matcher.step(1, {"a": 1}, "late")
+    assert matcher.waiting == 2
+    assert names(matcher.step(2, {"b": 2}, "b")) == [("late", "b")]
+    matcher.remove(late)
+    assert names(matcher.step(2, {"b": 1}, "b")) == [("early", "b"), ("late", "b")]
 
 
 def test_a_publication_is_brought_to_few_of_many_parts_that_it_matches() -> None:
@@ -261,14 +248,6 @@ def test_a_publication_is_brought_to_few_of_many_parts_that_it_matches() -> None
     assert tried == []
     matcher.step(5, {"b": 52}, 5)
     assert len(tried) == 40
-
-
-def test_impossible_windows_and_unknown_ids_are_refused() -> None:
-    matcher = CompositeMatcher()
-    with pytest.raises(ContentError, match="the window is 0, expected more than 0"):
-        matcher.add(parse_composite(JOIN), window=0)
-    with pytest.raises(ContentError, match="no composite subscription has the id 7"):
-        matcher.remove(7)
 
 
 TEXTS = (
@@ -306,38 +285,6 @@ def test_matches_are_those_of_all_combinations() -> None:
             expected = Counter(
                 match
                 for one, (composite, window) in held.items()
-                for match in combinations(one, composite, window, published)
+                for match in all_matches(one, composite, window, published)
             )
             assert found == expected
-
-
-def combinations(
-    composite_id: int,
-    composite: Composite,
-    window: int,
-    published: list[tuple[int, dict[str, Any]]],
-) -> list[CompositeMatch]:
-    """All matches that the last publication is part of, by trying everything."""
-    last = len(published) - 1
-    recent = [n for n, (time, _) in enumerate(published) if time >= published[-1][0] - window]
-    found: list[CompositeMatch] = []
-    for number, parts in enumerate(composite.alternatives):
-        found += [
-            CompositeMatch(composite_id, number, chosen)
-            for chosen in itertools.product(recent, repeat=len(parts))
-            if last in chosen
-            and all(chosen[one] < chosen[other] for one, other in composite.orders[number])
-            and agree(parts, [published[n][1] for n in chosen])
-        ]
-    return found
-
-
-def agree(parts: tuple[Part, ...], publications: list[dict[str, Any]]) -> bool:
-    bound: dict[str, Any] = {}
-    for part, publication in zip(parts, publications, strict=True):
-        if not part.filter.matches(publication):
-            return False
-        for attribute, variable in part.bindings:
-            if bound.setdefault(variable, publication[attribute]) != publication[attribute]:
-                return False
-    return True

@@ -45,7 +45,7 @@ def quotes() -> schema.Schema:
     return schema.Schema.from_mapping(tomllib.loads(QUOTES))
 
 
-def test_reads_the_tables_of_a_toml_file(quotes: schema.Schema) -> None:
+def test_tables_of_a_toml_file_are_read_and_round_trip(quotes: schema.Schema) -> None:
     assert quotes.attributes == (
         schema.EnumerationAttribute("symbol", ("IBM", "HPQ", "GE")),
         schema.FloatAttribute("price", 0, 1000.5),
@@ -54,23 +54,14 @@ def test_reads_the_tables_of_a_toml_file(quotes: schema.Schema) -> None:
         schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
     )
     assert quotes.index("volume") == 2
-
-
-def test_tables_round_trip(quotes: schema.Schema) -> None:
     again = schema.Schema.from_mapping(quotes.to_mapping())
     assert again == quotes
     assert hash(again) == hash(quotes)
 
 
 def test_events_come_back_in_canonical_form_and_schema_order(quotes: schema.Schema) -> None:
-    event = {
-        "day": date(2020, 1, 31),
-        "name": "Ab",
-        "volume": 5.0,
-        "price": Decimal("80.0"),
-        "symbol": "GE",
-    }
-    checked = quotes.check_event(event)
+    both = {"volume": 5.0, "price": Decimal("80.0")}
+    checked = quotes.check_event({"day": date(2020, 1, 31), "name": "Ab", **both, "symbol": "GE"})
     assert list(checked) == list(quotes.names)
     assert checked["volume"] == 5
     assert type(checked["volume"]) is int
@@ -116,9 +107,12 @@ def test_an_event_has_attributes_of_the_schema_and_no_other(quotes: schema.Schem
     assert quotes.check_event({"volume": 1}) == {"volume": 1}
     with pytest.raises(ContentError, match="a value for at least one attribute"):
         quotes.check_event({})
+    with pytest.raises(UnknownAttributeError) as caught:
+        quotes["temperature"]
+    assert caught.value.suggestion is None
 
 
-def test_decimals_are_exact() -> None:
+def test_decimals_are_exact_and_booleans_no_numbers() -> None:
     fee = schema.DecimalAttribute("fee", 0, 10**9, 4)
     same = [0.1, Decimal("0.1"), Fraction(1, 10), Decimal("0.1000")]
     assert {fee.check(value) for value in same} == {0.1}
@@ -128,19 +122,10 @@ def test_decimals_are_exact() -> None:
             fee.check(wrong)
     with pytest.raises(ConfigError, match="at most 15 digits"):
         schema.DecimalAttribute("fee", 0, 10**12, 4)
-
-
-def test_booleans_are_no_numbers() -> None:
     is_open = schema.BooleanAttribute("open")
     assert is_open.check(True) is True
     with pytest.raises(WrongValueError, match="takes true or false, not the integer 1"):
         is_open.check(1)
-
-
-def test_far_names_get_no_suggestion(quotes: schema.Schema) -> None:
-    with pytest.raises(UnknownAttributeError) as caught:
-        quotes["temperature"]
-    assert caught.value.suggestion is None
 
 
 NUMBER_1 = {"type": "integer", "minimum": 1, "maximum": 1}
@@ -233,22 +218,16 @@ def test_what_is_no_value_has_no_canonical_form(value: object) -> None:
     assert canonical(value) is None
 
 
-def test_literals_are_short() -> None:
+def test_literals_are_short_dates_strict_and_successors_characters() -> None:
     assert literal(80) == "80"
     assert literal(int(1e300)) == "1e+300"
     assert literal(Fraction(1, 3)) == "1/3"
     assert literal('a"\\\n\x07') == '"a\\"\\\\\\n\\u0007"'
     assert literal(datetime(2020, 1, 31, tzinfo=UTC)) == "2020-01-31"
     assert literal(datetime(2020, 1, 31, 0, 0, 0, 5, UTC)) == "2020-01-31T00:00:00.000005Z"
-
-
-def test_dates_are_read_strictly() -> None:
     assert parse_date("2020-01-31T12:00+02:00") == datetime(2020, 1, 31, 10, tzinfo=UTC)
     for text in ("2020-02-30", "20200131", "2020-W05-1", "2020-01-31 12:00", "2020-01-31T25:00"):
         assert parse_date(text) is None
-
-
-def test_the_successor_of_a_prefix_skips_what_is_no_character() -> None:
     assert prefix_successor("ab") == "ac"
     assert prefix_successor("\ud7ff") == "\ue000"
     assert prefix_successor("a\U0010ffff\U0010ffff") == "b"
@@ -283,26 +262,29 @@ def test_anything_else_is_refused(data: Any, content_type: Any, words: str) -> N
         Payload(data, content_type)
 
 
-FIRST = evolution.SchemaVersion.first(
-    schema.Schema(
-        [
-            schema.FloatAttribute("price", 0, 100),
-            schema.EnumerationAttribute("side", ("buy", "sell")),
-        ]
-    )
-)
+def first_version(*attributes: schema.Attribute) -> evolution.SchemaVersion:
+    return evolution.SchemaVersion.first(schema.Schema(attributes))
+
+
+PRICE = schema.FloatAttribute("price", 0, 100)
+FIRST = first_version(PRICE, schema.EnumerationAttribute("side", ("buy", "sell")))
 DAY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def test_an_attribute_comes_behind_all_others() -> None:
+def test_an_attribute_comes_behind_all_others_until_there_is_no_room() -> None:
     later = FIRST.added(schema.BooleanAttribute("open"))
     assert (later.number, later.known.names) == (2, ("price", "side", "open"))
     assert later.continues(FIRST)
     assert not FIRST.continues(later)
     assert later.check_event({"open": True}) == {"open": True}
+    version = FIRST
+    for number in range(len(FIRST.known), schema.MAX_KNOWN_ATTRIBUTES):
+        version = version.added(schema.BooleanAttribute(f"flag{number}"))
+    with pytest.raises(ConfigError, match=r"at most 31 attributes, retired ones included"):
+        version.added(schema.BooleanAttribute("one_more"))
 
 
-def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
+def test_a_retired_attribute_keeps_its_place_and_other_schemas_are_no_continuation() -> None:
     later = FIRST.without("price")
     assert later.known == FIRST.known
     assert later.active.names == ("side",)
@@ -314,6 +296,12 @@ def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
         later.without("price")
     with pytest.raises(ConfigError, match="expected one of several"):
         later.without("side")
+    later = FIRST.added(schema.BooleanAttribute("open")).without("price")
+    other = first_version(schema.FloatAttribute("cost", 0, 100))
+    assert later.continues(FIRST)
+    assert not other.added(schema.BooleanAttribute("open")).continues(FIRST)
+    reused = evolution.SchemaVersion(4, later.known, {})
+    assert not reused.continues(later)
 
 
 @pytest.mark.parametrize(
@@ -330,13 +318,12 @@ def test_a_retired_attribute_keeps_its_place_and_its_name() -> None:
 )
 def test_domains_become_wider_only(before: schema.Attribute, changes: dict[str, object]) -> None:
     wider = evolution.changed(before, changes)
-    narrow, wide = (evolution.SchemaVersion.first(schema.Schema([one])) for one in (before, wider))
+    narrow, wide = first_version(before), first_version(wider)
     assert narrow.widened(wider).known == wide.known
     assert narrow.widened(wider).continues(narrow)
-    with pytest.raises(ConfigError, match="expected more than"):
-        wide.widened(before)
-    with pytest.raises(ConfigError, match="expected more than"):
-        wide.widened(wider)
+    for not_wider in (before, wider):
+        with pytest.raises(ConfigError, match="expected more than"):
+            wide.widened(not_wider)
 
 
 @pytest.mark.parametrize(
@@ -355,24 +342,7 @@ def test_what_would_change_the_meaning_of_values_is_refused(
     before: schema.Attribute, after: schema.Attribute
 ) -> None:
     with pytest.raises(ConfigError):
-        evolution.SchemaVersion.first(schema.Schema([before])).widened(after)
-
-
-def test_other_schemas_are_no_continuation() -> None:
-    later = FIRST.added(schema.BooleanAttribute("open")).without("price")
-    other = evolution.SchemaVersion.first(schema.Schema([schema.FloatAttribute("cost", 0, 100)]))
-    assert later.continues(FIRST)
-    assert not other.added(schema.BooleanAttribute("open")).continues(FIRST)
-    reused = evolution.SchemaVersion(4, later.known, {})
-    assert not reused.continues(later)
-
-
-def test_there_is_an_end_to_adding() -> None:
-    version = FIRST
-    for number in range(len(FIRST.known), schema.MAX_KNOWN_ATTRIBUTES):
-        version = version.added(schema.BooleanAttribute(f"flag{number}"))
-    with pytest.raises(ConfigError, match=r"at most 31 attributes, retired ones included"):
-        version.added(schema.BooleanAttribute("one_more"))
+        first_version(before).widened(after)
 
 
 def test_a_later_value_is_read_by_its_kind() -> None:
@@ -382,10 +352,9 @@ def test_a_later_value_is_read_by_its_kind() -> None:
     read = evolution.read_leniently(schema.DateAttribute("day", DAY, DAY), "2021-02-03")
     assert isinstance(read, datetime)
     assert read > DAY
-    with pytest.raises(WrongValueError):
-        evolution.read_leniently(price, "dear")
-    with pytest.raises(WrongValueError):
-        evolution.read_leniently(price, True)
+    for wrong in ("dear", True):
+        with pytest.raises(WrongValueError):
+            evolution.read_leniently(price, wrong)
 
 
 @pytest.mark.parametrize(

@@ -52,13 +52,11 @@ def circle(brokers: int) -> Case:
 
 
 def held_by_groups(case: Case) -> dict[int, set[int]]:
-    """The documents that groups of a single subscription get."""
     matching = enumerate(matching_documents(case.sample))
     return {s: set(documents.tolist()) for s, documents in matching if len(documents)}
 
 
 def mergings(mergers: Mergers) -> Iterator[tuple[int, int, float]]:
-    """The group that was kept, the one that it took in, and what all cost then."""
     return zip(mergers.kept[1:].tolist(), mergers.lost[1:].tolist(), mergers.costs[1:], strict=True)
 
 
@@ -109,6 +107,7 @@ def test_mult_merges_the_most_similar_groups_as_algorithm_3_does(seed: int) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int) -> None:
+    """Neighbour lists that leave nobody out lose next to nothing."""
     case = random_case(12, 14, 9, seed)
     plan, checked = plan_of(case), plan_of(case)
     mergers = merge_by_gain(plan)
@@ -128,17 +127,13 @@ def test_mult2_merges_what_saves_the_largest_share_as_algorithm_2_does(seed: int
         held[kept] |= held.pop(lost)
         merge(checked, kept, lost)
     assert max(shares().values(), default=0.0) <= 1e-9
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_neighbour_lists_that_leave_nobody_out_lose_next_to_nothing(seed: int) -> None:
     case = random_case(20, 25, 12, seed)
     plan = plan_of(case)
     exact = total(strategies.route_mult2(plan_of(case)), plan)
     assert total(strategies.route_mult2(plan_of(case), neighbours=12), plan) <= 1.05 * exact
 
 
-def test_subscriptions_of_the_same_documents_are_merged_first() -> None:
+def test_mergers_begin_with_the_same_documents_and_have_numbered_states() -> None:
     """Three at neighbouring brokers want the same, a fourth something else."""
     graph = make_graph(6, [(i, i + 1) for i in range(5)])
     matches = [[0, 1, 2], [0, 1, 2], [3]]
@@ -147,9 +142,6 @@ def test_subscriptions_of_the_same_documents_are_merged_first() -> None:
     assert [(kept, lost) for kept, lost, _ in mergings(mergers)][:2] == [(0, 1), (0, 2)]
     assert plan.groups.tolist() == [0, 0, 0, 3]
     assert mergers.costs[-1] == sum(cost_of_union(plan, group, group) for group in (0, 3))
-
-
-def test_a_state_of_the_mergers_is_told_by_its_number() -> None:
     case = random_case(12, 14, 9, seed=1)
     mergers = merge_by_overlap(plan_of(case))
     for state, groups in enumerate(mergers.groups.tolist()):
@@ -157,11 +149,6 @@ def test_a_state_of_the_mergers_is_told_by_its_number() -> None:
         heard = np.unique(case.sample.matched)
         assert len(set(found[heard].tolist())) == groups
     assert mergers.kept[0] == mergers.lost[0] == NONE
-
-
-def test_the_hybrid_leaves_no_more_groups_than_are_manageable() -> None:
-    plan = plan_of(random_case(20, 30, 15, seed=1))
-    assert strategies.route_hybrid(plan, manageable=4).trees.count <= 4
 
 
 def test_a_subscription_that_nothing_matched_joins_its_nearest_neighbour() -> None:
@@ -210,28 +197,24 @@ def test_semcast_without_a_limit_gives_each_kind_of_document_its_channel() -> No
     assert bill.total == channels.price(plan, case.sample, filtered=True).total
 
 
-def test_a_sample_of_documents_keeps_what_they_match() -> None:
-    sample = random_case(10, 12, 6, seed=1).sample
-    some = sample.chosen(np.array([3, 7]))
-    assert [some.matches(d).tolist() for d in (0, 1)] == [
-        sample.matches(d).tolist() for d in (3, 7)
-    ]
-    assert some.hosts.tolist() == sample.hosts[[3, 7]].tolist()
-
-
-def test_keywords_match_when_one_is_in_common() -> None:
+def test_documents_match_by_keywords_and_keep_that_in_samples() -> None:
     found = match_keywords([[1, 2], [5], []], [[2, 3], [1], [4], []])
     assert [one.tolist() for one in found] == [[0, 1], [], []]
+    sample = random_case(10, 12, 6, seed=1).sample
+    few = sample.chosen(np.array([3, 7]))
+    assert [few.matches(d).tolist() for d in (0, 1)] == [sample.matches(d).tolist() for d in (3, 7)]
+    assert few.hosts.tolist() == sample.hosts[[3, 7]].tolist()
 
 
-def test_groups_are_named_by_their_lowest_subscription() -> None:
+def test_groups_are_named_by_their_lowest_subscription_and_few() -> None:
     plan = plan_of(random_case(10, 12, 6, seed=1))
     regroup(plan, np.array([9, 4, 9, 4, 4, 7]))
     assert plan.groups.tolist() == [0, 1, 0, 1, 1, 5]
+    plan = plan_of(random_case(20, 30, 15, seed=1))
+    assert strategies.route_hybrid(plan, manageable=4).trees.count <= 4
 
 
 def everything(case: Case) -> list[object]:
-    """What all compiled parts make of a case."""
     found: list[object] = []
     for route in ROUTES:
         plan = plan_of(case)
@@ -247,18 +230,6 @@ def test_compiled_and_interpreted_plans_are_the_same(compiled: None) -> None:  #
     found = everything(case)
     with use_compiled(False):
         assert everything(case) == found
-
-
-def test_a_disconnected_graph_names_its_components() -> None:
-    with pytest.raises(DisconnectedError) as caught:
-        make_graph(6, [(0, 1), (4, 5), (1, 2)])
-    assert caught.value.components == [[0, 1, 2], [4, 5], [3]]
-    assert str(caught.value) == (
-        "the graph is in 3 components (0, 1, 2; 4, 5; 3), "
-        "expected brokers that all reach each other"
-    )
-    with pytest.raises(DisconnectedError, match=r"\(0, 1, 2, 3 and 3 more; 7; 8; 9; and 2 more\)"):
-        make_graph(12, [(i, i + 1) for i in range(6)])
 
 
 INFINITY, NAN = float("inf"), float("nan")
@@ -308,6 +279,15 @@ def test_impossible_documents_are_refused(arguments: Any, error: type, words: st
         make_sample(*arguments)
 
 
-def test_all_refusals_are_of_one_kind() -> None:
+def test_refusals_are_of_one_kind_and_name_components() -> None:
     for kind in (DisconnectedError, LinkError, SubscriptionError, UnknownHostError, WeightError):
         assert issubclass(kind, TreesError)
+    with pytest.raises(DisconnectedError) as caught:
+        make_graph(6, [(0, 1), (4, 5), (1, 2)])
+    assert caught.value.components == [[0, 1, 2], [4, 5], [3]]
+    assert str(caught.value) == (
+        "the graph is in 3 components (0, 1, 2; 4, 5; 3), "
+        "expected brokers that all reach each other"
+    )
+    with pytest.raises(DisconnectedError, match=r"\(0, 1, 2, 3 and 3 more; 7; 8; 9; and 2 more\)"):
+        make_graph(12, [(i, i + 1) for i in range(6)])

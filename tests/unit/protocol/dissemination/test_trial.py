@@ -63,16 +63,13 @@ def priced(graph: Graph, sample: Sample, route: Callable[[Plan], Routes]) -> Bil
     return route(plan).price(plan, sample)
 
 
-def test_where_documents_come_again_several_trees_are_worth_having() -> None:
+def test_several_trees_are_worth_having_only_where_documents_come_again() -> None:
     plan = make_plan(RING, neighbours(64))
     routes, trial = route_tried(plan)
     assert routes.trees.count == trial.chosen > 1
     single = priced(RING, plan.sample, route_single)
     assert routes.price(plan, plan.sample).total < single.total
     assert trial.verdict.startswith(f"{trial.chosen} trees, which save ")
-
-
-def test_where_they_do_not_one_tree_is_and_the_planner_says_so() -> None:
     plan = make_plan(GRID, strangers(40))
     fitted = route_mult(make_plan(GRID, plan.sample))
     assert fitted.trees.count > 1, "on its own sample, several trees seem to pay"
@@ -91,32 +88,26 @@ def test_nothing_can_be_tried_with_a_document(documents: int) -> None:
     assert trial.verdict == "one tree, as no document of the sample tells groups apart"
 
 
-def test_a_tree_more_has_to_save_something() -> None:
+def test_a_tree_more_saves_something_and_one_sample_has_the_same_routes() -> None:
     trial = Trial(np.array([1, 2, 4]), np.array([100.0, 99.5, 99.2]))
     assert trial.chosen == 1
     assert trial.verdict == (
         "one tree, as the best of several (4 trees) cost 0.8% less on other documents"
     )
     assert Trial(np.array([1, 2, 4]), np.array([100.0, 90.0, 89.5])).chosen == 2
-
-
-def test_the_same_sample_gives_the_same_routes() -> None:
     found = [route_tried(make_plan(GRID, strangers(60)))[0] for _ in range(2)]
     np.testing.assert_array_equal(found[0].groups, found[1].groups)
     np.testing.assert_array_equal(found[0].trees.above, found[1].trees.above)
 
 
-def test_all_spanning_trees_are_listed() -> None:
+def test_all_spanning_trees_are_listed_and_a_circle_is_best_divided_in_two() -> None:
     """Kirchhoff's theorem tells how many there are."""
     for seed in (1, 2, 3):
         graph = small_case(seed).graph
         laplacian = nx.laplacian_matrix(as_networkx(graph), weight=None).toarray()
         found = list(spanning_trees(graph))
         assert len(set(found)) == len(found) == round(np.linalg.det(laplacian[1:, 1:]))
-
-
-def test_a_circle_is_best_divided_in_two() -> None:
-    """Example I.3: two interests on halves of a circle cost n links, on one tree 3 n / 2 - 1."""
+    # Example I.3: two interests on halves of a circle cost n links, on one tree 3 n / 2 - 1.
     places = [*range(1, 5), *range(4, 8)]
     best = best_routes(RING, make_sample(BROKERS, [0, 0], [range(4), range(4, 8)], places))
     assert (best.one_tree, best.grouped, best.groups) == (3 * BROKERS / 2 - 1, BROKERS, 2)
@@ -167,7 +158,6 @@ def test_what_cannot_be_tried_is_refused() -> None:
 
 
 def slow_loads(case: Case, routes: Routes) -> list[float]:
-    """The load of each link, one document and tree at a time."""
     loads: defaultdict[tuple[int, int], float] = defaultdict(float)
     for document in range(case.sample.documents):
         matched = case.sample.matches(document).tolist()
@@ -200,6 +190,9 @@ def test_links_beyond_their_capacity_are_named_the_worst_first() -> None:
     assert overloaded(loads, capacities).tolist() == [1, 0]
     assert overload(loads, capacities) == 7
     assert overload(loads, np.full(4, np.inf)) == 0
+    whole = make_sample(3, [0, 1, 2], [[0]] * 3, [1], sizes=[1, 2, 3])
+    assert scale_of(whole.chosen(np.array([1])), whole) == 3
+    assert scale_of(whole.chosen(np.array([], np.int64)), whole) == 1
 
 
 @pytest.mark.parametrize("capacity", [0, -1, float("nan"), "wide", [1, 2]])
@@ -209,7 +202,7 @@ def test_a_capacity_is_a_number_above_zero(capacity: object) -> None:
         read_capacities(capacity, graph)  # type: ignore[arg-type]
 
 
-def test_an_overloaded_link_is_avoided_where_there_is_another_way() -> None:
+def test_an_overloaded_link_is_avoided_if_there_is_another_way() -> None:
     """A short way from 0 to 1 is too narrow for both interests, and there is a longer one."""
     graph = make_graph(4, [(0, 1), (0, 2), (2, 3), (1, 3)], costs=[1, 1, 1, 1])
     sample = make_sample(4, [0, 0, 0, 0], [[0], [0], [1], [1]], [1, 1])
@@ -217,6 +210,11 @@ def test_an_overloaded_link_is_avoided_where_there_is_another_way() -> None:
     assert overloaded(priced(graph, sample, route_mult).loads, capacities).tolist() == [0]
     wide = priced(graph, sample, lambda plan: route_within(plan, capacities, 1.0))
     assert not len(overloaded(wide.loads, capacities))
+    sample = make_sample(2, [0, 0], [[0], [0]], [1])
+    kept = priced(
+        make_graph(2, [(0, 1)]), sample, lambda plan: route_within(plan, np.array([1.0]), 1.0)
+    )
+    assert kept.loads.tolist() == [2]
 
 
 def test_what_one_tree_cannot_carry_is_spread_over_several() -> None:
@@ -227,17 +225,3 @@ def test_what_one_tree_cannot_carry_is_spread_over_several() -> None:
     routes = route_within(plan, np.full(4, 4.0), 1.0)
     assert routes.price(plan, sample).loads.tolist() == [3, 3, 3, 3]
     assert routes.trees.count == 2
-
-
-def test_without_another_way_the_least_overload_is_kept() -> None:
-    sample = make_sample(2, [0, 0], [[0], [0]], [1])
-    kept = priced(
-        make_graph(2, [(0, 1)]), sample, lambda plan: route_within(plan, np.array([1.0]), 1.0)
-    )
-    assert kept.loads.tolist() == [2]
-
-
-def test_a_sample_stands_for_all_documents_by_size() -> None:
-    whole = make_sample(3, [0, 1, 2], [[0]] * 3, [1], sizes=[1, 2, 3])
-    assert scale_of(whole.chosen(np.array([1])), whole) == 3
-    assert scale_of(whole.chosen(np.array([], np.int64)), whole) == 1

@@ -1,25 +1,39 @@
-"""Rules run in two forms; structs reach the compiled one by reference."""
+"""Rules in two forms, structs that reach the compiled one by reference, and keys of its code."""
 
 from __future__ import annotations
 
 import copy
+import ctypes
+import enum
+import math
 import pickle
+import subprocess
 import sys
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
+import numba.core.compiler_lock
+import numba.core.registry
+import numba.extending
 import numpy as np
 import pytest
 
 from gossamer.protocol.kernel.code_keys import code_key
 from gossamer.protocol.kernel.dispatch import dispatch
+from gossamer.protocol.kernel.prefetch import prefetch
 from gossamer.protocol.kernel.records import Outbox, make_outbox
-from gossamer.protocol.kernel.rules import Rule, rule, use_compiled
+from gossamer.protocol.kernel.rules import Rule, inline_rule, rule, use_compiled
 from gossamer.protocol.kernel.struct import Rows, Struct
+from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import TABLE
 from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling.sampler import FAMILY, make_sampler
 from gossamer.protocol.peer.step import ABOUT_EVENTS, ABOUT_PEERS, RETURNED, step
+from gossamer.sim.engine.cycle_engine import approach_nobody, give_no_hint, make_turns
+from gossamer.sim.engine.event_loop import make_run
+from gossamer.sim.studies.peers.running.collector import observe
 
 
 class Sizes(NamedTuple):
@@ -57,7 +71,6 @@ def make_outer(rows: int = 2, columns: int = 4) -> Outer:
 
 @rule
 def read_all(s: Any) -> Any:
-    """A number to which every field adds its own part."""
     total = float(s.cube[1, 2, 3]) + s.cube.shape[2] * 100 + s.offset
     total += s.sizes.rows * 1000 + s.sizes.columns * 10000 + s.pair[1] * 100000
     if s.flags[0] and not s.flags[1]:
@@ -82,14 +95,13 @@ def give_eight() -> Any:
 
 
 @pytest.mark.usefixtures("compiled")
-def test_compiled_rules_read_every_kind_of_field() -> None:
+def test_compiled_rules_read_and_write_every_field_and_call_rules() -> None:
     outer = make_outer()
     assert read_all(outer) == read_all.interpreted(outer) == 632_431.0
-
-
-@pytest.mark.usefixtures("compiled")
-def test_compiled_rules_write_into_the_arrays_themselves() -> None:
-    outer = make_outer()
+    assert call_another(outer) == call_another.interpreted(outer)
+    with use_compiled(False):
+        assert isinstance(read_all(make_outer()), float)
+    assert give_eight() == 8
     write_all(outer)
     write_all(outer)
     assert outer.cube[0, 1, 2] == 99
@@ -97,23 +109,23 @@ def test_compiled_rules_write_into_the_arrays_themselves() -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-def test_rules_call_rules_in_both_forms() -> None:
-    outer = make_outer()
-    assert call_another(outer) == call_another.interpreted(outer)
-
-
-@pytest.mark.usefixtures("compiled")
-def test_a_struct_made_anew_of_the_same_kind_needs_no_new_code() -> None:
+def test_code_serves_structs_of_one_kind_or_of_sizes() -> None:
     read_all(make_outer())
     forms = len(read_all.compiled.signatures)
     bigger = make_outer()
-    other = Outer(**{**vars_of(bigger), "cube": np.full((9, 9, 9), 4)})
+    fields = {name: getattr(bigger, name) for name in Outer.__annotations__}
+    other = Outer(**{**fields, "cube": np.full((9, 9, 9), 4)})
     assert read_all(other) == read_all.interpreted(other)
     assert len(read_all.compiled.signatures) == forms
-
-
-def vars_of(struct: Struct) -> dict[str, Any]:
-    return {name: getattr(struct, name) for name in type(struct).__annotations__}
+    outer, taller, wider = (make_outer(rows, columns) for rows, columns in ((2, 4), (9, 4), (2, 5)))
+    for one in (outer, taller, wider):
+        one.specialise_for_sizes()
+    before = len(read_all.compiled.signatures)
+    for one in (outer, taller):
+        assert read_all(one) == read_all.interpreted(one)
+    assert len(read_all.compiled.signatures) == before + 1
+    assert read_all(wider) == read_all.interpreted(wider)
+    assert len(read_all.compiled.signatures) == before + 2
 
 
 @pytest.mark.usefixtures("compiled")
@@ -125,19 +137,6 @@ def test_a_copied_or_pickled_struct_has_arrays_of_its_own() -> None:
         assert read_all(other) == read_all(outer)
         assert outer.cube[0, 1, 2] == 6
         assert other.cube[0, 1, 2] == 99
-
-
-@pytest.mark.usefixtures("compiled")
-def test_code_made_for_sizes_serves_these_alone_and_does_the_same() -> None:
-    outer, taller, wider = (make_outer(rows, columns) for rows, columns in ((2, 4), (9, 4), (2, 5)))
-    for one in (outer, taller, wider):
-        one.specialise_for_sizes()
-    before = len(read_all.compiled.signatures)
-    for one in (outer, taller):
-        assert read_all(one) == read_all.interpreted(one)
-    assert len(read_all.compiled.signatures) == before + 1
-    assert read_all(wider) == read_all.interpreted(wider)
-    assert len(read_all.compiled.signatures) == before + 2
 
 
 def test_no_code_is_made_for_a_number_that_is_no_size() -> None:
@@ -158,10 +157,12 @@ def test_columns_of_rows_lie_side_by_side_from_a_cache_line_on() -> None:
     assert columns["cube"].shape == (3, 2, 3)
 
 
-def test_fields_cannot_be_set_anew() -> None:
+def test_fields_cannot_be_set_anew_and_rules_are_pickled_by_name() -> None:
     outer = make_outer()
     with pytest.raises(AttributeError, match="offset cannot be set"):
         outer.offset = 3
+    # So that the compiler's disk cache knows it again in the next process.
+    assert pickle.loads(pickle.dumps(step)) is step
 
 
 def test_the_switch_is_restored_after_an_error() -> None:
@@ -176,18 +177,6 @@ def test_the_switch_is_restored_after_an_error() -> None:
     before = len(write_all.compiled.signatures)
     write_all(outer)
     assert len(write_all.compiled.signatures) == before
-
-
-@pytest.mark.usefixtures("compiled")
-def test_interpreted_calls_inside_a_compiled_block() -> None:
-    with use_compiled(False):
-        assert isinstance(read_all(make_outer()), float)
-    assert give_eight() == 8
-
-
-def test_a_rule_is_pickled_by_its_name() -> None:
-    """So that the compiler's disk cache knows it again in the next process."""
-    assert pickle.loads(pickle.dumps(step)) is step
 
 
 def one_more(called: Any) -> Any:
@@ -237,23 +226,15 @@ def test_every_form_calls_the_rule_of_the_kind_or_none(kind: int) -> None:
         assert taken(form, kind) == expected
 
 
-def test_an_empty_table_takes_nothing() -> None:
-    assert taken(dispatch({}).compiled, 1) == taken(dispatch({}).interpreted, 1) == (False, [0] * 3)
-
-
-def test_kinds_rules_and_order_of_a_table_are_part_of_the_key() -> None:
+def test_tables_may_be_empty_and_have_keys_by_kinds_rules_and_order() -> None:
     one, other = writing(1), writing(2)
-    tables = [
-        {5: one, 6: other},
-        {5: one, 6: one},
-        {5: one, 7: other},
-        {6: other, 5: one},
-        {5: one},
-    ]
+    tables = [{5: one, 6: other}, {5: one, 6: one}, {5: one, 7: other}, {6: other, 5: one}]
+    tables.append({5: one})
     keys = [code_key(dispatch(table)) for table in tables]
     assert None not in keys
     assert len(set(keys)) == len(tables)
     assert code_key(dispatch({5: writing(1), 6: writing(2)})) == keys[0]
+    assert taken(dispatch({}).compiled, 1) == taken(dispatch({}).interpreted, 1) == (False, [0] * 3)
 
 
 def test_every_kind_that_reaches_a_peer_has_one_rule() -> None:
@@ -264,3 +245,145 @@ def test_every_kind_that_reaches_a_peer_has_one_rule() -> None:
     assert taken_by_rules == common | of_samplers
     assert not common & of_samplers
     assert taken_by_rules > RETURNED.keys()
+
+
+def define(source: str, **names: Any) -> Any:
+    space = {"__name__": "__main__", **names}
+    exec(source, space)
+    return space["f"]
+
+
+def keys_of(source: str, name: str, values: tuple[Any, ...]) -> list[str | None]:
+    return [code_key(define(source, **{name: value})) for value in values]
+
+
+class Near(enum.Enum):
+    ONE = 1
+
+
+class Far(enum.Enum):
+    ONE = 2
+
+
+Far.__qualname__ = Near.__qualname__
+ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, 2),
+        (1, True),
+        (1, 1.0),
+        (0.0, -0.0),
+        ("a", b"a"),
+        ((1, 2), (1, 3)),
+        ((1, 2), ((1,), 2)),
+        (np.int32(1), np.int64(1)),
+        (np.array([1, 2]), np.array([1, 3])),
+        (np.zeros((2, 3)), np.zeros((3, 2))),
+        (np.zeros((2, 3)), np.zeros((2, 3), order="F")),
+        (np.dtype("i4"), np.dtype("i8")),
+        (Near, Far),
+        (Near.ONE, Far.ONE),
+        (math.sin, math.cos),
+        (np.sin, np.cos),
+        (numba.types.int32, numba.types.int64),
+        (len, abs),
+    ],
+    ids=repr,
+)
+def test_a_key_tells_values_of_globals_apart(values: tuple[Any, Any]) -> None:
+    one, other = keys_of("def f(): return g", "g", values)
+    assert None not in (one, other)
+    assert one != other
+    assert one == keys_of("def f(): return g", "g", values[:1])[0]
+
+
+def test_names_that_code_loads_and_its_defaults_are_part_of_its_key() -> None:
+    source = "def f(x): return x.total + g"
+    assert code_key(define(source, g=1, total=1)) == code_key(define(source, g=1, total=2))
+    inner = "def f(x):\n    def inside(): return g\n    return inside()"
+    assert code_key(define(inner, g=1)) != code_key(define(inner, g=2))
+    sources = ["def f(x, y=1): return y", "def f(x, y=2): return y"]
+    sources += ["def f(x, *, y=1): return y", "def f(x, *, y=2): return y"]
+    assert len({code_key(define(source)) for source in sources}) == len(sources)
+    assert code_key(define("def f(): return 1")) == code_key(define("\n\ndef f(): return 1"))
+    raising = "def f(): raise ValueError('no')"
+    assert code_key(define(raising)) != code_key(define("\n\n" + raising))
+
+
+def test_modules_of_ones_own_and_circles_of_rules_have_keys() -> None:
+    outer, inner = types.ModuleType("own_outer"), types.ModuleType("own_inner")
+    vars(outer).update(inner=inner)
+    vars(inner).update(outer=outer, RATE=1, unused=ADDRESS)
+    source = "def f(): return g.inner.RATE"
+    before = code_key(define(source, g=outer))
+    vars(inner).update(RATE=2)
+    assert before is not None
+    assert code_key(define(source, g=outer)) not in (before, None)
+
+    def circle(step: int) -> Rule:
+        source = f"def f(x): return other(x - {step}) if x > 0 else 0"
+        first = Rule(made := define(source), made, inline=False)
+        second = rule(define("def f(x): return first(x)", first=first))
+        made.__globals__["other"] = second
+        return first
+
+    assert code_key(circle(1)) == code_key(circle(1))
+    assert code_key(circle(1)) != code_key(circle(2))
+
+
+def test_how_what_is_called_is_compiled_is_part_of_the_key() -> None:
+    callee = define("def f(): return 1")
+    one, other = keys_of("def f(): return g()", "g", (rule(callee), inline_rule(callee)))
+    assert one != other
+    compiled = [numba.njit(define("def f(): return g", g=value)) for value in (1, 2)]
+    one, other = keys_of("def f(): return g()", "g", tuple(compiled))
+    assert one != other
+
+    def caller(value: int) -> Callable[[], int]:
+        def replaced() -> int:
+            return 0
+
+        numba.extending.overload(replaced)(lambda: lambda: value)
+        made: Callable[[], int] = define("def f(): return g()", g=replaced)
+        return made
+
+    assert code_key(caller(1)) != code_key(caller(2))
+
+
+def test_the_compiler_is_asked_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    context: Any = numba.core.registry.cpu_target.typing_context
+    lock: Any = numba.core.compiler_lock.global_compiler_lock
+    alone = []
+    monkeypatch.setattr(context, "refresh", lambda: alone.append(lock.is_locked()))
+    held = define("def f(): return 1")
+    assert code_key(define("def f(): return g()", g=held)) is not None
+    assert alone
+    assert all(alone)
+
+
+def test_addresses_have_no_key_and_objects_do_not_matter() -> None:
+    assert keys_of("def f(x): return g(x)", "g", (ADDRESS,)) == [None]
+    assert code_key(rule(define("def f(x): return g(x)", g=ADDRESS))) is None
+    assert keys_of("def f(): return g", "g", (object(),)) != [None]
+
+
+def test_all_shipped_loops_have_keys_which_are_the_same_in_every_process() -> None:
+    found = [code_key(peer.step), code_key(prefetch), code_key(observe)]
+    found.append(code_key(make_turns(peer.step, observe, give_no_hint, approach_nobody)))
+    found.append(code_key(make_run(peer.step, observe, give_no_hint)))
+    assert None not in found
+    program = (
+        "from gossamer.protocol.peer.step import step;"
+        "from gossamer.protocol.kernel.code_keys import code_key; print(code_key(step))"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", program],
+        env={"PYTHONHASHSEED": "77"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout.strip() == found[0]

@@ -50,13 +50,11 @@ def outcome(called: Any, n: int) -> tuple[int, int, int]:
 
 @standalone_rule
 def unsaid(x: int) -> Any:
-    """Leave its callers to find out what it returns."""
     return x
 
 
 @standalone_rule
 def missaid(x: float) -> bool:
-    """Return another type than it says."""
     return x / 2  # type: ignore[return-value]
 
 
@@ -127,12 +125,15 @@ def test_kept_code_whose_callees_cannot_be_read_is_made_again(
     assert "cannot be read" in caplog.text
 
 
-def test_a_standalone_rule_within_a_function_is_refused() -> None:
+def test_rules_that_no_other_process_can_have_are_refused() -> None:
     with pytest.raises(RuleCompilationError, match="stands in a module under its own name"):
 
         @standalone_rule
         def inside(x: int) -> int:
             return x
+
+    with pytest.raises(RuleCompilationError, match="function pointer"):
+        by_pointer.compiled(2.0)
 
 
 ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
@@ -141,11 +142,6 @@ ADDRESS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(math.sqrt)
 @standalone_rule
 def by_pointer(x: float) -> float:
     return float(ADDRESS(x))
-
-
-def test_a_standalone_rule_that_no_other_process_can_have_is_refused() -> None:
-    with pytest.raises(RuleCompilationError, match="function pointer"):
-        by_pointer.compiled(2.0)
 
 
 @pytest.mark.usefixtures("folder")

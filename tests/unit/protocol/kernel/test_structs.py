@@ -37,14 +37,10 @@ class Table(Struct):
 
 
 class Above(Struct):
-    """A struct that holds one with columns."""
-
     table: Table
 
 
 class Sharing(Struct):
-    """One that holds a struct and has a column in the same rows."""
-
     further: np.ndarray
     table: Table
 
@@ -114,14 +110,12 @@ def test_columns_share_one_array_whose_rows_begin_at_cache_lines(rows: int) -> N
     line = CACHE_LINE_WORDS * WORD_BYTES
     assert [block[r].ctypes.data % line for r in range(rows)] == [0] * rows
     assert block[rows - 1, :3].tolist() == [rows - 1, 10 * rows - 10, 10 * rows - 9]
-
-
-def test_columns_begin_as_zeros_and_reach_over_lines() -> None:
-    rows = Rows(3, {"wide": (9,), "last": ()})
-    assert rows.block.shape == (3, 2 * CACHE_LINE_WORDS)
-    rows.views()["last"][:] = 4
-    assert not rows.views()["wide"].any()
-    assert rows.block.sum() == 12
+    # Columns begin as zeros and reach over lines.
+    wide = Rows(3, {"wide": (9,), "last": ()})
+    assert wide.block.shape == (3, 2 * CACHE_LINE_WORDS)
+    wide.views()["last"][:] = 4
+    assert not wide.views()["wide"].any()
+    assert wide.block.sum() == 12
 
 
 @pytest.mark.usefixtures("compiled")
@@ -193,24 +187,10 @@ def test_structs_share_rows(duplicate: Callable[[Sharing], Sharing]) -> None:
     assert not same.table.is_column("beside")
 
 
-def test_a_column_is_not_given_by_name_as_well() -> None:
-    inner = InColumns(numbers=np.zeros(1), scale=1)
-    fields = {"beside": np.zeros(2), "inner": inner}
-    with pytest.raises(StructError, match=r"^field nothing of struct Table: it is missing, expect"):
-        Table(Rows(2, {"count": (), "pair": ()}), **fields)
-    with pytest.raises(
-        StructError, match=r"^field count of struct Table: it is a column of the ro"
-    ):
-        Table(Rows(2, WIDTHS), count=np.zeros(2), **fields)
-    with pytest.raises(AttributeError, match="count cannot be set"):
-        make_table(2).count = np.zeros(2)
-
-
 def test_the_state_of_peers_keeps_its_small_numbers_together() -> None:
     """As many cache lines a row as their words need; every other array is contiguous."""
-    state = make_state(
-        Settings(small_world_links=2, guest_links=1, suspect_rounds=1, ring_repairs=1), 5
-    )
+    settings = Settings(small_world_links=2, guest_links=1, suspect_rounds=1, ring_repairs=1)
+    state = make_state(settings, 5)
     columns = [name for name in State.__annotations__ if state.is_column(name)]
     assert set(columns) >= {"round", "successor", "predecessor", "primary", "offsets"}
     assert all(np.shares_memory(getattr(state, name), block_of(state)) for name in columns)
@@ -238,13 +218,8 @@ def add_up(s: Any) -> Any:
 
 
 def make_rates(rate: float, **changes: Any) -> Rates:
-    fields: dict[str, Any] = {
-        "short": np.float32(0.1),
-        "flag": True,
-        "count": 3,
-        "pair": (rate / 2, 4),
-    }
-    return Rates(**{"rate": rate, "sums": np.zeros(3), **fields, **changes})
+    fields = {"rate": rate, "short": np.float32(0.1), "pair": (rate / 2, 4), "sums": np.zeros(3)}
+    return Rates(**{"flag": True, "count": 3, **fields, **changes})
 
 
 @pytest.mark.usefixtures("compiled")
@@ -268,13 +243,8 @@ def test_float_fields_are_no_sizes_that_code_is_made_for() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "view",
-        "unboxed",
-        "constant_words",
-        "specialise_for_sizes",
-        "block_address",
-        "is_column",
-        "_own",
+        *("view", "unboxed", "constant_words", "specialise_for_sizes"),
+        *("block_address", "is_column", "_own"),
     ],
 )
 def test_a_field_of_a_name_that_is_taken_is_refused_with_its_class(name: str) -> None:
@@ -327,11 +297,21 @@ def test_what_compiled_rules_cannot_read_is_refused_when_the_struct_is_built(
     assert (e.value.struct, e.value.field) == ("Rates", field)
 
 
-def test_missing_and_unknown_fields_are_refused() -> None:
+def test_missing_unknown_and_doubled_fields_are_refused() -> None:
     with pytest.raises(StructError, match=r"^field count of struct Rates: it is missing, expected"):
         Rates(rate=0.5)
     with pytest.raises(StructError, match=r"^field more of struct Rates: there is no such field,"):
         make_rates(0.5, more=2)
+    inner = InColumns(numbers=np.zeros(1), scale=1)
+    fields = {"beside": np.zeros(2), "inner": inner}
+    with pytest.raises(StructError, match=r"^field nothing of struct Table: it is missing, expect"):
+        Table(Rows(2, {"count": (), "pair": ()}), **fields)
+    with pytest.raises(
+        StructError, match=r"^field count of struct Table: it is a column of the ro"
+    ):
+        Table(Rows(2, WIDTHS), count=np.zeros(2), **fields)
+    with pytest.raises(AttributeError, match="count cannot be set"):
+        make_table(2).count = np.zeros(2)
 
 
 class Bench(Struct, shared=True):

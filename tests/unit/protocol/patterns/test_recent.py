@@ -28,7 +28,7 @@ def test_the_last_are_remembered_and_those_before_forgotten(seed: int, known: in
             assert len(recent) > min(count, MOST - BLOCK - 1), f"seed {seed}"
 
 
-def test_bounds_of_words_are_numbers_as_others() -> None:
+def test_numbers_at_the_bounds_of_words_are_as_others_and_take_two_words() -> None:
     recent = RecentNumbers(MOST)
     others = list(range(10, 10 + 2 * BLOCK))
     for number in (0, (1 << 63) - 1, -(1 << 63), *others):
@@ -36,9 +36,6 @@ def test_bounds_of_words_are_numbers_as_others() -> None:
     assert all(number in recent for number in (0, (1 << 63) - 1, -(1 << 63), *others))
     assert 1 not in recent
     assert 1 << 62 not in recent
-
-
-def test_a_number_takes_two_words() -> None:
     recent = RecentNumbers(1 << 16, random.Random(1).sample(range(1 << 62), 1 << 16))
     blocks = sum(one.nbytes for one in recent._blocks if one.base is None)
     size = blocks + sys.getsizeof(recent._sorted) + sys.getsizeof(recent._new)

@@ -28,6 +28,9 @@ SCHEMA = Schema.from_mapping(
 )
 
 
+LONG_NUMBER = "9" * 1001
+
+
 def test_the_examples_in_the_documentation_hold() -> None:
     assert doctest.testmod(api).failed == 0
 
@@ -118,15 +121,6 @@ def test_forms_of_padres(text: str, same: str) -> None:
         ("true and price > 5", 6, "expected a comparison"),
         ("price > $X", 9, "a variable means something in composite subscriptions only"),
         ("`price > 5", 1, "unexpected character '`'"),
-    ],
-)
-def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
-    check_refused(api.parse, text, column, reason)
-
-
-@pytest.mark.parametrize(
-    ("text", "column", "reason"),
-    [
         ("[", 2, "expected a name, an operator or a value, found the end"),
         ("[price,>", 9, "expected ']', found the end"),
         ("[price]", 7, "expected ',', found ']'"),
@@ -149,9 +143,21 @@ def test_gossamer_errors_point_at_the_fault(text: str, column: int, reason: str)
         ("[price,>,1/0]", 10, "1/0 is not a finite number"),
         ("[class,eq,'sto", 11, "this string has no closing quote"),
         (r"[class,eq,'a\q']", 11, r"unknown escape \q"),
+        ("not " * 65 + "x > 5", 261, "expected at most 64 'not' in a row, found 'x'"),
+        ("not " * 1000 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        ("not " * 1020 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
+        (f"x > {LONG_NUMBER}", 5, "a number of more than 1000 digits"),
+        (f"x > -{LONG_NUMBER}", 5, "a number of more than 1000 digits"),
+        (f"x > 1/{LONG_NUMBER}", 5, "a number of more than 1000 digits"),
+        (f"x > {'9' * 4000}", 5, "a number of more than 1000 digits"),
+        (f"[x,>,{LONG_NUMBER}]", 6, "a number of more than 1000 digits"),
+        ("(" * 4000, 1, "expected an attribute name, found '('"),
+        ("x in " + "[" * 4000, 7, "expected a number, date"),
+        ("[" * 4000, 2, "expected a name, an operator or a value, found '['"),
+        ("`\ud800` > 1", 1, "a lone surrogate is no character"),
     ],
 )
-def test_padres_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
+def test_errors_point_at_the_fault(text: str, column: int, reason: str) -> None:
     check_refused(api.parse, text, column, reason)
 
 
@@ -173,16 +179,13 @@ def test_a_schema_checks_names_and_types(text: str, column: int, reason: str) ->
     api.parse(text)
 
 
-def test_a_schema_says_what_is_present() -> None:
-    wanted = api.parse(
-        "[symbol,isPresent,'any'],[price,isPresent,100],[day,isPresent,'any']", SCHEMA
+def test_a_schema_says_what_is_present_and_reads_dates() -> None:
+    text = "[symbol,isPresent,'any'],[price,isPresent,100],[day,isPresent,'any']"
+    assert api.parse(text, SCHEMA) == api.parse(
+        "present(symbol) and present(price) and present(day)", SCHEMA
     )
-    assert wanted == api.parse("present(symbol) and present(price) and present(day)", SCHEMA)
     check_schema("[price,isPresent,'any']", 18, "attribute 'price' takes a number")
     check_schema("[symbol,isPresent,1]", 19, "not a number")
-
-
-def test_a_schema_reads_dates_from_strings() -> None:
     wanted = api.parse('day > "2020-01-31" and present(symbol)', SCHEMA)
     assert api.to_text(wanted) == "day > 2020-01-31 and present(symbol)"
 
@@ -224,15 +227,12 @@ def test_values_that_are_none_are_refused_and_match_nothing() -> None:
     assert not api.conforms({"price": math.nan}, api.parse("present(price)"))
 
 
-def test_kinds_never_mix() -> None:
+def test_numbers_unify_exactly_and_kinds_never_mix() -> None:
     assert not api.matches(api.parse("x != 5"), {"x": "a"})
     assert not api.matches(api.parse("x == 1"), {"x": True})
     assert not api.matches(api.parse("x == true"), {"x": 1})
     assert not api.intersects(api.parse("x == 1"), api.parse("x == true"))
     assert api.covers(api.parse("present(x)"), api.parse("x == true"))
-
-
-def test_integers_and_floats_unify_exactly() -> None:
     assert api.parse("x == 80") == api.parse("x == 80.0") == api.parse("x == 8e1")
     above = api.parse(f"x > {2**53}")
     assert api.matches(above, {"x": 2**53 + 1})
@@ -251,34 +251,13 @@ def test_length_and_number_of_predicates_are_bounded() -> None:
         api.parse(" and ".join([*most, "x > 5"]))
 
 
-LONG_NUMBER = "9" * 1001
-
-
-@pytest.mark.parametrize(
-    ("text", "column", "reason"),
-    [
-        ("not " * 65 + "x > 5", 261, "expected at most 64 'not' in a row, found 'x'"),
-        ("not " * 1000 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
-        ("not " * 1020 + "x > 5", 261, "expected at most 64 'not' in a row, found 'not'"),
-        (f"x > {LONG_NUMBER}", 5, "a number of more than 1000 digits"),
-        (f"x > -{LONG_NUMBER}", 5, "a number of more than 1000 digits"),
-        (f"x > 1/{LONG_NUMBER}", 5, "a number of more than 1000 digits"),
-        (f"x > {'9' * 4000}", 5, "a number of more than 1000 digits"),
-        (f"[x,>,{LONG_NUMBER}]", 6, "a number of more than 1000 digits"),
-        ("(" * 4000, 1, "expected an attribute name, found '('"),
-        ("x in " + "[" * 4000, 7, "expected a number, date"),
-        ("[" * 4000, 2, "expected a name, an operator or a value, found '['"),
-        ("`\ud800` > 1", 1, "a lone surrogate is no character"),
-    ],
-)
-def test_what_is_deep_or_long_is_refused(text: str, column: int, reason: str) -> None:
-    check_refused(api.parse, text, column, reason)
-
-
-def test_negations_cancel_out() -> None:
+def test_what_is_long_is_read_and_negations_cancel_out() -> None:
     assert api.parse("not " * 64 + "x > 5") == api.parse("x > 5")
     assert api.parse("not " * 63 + "x > 5") == api.parse("x <= 5")
     assert api.parse(f"x > {'0' * 1000}{'9' * 500}") == api.parse(f"x > {'9' * 500}")
+    for value in (10**500 - 1, Fraction(1, 10**500 - 1), 5e-324, 2**1023):
+        publication = api.exact_publication({"x": value})
+        assert api.parse_publication(api.publication_to_text(publication)) == publication
 
 
 @pytest.mark.parametrize(
@@ -299,12 +278,6 @@ def test_numbers_too_long_to_write_are_no_values(value: object, shown: str) -> N
     assert str(caught.value).endswith(f"takes a number, string, date or boolean, not {shown}")
     with pytest.raises(WrongValueError):
         api.Filter.of([Comparison("x", Operator.EQUAL, value)])
-
-
-def test_the_longest_numbers_are_written_and_read() -> None:
-    for value in (10**500 - 1, Fraction(1, 10**500 - 1), 5e-324, 2**1023):
-        publication = api.exact_publication({"x": value})
-        assert api.parse_publication(api.publication_to_text(publication)) == publication
 
 
 def test_filters_survive_pickling() -> None:
@@ -366,27 +339,21 @@ def test_what_padres_cannot_say_is_refused(text: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-def test_names_that_cannot_be_quoted_are_refused() -> None:
-    with pytest.raises(ContentError, match="cannot be written between backquotes"):
-        api.to_text(api.parse("[a`b,=,1]"))
+@pytest.mark.parametrize(
+    "values", [{"price": 1}, {"class": 1}, {"class": "a", "x": True}, {"class": "a", "x": math.inf}]
+)
+def test_publications_that_padres_cannot_say_are_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ContentError, match="PADRES"):
+        api.publication_to_padres(api.exact_publication(values))
 
 
-def test_publications_that_padres_cannot_say_are_refused() -> None:
-    for values in (
-        {"price": 1},
-        {"class": 1},
-        {"class": "a", "x": True},
-        {"class": "a", "x": math.inf},
-    ):
-        with pytest.raises(ContentError, match="PADRES"):
-            api.publication_to_padres(api.exact_publication(values))
-
-
-def test_filters_print_as_their_text() -> None:
+def test_filters_print_as_their_text_unless_their_names_cannot_be_quoted() -> None:
     wanted = api.parse("[symbol,eq,IBM],[price,<,120.5]")
     assert str(wanted) == 'price < 120.5 and symbol == "IBM"' == api.to_text(wanted)
     assert repr([wanted]) == '[<Filter price < 120.5 and symbol == "IBM">]'
     assert str(api.parse("[a`b,=,1]")) == "'a`b' == 1"
+    with pytest.raises(ContentError, match="cannot be written between backquotes"):
+        api.to_text(api.parse("[a`b,=,1]"))
 
 
 @pytest.mark.parametrize(
@@ -404,9 +371,6 @@ def test_filters_print_as_their_text() -> None:
 )
 def test_advertisements_relate(one: str, other: str, found: api.Relation) -> None:
     assert api.advertisement_relation(api.parse(one), api.parse(other)) is found
-    turned = {
-        api.Relation.COVERS: api.Relation.COVERED_BY,
-        api.Relation.COVERED_BY: api.Relation.COVERS,
-    }
-    again = api.advertisement_relation(api.parse(other), api.parse(one))
-    assert again is turned.get(found, found)
+    both = {api.Relation.COVERS, api.Relation.COVERED_BY}
+    turned = (both - {found}).pop() if found in both else found
+    assert api.advertisement_relation(api.parse(other), api.parse(one)) is turned

@@ -105,10 +105,7 @@ COMPOSITES = [
     (f"{{{A}&{B}}}", '{class == "a"} & {class == "b"}'),
     (f"{{{A}||{B}}};", '{class == "a"} || {class == "b"}'),
     (f"{{{A}&{B}||{C}}}", '{class == "a"} & {class == "b"} || {class == "c"}'),
-    (
-        f"{{{A}||{B}&{C}}}",
-        '{class == "a"} & {class == "c"} || {class == "b"} & {class == "c"}',
-    ),
+    (f"{{{A}||{B}&{C}}}", '{class == "a"} & {class == "c"} || {class == "b"} & {class == "c"}'),
     (f"{{{A}&{{{B}||{C}}}}}", X),
     (
         f"{{{A}||{B}&{C}||{D}}}",
@@ -138,9 +135,13 @@ def test_composites(text: str, same: str) -> None:
     assert composite.parse_composite(again) == here
 
 
-def test_gossamer_binds_conjunctions_tighter() -> None:
+def test_gossamer_binds_conjunctions_tighter_and_writes_no_ranges() -> None:
     text = '{class == "a"} || {class == "b"} & {class == "c"}'
     assert composite.composite_text(composite.parse_composite(text)) == text
+    ranged = api.parse("[class,eq,stock],[x,>=,80],[x,<,120]")
+    assert ranged == api.parse('class == "stock" and 80 <= x < 120')
+    with pytest.raises(ContentError, match="PADRES takes one predicate on an attribute"):
+        api.to_padres(ranged)
 
 
 BAD_FILTERS = [
@@ -181,10 +182,3 @@ def test_what_is_bad_is_refused_with_its_place(
     parse: Callable[[str], object], text: str, column: int, reason: str
 ) -> None:
     check_refused(parse, text, column, reason)
-
-
-def test_ranges_are_read_and_never_written_in_two_predicates() -> None:
-    ranged = api.parse("[class,eq,stock],[x,>=,80],[x,<,120]")
-    assert ranged == api.parse('class == "stock" and 80 <= x < 120')
-    with pytest.raises(ContentError, match="PADRES takes one predicate on an attribute"):
-        api.to_padres(ranged)

@@ -39,7 +39,12 @@ def test_roots_follow_additions_and_removals() -> None:
     assert len(index) == 0
 
 
-def test_what_is_freed_is_used_again() -> None:
+def test_an_index_without_covering_has_roots_only_and_what_is_freed_is_used_again() -> None:
+    index = MatchingIndex(covering=False)
+    wide, narrow = index.add(parse("x > 1")), index.add(parse("x > 2"))
+    assert index.roots() == [wide.id, narrow.id]
+    assert index.match({"x": 3}) == [narrow.id, wide.id]
+    assert index.remove(wide.id).new_roots == []
     index = MatchingIndex()
     for number in range(200):
         added = index.add(parse(f'x{number} > {number} and s == "{number}"'))
@@ -49,15 +54,7 @@ def test_what_is_freed_is_used_again() -> None:
     assert (len(table.slots), len(table.records), len(table.wanted)) == (64, 1024, 64)
 
 
-def test_an_index_without_covering_has_roots_only() -> None:
-    index = MatchingIndex(covering=False)
-    wide, narrow = index.add(parse("x > 1")), index.add(parse("x > 2"))
-    assert index.roots() == [wide.id, narrow.id]
-    assert index.match({"x": 3}) == [narrow.id, wide.id]
-    assert index.remove(wide.id).new_roots == []
-
-
-def test_unknown_ids_are_refused_and_change_nothing() -> None:
+def test_unknown_ids_surrogates_and_nan_match_nothing() -> None:
     index = MatchingIndex()
     index.add(parse("x > 1"))
     for filter_id in (7, -1):
@@ -66,6 +63,11 @@ def test_unknown_ids_are_refused_and_change_nothing() -> None:
     assert len(index) == 1
     assert parse("x > 1.0") in index
     assert index.id_of(parse("x > 2")) is None
+    index = MatchingIndex()
+    held = index.add(parse('s >= "a" and present(x)'))
+    assert index.match({"s": "b", "x": 1}) == [held.id]
+    assert index.match({"s": "b\ud800", "x": 1}) == []
+    assert index.match({"s": "b", "x": float("nan")}) == []
 
 
 def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
@@ -77,14 +79,6 @@ def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
     build.interpreted(table, 0, 64)
     assert gather.interpreted(table, 0) == 64
     assert sorted(table.work.tolist()) == list(range(0, 640, 10))
-
-
-def test_surrogates_and_nan_match_nothing() -> None:
-    index = MatchingIndex()
-    held = index.add(parse('s >= "a" and present(x)'))
-    assert index.match({"s": "b", "x": 1}) == [held.id]
-    assert index.match({"s": "b\ud800", "x": 1}) == []
-    assert index.match({"s": "b", "x": float("nan")}) == []
 
 
 def test_matching_interpreted_loads_no_compiler() -> None:

@@ -74,7 +74,6 @@ def make_everything() -> Everything:
 
 
 def step_around(body: Callable[..., Any]) -> Rule:
-    """A step that calls ``body`` as a rule in the turn of peer 2, and takes all else in silence."""
     inner = rule(body)
 
     @rule
@@ -144,15 +143,7 @@ WRONG = {
 
 
 def body_of(code: str) -> Callable[..., Any]:
-    """A function of the statements, known under the name "body"."""
-    names = {
-        "open_record": records.open_record,
-        "close_record": records.close_record,
-        "NEWS": NEWS,
-        "BODY": records.BODY,
-        "TO": records.TO,
-        "TAIL": records.TAIL,
-    }
+    names = {"NEWS": NEWS, **vars(records)}
     lines = "\n".join(f"    {statement}" for statement in code.split("; "))
     exec(compile(f"def body(s, p, words, at, out):\n{lines}\n", "wrong.py", "exec"), names)
     made = names["body"]
@@ -207,7 +198,7 @@ def do_what_is_right(s: Any, p: int, words: Any, at: int, out: Any) -> None:
 
 
 @ENGINES
-def test_nothing_is_said_of_what_is_right_and_it_is_done(engine: Any) -> None:
+def test_what_is_right_is_done_and_observers_write_their_collectors_only(engine: Any) -> None:
     made = run(engine, do_what_is_right)
     s = made.state
     assert type(s.count) is np.ndarray
@@ -217,26 +208,15 @@ def test_nothing_is_said_of_what_is_right_and_it_is_done(engine: Any) -> None:
     assert s.block[2].tolist() == [[0, 0, 0], [13, 13, 13]]
     assert s.count.tolist() == [0, 0, 2, 0]
     assert made.network.counts[0] == PEERS + 1
+    parts = (make_pings(PEERS), ping_step, (TICK,), make_network(PEERS), 1)
+    made = engine(*parts, observe=write_from_outside, debug=True)
+    with pytest.raises(RuleError, match="it writes row 0 of fired, expected no write at all here"):
+        made.run_cycle()
 
 
 @rule
 def write_from_outside(_collector: Any, state: Any, _words: Any, _at: int, _now: int) -> None:
     state.fired[0] += 1
-
-
-@ENGINES
-def test_an_observer_may_write_its_collector_only(engine: Any) -> None:
-    made = engine(
-        make_pings(PEERS),
-        ping_step,
-        (TICK,),
-        make_network(PEERS),
-        1,
-        observe=write_from_outside,
-        debug=True,
-    )
-    with pytest.raises(RuleError, match="it writes row 0 of fired, expected no write at all here"):
-        made.run_cycle()
 
 
 def test_a_field_to_share_is_one_of_the_struct() -> None:
@@ -279,7 +259,7 @@ STEPPED = """
 import numpy as np
 from gossamer.protocol.kernel.rules import rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.sim.engine.{module} import {engine}
+from {module} import {engine}
 from gossamer.sim.engine.cycle_engine import make_network
 
 class Seen(Struct):
@@ -303,9 +283,7 @@ print("end", engine.state.count.tolist())
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "engine"), [("cycle_engine", "CycleEngine"), ("event_engine", "EventEngine")]
-)
+@ENGINES
 @pytest.mark.parametrize(
     ("argument", "block", "variable"),
     [
@@ -315,10 +293,11 @@ print("end", engine.state.count.tolist())
     ],
 )
 def test_a_debugger_steps_through_a_rule_and_print_prints(
-    tmp_path: Path, module: str, engine: str, argument: str, block: str, variable: str
+    tmp_path: Path, engine: Any, argument: str, block: str, variable: str
 ) -> None:
     script = tmp_path / "stepped.py"
-    script.write_text(STEPPED.format(module=module, engine=engine, argument=argument, block=block))
+    names = {"module": engine.__module__, "engine": engine.__name__}
+    script.write_text(STEPPED.format(argument=argument, block=block, **names))
     orders = "!print('row is', p)\nstep\nstep\nstep\nwhere\nup\np state.count[p]\ncontinue\n"
     done = subprocess.run(
         [sys.executable, str(script)],
@@ -330,8 +309,6 @@ def test_a_debugger_steps_through_a_rule_and_print_prints(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "row is 1" in done.stdout
-    assert "raise_count(state, p)" in done.stdout
-    assert "row 0" in done.stdout
-    assert "row 1" in done.stdout
+    for words in ("row is 1", "raise_count(state, p)", "row 0", "row 1"):
+        assert words in done.stdout
     assert done.stdout.rstrip().endswith("end [10.0, 10.0]")

@@ -40,7 +40,7 @@ def test_a_peer_has_a_place_for_each_subscription_and_none_besides(
     assert found == sorted(cell_of(boxes[0, row].tolist(), attributes) for row in there)
 
 
-def test_of_several_subscriptions_each_decides_for_its_share_of_peers() -> None:
+def test_interests_share_peers_which_have_places_of_their_own() -> None:
     settings = kindred(1000, subscriptions=3)
     box = np.array([[1 << 50, 1 << 51], [1 << 55, 1 << 56], [1 << 60, 1 << 61]])
     boxes = np.repeat(box[np.newaxis], 1000, axis=0)
@@ -49,9 +49,6 @@ def test_of_several_subscriptions_each_decides_for_its_share_of_peers() -> None:
     _, counts = np.unique(first, return_counts=True)
     assert len(counts) == 3
     assert counts.min() > 250
-
-
-def test_peers_of_one_interest_have_places_of_their_own() -> None:
     settings = kindred(1000)
     boxes = np.repeat(np.array([[[1 << 50, 1 << 51]]]), 1000, axis=0)
     places = places_of(settings, boxes, np.ones((1000, 1), np.int64), KEYS)[:, 0]

@@ -33,17 +33,16 @@ NUMBERS = {
 }
 
 
-def test_constants_are_called_as_they_are_declared() -> None:
+def test_constants_are_called_and_numbered_as_declared() -> None:
     assert {kind.name: getattr(records, kind.name, None) for kind in records.TABLE} == {
         kind.name: kind.number for kind in records.TABLE
     }
-
-
-def test_numbers_stay_as_they_are() -> None:
     expected = {
         name: first + i for names, first in NUMBERS.items() for i, name in enumerate(names.split())
     }
     assert {kind.name: kind.number for kind in records.TABLE} == expected
+    assert all(0 < kind.number < kernel.USER for kind in records.TABLE)
+    assert not {kind.name for kind in records.TABLE} & set(vars(kernel))
 
 
 def test_records_are_refused_where_nothing_sends_them() -> None:
@@ -67,11 +66,6 @@ def test_no_number_is_a_sampler_s_and_another_record_s(sampler: str) -> None:
     assert own.isdisjoint({kind.number for kind in records.TABLE})
 
 
-def test_kinds_are_below_those_of_users_and_none_is_named_in_the_kernel() -> None:
-    assert all(0 < kind.number < kernel.USER for kind in records.TABLE)
-    assert not {kind.name for kind in records.TABLE} & set(vars(kernel))
-
-
 def test_a_kind_is_declared_once() -> None:
     table = Table()
     table.declare(Sort.MESSAGE, 16, "ASK", "A question.")
@@ -80,15 +74,12 @@ def test_a_kind_is_declared_once() -> None:
             table.declare(Sort.MESSAGE, number, name, "Another.")
 
 
-def test_fields_stand_behind_each_other_until_one_is_of_any_size() -> None:
+def test_fields_stand_behind_each_other_and_sizes_are_of_the_largest_record() -> None:
     fields = (Handle("asker"), Word("hops", 0, 9), PerAttribute(Word("value", 0, 9)), Handle("end"))
     assert [offset(fields, name) for name in ("asker", "hops", "value")] == [0, 1, 2]
     for name in ("end", "nothing"):
         with pytest.raises(ValueError, match="no fixed place"):
             offset(fields, name)
-
-
-def test_sizes_are_those_of_the_largest_record() -> None:
     settings = config.resilient(100, attributes=2, routing_table_entries=4096)
     codec = Codec(settings)
     assert codec.most_references == 4096
@@ -96,13 +87,10 @@ def test_sizes_are_those_of_the_largest_record() -> None:
     assert codec.most_bytes == 8 * (kernel.BODY + 1 + 4096 * (3 + 2 * 2))
 
 
-def test_the_page_says_what_is_declared() -> None:
+def test_the_page_says_what_is_declared_by_the_command_in_its_first_lines() -> None:
     assert PAGE.read_text(encoding="utf-8") == records_page(), (
         "docs/records.md is not what the table makes; its first lines say how to write it anew"
     )
-
-
-def test_the_command_in_the_first_lines_of_the_page_writes_it() -> None:
     found = re.search(r"^python (-m \S+) > docs/records.md", records_page(), re.MULTILINE)
     assert found is not None
     printed = subprocess.run(

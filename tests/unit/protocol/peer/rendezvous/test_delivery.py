@@ -27,7 +27,6 @@ def hosts() -> Hosts:
 
 
 def ask_for(hosts: Hosts, p: int, source: int, low: int, high: int) -> None:
-    """Let ``p`` take an installation of its neighbour."""
     boxes = [(0, ((low, high),))]
     hosts.step(p, overlays.install_record(hosts.state, records.INSTALL, p, source, boxes))
 
@@ -60,12 +59,15 @@ def test_the_example_of_figure_2(hosts: Hosts) -> None:
     assert all(hosts.entries(p) == [] for p in (6, 7, 8, 9))
 
 
-def test_what_is_covered_by_another_request_is_not_forwarded_as_news(hosts: Hosts) -> None:
+def test_requests_are_not_news_if_covered_and_dropped_by_former_neighbours(hosts: Hosts) -> None:
     hosts.install(2, (475, 585))
     hosts.subscribe(1, (480, 490))
     sent = len(hosts.passed)
     hosts.install(1)
     assert not any(words[KIND] == records.INSTALL_NEWS for words in hosts.passed[sent:])
+    put_link(hosts.state, 2, int(hosts.state.successor[2]), hosts.descriptor(7), 0)
+    hosts.install(2)
+    assert (2, 0, ((475, 585),)) not in hosts.entries(3)
 
 
 def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> None:
@@ -75,13 +77,6 @@ def test_one_message_a_neighbour_and_round_whatever_the_number_of_boxes() -> Non
     sent = hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))
     assert sorted(int(words[TO]) for words in sent) == sorted(hosts.neighbours(0))
     assert all(words[KIND] == records.INSTALL for words in sent)
-
-
-def test_a_former_neighbour_is_told_to_drop_what_was_installed(hosts: Hosts) -> None:
-    hosts.install(2, (475, 585))
-    put_link(hosts.state, 2, int(hosts.state.successor[2]), hosts.descriptor(7), 0)
-    hosts.install(2)
-    assert (2, 0, ((475, 585),)) not in hosts.entries(3)
 
 
 def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: Hosts) -> None:
@@ -117,9 +112,7 @@ def test_matching_is_on_the_whole_subscription() -> None:
 
 
 @pytest.mark.parametrize("primary", [None, 1])
-def test_a_subscription_goes_by_its_primary_or_first_attribute(
-    primary: int | None,
-) -> None:
+def test_a_subscription_goes_by_its_primary_or_first_attribute(primary: int | None) -> None:
     """Nobody is served twice though two trees reach it."""
     hosts = overlays.ten_in_a_row(attributes=2, subscriptions=2)
     state = hosts.state
@@ -136,9 +129,7 @@ def test_a_subscription_goes_by_its_primary_or_first_attribute(
     assert {7 * 2, 7 * 2 + 1} <= set(state.event_copies[2].tolist())
 
 
-def test_copies_that_come_again_or_are_not_wanted_are_dropped_and_counted(
-    hosts: Hosts,
-) -> None:
+def test_copies_that_come_again_or_are_not_wanted_are_dropped_and_counted(hosts: Hosts) -> None:
     counters = hosts.state.counters[2]
     assert hand_down(hosts, 2, 3, 4, 475) == []
     assert (counters[state_state.FALSE_POSITIVES], counters[state_state.REPEATED]) == (1, 0)
@@ -187,16 +178,13 @@ def test_copies_forgotten_too_soon_are_counted(replay_rounds: int, soon: int) ->
     assert state.counters[2, state_state.FORGOTTEN] == 1
 
 
-def test_an_event_does_not_go_back_where_it_came_from(hosts: Hosts) -> None:
+def test_an_event_goes_neither_back_nor_to_whom_cannot_be_reached(hosts: Hosts) -> None:
     ask_for(hosts, 5, 4, 475, 585)
     assert hand_down(hosts, 5, 4, 1, 550) == []
     assert hand_down(hosts, 5, 6, 2, 550) == [(records.EVENT, 4)]
-
-
-def test_a_copy_at_the_hop_limit_is_dropped_and_counted() -> None:
-    hosts = overlays.ten_in_a_row(hop_limit=3)
-    assert hosts.publish(0, 1, 850) == []
-    assert hosts.state.counters[:, state_state.HOPS_EXCEEDED].sum() == 1
+    undelivered = [1, 0, records.TREE, 1, 1, 480]
+    hosts.step(5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, undelivered))
+    assert hosts.entries(5) == []
 
 
 def test_load_is_what_a_rendezvous_node_takes_without_wanting_it(hosts: Hosts) -> None:
@@ -206,9 +194,12 @@ def test_load_is_what_a_rendezvous_node_takes_without_wanting_it(hosts: Hosts) -
     assert hosts.state.load.tolist() == [0, 0, 0, 0, LOAD_UNIT, 0, 0, 0, 0, 0]
 
 
-def test_a_copy_sent_too_far_goes_back_along_predecessors(hosts: Hosts) -> None:
+def test_copies_go_back_along_predecessors_until_the_hop_limit(hosts: Hosts) -> None:
     hosts.handle(overlays.event_record(7, 3, 1, [450], mode=records.FINAL))
     assert hosts.state.event_copies[:, 0].tolist() == [-1] * 4 + [1] + [-1] * 5
+    hosts = overlays.ten_in_a_row(hop_limit=3)
+    assert hosts.publish(0, 1, 850) == []
+    assert hosts.state.counters[:, state_state.HOPS_EXCEEDED].sum() == 1
 
 
 def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
@@ -258,7 +249,7 @@ def test_remembered_events_are_handed_to_a_late_subscription_once(forgotten: boo
     assert (hosts.state.counters[:, state_state.REPLAYED].sum() > 0) == (not forgotten)
 
 
-def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
+def test_what_was_seen_is_offered_and_much_of_it_in_several_messages() -> None:
     hosts = overlays.ten_in_a_row(replay_rounds=2)
     hosts.install(2, (475, 585))
     hosts.publish(0, 2, 480)
@@ -268,9 +259,6 @@ def test_what_a_neighbour_has_seen_is_offered_and_not_sent_again() -> None:
     assert records.REPLAY_OFFER in kinds
     assert not kinds & {records.REPLAY_WANTED, records.EVENT}
     assert hosts.state.counters[:, state_state.REPLAYED].sum() == 0
-
-
-def test_more_events_than_an_offer_holds_are_offered_in_several() -> None:
     events = records.OFFERED_AT_ONCE + 10
     hosts = overlays.ten_in_a_row(replay_rounds=2, event_memory=events + 50)
     for event in range(events):
@@ -297,10 +285,3 @@ def test_requests_go_around_a_peer_that_failed() -> None:
     hosts.alive[4] = False
     hosts.install(2)
     assert hosts.publish(9, 1, 680) == [2]
-
-
-def test_the_entries_of_a_peer_that_cannot_be_reached_are_dropped(hosts: Hosts) -> None:
-    ask_for(hosts, 5, 4, 475, 585)
-    undelivered = [1, 0, records.TREE, 1, 1, 480]
-    hosts.step(5, overlays.record(records.EVENT + UNREACHABLE, 4, 5, undelivered))
-    assert hosts.entries(5) == []

@@ -36,7 +36,6 @@ def overlay(seed: int = 3, **changes: Any) -> Hosts:
 
 
 def leave(hosts: Hosts) -> None:
-    """Let `AWAY` fail, and its place be closed."""
     hosts.alive[AWAY] = False
     hosts.rounds(6)
 
@@ -50,7 +49,6 @@ def left(*wanted: int, **changes: Any) -> Hosts:
 
 
 def come_back(hosts: Hosts) -> None:
-    """Let `AWAY` start again and find its place."""
     restart(hosts.state, AWAY)
     hosts.alive[AWAY] = True
     contact = next(q for q in range(NODES) if q != AWAY and hosts.alive[q])
@@ -151,16 +149,13 @@ def test_who_is_held_up_while_it_asks_still_asks_since_the_same_moment(says_so: 
     assert events_of(hosts) == ([1] if says_so else [])
 
 
-def test_what_is_older_than_the_retention_time_is_not_given() -> None:
+def test_neither_what_is_too_old_nor_what_came_before_it_left_is_given() -> None:
     hosts = left(retention_rounds=10)
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(10)
     hosts.publish(0, 2, 1 << 60)
     come_back(hosts)
     assert caught_up(hosts) == [2]
-
-
-def test_what_came_before_it_left_is_not_asked_for() -> None:
     hosts = overlay()
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(10)
@@ -255,15 +250,6 @@ def test_what_was_held_is_found_alike_in_small_and_large_logs() -> None:
     assert 0.05 < sum(found[0]) / len(found[0]) < 0.95
 
 
-def test_nothing_is_held_without_the_setting() -> None:
-    hosts = overlay(held_events=0)
-    hosts.subscribe(AWAY, EVERYTHING)
-    hosts.publish(0, 1, 7)
-    assert hosts.of_kind(records.HELD) == []
-    caught_up(hosts)
-    assert hosts.of_kind(records.RECALLED) == []
-
-
 @pytest.mark.parametrize("kind", [records.RECALL, records.RECALL_ANSWER, records.RECALLED])
 def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     """Events that get lost on their way come again only if the question does."""
@@ -280,7 +266,7 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     assert events_of(hosts) == [0, 1, 2]
 
 
-def test_a_peer_that_asks_alone_or_for_nothing_has_everything() -> None:
+def test_who_asks_alone_for_nothing_or_where_nothing_is_held_is_done() -> None:
     hosts = overlay()
     caught_up(hosts)
     assert hosts.of_kind(records.RECALL) == []
@@ -290,6 +276,12 @@ def test_a_peer_that_asks_alone_or_for_nothing_has_everything() -> None:
     restart(hosts.state, AWAY)
     hosts.subscribe(AWAY, EVERYTHING)
     caught_up(hosts)
+    hosts = overlay(held_events=0)
+    hosts.subscribe(AWAY, EVERYTHING)
+    hosts.publish(0, 1, 7)
+    assert hosts.of_kind(records.HELD) == []
+    caught_up(hosts)
+    assert hosts.of_kind(records.RECALLED) == []
 
 
 def test_who_is_to_catch_up_again_meanwhile_begins_again_afterwards() -> None:
@@ -417,11 +409,10 @@ def published_while_misplaced(hosts: Hosts) -> int:
 
 
 def hear_of_it(hosts: Hosts, successor: int) -> None:
-    """Let the successor of `AWAY` hear where that is."""
     hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
 
 
-def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to_it() -> None:
+def test_what_the_successor_took_in_its_place_is_given_back_to_it_and_again_if_lost() -> None:
     """And nothing else."""
     hosts = overlay()
     hosts.publish(0, 7, int(hosts.identifiers()[AWAY]) - 20)
@@ -430,9 +421,6 @@ def test_what_came_while_the_predecessor_seemed_to_be_elsewhere_is_given_back_to
     hear_of_it(hosts, successor)
     assert events_of(hosts) == [1]
     assert [int(w[BODY]) for w in hosts.of_kind(records.EVENT) if w[TO] == AWAY] == [1]
-
-
-def test_what_was_given_back_and_lost_with_the_connection_is_given_back_again() -> None:
     hosts = overlay()
     successor = published_while_misplaced(hosts)
     hosts.loses = lambda words: words[KIND] == records.EVENT

@@ -13,12 +13,11 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
-from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.protocol.peer.state.state import COPY, TO_HAND_ON
 from gossamer.protocol.peer.step import subscribe
 from support.draws import few_examples
-from support.overlays import Hosts, random_identifiers, record
+from support.overlays import SMALL, Hosts, random_identifiers, record
 
 NODES = 12
 STEP = RING // NODES
@@ -43,31 +42,18 @@ def overlay(places: Any = EVEN, seed: int = 1, **changes: Any) -> SilentHosts:
 
     Records for peers that are gone are lost.
     """
-    settings = Settings(
-        ring_links=2,
-        friend_links=4,
-        view_size=4,
-        shuffle_length=2,
-        nearest_routing=True,
-        enter_on_the_way=True,
-        load_shifting=False,
-        reroute=True,
-        stabilise=True,
-        suspect_rounds=1,
-        ring_repairs=8,
-        ring_offers=True,
-        hand_on=True,
-        acknowledged_hops=8,
-    )
-    hosts = SilentHosts.ring(settings, places, seed, **changes)
+    routing = {"nearest_routing": True, "enter_on_the_way": True, "reroute": True}
+    ring = {"ring_links": 2, "stabilise": True, "suspect_rounds": 1, "ring_repairs": 8}
+    ways = {"ring_offers": True, "hand_on": True, "acknowledged_hops": 8, "friend_links": 4}
+    hosts = SilentHosts.ring(SMALL, places, seed, **{**routing, **ring, **ways, **changes})
     hosts.loses = lambda words: not hosts.alive[words[TO]]
     hosts.timers = (records.OVERLAY_TIMER, records.INSTALL_TIMER)
     for p in range(len(places)):
         hosts.subscribe(p, (0, RING - 1))
     # No sampler runs that would replace the profiles of before; all have the same interests.
-    sampler = hosts.state.sampler
+    sampler, first = hosts.state.sampler, hosts.settings.first_range
     for profiles in (hosts.state.link_profile, sampler.view_profile):
-        profiles[..., settings.first_range :] = sampler.profile[0, settings.first_range :]
+        profiles[..., first:] = sampler.profile[0, first:]
     return hosts
 
 
@@ -99,22 +85,16 @@ def test_each_hop_acknowledges_and_nothing_stays_under_way() -> None:
     assert (hosts.state.under_way[:, :, COPY] == -1).all()
 
 
-def test_a_copy_is_sent_by_another_way_once_and_no_more() -> None:
+def test_copies_under_way_are_few_and_sent_once_more_unless_acknowledged() -> None:
     hosts = alone(hand_on=False)
     hosts.publish(0, 7, 6 * STEP)
     assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 1
     hosts.rounds(1)
     assert (hosts.state.under_way[0, :, COPY] >= 0).sum() == 0
-
-
-def test_what_finds_no_room_is_not_remembered() -> None:
     hosts = alone(acknowledged_hops=2)
     for event in range(5):
         hosts.publish(0, event, 6 * STEP)
     assert hosts.state.under_way[0, :, COPY].tolist() == [0, 1]
-
-
-def test_an_acknowledgement_of_somebody_else_is_not_taken() -> None:
     hosts = alone()
     hosts.publish(0, 7, 6 * STEP)
     under_way = hosts.state.under_way[0, 0]
@@ -218,23 +198,15 @@ def test_no_event_is_lost_or_doubled_when_a_peer_goes_silent_at_any_step(
 
 
 OFFERING = 8
-OFFERS = Settings(
-    ring_links=2,
-    view_size=4,
-    shuffle_length=2,
-    subscriptions=2,
-    ring_offers=True,
-    suspect_rounds=1,
-    event_memory=2 * records.OFFERED_ON_RING,
-    replay_backoff=True,
-)
 LOW, HIGH = (0, RING // 8), (RING // 2, RING // 2 + RING // 8)
 WANTED, BETWEEN = HIGH[0] + 1, RING // 4
 
 
 def offering() -> Hosts:
     places = np.arange(OFFERING, dtype=np.int64) * (RING // OFFERING)
-    hosts = Hosts.ring(OFFERS, places, 1)
+    rules = {"ring_offers": True, "suspect_rounds": 1, "replay_backoff": True}
+    memory = {"subscriptions": 2, "event_memory": 2 * records.OFFERED_ON_RING}
+    hosts = Hosts.ring(SMALL, places, 1, ring_links=2, load_shifting=True, **rules, **memory)
     bounds = np.array([LOW, HIGH], np.int64)
     for p in range(OFFERING):
         subscribe(hosts.state, p, bounds, np.array([1, 1]))
@@ -264,16 +236,13 @@ def test_all_that_is_wanted_and_was_not_here_is_asked_for() -> None:
     assert asked(hosts, (11, WANTED), (13, WANTED)) == [13]
 
 
-def test_who_gets_what_it_asks_for_may_miss_much_for_long() -> None:
+def test_who_gets_what_it_asks_for_may_miss_much_and_who_does_not_little() -> None:
     hosts = offering()
     for first in range(100, 100 + 20 * 8, 8):
         copies = range(first, first + 8)
         assert asked(hosts, *((copy, WANTED) for copy in copies)) == list(copies)
         take(hosts, *copies)
         hosts.state.round[0] += 1
-
-
-def test_who_does_not_get_it_asks_for_nothing_then_for_little() -> None:
     hosts = offering()
     counts = []
     for first in range(100, 100 + 10 * 40, 40):

@@ -117,7 +117,7 @@ def test_the_pauses_between_tries_double_up_to_the_longest() -> None:
         assert (publisher, event) in told(hosts, records.PUBLISHED)
 
 
-def test_more_publications_than_can_be_remembered_are_refused() -> None:
+def test_unanswered_publications_are_bounded_and_forgotten_at_a_restart() -> None:
     hosts = unanswered(1, 2, 3)
     assert told(hosts, records.NOT_PUBLISHED) == [(0, 3)]
     assert hosts.state.counters[0, NOT_TAKEN] == 1
@@ -125,15 +125,9 @@ def test_more_publications_than_can_be_remembered_are_refused() -> None:
     assert sorted(told(hosts, records.PUBLISHED)) == [(0, 1), (0, 2)]
     hosts.publish(0, 3, VALUE)
     assert (0, 3) in told(hosts, records.PUBLISHED)
-
-
-def test_a_restart_forgets_what_was_not_answered() -> None:
     hosts = unanswered(7)
     restart(hosts.state, 0)
     assert (hosts.state.pending[0] == -1).all()
-
-
-def test_without_the_setting_nothing_is_answered() -> None:
     hosts = overlay(pending_publications=0)
     hosts.publish(0, 7, VALUE)
     kinds = {int(words[KIND]) for words in hosts.passed}

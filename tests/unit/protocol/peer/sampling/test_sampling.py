@@ -11,12 +11,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table.records import SAMPLE_REPLY, SAMPLE_REQUEST
 from gossamer.protocol.peer.sampling.descriptors import forget
-from gossamer.protocol.peer.sampling.sampler import (
-    SamplerState,
-    add_contact,
-    make_sampler,
-    pack,
-)
+from gossamer.protocol.peer.sampling.sampler import SamplerState, add_contact, make_sampler, pack
 from support.sampling_runs import (
     descriptors_of,
     record,
@@ -75,35 +70,35 @@ def test_a_cyclon_timer_trades_with_the_oldest_and_drops_it() -> None:
 
 
 def test_a_cyclon_exchange_hands_over_what_each_side_gave() -> None:
-    sampler = sampler_with(
-        CYCLON, [[(9, 1), (0, 2), (0, 3), (0, 4)], [(0, n) for n in range(5, 9)]]
-    )
-    (request,) = take(sampler, 0, timer_record(0))
+    peers = sampler_with(CYCLON, [[(9, 1), (0, 2), (0, 3), (0, 4)], [(0, n) for n in range(5, 9)]])
+    (request,) = take(peers, 0, timer_record(0))
     offered = {int(w) & 0xFFFFFFFF for w in request[BODY + 2 :]}
-    (reply,) = take(sampler, 1, request)
+    (reply,) = take(peers, 1, request)
     given = {int(w) & 0xFFFFFFFF for w in reply[BODY + 1 :]}
-    take(sampler, 0, reply)
-    held = [{handle for _, handle in descriptors_of(sampler, p)} for p in (0, 1)]
+    take(peers, 0, reply)
+    held = [{handle for _, handle in descriptors_of(peers, p)} for p in (0, 1)]
     assert len(offered) == 2
     assert len(given) == 3
     assert held[0] == ({2, 3, 4} - offered) | given
     assert held[1] == ({5, 6, 7, 8} - given) | offered | {0}
 
 
-def test_cyclon_discards_itself_and_what_it_knows() -> None:
+def test_cyclon_replies_replace_only_what_was_offered() -> None:
     sampler = sampler_with(CYCLON, [[(2, 1), (2, 2)]])
     take(sampler, 0, record(SAMPLE_REPLY, 0, 3, [3, pack(0, 0), pack(0, 2), pack(7, 9)]))
     assert descriptors_of(sampler, 0) == [(2, 1), (2, 2), (7, 9)]
-
-
-def test_a_late_cyclon_reply_replaces_nothing_that_was_not_offered() -> None:
     sampler = sampler_with(CYCLON, [[(2, 1), (2, 2), (2, 3), (2, 4)]])
     before = descriptors_of(sampler, 0)
     take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [2, pack(0, 10), pack(0, 11)]))
     assert descriptors_of(sampler, 0) == before
+    sampler = sampler_with(CYCLON, [[(5, 9)]])
+    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [1, pack(0, 0)]))
+    assert descriptors_of(sampler, 0) == [(5, 9)]
+    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [2, pack(0, 0), pack(1, 7)]))
+    assert descriptors_of(sampler, 0) == [(1, 7)]
 
 
-def test_a_newscast_exchange_leaves_both_with_the_freshest() -> None:
+def test_newscast_exchanges_leave_the_freshest_by_the_sender_s_clock() -> None:
     sampler = sampler_with(
         NEWSCAST, [[(6, 1), (5, 2), (1, 3)], [(7, 4), (5, 2), (4, 5), (0, 6)]], size=4
     )
@@ -112,9 +107,17 @@ def test_a_newscast_exchange_leaves_both_with_the_freshest() -> None:
     assert descriptors_of(sampler, 1) == [(8, 0), (7, 4), (5, 2), (4, 5)]
     take(sampler, 0, reply, now=8)
     assert descriptors_of(sampler, 0) == [(8, 1), (7, 4), (5, 2), (4, 5)]
+    sampler = sampler_with(NEWSCAST, [[(4, 1)]])
+    take(
+        sampler,
+        0,
+        record(SAMPLE_REPLY, 0, 2, [4, pack(105, 2), pack(103, 3), pack(103, 4), pack(90, 5)]),
+        now=5,
+    )
+    assert descriptors_of(sampler, 0) == [(5, 2), (4, 1), (3, 3), (3, 4)]
 
 
-def test_a_newscast_reply_to_an_untouched_view_is_adopted_whole() -> None:
+def test_a_newscast_reply_is_adopted_whole_and_undoes_nothing() -> None:
     sampler = ring_sampler(8, NEWSCAST, 4, 1, 2, seed=3)
     (request,) = take(sampler, 0, timer_record(0), now=1)
     (reply,) = take(sampler, int(request[TO]), request, now=1)
@@ -124,26 +127,12 @@ def test_a_newscast_reply_to_an_untouched_view_is_adopted_whole() -> None:
     take(merged, 0, reply, now=1)
     assert sorted(descriptors_of(sampler, 0)) == sorted(descriptors_of(merged, 0))
     assert list(sampler.view_profile[0, :, 0]) == [h * 1000 for _, h in descriptors_of(sampler, 0)]
-
-
-def test_a_newscast_reply_does_not_undo_what_came_between() -> None:
     sampler = ring_sampler(8, NEWSCAST, 4, 1, 0, seed=3)
     (request,) = take(sampler, 0, timer_record(0), now=1)
     (reply,) = take(sampler, int(request[TO]), request, now=1)
     add_contact(sampler, 0, 1, 7, NO_PROFILE, 0)
     take(sampler, 0, reply, now=1)
     assert (1, 7) in descriptors_of(sampler, 0)
-
-
-def test_newscast_reads_the_clock_of_the_sender() -> None:
-    sampler = sampler_with(NEWSCAST, [[(4, 1)]])
-    take(
-        sampler,
-        0,
-        record(SAMPLE_REPLY, 0, 2, [4, pack(105, 2), pack(103, 3), pack(103, 4), pack(90, 5)]),
-        now=5,
-    )
-    assert descriptors_of(sampler, 0) == [(5, 2), (4, 1), (3, 3), (3, 4)]
 
 
 MALFORMED = [
@@ -177,23 +166,15 @@ def test_a_malformed_record_changes_nothing(protocol: str, body: list[int], kind
 
 
 @pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_request_of_its_own_is_ignored(protocol: str) -> None:
+def test_samplers_ignore_themselves_and_forget_the_unreachable(protocol: str) -> None:
     sampler = sampler_with(protocol, [[(2, 1)]])
     before = copy.deepcopy(sampler)
     assert take(sampler, 0, record(SAMPLE_REQUEST, 0, 0, [1, pack(0, 0)])) == []
     assert states_equal(sampler, before)
-
-
-@pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_partner_that_cannot_be_reached_is_forgotten(protocol: str) -> None:
     sampler = sampler_with(protocol, [[(4, 1), (3, 2), (2, 3)]])
     returned = record(SAMPLE_REQUEST + UNREACHABLE, 2, 0, [1, pack(4, 0)])
     assert take(sampler, 0, returned) == []
     assert descriptors_of(sampler, 0) == [(4, 1), (2, 3)]
-
-
-@pytest.mark.parametrize("protocol", [CYCLON, NEWSCAST])
-def test_a_peer_that_knows_nobody_stays_silent(protocol: str) -> None:
     sampler = sampler_with(protocol, [[]])
     assert take(sampler, 0, timer_record(0)) == []
     assert sampler.draws[0] == 0
@@ -222,17 +203,14 @@ def test_forgetting_keeps_order_profiles_and_no_gap() -> None:
     ],
 )
 def test_a_contact_is_seated_as_fresh(
-    protocol: str,
-    view: list[tuple[int, int]],
-    handle: int,
-    expected: list[tuple[int, int]],
+    protocol: str, view: list[tuple[int, int]], handle: int, expected: list[tuple[int, int]]
 ) -> None:
     sampler = sampler_with(protocol, [view])
     add_contact(sampler, 0, 6, handle, NO_PROFILE, 0)
     assert descriptors_of(sampler, 0) == expected
 
 
-def test_two_cyclon_peers_keep_knowing_each_other_in_their_own_turns() -> None:
+def test_cyclon_peers_that_know_one_or_nobody_go_on() -> None:
     sampler = sampler_with(CYCLON, [[(0, 1)], [(0, 0)]])
     for _ in range(3):
         for p in (0, 1):
@@ -240,17 +218,11 @@ def test_two_cyclon_peers_keep_knowing_each_other_in_their_own_turns() -> None:
             (reply,) = take(sampler, 1 - p, request)
             take(sampler, p, reply)
             assert descriptors_of(sampler, p) == [(0, 1 - p)]
-
-
-def test_who_knows_nobody_gives_itself_to_a_cyclon_peer() -> None:
     sampler = sampler_with(CYCLON, [[(3, 1), (2, 2)], []])
     (request,) = take(sampler, 0, timer_record(0))
     (reply,) = take(sampler, 1, request)
     assert list(reply[BODY:]) == [1, pack(0, 1)]
     assert (0, 0) in descriptors_of(sampler, 1)
-
-
-def test_the_last_cyclon_descriptor_stays_without_an_answer_but_not_for_ever() -> None:
     sampler = sampler_with(CYCLON, [[(0, 9)]])
     asked = 0
     while descriptors_of(sampler, 0):
@@ -258,11 +230,3 @@ def test_the_last_cyclon_descriptor_stays_without_an_answer_but_not_for_ever() -
         assert request[TO] == 9
         asked += 1
     assert asked == 17
-
-
-def test_a_useless_answer_leaves_the_last_cyclon_descriptor() -> None:
-    sampler = sampler_with(CYCLON, [[(5, 9)]])
-    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [1, pack(0, 0)]))
-    assert descriptors_of(sampler, 0) == [(5, 9)]
-    take(sampler, 0, record(SAMPLE_REPLY, 0, 9, [2, pack(0, 0), pack(1, 7)]))
-    assert descriptors_of(sampler, 0) == [(1, 7)]

@@ -97,43 +97,35 @@ def test_choices_are_named_in_the_error(field: str, choices: list[str]) -> None:
         config.Settings(**{field: "unknown"})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "value", [-0.1, float("inf"), float("-inf"), float("nan"), 1e300, "1", None, True]
-)
+INFINITY = float("inf")
+
+
+@pytest.mark.parametrize("value", [-0.1, INFINITY, -INFINITY, float("nan"), 1e300, "1", None, True])
 def test_a_threshold_is_a_number_that_fits_a_word(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"shift_threshold is .*, expected "):
         config.Settings(shift_threshold=value)
 
 
-def test_a_shuffle_is_no_longer_than_a_view() -> None:
+def test_bounds_depend_on_other_settings() -> None:
     with pytest.raises(ConfigError, match="shuffle_length is 8, expected a whole number from 1"):
         config.Settings(view_size=7)
-
-
-def test_a_message_holds_more_boxes_than_there_are_attributes() -> None:
-    """So that boxes of one attribute can always be merged to make room."""
+    # So that boxes of one attribute can always be merged to make room.
     assert config.Settings(attributes=5, boxes_per_neighbour=6).boxes_per_neighbour == 6
     with pytest.raises(ConfigError, match="boxes_per_neighbour is 5, expected a whole number"):
         config.Settings(attributes=5, boxes_per_neighbour=5)
 
 
-def test_the_largest_views_can_be_built() -> None:
-    assert make_state(config.Settings(view_size=256), 2).sampler.views.shape == (2, 256)
-
-
-def test_parameters_are_integers_for_rules() -> None:
+def test_parameters_are_integers_and_links_of_all_kinds() -> None:
     parameters = config.Settings(shift_threshold=0.5, rendezvous="attribute").parameters()
     assert all(type(value) is int for value in parameters)
     assert parameters.shift_threshold == config.LOAD_UNIT * config.LOAD_WINDOW // 2
     assert (parameters.by_value, config.Settings().parameters().by_value) == (0, 1)
-
-
-def test_link_slots_are_two_ring_sides_small_world_and_friends() -> None:
     assert config.Settings(ring_links=3, small_world_links=4, friend_links=5).links == 15
+    assert make_state(config.Settings(view_size=256), 2).sampler.views.shape == (2, 256)
 
 
 @pytest.mark.parametrize(
-    ("nodes", "friends"), [(1, 1), (2, 1), (8, 1), (16, 2), (1000, 8), (100_000, 15)]
+    ("nodes", "friends"), [(1, 1), (2, 1), (8, 1), (16, 2), (10**3, 8), (10**5, 15)]
 )
 def test_friend_links_follow_the_logarithm_of_the_size(nodes: int, friends: int) -> None:
     assert config.friend_links_for(nodes) == friends
@@ -144,11 +136,8 @@ def differences(one: config.Settings, other: config.Settings) -> dict[str, Any]:
     return {field: after[field] for field in before if before[field] != after[field]}
 
 
-def test_the_paper_preset_is_the_default_but_for_its_friends() -> None:
+def test_presets_differ_as_documented() -> None:
     assert differences(config.Settings(), config.paper(100_000)) == {"friend_links": 15}
-
-
-def test_the_baseline_differs_as_documented() -> None:
     assert differences(config.paper(1000), config.baseline(1000)) == {
         "rendezvous": "attribute",
         "friend_links": 0,
@@ -156,9 +145,6 @@ def test_the_baseline_differs_as_documented() -> None:
         "load_shifting": False,
     }
     assert config.baseline(1000).links == config.paper(1000).links
-
-
-def test_the_resilient_preset_differs_as_documented() -> None:
     assert differences(config.paper(1000), config.resilient(1000)) == {
         "ring_links": 3,
         "join_lookup": True,
@@ -168,9 +154,6 @@ def test_the_resilient_preset_differs_as_documented() -> None:
         "replay_rounds": 3,
         "heartbeat_rounds": 4,
     }
-
-
-def test_the_kindred_preset_differs_as_documented() -> None:
     assert differences(config.resilient(1000), config.kindred(1000)) == {
         "friend_links": 0,
         "finger_levels": 8,

@@ -94,7 +94,10 @@ def test_equal_mass_gets_equal_arcs_under_a_skewed_sample() -> None:
     assert np.histogram(uniform, bins=10, range=(0, hashing.RING_SIZE))[0][0] > 0.9 * len(sample)
 
 
-def test_a_repeated_value_keeps_the_arc_up_to_its_successor() -> None:
+def test_a_repeated_value_and_quantiles_get_their_arcs() -> None:
+    hash_of = hashing.quantile_hash(PRICE, [10, 20, 40])
+    places = [hash_of(value) / hashing.RING_SIZE for value in (0, 10, 20, 40, 1000)]
+    assert places == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=0.001)
     symbols = schema.EnumerationAttribute("symbol", ("A", "B", "C", "D"))
     hash_of = hashing.equi_depth_hash(symbols, ["A"] + ["B"] * 6 + ["C"] * 3)
     starts = [hash_of(symbol) / hashing.RING_SIZE for symbol in symbols.values]
@@ -104,12 +107,6 @@ def test_a_repeated_value_keeps_the_arc_up_to_its_successor() -> None:
     assert hashing.equi_depth_hash(PRICE, sample) == hashing.equi_depth_hash(
         PRICE, np.array(sample)
     )
-
-
-def test_quantiles_get_equal_arcs() -> None:
-    hash_of = hashing.quantile_hash(PRICE, [10, 20, 40])
-    places = [hash_of(value) / hashing.RING_SIZE for value in (0, 10, 20, 40, 1000)]
-    assert places == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -154,26 +151,17 @@ def box_of(text: str) -> EncodedBox:
     return encode_subscription(SCHEMA, HASHES, parse_subscription(SCHEMA, text))
 
 
-def test_hashes_come_in_the_order_of_the_schema() -> None:
-    assert [one.attribute.name for one in HASHES] == ["price", "count", "size"]
-
-
-def test_a_box_is_closed_and_whole_where_unconstrained() -> None:
+def test_boxes_are_closed_and_events_points() -> None:
     box = box_of('250 < price < 500 and size >= "M" and size < "XL"')
     assert box.constrained == (True, False, True)
     assert box.low == (hashing.RING_SIZE // 4, 0, hashing.RING_SIZE // 4)
     assert box.high == (hashing.RING_SIZE // 2, hashing.RING_SIZE - 1, hashing.RING_SIZE // 2)
-
-
-def test_open_bounds_on_integers_move_to_the_next_value() -> None:
     box = box_of("1 < count < 5")
     assert (box.low[1], box.high[1]) == (hashing.RING_SIZE // 4, hashing.RING_SIZE // 2)
     assert box_of("1.5 < count < 4.5") == box
-
-
-def test_events_are_points() -> None:
     point = encode_event(SCHEMA, HASHES, {"size": "L", "count": 2, "price": 500})
     assert point == (hashing.RING_SIZE // 2, hashing.RING_SIZE // 4, hashing.RING_SIZE // 2)
+    assert [one.attribute.name for one in HASHES] == ["price", "count", "size"]
 
 
 def test_what_does_not_fit_the_schema_is_refused() -> None:
@@ -277,14 +265,7 @@ def test_events_of_one_value_spread_over_an_arc(attributes: int) -> None:
     )
 
 
-def test_overlays_that_do_not_route_by_keys_have_none() -> None:
-    settings = paper(100, attributes=2)
-    assert list(routing_key.point_of(settings, [3, 4], 1)) == [3, 4]
-    held, bits = routing_key.held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
-    assert (held.tolist(), bits.tolist()) == ([[1, 2, 3, 4]], [3])
-
-
-def test_a_subscription_is_held_once_for_every_interval() -> None:
+def test_subscriptions_are_held_by_intervals_where_keys_route() -> None:
     settings = kindred(100, attributes=2, key_intervals=3)
     box = [RING_MASK // 3, RING_MASK // 2, RING_MASK // 5, RING_MASK // 3]
     held, bits = routing_key.held_boxes(settings, np.array([box, box]), np.array([3, 1]))
@@ -292,3 +273,7 @@ def test_a_subscription_is_held_once_for_every_interval() -> None:
     assert len(ends) == 3
     assert held.tolist() == [[*box, low, high] for low, high in ends] * 2
     assert bits.tolist() == [3] * 3 + [1] * 3
+    settings = paper(100, attributes=2)
+    assert list(routing_key.point_of(settings, [3, 4], 1)) == [3, 4]
+    held, bits = routing_key.held_boxes(settings, np.array([[1, 2, 3, 4]]), np.array([3]))
+    assert (held.tolist(), bits.tolist()) == ([[1, 2, 3, 4]], [3])

@@ -25,17 +25,9 @@ HALF_RING: overlays.Box = ((0, RING_MASK >> 1),)
 
 def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
     """Fourteen peers with links of every kind."""
-    settings = Settings(
-        ring_links=RING,
-        small_world_links=2,
-        friend_links=3,
-        view_size=6,
-        shuffle_length=3,
-        failure_age=6,
-        heartbeat_rounds=heartbeat_rounds,
-        load_shifting=False,
-    )
-    return Hosts.ring(settings, NODES, 4, **changes)
+    links = {"ring_links": RING, "small_world_links": 2, "friend_links": 3, "failure_age": 6}
+    rounds = {"view_size": 6, "shuffle_length": 3, "heartbeat_rounds": heartbeat_rounds}
+    return Hosts.ring(overlays.SMALL, NODES, 4, **links, **rounds, **changes)
 
 
 @pytest.fixture
@@ -70,9 +62,7 @@ def test_an_installation_is_answered_if_that_is_wanted(
 
 
 @pytest.mark.parametrize("heartbeat_rounds", [1, 2, 5])
-def test_ring_neighbours_always_answer_and_others_when_silent(
-    heartbeat_rounds: int,
-) -> None:
+def test_ring_neighbours_always_answer_and_others_when_silent(heartbeat_rounds: int) -> None:
     """Who holds nothing for us hears nothing else."""
     hosts = overlay(heartbeat_rounds)
     slots = hosts.state.links.shape[1]
@@ -92,15 +82,10 @@ def test_a_neighbour_that_answers_is_not_asked_again_at_once(hosts: Hosts) -> No
     assert last not in asked(hosts, 0)
 
 
-def test_a_neighbour_that_holds_something_is_written_to_and_not_asked(
-    hosts: Hosts,
-) -> None:
+def test_who_holds_something_or_is_to_hold_nothing_more_is_written_to(hosts: Hosts) -> None:
     hosts.subscribe(0, (0, RING_MASK))
     slots = hosts.state.links.shape[1]
     assert asked(hosts, 0) == {k: int(k < 2 * RING) for k in range(slots)}
-
-
-def test_a_neighbour_that_is_to_hold_nothing_more_is_told_once(hosts: Hosts) -> None:
     hosts.install(0, (0, RING_MASK))
     hosts.state.constrained[0] = -1
     others = set(range(2 * RING, hosts.state.links.shape[1]))
@@ -133,20 +118,7 @@ def test_news_passed_on_or_sent_around_a_failed_peer_ask_for_no_answer(hosts: Ho
         assert not any(wants_answer(hosts, words) for words in news)
 
 
-def test_a_greeting_asks_the_new_successor_for_an_answer() -> None:
-    """So that it tells of anybody in between."""
-    hosts = overlay(stabilise=True)
-    state = hosts.state
-    second = int(state.links[0, 1]) & HANDLE
-    gone = int(state.links[0, state.successor[0]]) & HANDLE
-    sent = hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    greetings = [words for words in sent if words[KIND] == records.INSTALL_NEWS]
-    assert [(int(w[TO]), wants_answer(hosts, w)) for w in greetings] == [(second, 1)]
-    (answer, *_) = hosts.step(second, greetings[0])
-    assert (answer[KIND], answer[TO]) == (records.ACKNOWLEDGE, 0)
-
-
-def test_a_former_neighbour_is_not_asked_for_an_answer(hosts: Hosts) -> None:
+def test_new_successors_are_asked_for_an_answer_and_former_neighbours_not(hosts: Hosts) -> None:
     state = hosts.state
     hosts.install(0, (0, RING_MASK))
     last = state.links.shape[1] - 1
@@ -156,6 +128,16 @@ def test_a_former_neighbour_is_not_asked_for_an_answer(hosts: Hosts) -> None:
     settle_ring(state, 0)
     sent = {int(w[TO]): w for w in hosts.step(0, overlays.record(records.INSTALL_TIMER, 0, 0))}
     assert wants_answer(hosts, sent[former]) == 0
+    # So that it tells of anybody in between.
+    hosts = overlay(stabilise=True)
+    state = hosts.state
+    second = int(state.links[0, 1]) & HANDLE
+    gone = int(state.links[0, state.successor[0]]) & HANDLE
+    sent = hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    greetings = [words for words in sent if words[KIND] == records.INSTALL_NEWS]
+    assert [(int(w[TO]), wants_answer(hosts, w)) for w in greetings] == [(second, 1)]
+    (answer, *_) = hosts.step(second, greetings[0])
+    assert (answer[KIND], answer[TO]) == (records.ACKNOWLEDGE, 0)
 
 
 def test_what_an_answer_says_is_taken_in(hosts: Hosts) -> None:
@@ -186,7 +168,7 @@ def linked_to(hosts: Hosts, gone: int) -> list[int]:
     return [p for p in range(SILENT_NODES) if hosts.alive[p] and gone in hosts.neighbours(p)]
 
 
-def test_a_neighbour_that_does_not_answer_is_dropped_after_the_rounds_set() -> None:
+def test_a_silent_neighbour_is_dropped_after_the_rounds_set_or_when_too_old() -> None:
     for rounds in (1, 3):
         hosts = silent_overlay(suspect_rounds=rounds)
         hosts.rounds(3)
@@ -196,9 +178,6 @@ def test_a_neighbour_that_does_not_answer_is_dropped_after_the_rounds_set() -> N
         assert linked_to(hosts, 4)
         hosts.rounds(1)
         assert linked_to(hosts, 4) == []
-
-
-def test_without_the_setting_a_silent_neighbour_stays_until_it_is_too_old() -> None:
     hosts = silent_overlay(suspect_rounds=0, failure_age=6)
     assert hosts.state.asked.shape == (SILENT_NODES, 0)
     hosts.rounds(3)
@@ -209,17 +188,14 @@ def test_without_the_setting_a_silent_neighbour_stays_until_it_is_too_old() -> N
     assert linked_to(hosts, 4) == []
 
 
-def test_those_that_answer_are_never_suspected() -> None:
+def test_nobody_is_suspected_who_answers_or_by_whom_hears_nobody() -> None:
     hosts = silent_overlay(suspect_rounds=1)
     before = [sorted(hosts.neighbours(p)) for p in range(SILENT_NODES)]
     hosts.rounds(12)
     assert [sorted(hosts.neighbours(p)) for p in range(SILENT_NODES)] == before
     assert (hosts.state.asked == -1).all()
     assert (hosts.state.failed == -1).all()
-
-
-def test_who_hears_from_nobody_suspects_nobody() -> None:
-    """It is cut off itself, and would have no link left when it is back."""
+    # It is cut off itself, and would have no link left when it is back.
     hosts = silent_overlay(suspect_rounds=1, failure_age=20)
     hosts.rounds(3)
     held = hosts.neighbours(0)

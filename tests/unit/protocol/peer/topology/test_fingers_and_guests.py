@@ -14,25 +14,18 @@ from gossamer.protocol.peer.record_table.records import (
     HOST_FOUND,
     OVERLAY_TIMER,
 )
-from gossamer.protocol.peer.settings.config import Settings, finger_levels_for
+from gossamer.protocol.peer.settings.config import finger_levels_for
 from gossamer.protocol.peer.state.state import MALFORMED
 from support.draws import larger
-from support.overlays import HANDLE, Hosts, record
+from support.overlays import HANDLE, SMALL, Hosts, record
 
 RING_LINKS = 3
 
 
 def ring_with_fingers(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
     """A true ring of peers without fingers yet."""
-    settings = Settings(
-        ring_links=RING_LINKS,
-        finger_levels=finger_levels_for(nodes, RING_LINKS),
-        view_size=4,
-        shuffle_length=2,
-        load_shifting=False,
-        **{"friend_links": 0, **changes},
-    )
-    hosts = Hosts.ring(settings, nodes, seed)
+    links = {"ring_links": RING_LINKS, "finger_levels": finger_levels_for(nodes, RING_LINKS)}
+    hosts = Hosts.ring(SMALL, nodes, seed, **{**links, "friend_links": 0, **changes})
     hosts.state.links[:, 2 * RING_LINKS :] = -1
     hosts.timers = (OVERLAY_TIMER,)
     return hosts
@@ -173,17 +166,9 @@ NODES, GUESTS = 40, 2
 
 def ring_with_guests(**changes: Any) -> Hosts:
     """A true ring with two ring links a side, and no guests yet."""
-    settings = Settings(
-        ring_links=2,
-        friend_links=0,
-        guest_links=GUESTS,
-        view_size=4,
-        shuffle_length=2,
-        load_shifting=False,
-        failure_age=6,
-    )
-    hosts = Hosts.ring(settings, NODES, 3, **changes)
-    hosts.state.links[:, settings.chosen_links :] = -1
+    links = {"ring_links": 2, "friend_links": 0, "guest_links": GUESTS, "failure_age": 6}
+    hosts = Hosts.ring(SMALL, NODES, 3, **{**links, **changes})
+    hosts.state.links[:, hosts.settings.chosen_links :] = -1
     hosts.timers = (OVERLAY_TIMER,)
     return hosts
 
@@ -207,7 +192,7 @@ def far_place(hosts: Hosts, p: int) -> int:
     return int(hosts.identifiers()[far])
 
 
-def test_a_guest_s_host_is_the_peer_at_the_place_it_looks_for() -> None:
+def test_a_guest_s_host_is_the_peer_at_the_place_until_it_wants_nothing() -> None:
     hosts = ring_with_guests()
     place = far_place(hosts, 0)
     hosts.state.guest_targets[0] = [place, -1]
@@ -215,6 +200,9 @@ def test_a_guest_s_host_is_the_peer_at_the_place_it_looks_for() -> None:
     host = hosts.rendezvous(place)
     assert hosts_of(hosts, 0) == [host, -1]
     assert guests_of(hosts, host) == {0}
+    hosts.state.guest_targets[0, 0] = -1
+    hosts.rounds(10)
+    assert guests_of(hosts, host) == set()
 
 
 def test_where_a_neighbour_is_at_the_place_nothing_is_kept() -> None:
@@ -292,16 +280,6 @@ def test_a_search_ends_where_everybody_is_full() -> None:
     hosts.rounds(4)
     assert (s.links[:, s.params.chosen_links + 1 :] >= 0).sum() <= 2 * NODES
     assert not s.counters[:, MALFORMED].any()
-
-
-def test_a_guest_that_wants_nothing_there_any_more_is_forgotten() -> None:
-    hosts = ring_with_guests()
-    hosts.state.guest_targets[0, 0] = far_place(hosts, 0)
-    hosts.rounds(3)
-    host = hosts_of(hosts, 0)[0]
-    hosts.state.guest_targets[0, 0] = -1
-    hosts.rounds(10)
-    assert guests_of(hosts, host) == set()
 
 
 def test_a_guest_finds_another_host_when_its_host_fails() -> None:

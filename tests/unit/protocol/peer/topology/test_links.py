@@ -53,9 +53,7 @@ AGES = st.lists(
 
 
 @given(ages=AGES)
-def test_those_seated_are_distinct_others_each_at_its_youngest(
-    ages: list[tuple[int, int]],
-) -> None:
+def test_those_seated_are_distinct_others_each_at_its_youngest(ages: list[tuple[int, int]]) -> None:
     """There is a seat for everybody; who has which is told elsewhere."""
     youngest: dict[int, int] = {}
     for age, handle in ages:
@@ -92,7 +90,13 @@ def test_newscast_times_become_ages() -> None:
 
 
 def link(state: State, p: int, k: int) -> list[int]:
+    """The descriptor in slot ``k``."""
     return [int(state.links[p, k]), *state.link_profile[p, k].tolist()]
+
+
+def handle(state: State, p: int, slots: np.ndarray) -> int:
+    """Whom ``p`` has in the slot that it notes for something, as `State.successor`."""
+    return int(state.links[p, slots[p]]) & overlays.HANDLE
 
 
 def seat(state: State, others: list[int]) -> None:
@@ -125,9 +129,8 @@ def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int)
     for side in range(2):
         words = held[2 * side : 2 * side + 2]
         assert [int(w) & overlays.HANDLE for w in words if w >= 0] == expected[side]
-    successor = int(state.links[0, state.successor[0]]) & overlays.HANDLE
-    predecessor = int(state.links[0, state.predecessor[0]]) & overlays.HANDLE
-    assert (successor, predecessor) == (after[0], after[-1])
+    ends = handle(state, 0, state.successor), handle(state, 0, state.predecessor)
+    assert ends == (after[0], after[-1])
     assert overlays.arc_of(state, 0) == (places[after[-1]], places[0])
     assert state.sampler.profile[0, ARC_START] == places[after[-1]]
 
@@ -150,14 +153,11 @@ def test_friends_are_those_of_highest_utility(seed: int) -> None:
     assert overlays.neighbours(state, 0)[4:] == expected
 
 
-def test_nobody_is_linked_twice_and_slots_left_over_are_empty() -> None:
+def test_links_are_to_distinct_peers_and_without_any_the_arc_is_the_ring() -> None:
     state = lone_state(4)
     seat(state, [1, 2, 3, 2, 1])
     assert sorted(overlays.neighbours(state, 0)) == [1, 2, 3]
     assert (state.links[0] == -1).sum() == 4
-
-
-def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
     state = lone_state(2)
     settle_ring(state, 0)
     assert (state.successor[0], state.predecessor[0]) == (-1, -1)
@@ -168,9 +168,7 @@ def test_a_peer_that_knows_nobody_answers_for_the_whole_ring() -> None:
 
 
 def overlay(nodes: int = 10, **changes: Any) -> overlays.Hosts:
-    """A converged overlay."""
-    settings = Settings(friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
-    return overlays.Hosts.ring(settings, nodes, 5, **changes)
+    return overlays.Hosts.ring(SETTINGS, nodes, 5, **{"ring_links": 1, **changes})
 
 
 @pytest.fixture
@@ -215,13 +213,18 @@ def test_a_heartbeat_makes_a_link_young_again(hosts: overlays.Hosts) -> None:
     assert link(state, 0, slot) == hosts.descriptor(other).tolist()
 
 
-def test_an_older_descriptor_of_a_neighbour_changes_nothing(hosts: overlays.Hosts) -> None:
+def test_older_descriptors_and_farther_strangers_change_nothing(hosts: overlays.Hosts) -> None:
     before = overlays.copies_of(hosts.state)
     other = hosts.neighbours(0)[0]
     words = hosts.descriptor(other, age=2)
     words[1 + IDENTIFIER] += 1
     hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, words))
     assert overlays.changed_arrays(hosts.state, before) == set()
+    state = hosts.state
+    before = overlays.copies_of(state)
+    stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
+    hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
+    assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -233,16 +236,7 @@ def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(
     me = int(state.sampler.profile[0, IDENTIFIER])
     state.sampler.profile[stranger, IDENTIFIER] = (me + (1 if side == 0 else -1)) & RING_MASK
     hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
-    slot = (state.successor, state.predecessor)[side][0]
-    assert int(state.links[0, slot]) & overlays.HANDLE == stranger
-
-
-def test_a_stranger_farther_away_is_not_seated(hosts: overlays.Hosts) -> None:
-    state = hosts.state
-    before = overlays.copies_of(state)
-    stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
-    hosts.step(0, overlays.install_record(state, records.INSTALL, 0, stranger, []))
-    assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
+    assert handle(state, 0, (state.successor, state.predecessor)[side]) == stranger
 
 
 @pytest.mark.parametrize("word", [-1, -(1 << 63), -(5 << 32)])
@@ -256,9 +250,7 @@ def test_a_negative_age_neither_seats_nor_evicts(hosts: overlays.Hosts, word: in
         assert not {"links", "link_profile"} & overlays.changed_arrays(state, before)
 
 
-def test_an_unreachable_peer_is_refused_until_it_is_heard_of_anew(
-    hosts: overlays.Hosts,
-) -> None:
+def test_an_unreachable_peer_is_refused_until_it_is_heard_of_anew(hosts: overlays.Hosts) -> None:
     """What others still say about it is older than its failure (Sec. IV-C)."""
     state = hosts.state
     hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
@@ -272,7 +264,14 @@ def test_an_unreachable_peer_is_refused_until_it_is_heard_of_anew(
     assert offer(state, [(0, gone)]) == [(0, gone)]
 
 
-def test_the_failures_remembered_are_the_latest() -> None:
+def test_failed_peers_leave_every_table_and_the_latest_are_remembered() -> None:
+    hosts = overlay(nodes=14)
+    hosts.cycle()
+    hosts.alive[[3, 8]] = False
+    hosts.rounds(20)
+    for p in np.flatnonzero(hosts.alive).tolist():
+        views = [int(w) & overlays.HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
+        assert not {3, 8} & {*hosts.neighbours(p), *views}
     hosts = overlay(failures_remembered=2)
     state = hosts.state
     for gone in (1, 2, 2, 3):
@@ -283,16 +282,6 @@ def test_the_failures_remembered_are_the_latest() -> None:
     state.round[0] += state.params.failure_age + 1
     hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, 4, 0, [0]))
     assert state.counters[0, FAILURES_FORGOTTEN] == 1
-
-
-def test_failed_peers_leave_every_table() -> None:
-    hosts = overlay(nodes=14)
-    hosts.cycle()
-    hosts.alive[[3, 8]] = False
-    hosts.rounds(20)
-    for p in np.flatnonzero(hosts.alive).tolist():
-        views = [int(w) & overlays.HANDLE for w in hosts.state.sampler.views[p] if w >= 0]
-        assert not {3, 8} & {*hosts.neighbours(p), *views}
 
 
 def newcomer_joins(**changes: Any) -> overlays.Hosts:
@@ -306,19 +295,21 @@ def newcomer_joins(**changes: Any) -> overlays.Hosts:
     return hosts
 
 
+def beside_newcomer(hosts: overlays.Hosts) -> tuple[int, int]:
+    order = np.argsort(hosts.identifiers()).tolist()
+    at = order.index(9)
+    return order[at - 1], order[(at + 1) % 10]
+
+
 def test_joining_by_lookup_seats_a_newcomer_within_one_exchange() -> None:
     hosts = newcomer_joins(join_lookup=True)
     state = hosts.state
-    places = hosts.identifiers().tolist()
-    order = sorted(range(10), key=places.__getitem__)
-    at = order.index(9)
-    before, after = order[at - 1], order[(at + 1) % 10]
-    assert int(state.links[9, state.successor[9]]) & overlays.HANDLE == after
-    assert int(state.links[9, state.predecessor[9]]) & overlays.HANDLE == before
-    assert int(state.links[after, state.predecessor[after]]) & overlays.HANDLE == 9
-    kinds = [int(words[KIND]) for words in hosts.passed[-12:]]
-    assert records.FIND_PLACE in kinds
-    assert records.PLACE_FOUND in kinds
+    before, after = beside_newcomer(hosts)
+    assert handle(state, 9, state.successor) == after
+    assert handle(state, 9, state.predecessor) == before
+    assert handle(state, after, state.predecessor) == 9
+    kinds = {int(words[KIND]) for words in hosts.passed[-12:]}
+    assert {records.FIND_PLACE, records.PLACE_FOUND} <= kinds
 
 
 def test_joining_by_gossip_alone_takes_rounds() -> None:
@@ -326,17 +317,14 @@ def test_joining_by_gossip_alone_takes_rounds() -> None:
     hosts = newcomer_joins(join_lookup=False)
     assert hosts.neighbours(9) == [0]
     hosts.rounds(10)
-    order = np.argsort(hosts.identifiers()).tolist()
-    after = order[(order.index(9) + 1) % 10]
-    assert int(hosts.state.links[9, hosts.state.successor[9]]) & overlays.HANDLE == after
+    assert handle(hosts.state, 9, hosts.state.successor) == beside_newcomer(hosts)[1]
 
 
 def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
     hosts = overlay(nodes=12, join_lookup=True, reroute=True, ring_links=3)
     state = hosts.state
     restart(state, 11)
-    for q in (2, 5):
-        hosts.alive[q] = False
+    hosts.alive[[2, 5]] = False
     hosts.handle(join_record(11, 0, state.sampler.profile[0]))
     assert state.successor[11] >= 0
     assert any(words[KIND] == records.PLACE_FOUND for words in hosts.passed)

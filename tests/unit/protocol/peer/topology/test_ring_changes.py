@@ -105,7 +105,7 @@ def test_a_peer_stays(own: int, successor: int, changes: dict[str, object]) -> N
     assert state.sampler.profile[0, IDENTIFIER] == before
 
 
-def test_the_threshold_is_in_events_a_round() -> None:
+def test_peers_move_by_events_a_round_towards_successors_heard_of() -> None:
     """A successor that sees r events a round more settles at r * unit * window."""
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.5)
     for load, moves in ((LOAD_UNIT * LOAD_WINDOW // 2, 0), (LOAD_UNIT * LOAD_WINDOW // 2 + 1, 1)):
@@ -113,9 +113,6 @@ def test_the_threshold_is_in_events_a_round() -> None:
         state.link_profile[0, state.successor[0], LOAD] = load
         shift_load(state, 0, make_outbox(100))
         assert state.counters[0, SHIFTED] == moves
-
-
-def test_a_successor_not_heard_of_lately_is_not_moved_towards() -> None:
     state = pair_of_peers(0, 1000)
     state.links[0, state.successor[0]] += 2 << 32
     shift_load(state, 0, make_outbox(100))
@@ -187,19 +184,10 @@ STEP = RING // NODES
 
 def overlay(**changes: Any) -> Hosts:
     """An even ring of two links a side, whose peers have eight others as well."""
-    settings = Settings(
-        ring_links=2,
-        friend_links=8,
-        view_size=4,
-        shuffle_length=2,
-        nearest_routing=True,
-        load_shifting=False,
-        stabilise=True,
-        reroute=True,
-        replay_rounds=3,
-        failures_remembered=32,
-    )
-    hosts = Hosts.ring(settings, [p * STEP for p in range(NODES)], 2, **changes)
+    links = {"ring_links": 2, "friend_links": 8, "failures_remembered": 32, "replay_rounds": 3}
+    rules = {"nearest_routing": True, "stabilise": True, "reroute": True}
+    places = [p * STEP for p in range(NODES)]
+    hosts = Hosts.ring(overlays.SMALL, places, 2, **{**links, **rules, **changes})
     hosts.timers = (OVERLAY_TIMER, INSTALL_TIMER)
     return hosts
 
@@ -233,15 +221,12 @@ def test_a_ring_that_half_of_its_peers_leave_at_once_is_mended_sooner() -> None:
     assert 3 * wrong[8] < wrong[0], f"seeds 0 to 7: {wrong}"
 
 
-def test_repairs_of_a_round_are_bounded() -> None:
+def test_repairs_are_bounded_and_none_is_made_where_nothing_fails() -> None:
     hosts = overlay(ring_repairs=3)
     hosts.alive[:] = False
     hosts.alive[0] = True
     hosts.handle(record(OVERLAY_TIMER, 0, 0), record(INSTALL_TIMER, 0, 0))
     assert hosts.state.alarm[0, REPAIRS] == 3
-
-
-def test_nobody_trades_links_at_once_where_nothing_fails() -> None:
     hosts = overlay(ring_repairs=8)
     hosts.cycle()
     hosts.passed.clear()

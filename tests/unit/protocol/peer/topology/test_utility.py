@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,15 +44,9 @@ def peers(wants: Wants, ranges: int = 3) -> State:
     Peer 0 comes first; half of the others are its neighbours, half in its random view. Wants are
     in units of 2^31 values, in which profiles tell them.
     """
-    attributes = len(wants[0])
-    settings = Settings(
-        attributes=attributes,
-        subscriptions=8,
-        profile_ranges=ranges,
-        friend_links=20,
-        boxes_per_neighbour=20,
-        view_size=20,
-    )
+    sizes: dict[str, Any] = {"friend_links": 20, "boxes_per_neighbour": 20, "view_size": 20}
+    sizes |= {"attributes": len(wants[0]), "subscriptions": 8, "profile_ranges": ranges}
+    settings = Settings(**sizes)
     state = make_state(settings, len(wants))
     for p, by_attribute in enumerate(wants):
         for a, wanted in enumerate(by_attribute):
@@ -230,7 +225,7 @@ def test_distances_follow_the_harmonic_law(octave: int) -> None:
     assert stats.kstest(flat, law.cdf).pvalue < 1e-6
 
 
-def test_offsets_are_drawn_once() -> None:
+def test_offsets_are_drawn_once_and_links_are_the_nearest_to_them() -> None:
     state = converged(Settings(small_world_links=4), random_identifiers(6, 1), 1)
     draw_offsets(state, 0)
     drawn, draws = state.offsets.copy(), state.sampler.draws.copy()
@@ -239,10 +234,7 @@ def test_offsets_are_drawn_once() -> None:
     draw_offsets(state, 0)
     np.testing.assert_array_equal(state.offsets, drawn)
     np.testing.assert_array_equal(state.sampler.draws, draws)
-
-
-def test_links_are_the_peers_nearest_to_the_distances() -> None:
-    """Greedily, in the order of the slots."""
+    # Greedily, in the order of the slots.
     settings = Settings(small_world_links=4, friend_links=0, view_size=30, seed=3)
     state = converged(settings, random_identifiers(31, 3), 3)
     expected = neighbours(state, 0)[:2]
@@ -251,7 +243,7 @@ def test_links_are_the_peers_nearest_to_the_distances() -> None:
     place = state.sampler.profile[:, profile.IDENTIFIER].tolist()
 
     def away(q: int, target: int) -> int:
-        return min(clockwise(target, place[q]), clockwise(place[q], target))
+        return int(min(clockwise(target, place[q]), clockwise(place[q], target)))
 
     for k in range(4):
         target = (place[0] + int(offset_distance(state, 0, k))) % RING

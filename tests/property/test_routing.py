@@ -1,4 +1,4 @@
-"""Content routing tables lose no interest and keep none that is gone (Vinifera, Sec. IV-B3)."""
+"""Lookups, showering and content routing tables lose nothing (Vinifera, IV-B2 and IV-B3)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,194 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import MERGED, REFUSED_ENTRIES, State, make_state
 from support.draws import larger
-from support.overlays import HANDLE, Box, Hosts, contains, entries, install_record, record
+from support.overlays import (
+    HANDLE,
+    SMALL,
+    Box,
+    Hosts,
+    arc_of,
+    contains,
+    entries,
+    install_record,
+    misinform,
+    record,
+    true_rendezvous,
+)
+
+ANYWHERE = st.integers(0, RING_MASK)
+CROWDED = st.integers(0, 200)
+RINGS = st.one_of(
+    st.lists(ANYWHERE, min_size=1, max_size=40, unique=True),
+    st.lists(CROWDED, min_size=1, max_size=40, unique=True),
+)
+SHAPES = st.sampled_from([(1, 0), (1, 3), (1, 4), (2, 6), (3, 1), (3, 2)])
+
+
+def overlay(places: list[int], shape: tuple[int, int], seed: int) -> Hosts:
+    """A converged overlay with R ring links a side and K_f random ones."""
+    ring, friends = shape
+    return Hosts.ring(SMALL, places, seed, ring_links=ring, friend_links=friends, hop_limit=64)
+
+
+OVERLAYS = st.builds(overlay, RINGS, SHAPES, st.integers(0, 99))
+AT_FIVES = [*range(5, 100, 5)]
+
+
+def check_path(hosts: Hosts, start: int, value: int) -> None:
+    """A lookup ends at the rendezvous node, and comes closer at every hop."""
+    places = hosts.identifiers().tolist()
+    path = hosts.lookup(start, value)
+    rendezvous = true_rendezvous(places, value)
+    assert path[-1] == rendezvous
+    assert len(path) <= len(places)
+    left = [clockwise(places[p], value) for p in path if p != rendezvous]
+    assert left == sorted(set(left), reverse=True)
+
+
+@given(hosts=OVERLAYS, data=st.data())
+def test_every_lookup_ends_at_the_rendezvous_node(hosts: Hosts, data: st.DataObject) -> None:
+    places = hosts.identifiers().tolist()
+    value = data.draw(st.one_of(ANYWHERE, CROWDED, st.sampled_from(places)))
+    check_path(hosts, data.draw(st.integers(0, len(places) - 1)), value)
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (1, 3), (2, 6)])
+def test_lookups_are_right_at_every_border_of_arcs(shape: tuple[int, int]) -> None:
+    """From everybody, for every identifier, the value before it and the one after."""
+    hosts = overlay(AT_FIVES, shape, seed=2)
+    for start, place, shift in itertools.product(range(len(AT_FIVES)), AT_FIVES, (-1, 0, 1)):
+        check_path(hosts, start, place + shift)
+
+
+def test_the_last_hop_is_known_for_what_it_is() -> None:
+    """Of a neighbour it is known which values are its own; others it only lies before."""
+    state = overlay(AT_FIVES, (1, 3), seed=2).state
+    for slot, word in enumerate(state.links[0]):
+        before, end = arc_of(state, int(word) & HANDLE)
+        assert int(next_hop(state, 0, end)) == 2 * slot + 1
+        assert int(next_hop(state, 0, (before + 1) & RING_MASK)) == 2 * slot + 1
+        if int(next_hop(state, 0, end + 1)) >= 0 and end + 1 < 95:
+            assert int(next_hop(state, 0, end + 1)) != 2 * slot + 1
+
+
+@given(hosts=OVERLAYS, value=ANYWHERE)
+def test_an_event_comes_to_rest_at_the_rendezvous_node(hosts: Hosts, value: int) -> None:
+    hosts.publish(0, 1, value)
+    seen = [p for p, copies in enumerate(hosts.state.event_copies) if (copies == 1).any()]
+    assert seen == [hosts.rendezvous(value)]
+
+
+@given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), value=ANYWHERE)
+def test_an_event_comes_to_rest_somewhere_whatever_peers_believe(
+    places: list[int], shape: tuple[int, int], seed: int, value: int
+) -> None:
+    """Arcs and identifiers of neighbours are wrong at random: copies still come to an end."""
+    hosts = overlay(places, shape, seed)
+    misinform(hosts.state, seed)
+    hosts.publish(0, 1, value)
+    assert len(hosts.passed) <= 1 + hosts.state.params.hop_limit
+
+
+SEVERAL = st.lists(ANYWHERE, min_size=2, max_size=30, unique=True)
+
+
+@st.composite
+def ranges_on(draw: st.DrawFn, places: list[int]) -> tuple[int, int]:
+    """A range: of one value, of the whole ring, between identifiers, or any."""
+    bound = st.one_of(ANYWHERE, st.sampled_from(places), st.sampled_from([0, RING_MASK]))
+    low, high = sorted((draw(bound), draw(bound)))
+    return draw(st.sampled_from([(low, high), (low, low), (0, RING_MASK)]))
+
+
+@st.composite
+def showered(draw: st.DrawFn) -> tuple[Hosts, int, int]:
+    hosts = draw(st.builds(overlay, SEVERAL, SHAPES, st.integers(0, 99)))
+    low, high = draw(ranges_on(hosts.identifiers().tolist()))
+    hosts.install(0, (low, high))
+    return hosts, low, high
+
+
+def meets_arc(hosts: Hosts, q: int, low: int, high: int) -> bool:
+    before, me = arc_of(hosts.state, q)
+    first = (before + 1) & RING_MASK
+    length = clockwise(first, me)
+    return bool(clockwise(first, low) <= length or clockwise(low, first) <= high - low)
+
+
+@given(shower=showered())
+def test_a_range_is_installed_at_its_rendezvous_nodes(shower: tuple[Hosts, int, int]) -> None:
+    hosts, low, high = shower
+    reached = {
+        q
+        for q in range(len(hosts.alive))
+        for _, _, ((entry_low, entry_high),) in hosts.entries(q)
+        if meets_arc(hosts, q, entry_low, entry_high)
+    }
+    inside = {q for q, place in enumerate(hosts.identifiers().tolist()) if low <= place <= high}
+    assert reached == (inside | {hosts.rendezvous(high)}) - {0}
+
+
+@given(shower=showered(), data=st.data())
+def test_a_showered_subscriber_is_reached_from_every_value_of_its_range_and_no_other(
+    shower: tuple[Hosts, int, int], data: st.DataObject
+) -> None:
+    hosts, low, high = shower
+    values = [low, high, *data.draw(st.lists(st.one_of(ANYWHERE, st.integers(low, high))))]
+    for event, value in enumerate(values):
+        publisher = data.draw(st.integers(0, len(hosts.alive) - 1))
+        assert hosts.publish(publisher, event, value) == [0] * (low <= value <= high)
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (1, 4), (2, 6)])
+@pytest.mark.parametrize("ends", [(0, RING_MASK), (13, 71), (20, 65), (96, RING_MASK)])
+def test_no_value_is_lost_where_arcs_meet(shape: tuple[int, int], ends: tuple[int, int]) -> None:
+    """Every identifier, the value before it and the one after, inside and outside the range."""
+    hosts = overlay(AT_FIVES, shape, seed=2)
+    hosts.install(4, ends)
+    for value in range(3, 98):
+        expected = [4] * (ends[0] <= value <= ends[1])
+        assert hosts.publish(value % len(AT_FIVES), value, value) == expected
+
+
+@given(shower=showered())
+def test_every_part_goes_to_its_owner_or_before_it(shower: tuple[Hosts, int, int]) -> None:
+    """The departure from Algorithm 2: no neighbour gets what lies before its own arc."""
+    hosts, places = shower[0], shower[0].identifiers().tolist()
+    for q in hosts.neighbours(0):
+        for source, _, ((entry_low, entry_high),) in hosts.entries(q):
+            if source == 0 and not meets_arc(hosts, q, entry_low, entry_high):
+                assert clockwise(places[0], places[q]) < clockwise(places[0], entry_low)
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (1, 4), (3, 2)])
+@given(places=SEVERAL, seed=st.integers(0, 2**32), data=st.data())
+def test_showering_ends_whatever_peers_believe(
+    shape: tuple[int, int], places: list[int], seed: int, data: st.DataObject
+) -> None:
+    """Arcs and identifiers of neighbours are wrong at random: requests still come to an end."""
+    hosts = overlay(places, shape, seed)
+    misinform(hosts.state, seed)
+    for p in range(len(places)):
+        hosts.subscribe(p, data.draw(ranges_on(places)))
+    for p in range(len(places)):
+        hosts.install(p)
+    installs = len(hosts.passed) - len(places)
+    assert installs <= 2 * len(places) ** 2 * hosts.state.links.shape[1]
+
 
 GRID = range(7)
 Routed = tuple[int, Box]
 
 
-def ranges() -> st.SearchStrategy[tuple[int, int]]:
-    return st.tuples(st.sampled_from(GRID), st.sampled_from(GRID)).map(
-        lambda ends: (min(ends), max(ends))
-    )
+def in_order(ends: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(ends, ends).map(lambda pair: (min(pair), max(pair)))
+
+
+SMALL_RANGES, WIDE_RANGES = in_order(st.sampled_from(GRID)), in_order(ANYWHERE)
 
 
 def routed_boxes(attributes: int) -> st.SearchStrategy[Routed]:
-    return st.tuples(st.integers(0, attributes - 1), st.tuples(*[ranges()] * attributes))
+    return st.tuples(st.integers(0, attributes - 1), st.tuples(*[SMALL_RANGES] * attributes))
 
 
 def points_of(boxes: list[Routed]) -> set[tuple[int, ...]]:
@@ -50,13 +224,8 @@ def as_rows(boxes: list[Routed]) -> np.ndarray:
 
 
 def table_state(attributes: int, boxes: int, entries: int) -> State:
-    settings = Settings(
-        attributes=attributes,
-        boxes_per_neighbour=boxes,
-        routing_table_entries=entries,
-        view_size=2,
-        shuffle_length=1,
-    )
+    sizes: dict[str, Any] = {"boxes_per_neighbour": boxes, "routing_table_entries": entries}
+    settings = Settings(attributes=attributes, view_size=2, shuffle_length=1, **sizes)
     return make_state(settings, 1)
 
 
@@ -144,35 +313,20 @@ def test_entries_vanish_when_they_are_not_refreshed() -> None:
     assert [source for source, _, _ in entries(state, 0)] == [2]
 
 
-def wide_ranges() -> st.SearchStrategy[tuple[int, int]]:
-    value = st.integers(0, RING_MASK)
-    return st.tuples(value, value).map(lambda ends: (min(ends), max(ends)))
-
-
-def overlay(attributes: int, boxes: int, nodes: int, seed: int, **changes: Any) -> Hosts:
-    """A converged overlay whose aggregated messages hold few boxes."""
-    settings = Settings(
-        attributes=attributes,
-        boxes_per_neighbour=boxes,
-        friend_links=3,
-        view_size=4,
-        shuffle_length=2,
-        load_shifting=False,
-    )
-    return Hosts.ring(settings, nodes, seed, **changes)
+def aggregating_overlay(attributes: int, boxes: int, nodes: int, seed: int) -> Hosts:
+    """A converged aggregating_overlay whose aggregated messages hold few boxes."""
+    sizes = {"attributes": attributes, "boxes_per_neighbour": boxes}
+    return Hosts.ring(SMALL, nodes, seed, friend_links=3, **sizes)
 
 
 @given(
-    attributes=st.integers(1, 3),
-    spare=st.integers(1, 3),
-    seed=st.integers(0, 999),
-    data=st.data(),
+    attributes=st.integers(1, 3), spare=st.integers(1, 3), seed=st.integers(0, 999), data=st.data()
 )
 def test_output_covers_input(attributes: int, spare: int, seed: int, data: st.DataObject) -> None:
     """Every point asked for, up to where requests of that neighbour travel, is asked for onward."""
-    hosts = overlay(attributes, attributes + spare, 12, seed)
+    hosts = aggregating_overlay(attributes, attributes + spare, 12, seed)
     state = hosts.state
-    box = st.tuples(*[wide_ranges()] * attributes)
+    box = st.tuples(*[WIDE_RANGES] * attributes)
     hosts.subscribe(0, *data.draw(box))
     wanted = [(0, box, int(own_arc_begins(state, 0))) for _, box in own_boxes(state)]
     for source in hosts.neighbours(0):
@@ -211,8 +365,8 @@ def test_every_match_is_served_once_and_nobody_else(
     attributes: int, seed: int, spare: int, data: st.DataObject
 ) -> None:
     """However small the messages, so that boxes merge: no match is lost or served twice."""
-    hosts = overlay(attributes, attributes + spare, 12, seed)
-    boxes = [data.draw(st.tuples(*[wide_ranges()] * attributes)) for _ in range(12)]
+    hosts = aggregating_overlay(attributes, attributes + spare, 12, seed)
+    boxes = [data.draw(st.tuples(*[WIDE_RANGES] * attributes)) for _ in range(12)]
     for p, box in enumerate(boxes):
         hosts.subscribe(p, *box)
     hosts.rounds(2, INSTALL_TIMER)
@@ -232,9 +386,9 @@ def test_nothing_stale_is_left_after_a_subscriber_goes(
 ) -> None:
     """After path length times entry lifetime rounds no table holds more than the others want."""
     nodes, gone = 12, 5
-    hosts = overlay(attributes, 64, nodes, seed)
+    hosts = aggregating_overlay(attributes, 64, nodes, seed)
     state = hosts.state
-    boxes = [data.draw(st.tuples(*[wide_ranges()] * attributes)) for _ in range(nodes)]
+    boxes = [data.draw(st.tuples(*[WIDE_RANGES] * attributes)) for _ in range(nodes)]
     for p, box in enumerate(boxes):
         hosts.subscribe(p, *box)
     hosts.rounds(3)
