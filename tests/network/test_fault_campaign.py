@@ -22,7 +22,8 @@ from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
 from support.campaign import Campaign, Reader
 from support.clusters import MadeCluster
-from support.member_nodes import MemberNodes, member_nodes
+from support.member_nodes import MemberNodes
+from support.memory_members import running_members
 from support.memory_peers import REPLICAS, ring_errors
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import SCHEMA
@@ -181,7 +182,8 @@ class Schedule:
 async def a_campaign(
     cluster: MadeCluster, seed: int, peers: int = PEERS
 ) -> AsyncIterator[Schedule]:
-    nodes = member_nodes(cluster, peers, MemoryNetwork(seed, LATE), PRESETS[seed % len(PRESETS)])
+    network, preset = MemoryNetwork(seed, LATE), PRESETS[seed % len(PRESETS)]
+    nodes = running_members(MemberNodes, cluster, peers, network, preset=preset)
     async with nodes as crowd, trio.open_nursery() as nursery:
         await crowd.whole(PATIENCE_S)
         run = Campaign(crowd, random.Random(seed))

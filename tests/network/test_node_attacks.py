@@ -31,10 +31,9 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
-from support.attackers import believe, read_to_end
+from support.attackers import believe, memory_of_process, read_to_end
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
-from support.memory_use import memory_of_process
 from support.node_peers import aside, knock, linked, of_member
 from support.waiting import PATIENCE_S, eventually
 

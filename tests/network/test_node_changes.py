@@ -24,7 +24,7 @@ from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttrib
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import DAY_S, MadeCluster
 from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ring_errors
+from support.memory_peers import acquainted, ring_errors, whole
 from support.node_peers import SCHEMA, linked, rounds_pass, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
@@ -63,8 +63,7 @@ async def test_a_cluster_goes_through_versions_while_events_flow(
     cluster: MadeCluster, count: int, each: int
 ) -> None:
     """Every acknowledged event reaches every subscription that it matches, once."""
-    async with member_peers(cluster, count) as crowd:
-        await crowd.whole()
+    async with whole(member_peers(cluster, count)) as crowd:
         peers = list(crowd.peers.values())
         streams = [peer.subscribe("price >= 10") for peer in peers]
         await rounds_pass(*peers, rounds=6)
@@ -91,8 +90,7 @@ async def test_a_cluster_goes_through_versions_while_events_flow(
 
 async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None:
     """Before a version has come to everybody, each reads of an event what it knows."""
-    async with member_peers(cluster, 4) as crowd:
-        await crowd.acquainted()
+    async with acquainted(member_peers(cluster, 4)) as crowd:
         old, new, *_ = crowd.peers.values()
         dear, cheap = old.subscribe("price > 500"), old.subscribe("not price > 500")
         named = old.subscribe('symbol != "A"')
@@ -118,8 +116,7 @@ async def test_older_and_newer_peers_work_together(cluster: MadeCluster) -> None
 
 
 async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 4) as crowd:
-        await crowd.acquainted()
+    async with acquainted(member_peers(cluster, 4)) as crowd:
         first, away, *_ = crowd.peers
         crowd.peers[away].subscribe('price > 5 and symbol == "A"', name="reader").close()
         await crowd.rounds(6)
@@ -139,8 +136,7 @@ async def test_who_was_away_gets_the_version_and_what_it_missed(cluster: MadeClu
 
 
 async def test_a_forged_document_changes_nothing(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 3) as crowd:
-        await crowd.acquainted()
+    async with acquainted(member_peers(cluster, 3)) as crowd:
         member, authority = crowd.members[list(crowd.peers)[1]], cluster.first.authority
 
         def has_taken_its_place() -> bool:
@@ -160,9 +156,8 @@ async def test_a_forged_document_changes_nothing(cluster: MadeCluster) -> None:
 
 async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster) -> None:
     """All clocks are wrong, then one of five is: nothing that lasts is decided by them."""
-    async with member_peers(cluster, 5) as crowd:
+    async with whole(member_peers(cluster, 5)) as crowd:
         keys = list(crowd.peers)
-        await crowd.whole()
         events = crowd.peers[keys[2]].subscribe("price >= 0", name="ledger")
         await crowd.rounds(8)
         published = set()

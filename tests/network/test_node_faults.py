@@ -17,7 +17,7 @@ from gossamer.node.peer.subscriptions import Subscription
 from gossamer.node.store.store import Store
 from gossamer.node.transport.links import ConnectionPool
 from support.draws import larger
-from support.memory_peers import EPOCH_S, memory_peers, ring_errors
+from support.memory_peers import EPOCH_S, memory_peers, ring_errors, whole
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
@@ -31,8 +31,7 @@ KEYS = [1 + (i << 58) for i in range(larger(6, 8))]
 
 async def test_events_come_once_over_late_repeated_and_reordered_frames(tmp_path: Path) -> None:
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.05), duplication=0.1, reordering=0.1))
-    async with memory_peers(tmp_path, *KEYS, network=network) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS, network=network)) as crowd:
         events = crowd.peers[KEYS[3]].subscribe("price >= 0")
         await crowd.rounds(8)
         published = {await crowd.publish(KEYS[i % len(KEYS)], i) for i in range(40)}
@@ -44,8 +43,7 @@ async def test_events_come_once_over_late_repeated_and_reordered_frames(tmp_path
 
 async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
     """Halves that alternate on the ring become rings of their own, and one again after a while."""
-    async with memory_peers(tmp_path, *KEYS) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS)) as crowd:
         halves = KEYS[::2], KEYS[1::2]
         crowd.network.partition(*halves)
         for half in halves:
@@ -74,8 +72,7 @@ async def test_connections_that_were_replaced_are_told_from_those_that_broke(
         """Of each connection that ended, whether it was replaced."""
         return [call.kwargs.get("replaced", False) for call in lost.call_args_list]
 
-    async with memory_peers(tmp_path, *KEYS[:2]) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS[:2])) as crowd:
         pools: list[ConnectionPool] = [call.args[1] for call in attach.call_args_list]
         await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
         lost.reset_mock()
@@ -96,8 +93,7 @@ async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
 ) -> None:
     """It reads while it says its goodbyes, and passes nothing on."""
     told = create_autospec(Runtime.report_loss, side_effect=Runtime.report_loss)
-    async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS[:3])) as crowd:
         await crowd.rounds(4)
         monkeypatch.setattr(Runtime, "report_loss", told)
         await crowd.stop(KEYS[2])
@@ -108,8 +104,7 @@ async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
 async def test_nothing_published_in_another_part_is_missed(tmp_path: Path, phases: int) -> None:
     """Parts begin at any moment between two looks at connections; these find it within 25 s."""
     keys = KEYS[:4]
-    async with memory_peers(tmp_path, *keys) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *keys)) as crowd:
         events = crowd.peers[keys[0]].subscribe("price >= 0")
         await crowd.rounds(8)
         published, got = set[int](), set[int]()
@@ -146,8 +141,7 @@ async def test_parts_so_short_that_no_connection_ends_miss_nothing(
 ) -> None:
     """Neighbours count as failed meanwhile, so that each part acknowledges by itself."""
     keys = KEYS[:peers]
-    async with memory_peers(tmp_path, *keys) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *keys)) as crowd:
         readers = [crowd.peers[key].subscribe("price >= 0") for key in keys]
         await crowd.rounds(8)
         published = set[int]()
@@ -186,8 +180,7 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
 ) -> None:
     """It asks for what was published since it was cut off, not since it crashed."""
     keys = KEYS[:4]
-    async with memory_peers(tmp_path, *keys) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *keys)) as crowd:
         crowd.peers[keys[0]].subscribe("price >= 0", name="ada")
         await crowd.rounds(8)
         crowd.network.partition(keys[:1], keys[1:])
@@ -207,8 +200,7 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
 
 async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
     """A peer that stops counts as away from when its applications take nothing any more."""
-    async with memory_peers(tmp_path, *KEYS[:3]) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS[:3])) as crowd:
         await crowd.rounds()
         crowd.network.faults = Faults(latency_s=(0.5, 0.5))
         began = trio.current_time()
@@ -222,8 +214,7 @@ async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: P
 
 async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) -> None:
     """Its connections break, and nobody answers where it listened."""
-    async with memory_peers(tmp_path, *KEYS) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS)) as crowd:
         gone = KEYS[4]
         rest = {key: peer for key, peer in crowd.peers.items() if key != gone}
         crowd.network.partition(list(rest), [gone])
@@ -239,8 +230,7 @@ async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) ->
 
 async def test_peers_come_back_after_all_have_been_stopped(tmp_path: Path) -> None:
     """They remember each other: the first one, whom all were told of, stays away."""
-    async with memory_peers(tmp_path, *KEYS[:4]) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(tmp_path, *KEYS[:4])) as crowd:
         for key in KEYS[:4]:
             await crowd.stop(key)
         for key in KEYS[1:4]:
@@ -268,8 +258,7 @@ async def test_what_two_runs_of_one_seed_deliver_is_the_same(tmp_path: Path) -> 
     runs = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        async with memory_peers(tmp_path / name, *KEYS[:3]) as crowd:
-            await crowd.whole()
+        async with whole(memory_peers(tmp_path / name, *KEYS[:3])) as crowd:
             events = crowd.peers[KEYS[1]].subscribe("price >= 0")
             await crowd.rounds(8)
             for i in range(5):

@@ -7,6 +7,7 @@ import random
 import re
 import struct
 from collections import Counter
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -20,6 +21,7 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.joining.extending import request_of
+from gossamer.node.transport.base.base import Address, Admitted, Handler, Hello, PeerIdentity
 from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
@@ -35,17 +37,79 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
-from support.attackers import descriptor_of
+from support.attackers import descriptor_of, memory_of_process
 from support.checkout import ROOT
 from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S
-from support.memory_use import memory_of_process
-from support.mouthpiece import Door, Mouthpiece
 from support.node_peers import take_ids
-from support.tampering import read_frame, tampered
+from support.tampering import intercepted, read_frame, tampered
 from support.transport_peers import on_jumping_clock
+
+# How often the other side may be let run before it must have reacted to a frame.
+TURNS = 40
+
+
+class Mouthpiece(trio.abc.Stream):
+    """A stream whose other end says what it is given, until it is told goodbye."""
+
+    def __init__(self, next_frame: Callable[[], Fuzzed | None]) -> None:
+        self.tried: Counter[str] = Counter()
+        self.last: Fuzzed | None = None
+        # Frames that break a rule and did not cost the connection.
+        self.unpunished: list[Fuzzed] = []
+        self.goodbye = False
+        self._next_frame = next_frame
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002
+        await trio.lowlevel.checkpoint()
+        if self.last is not None and (self.last.is_bad or self.last.is_last):
+            for _ in range(TURNS if not self.goodbye else 0):
+                await trio.lowlevel.checkpoint()
+                if self.goodbye:
+                    break
+            if self.last.is_bad and not self.goodbye:
+                self.unpunished.append(self.last)
+            return b""
+        self.last = None if self.goodbye else self._next_frame()
+        if self.last is None:
+            return b""
+        self.tried[self.last.how] += 1
+        return self.last.data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        self.goodbye = self.goodbye or b"goodbye" in bytes(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@attrs.define
+class Door:
+    """A peer's listener, through which admitted peers are brought in."""
+
+    handler: Handler | None = None  # what the peer does with who comes in
+
+    def open(self, dependencies: Dependencies) -> Dependencies:
+        def note(handler: Handler) -> Handler:
+            self.handler = handler
+            return handler
+
+        return intercepted(dependencies, note)
+
+    async def bring(self, member: Membership, stream: trio.abc.Stream) -> None:
+        """Let the peer serve ``stream`` as that of ``member``, to its end."""
+        assert self.handler is not None
+        key = member.identity.key
+        hello = Hello(1, "fuzz", member.authority.cluster, key, (), bytes(16), None)
+        identity = PeerIdentity(key, member.certificate.fingerprint, "fuzz")
+        await self.handler(Admitted(stream, identity, hello, False, Address("memory", 9)))
+
 
 DRAWS = 1
 # Of the process, from a tenth of the frames to their end.

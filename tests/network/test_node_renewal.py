@@ -26,7 +26,7 @@ from gossamer.node.store import Store
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ring_errors
+from support.memory_peers import ring_errors, whole
 from support.node_peers import linked, take_ids
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 from support.transport_peers import on_jumping_clock
@@ -86,9 +86,8 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
     cluster: MadeCluster, count: int, years: int
 ) -> None:
     """That of the authority, which lasts for twenty years, too. Nothing breaks, nothing is lost."""
-    async with member_peers(cluster, count) as crowd:
+    async with whole(member_peers(cluster, count)) as crowd:
         keys = list(crowd.peers)
-        await crowd.whole()
         events = crowd.peers[keys[-1]].subscribe("price >= 0", name="ledger")
         await crowd.rounds(8)
         made = {key: on_disk(crowd, key) for key in keys}
@@ -114,9 +113,8 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
 @on_jumping_clock
 async def test_who_was_away_learns_of_a_renewed_authority_at_once(cluster: MadeCluster) -> None:
     """Certificates from before and after it are good for both sides meanwhile."""
-    async with member_peers(cluster, 3) as crowd:
+    async with whole(member_peers(cluster, 3)) as crowd:
         first, away, _ = crowd.peers
-        await crowd.whole()
         late = cluster.certify(crowd.members[away].identity, "late", lifetime_s=16 * YEAR_S)
         save_renewed(accept(crowd.members[away], answered(cluster, late), crowd.now()))
         await crowd.stop(away)
@@ -139,9 +137,8 @@ async def test_who_was_away_learns_of_a_renewed_authority_at_once(cluster: MadeC
 @on_jumping_clock
 async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCluster) -> None:
     """Brokers know their neighbours only, and peers of large overlays are not all connected."""
-    async with member_peers(cluster, 4) as crowd:
+    async with whole(member_peers(cluster, 4)) as crowd:
         first, far, *_ = crowd.peers
-        await crowd.whole()
         crowd.network.cut(first, far)
         await crowd.rounds(4)
         crowd.offset_s = 25 * DAY_S
@@ -150,9 +147,8 @@ async def test_a_request_finds_its_way_to_the_holder_past_others(cluster: MadeCl
 
 @on_jumping_clock
 async def test_while_the_holder_is_away_peers_ask_on_and_say_so(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 3) as crowd:
+    async with whole(member_peers(cluster, 3)) as crowd:
         first, other, _ = crowd.peers
-        await crowd.whole()
         await crowd.stop(first)
         crowd.offset_s = 29.9 * DAY_S
         peer = crowd.peers[other]
@@ -168,8 +164,7 @@ async def test_while_the_holder_is_away_peers_ask_on_and_say_so(cluster: MadeClu
 @on_jumping_clock
 async def test_what_was_renewed_by_clocks_ahead_is_taken_back(cluster: MadeCluster) -> None:
     """All clocks of a machine are wrong for a while; nobody is shut out when they are right."""
-    async with member_peers(cluster, 3) as crowd:
-        await crowd.whole()
+    async with whole(member_peers(cluster, 3)) as crowd:
         before = ends(crowd)
         crowd.offset_s = 25 * DAY_S
         await all_last_beyond(crowd, crowd.now() + YEAR_S)
@@ -191,9 +186,8 @@ async def test_what_was_renewed_by_clocks_ahead_is_taken_back(cluster: MadeClust
 @on_jumping_clock
 async def test_new_files_are_put_in_place_while_a_peer_runs(cluster: MadeCluster) -> None:
     """`gossamer node renew` writes them."""
-    async with member_peers(cluster, 2) as crowd:
+    async with whole(member_peers(cluster, 2)) as crowd:
         _, other = crowd.peers
-        await crowd.whole()
         member = crowd.members[other]
         longer = cluster.certify(member.identity, "peer", lifetime_s=YEAR_S)
         save_renewed(accept(member, answered(cluster, longer), crowd.now()))
@@ -256,9 +250,8 @@ async def test_a_member_that_asks_all_the_time_is_answered_once(cluster: MadeClu
 
 @on_jumping_clock
 async def test_who_is_revoked_is_not_renewed(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 3) as crowd:
+    async with whole(member_peers(cluster, 3)) as crowd:
         first, bad, other = crowd.peers
-        await crowd.whole()
         cluster.registrar.revoke(cluster.store, f"{bad:016x}", crowd.now())
         crowd.offset_s = 25 * DAY_S
         await eventually(lambda: lasts_beyond(crowd, other))

@@ -15,6 +15,7 @@ from gossamer.node.security.revocation import Revocation, RevocationList, proves
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster
 from support.memory_members import MemberPeers, member_peers
+from support.memory_peers import acquainted
 from support.node_peers import linked, rounds_pass, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
@@ -37,10 +38,9 @@ def revoke(crowd: MemberPeers, key: int) -> None:
 
 async def test_who_is_revoked_is_cut_off_and_others_go_on(cluster: MadeCluster) -> None:
     """The command writes to one folder; gossip carries the list to the others, and to disk."""
-    async with member_peers(cluster, 6) as crowd:
+    async with acquainted(member_peers(cluster, 6)) as crowd:
         keys = list(crowd.peers)
         bad, rest = keys[3], [key for key in keys if key != keys[3]]
-        await crowd.acquainted()
         revoke(crowd, bad)
         await eventually(lambda: connected(crowd, bad) == set())
         await eventually(lambda: all(sequence_kept(crowd, key) == 1 for key in rest))
@@ -54,9 +54,8 @@ async def test_who_is_revoked_is_cut_off_and_others_go_on(cluster: MadeCluster) 
 
 
 async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 4) as crowd:
+    async with acquainted(member_peers(cluster, 4)) as crowd:
         bad = list(crowd.peers)[2]
-        await crowd.acquainted()
         revoke(crowd, bad)
         peer = crowd.peers[bad]
         await eventually(lambda: peer.standing.revoked)
@@ -75,9 +74,8 @@ async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeClust
 
 async def test_who_was_revoked_while_away_learns_it(cluster: MadeCluster) -> None:
     """At the first contact, and it knows it from then on."""
-    async with member_peers(cluster, 3) as crowd:
+    async with acquainted(member_peers(cluster, 3)) as crowd:
         first, bad, _ = crowd.peers
-        await crowd.acquainted()
         await crowd.stop(bad)
         revoke(crowd, bad)
         await rounds_pass(crowd.peers[first], rounds=8)
@@ -108,9 +106,8 @@ async def test_nobody_is_talked_into_being_revoked(cluster: MadeCluster) -> None
 
 
 async def test_a_peer_that_has_lost_all_others_says_so(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 3) as crowd:
+    async with acquainted(member_peers(cluster, 3)) as crowd:
         left, *gone = crowd.peers
-        await crowd.acquainted()
         peer = crowd.peers[left]
 
         def is_alone() -> bool:
@@ -146,9 +143,8 @@ async def test_a_peer_without_others_is_not_alone(cluster: MadeCluster) -> None:
 
 async def test_late_joiners_learn_who_is_revoked(cluster: MadeCluster) -> None:
     """So do those who were away."""
-    async with member_peers(cluster, 4) as crowd:
+    async with acquainted(member_peers(cluster, 4)) as crowd:
         first, away, bad, other = crowd.peers
-        await crowd.acquainted()
         await crowd.stop(away)
         await crowd.stop(bad)
         revoke(crowd, bad)
@@ -245,9 +241,8 @@ async def test_a_list_is_given_once_to_each_connection(cluster: MadeCluster) -> 
 
 
 async def test_a_file_that_somebody_has_edited_is_written_anew(cluster: MadeCluster) -> None:
-    async with member_peers(cluster, 2) as crowd:
+    async with acquainted(member_peers(cluster, 2)) as crowd:
         first, other = crowd.peers
-        await crowd.acquainted()
         file = crowd.members[first].folder.revoked
         save_list(file, forged_list(crowd, other))
         await eventually(lambda: b'"revoked": []' in file.read_bytes())
@@ -261,9 +256,8 @@ async def test_a_full_disk_keeps_nobody_in(
 ) -> None:
     """The list holds although it cannot be written, and is written when it can be."""
     save = "gossamer.node.peer.membership.revocation.save_list"
-    async with member_peers(cluster, 3) as crowd:
+    async with acquainted(member_peers(cluster, 3)) as crowd:
         _, bad, other = crowd.peers
-        await crowd.acquainted()
         with monkeypatch.context() as full:
             revoke(crowd, bad)
             full.setattr(save, Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))

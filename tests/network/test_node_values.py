@@ -18,7 +18,7 @@ from gossamer.node.peer.peer import Event, Peer, Subscription
 from gossamer.node.peer.unicast.last_values import LastMark, marked
 from support.draws import larger
 from support.expression_strategies import SCHEMA, Written, matchable, random_event
-from support.memory_peers import MemoryPeers, memory_peers
+from support.memory_peers import MemoryPeers, memory_peers, whole
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import LOOK_S, running_fleet
 from support.node_peers import rounds_pass
@@ -126,8 +126,7 @@ async def publish(peer: Peer, symbol: str, price: int, **more: object) -> None:
 
 @asynccontextmanager
 async def a_crowd(folder: Path) -> AsyncIterator[MemoryPeers]:
-    async with memory_peers(folder, *FEW, network=MemoryNetwork(1, LATE)) as crowd:
-        await crowd.whole()
+    async with whole(memory_peers(folder, *FEW, network=MemoryNetwork(1, LATE))) as crowd:
         await crowd.rounds(6)
         yield crowd
 

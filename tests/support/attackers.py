@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import attrs
+import psutil
 import trio
 
 from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
@@ -100,3 +103,12 @@ async def read_to_end(stream: trio.abc.Stream) -> bytes:
             heard += data
     await trio.aclose_forcefully(stream)
     return bytes(heard)
+
+
+def memory_of_process() -> int:
+    """Bytes resident, without what was freed and only not given back to the system yet."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    return int(psutil.Process().memory_info().rss)

@@ -23,10 +23,8 @@ from gossamer.node.local.history import History, open_history
 from gossamer.node.local.services import Services
 from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.peer.peer import Peer
-from support.clusters import MadeCluster
 from support.local_nodes import no_cluster
 from support.memory_members import MemberPeers
-from support.memory_transport import MemoryNetwork
 from support.waiting import at_once
 
 RETENTION_S = Delivery().retention_s
@@ -106,20 +104,3 @@ class MemberNodes(MemberPeers):
                 file = base.with_name(base.name + suffix)
                 if file.exists():
                     yield file
-
-
-@asynccontextmanager
-async def member_nodes(
-    cluster: MadeCluster, count: int, network: MemoryNetwork, preset: str
-) -> AsyncIterator[MemberNodes]:
-    """Running nodes of ``cluster``, the one that made it first; stopped at the end."""
-    async with trio.open_nursery() as nursery:
-        folder = cluster.folder.parent
-        crowd = MemberNodes(network, folder, nursery, cluster=cluster, preset=preset)
-        for number in range(count):
-            await crowd.admit(f"member {number}")
-        for peer in crowd.peers.values():
-            await peer.ready()
-        yield crowd
-        for key in list(crowd.peers):
-            await crowd.stop(key)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -92,14 +92,24 @@ class MemberPeers(MemoryPeers):
         self.network.certificates[member.identity.key] = member.certificate.der
 
 
-@asynccontextmanager
-async def member_peers(
+MembersT = TypeVar("MembersT", bound=MemberPeers)
+
+
+def member_peers(
     cluster: MadeCluster, count: int, *, network: MemoryNetwork | None = None, **changes: Any
-) -> AsyncIterator[MemberPeers]:
+) -> AbstractAsyncContextManager[MemberPeers]:
     """Running members of ``cluster``, the one that made it first; stopped at the end."""
+    return running_members(MemberPeers, cluster, count, network or MemoryNetwork(), **changes)
+
+
+@asynccontextmanager
+async def running_members(
+    kind: type[MembersT], cluster: MadeCluster, count: int, network: MemoryNetwork, **changes: Any
+) -> AsyncIterator[MembersT]:
+    """The same of any kind."""
     folder = cluster.folder.parent
     async with trio.open_nursery() as nursery:
-        crowd = MemberPeers(network or MemoryNetwork(), folder, nursery, cluster=cluster, **changes)
+        crowd = kind(network, folder, nursery, cluster=cluster, **changes)
         for number in range(count):
             await crowd.admit(f"member {number}")
         for peer in crowd.peers.values():

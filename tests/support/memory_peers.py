@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -149,6 +149,9 @@ class MemoryPeers:
         )
 
 
+CrowdT = TypeVar("CrowdT", bound=MemoryPeers)
+
+
 def address_of(key: int) -> Address:
     return Address("memory", 1000 + (key >> 58))
 
@@ -167,6 +170,22 @@ async def memory_peers(
         yield crowd
         for key in list(crowd.peers):
             await crowd.stop(key)
+
+
+@asynccontextmanager
+async def whole(opening: AbstractAsyncContextManager[CrowdT]) -> AsyncIterator[CrowdT]:
+    """Peers once each of them knows the next one on the ring."""
+    async with opening as crowd:
+        await crowd.whole()
+        yield crowd
+
+
+@asynccontextmanager
+async def acquainted(opening: AbstractAsyncContextManager[CrowdT]) -> AsyncIterator[CrowdT]:
+    """Peers once everybody is linked to everybody."""
+    async with opening as crowd:
+        await crowd.acquainted()
+        yield crowd
 
 
 def ring_errors(peers: dict[int, Peer]) -> set[int]:
