@@ -39,7 +39,7 @@ async def acknowledge(events: Subscription, *prices: float) -> None:
 
 
 @on_each_loop
-async def test_each_event_comes_to_one_worker_and_to_another_if_that_is_gone(
+async def test_each_event_comes_to_one_worker_or_another_if_that_is_gone(
     client: Client,
 ) -> None:
     async with client.subscribe(ALL, group="work") as stays:
@@ -162,9 +162,7 @@ def event_of(peer: LoopbackPeer, price: float) -> LoopbackEvent:
 
 
 @on_each_loop
-async def test_events_come_in_the_order_of_their_publisher(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_events_come_in_order_of_their_publisher(client: Client, node: ThreadedNode) -> None:
     # The first seconds of a subscription are not promised.
     async with client.subscribe(ALL, ordered=True) as events:
         await anyio.sleep(4 * node.peer.round_s)
@@ -282,15 +280,13 @@ def deliver(node: ThreadedNode, event: LoopbackEvent) -> None:
 
 @on_each_loop
 async def test_those_whom_a_request_matches_reply(client: Client) -> None:
-    async def serve(
-        answer: str, *expressions: str, task_status: anyio.abc.TaskStatus[None]
-    ) -> None:
+    async def serve(word: str, *expressions: str, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with client.reply(*expressions) as requests:
             task_status.started()
             async for request in requests:
                 assert request.timeout_s == PATIENCE_S
                 carried = b"" if request.payload is None else request.payload.data
-                await request.reply(Payload(answer.encode() + carried, "text/plain"))
+                await request.reply(Payload(word.encode() + carried, "text/plain"))
 
     async with anyio.create_task_group() as tasks:
         await tasks.start(serve, "dear", "price > 80")

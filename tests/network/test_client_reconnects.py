@@ -177,7 +177,7 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
         assert await prices(ada, 1) == [window]
 
 
-async def test_an_acknowledgement_of_a_lost_history_is_not_taken_for_another(
+async def test_acknowledgements_of_a_lost_history_are_not_taken_for_others(
     node: LocalNode,
 ) -> None:
     changes = Changes()

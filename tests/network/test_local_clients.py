@@ -172,9 +172,7 @@ async def test_the_end_of_a_node_ends_its_clients(tmp_path: Path, node: LocalNod
         assert not list(tmp_path.glob("*.sock"))
 
 
-async def test_a_node_says_that_it_stops(
-    node: LocalNode, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_a_node_says_it_stops(node: LocalNode, mock_clock: trio.testing.MockClock) -> None:
     """Clients that read hold up nothing: no time passes here."""
     assert mock_clock.rate == 0
     async with (

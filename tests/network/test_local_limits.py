@@ -173,9 +173,7 @@ async def test_a_client_that_takes_no_events_is_cut_and_counted(tmp_path: Path) 
     assert node.counts.events_sent * 4000 < 4 << 20
 
 
-async def test_a_flooding_client_is_cut(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_flood_is_cut(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     del autojump_clock
     node = LocalNode(tmp_path, local=Local(requests_per_s=1))
     async with node.running() as server, stranger(node) as stream:

@@ -52,7 +52,7 @@ async def two_peers(make: MakeTransport) -> AsyncIterator[tuple[Crowd, Peer, Pee
         yield people, await people.add(1), await people.add(2)
 
 
-async def test_frames_go_both_ways_in_order_between_peers_that_are_known(
+async def test_frames_go_both_ways_in_order_between_known_peers(
     make: MakeTransport,
 ) -> None:
     async with two_peers(make) as (_, one, two):
@@ -120,9 +120,7 @@ async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
         assert two.heard.bodies == [b"hello"]
 
 
-async def test_a_peer_is_met_by_its_address_alone_unless_it_is_refused(
-    make: MakeTransport,
-) -> None:
+async def test_a_peer_is_met_by_its_address_alone_unless_it_is_refused(make: MakeTransport) -> None:
     def refuse(_: Admitted) -> None:
         raise CapacityError("the address book", 1)
 

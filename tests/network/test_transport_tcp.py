@@ -290,9 +290,7 @@ async def test_a_stranger_who_says_nothing_is_let_go() -> None:
         assert came == []
 
 
-@pytest.mark.parametrize(
-    "rubbish", [b"GET / HTTP/1.1\r\n\r\n", bytes(5000), b"\x16\x03\x01\xff\xff"]
-)
+@pytest.mark.parametrize("rubbish", [b"GET / HTTP/1.1\r\n", bytes(5000), b"\x16\x03\x01\xff\xff"])
 async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
     transport = tls_transport(2, LIMITS)
     async with listening(transport) as (address, came):

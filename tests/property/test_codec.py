@@ -178,9 +178,7 @@ def test_every_mutation_is_refused_or_harmless(kind: int, data: st.DataObject) -
 )
 @one_in(2)
 @given(sender=st.sampled_from((1, 7, NODES - 1)), data=st.data())
-def test_declared_words_are_harmless(
-    sampler: str, kind: int, sender: int, data: st.DataObject
-) -> None:
+def test_declared_words_are_safe(sampler: str, kind: int, sender: int, data: st.DataObject) -> None:
     codec = CODECS[sampler]
     words = data.draw(sane_records(WITH_SAMPLER[sampler], kind, sender))
     codec.check(words)

@@ -236,9 +236,7 @@ WORD = st.one_of(
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(changes=st.dictionaries(st.integers(0, 60), WORD, max_size=12), source=st.integers(1, 9))
-def test_no_record_of_hostile_words_breaks_a_peer(
-    kind: int, changes: dict[int, int], source: int
-) -> None:
+def test_no_hostile_record_breaks_a_peer(kind: int, changes: dict[int, int], source: int) -> None:
     """The peer takes it, keeps its tables sound, and goes on with its rounds."""
     state = copy.deepcopy(LIVELY)
     if kind == records.HANDOVER:

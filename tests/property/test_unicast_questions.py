@@ -42,9 +42,7 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 # Mostly of the shape that a question has: a list that begins with a small number.
-LISTS = st.tuples(st.integers(0, 4), st.lists(VALUES, max_size=7)).map(
-    lambda two: [two[0], *two[1]]
-)
+LISTS = st.tuples(st.integers(0, 4), st.lists(VALUES, max_size=7)).map(lambda of: [of[0], *of[1]])
 BODIES = st.one_of((VALUES | LISTS).map(encode), st.binary(max_size=40))
 
 

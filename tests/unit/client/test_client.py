@@ -103,9 +103,7 @@ def frame_of(event_id: str, position: int) -> Frame:
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_what_is_settled_and_comes_again_is_settled_once_more(
-    tmp_path: Path, is_broken: bool
-) -> None:
+def test_what_is_settled_and_comes_again_is_settled_anew(tmp_path: Path, is_broken: bool) -> None:
     async def main() -> None:
         session = Session(tmp_path, nowhere, PlainValues(), Introduction("ada"), None, 1.0, None)
         link = NewLink(is_broken)

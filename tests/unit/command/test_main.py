@@ -124,7 +124,7 @@ def test_a_subcommand_gets_its_arguments_and_the_version_is_that_of_the_distribu
 
 
 @pytest.mark.parametrize(
-    ("how", "sentence"),
+    ("how", "said"),
     [
         ("config", "links is 0, expected at least 2"),
         ("own", "trace.avt is empty, expected sessions"),
@@ -133,11 +133,9 @@ def test_a_subcommand_gets_its_arguments_and_the_version_is_that_of_the_distribu
         ("exit", "that will not do"),
     ],
 )
-def test_user_errors_are_a_sentence(
-    capsys: pytest.CaptureFixture[str], how: str, sentence: str
-) -> None:
+def test_user_errors_are_sentences(capsys: pytest.CaptureFixture[str], how: str, said: str) -> None:
     assert main(["probe", "fail", how]) == 2
-    assert capsys.readouterr().err == f"gossamer: {sentence}\n"
+    assert capsys.readouterr().err == f"gossamer: {said}\n"
 
 
 def test_interrupt_exits_as_shells_expect(probe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +168,7 @@ def test_defects_keep_their_traceback(probe: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "said"),
     [
         ("prob", "no command 'prob'; did you mean 'probe'?"),
         ("xyz", "no command 'xyz'; expected one of: "),
@@ -178,10 +176,10 @@ def test_defects_keep_their_traceback(probe: Path) -> None:
     ],
 )
 def test_unknown_command_is_answered_with_what_exists(
-    capsys: pytest.CaptureFixture[str], given: str, sentence: str
+    capsys: pytest.CaptureFixture[str], given: str, said: str
 ) -> None:
     assert main([given]) == 2
-    assert capsys.readouterr().err.startswith(f"gossamer: {sentence}")
+    assert capsys.readouterr().err.startswith(f"gossamer: {said}")
 
 
 def test_user_errors_are_told_from_defects() -> None:

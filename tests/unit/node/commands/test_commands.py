@@ -90,9 +90,7 @@ def test_init_leaves_a_configuration_that_means_what_it_says(tmp_path: Path, she
         assert getattr(given, section) == getattr(lan, section)
 
 
-def test_init_of_several_peers_makes_one_cluster_whose_maker_can_revoke(
-    tmp_path: Path, shell: Shell
-) -> None:
+def test_init_of_several_makes_a_cluster_whose_maker_revokes(tmp_path: Path, shell: Shell) -> None:
     shell.ok("node", "init", "demo", "--peers", "3", "--port", "7000")
     members = [open_membership(tmp_path / f"demo/peer{n}") for n in (1, 2, 3)]
     assert len({member.authority.cluster for member in members}) == 1

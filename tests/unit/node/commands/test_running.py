@@ -26,7 +26,7 @@ NOT_NEEDED = (
     "annotated_types asyncio llvmlite matplotlib networkx numba prometheus_client pyarrow pydantic "
     "rich scipy structlog typer zeroconf"
 )
-LOADING = f"""
+LOADS = f"""
 import sys
 sys.path[:0] = {sys.path!r}
 import gossamer.command.main, gossamer.node.cli.starting
@@ -38,9 +38,7 @@ print(*sys.modules)
 
 
 def test_a_node_loads_no_compiler_and_nothing_of_other_commands() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", LOADS], check=True, capture_output=True, text=True)
     peer, both = (set(line.split()) for line in done.stdout.splitlines())
     assert both.isdisjoint(NOT_NEEDED.split())
     assert "gossamer.protocol.brokers.core.effects" in both - peer
@@ -158,18 +156,16 @@ def test_holes_that_a_burst_left_go_back() -> None:
     assert all(piece == bytes(PIECE_BYTES) for piece in kept)
 
 
-@pytest.mark.parametrize("has_glibc", [True, False])
-async def test_memory_is_given_back_each_minute(
-    monkeypatch: pytest.MonkeyPatch, has_glibc: bool
-) -> None:
+@pytest.mark.parametrize("glibc", [True, False])
+async def test_memory_goes_back_each_minute(monkeypatch: pytest.MonkeyPatch, glibc: bool) -> None:
     times: list[float] = []
 
     def trim() -> None:
         times.append(trio.current_time())
 
-    monkeypatch.setattr(spare_memory, "find_trim", lambda: trim if has_glibc else None)
+    monkeypatch.setattr(spare_memory, "find_trim", lambda: trim if glibc else None)
     with trio.move_on_after(3.5 * PAUSE_S):
         await give_back_spare_memory()
-    expected = [PAUSE_S, 2 * PAUSE_S, 3 * PAUSE_S] if has_glibc else []
+    expected = [PAUSE_S, 2 * PAUSE_S, 3 * PAUSE_S] if glibc else []
     assert all(map(math.isclose, times, expected))
     assert len(times) == len(expected)

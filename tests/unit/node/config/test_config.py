@@ -120,9 +120,7 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
 
 
 @pytest.mark.parametrize(("round_s", "rounds"), [(0.2, 5), (0.3, 4), (0.5, 2), (2.0, 2)])
-def test_peers_are_patient_for_a_second_with_rounds_of_any_length(
-    round_s: float, rounds: int
-) -> None:
+def test_peers_are_patient_for_a_second_with_any_rounds(round_s: float, rounds: int) -> None:
     """An answer takes as long on a busy machine; what is given has precedence."""
     given = {"suspect_rounds": 1, "retry_rounds": 3}
     for protocol, expected in (

@@ -28,11 +28,9 @@ from gossamer.node.peer.persistence import LAST_GAP, read_gap
 from gossamer.node.store import Store
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 
-ETH0 = (
-    InterfaceAddress("eth0", ipaddress.ip_address("10.0.0.2"), ipaddress.ip_network("10.0.0.0/24")),
-    InterfaceAddress(
-        "eth0", ipaddress.ip_address("fe80::2%eth0"), ipaddress.ip_network("fe80::/64")
-    ),
+ETH0 = tuple(
+    InterfaceAddress("eth0", ipaddress.ip_address(address), ipaddress.ip_network(network))
+    for address, network in (("10.0.0.2", "10.0.0.0/24"), ("fe80::2%eth0", "fe80::/64"))
 )
 NOW = datetime(2030, 5, 1, tzinfo=UTC)
 
@@ -267,9 +265,7 @@ def test_a_clock_that_was_set_forward_is_suspected() -> None:
         (None, END + SUSPICIOUS, False),
     ],
 )
-def test_expiry_is_no_fault_of_the_clock(
-    last_seen: datetime | None, now: datetime, ok: bool
-) -> None:
+def test_expiry_is_no_fault_of_a_clock(last_seen: datetime | None, now: datetime, ok: bool) -> None:
     signs = Signs((("state.db", last_seen),)) if last_seen else Signs()
     assert check_own_clock(now, START, END, signs).ok is ok
 

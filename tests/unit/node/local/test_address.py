@@ -143,7 +143,7 @@ async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Pat
 
 
 @pytest.mark.trio
-async def test_events_are_taken_without_turns_for_others_while_there_is_room(
+async def test_events_come_in_without_turns_for_others_while_there_is_room(
     tmp_path: Path,
 ) -> None:
     """Turns of a busy peer are long: with one for each event, events would come faster."""
@@ -192,7 +192,7 @@ class PausedAmidARound:
         return wire.report(self.member.take(told, 8)[0], {})
 
 
-async def test_a_leader_paused_amid_a_round_asks_before_it_assigns(
+async def test_a_leader_paused_in_a_round_asks_before_it_assigns(
     autojump_clock: MockClock,
 ) -> None:
     own, others = Member(LEADER), PausedAmidARound(autojump_clock)

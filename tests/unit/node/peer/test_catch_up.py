@@ -213,9 +213,7 @@ async def rounds(desk: Desk, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
-async def test_who_was_silent_for_long_is_reason_to_ask_and_tell(
-    desk: Desk, is_connected: bool
-) -> None:
+async def test_long_silence_is_reason_to_ask_and_tell(desk: Desk, is_connected: bool) -> None:
     desk.messages.connected = {5: 0.0, 6: 0.0}
     if is_connected:
         desk.asked.heard[5] = trio.current_time()
@@ -300,9 +298,7 @@ async def test_who_is_connected_anew_after_a_silence_is_reason_to_ask(desk: Desk
 
 
 @pytest.mark.parametrize("lasts", [False, True])
-async def test_who_was_not_sent_all_is_told_if_that_may_be_forgotten(
-    desk: Desk, lasts: bool
-) -> None:
+async def test_who_was_not_sent_all_is_told_if_it_may_be_forgotten(desk: Desk, lasts: bool) -> None:
     began = trio.current_time()
     await trio.sleep(REPLAY_S / 2 - 1)
     desk.catch_up.was_not_sent(5, began, lasts=lasts)
@@ -331,9 +327,7 @@ async def test_who_was_not_sent_what_is_forgotten_already_is_told(desk: Desk, la
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
-async def test_who_is_back_soon_is_told_where_events_are_forgotten(
-    desk: Desk, forgotten: bool
-) -> None:
+async def test_who_is_back_is_told_where_events_are_forgotten(desk: Desk, forgotten: bool) -> None:
     desk.catch_up.lost(5, trio.current_time() - 4)
     await trio.sleep(2)
     desk.asked.remembered = (5 if forgotten else 6) / ROUND_S

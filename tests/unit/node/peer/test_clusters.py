@@ -107,9 +107,7 @@ def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None
         (None, "unreadable"),
     ],
 )
-def test_a_file_without_schema_is_named(
-    tmp_path: Path, text: str | bytes | None, words: str
-) -> None:
+def test_files_of_no_schema_are_named(tmp_path: Path, text: str | bytes | None, words: str) -> None:
     path = tmp_path / "mine.toml"
     if text is not None:
         path.write_bytes(text.encode() if isinstance(text, str) else text)

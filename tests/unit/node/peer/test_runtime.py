@@ -384,9 +384,7 @@ async def test_a_stream_waits_for_events_and_ends_when_it_is_closed(desk: Desk) 
 
 
 @pytest.mark.parametrize(("events", "most"), [(8 * TURN, math.inf), (1000, 40)])
-async def test_a_stream_that_never_runs_dry_gives_turns(
-    desk: Desk, events: int, most: float
-) -> None:
+async def test_a_stream_that_never_dries_gives_turns(desk: Desk, events: int, most: float) -> None:
     """Where a turn is long hundreds of events come in each: 16 a turn would never catch up."""
     stream = desk.subscribers.add("price >= 0")
     desk.deliver(*range(events))

@@ -108,11 +108,9 @@ def test_a_peer_cannot_speak_for_another(owner: Owner) -> None:
     forged = SignedDescriptor(owner.says(2, profile=(7,)).content, about_owner.signature)
     assert cache.take(forged, NOW) is Verdict.FORGED
     content = about_owner.content
-    signed_by_liar = SignedDescriptor(
-        content, liar.identity.sign(f"descriptor 1 {CLUSTER}", content)
-    )
-    assert cache.take(signed_by_liar, NOW) is Verdict.FORGED
-    assert cache.take(signed_by_liar, NOW, liar.certificate.der) is Verdict.FORGED
+    by_liar = SignedDescriptor(content, liar.identity.sign(f"descriptor 1 {CLUSTER}", content))
+    assert cache.take(by_liar, NOW) is Verdict.FORGED
+    assert cache.take(by_liar, NOW, liar.certificate.der) is Verdict.FORGED
     for context in ("join 1", f"descriptor 1 {'f' * 32}", f"descriptor 2 {CLUSTER}"):
         signed = SignedDescriptor(content, owner.identity.sign(context, content))
         assert cache.take(signed, NOW) is Verdict.FORGED
@@ -132,12 +130,8 @@ def test_a_stranger_is_not_believed_until_its_certificate_is_met(owner: Owner) -
     assert cache.take(owner.says(1), NOW, owner.certificate.der) is Verdict.NEW
 
 
-def test_a_certificate_that_is_renewed_replaces_the_older(
-    owner: Owner, cache: DescriptorCache
-) -> None:
-    renewed = issue_certificate(
-        AUTHORITY, SIGNER, owner.identity.public_key, "peer", NOW + 500, 1000.0
-    )
+def test_a_renewed_certificate_replaces_the_older(owner: Owner, cache: DescriptorCache) -> None:
+    renewed = issue_certificate(AUTHORITY, SIGNER, owner.identity.public_key, "p", NOW + 500, 1e3)
     cache.take(owner.says(1), NOW)
     later = owner.says(2, serial=renewed.serial)
     assert cache.take(later, NOW) is Verdict.UNCERTIFIED

@@ -351,7 +351,7 @@ def test_a_new_cluster_has_an_authority_and_a_first_peer(tmp_path: Path) -> None
     assert other.authority.cluster != member.authority.cluster, "though the name is the same"
 
 
-def test_no_cluster_is_made_in_a_folder_in_use_or_with_a_bad_name_or_where_none_can_be(
+def test_no_cluster_is_made_in_a_folder_in_use_or_with_a_bad_name(
     tmp_path: Path,
 ) -> None:
     used = tmp_path / "used"
@@ -384,7 +384,7 @@ def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "complaint"),
+    ("name", "data", "words"),
     [
         ("ca.pem", b"", "holds no certificate"),
         ("ca.pem", b"x" * 10_000, "too large"),
@@ -393,14 +393,12 @@ def test_keys_of_others_do_not_fit(tmp_path: Path) -> None:
         ("ca.pem", None, "cannot be read"),
     ],
 )
-def test_broken_files_are_named(
-    tmp_path: Path, name: str, content: bytes | None, complaint: str
-) -> None:
+def test_broken_files_are_named(tmp_path: Path, name: str, data: bytes | None, words: str) -> None:
     make_cluster(tmp_path, "desk", "first", NOW)
     (tmp_path / name).unlink()
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(ClusterFolderError, match=f"{name} .*{complaint}"):
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(ClusterFolderError, match=f"{name} .*{words}"):
         open_membership(tmp_path)
 
 

@@ -46,7 +46,7 @@ def test_a_renewed_certificate_is_valid_from_now_on(cluster: MadeCluster, age_s:
     assert {one.serial for one in found_of_key} == serials
 
 
-def test_certificates_are_renewed_after_half_their_time_and_twice_alike(
+def test_certificates_are_renewed_at_half_their_time_and_twice_alike(
     cluster: MadeCluster,
 ) -> None:
     """An expired one that is not on record is not renewed."""

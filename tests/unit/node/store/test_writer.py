@@ -60,9 +60,7 @@ async def test_a_result_comes_back_when_it_is_on_the_disk_and_waits_for_no_other
             await writer.flush()
 
 
-async def test_writes_are_committed_soon(
-    path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_writes_commit_soon(path: Path, autojump_clock: trio.testing.MockClock) -> None:
     assert autojump_clock.rate == 0
     async with open_writer(path) as writer:
         await writer.write(retain, 1)
@@ -131,7 +129,7 @@ async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(path: Pat
     assert kept(path) == []
 
 
-async def test_the_queue_is_bounded_and_the_loop_turns_while_another_has_the_lock(
+async def test_the_queue_is_bounded_and_the_loop_turns_while_another_locks(
     path: Path,
 ) -> None:
     """Ten writers at once into a queue of two: all get through, in turn."""

@@ -159,14 +159,12 @@ async def test_a_refused_dialler_learns_nothing_but_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialler", "certificate", "schema"),
+    ("dialler", "shown", "schema"),
     [(OF_AA, None, "aa"), (ONE, None, ""), (CERTIFIED, b"own certificate", "")],
     ids=["of the same schema", "with no schema told", "with the certificate of its hello"],
 )
-async def test_members_are_let_in(
-    dialler: base.LocalPeer, certificate: bytes | None, schema: str
-) -> None:
-    both = await meet(dialler, local_peer(2, schema="aa"), {}, {"certificate": certificate})
+async def test_members_get_in(dialler: base.LocalPeer, shown: bytes | None, schema: str) -> None:
+    both = await meet(dialler, local_peer(2, schema="aa"), {}, {"certificate": shown})
     assert all(isinstance(one, base.Admitted) for one in both)
     assert isinstance(both[1], base.Admitted)
     assert both[1].hello.schema == schema

@@ -33,9 +33,7 @@ def settings_of(attributes: int, *, by_key: bool) -> Settings:
 @pytest.mark.parametrize("by_key", [True, False])
 @pytest.mark.parametrize("attributes", [1, 2, 3])
 @given(data=st.data())
-def test_points_of_many_are_those_of_each(
-    attributes: int, by_key: bool, data: st.DataObject
-) -> None:
+def test_points_of_many_are_as_of_each(attributes: int, by_key: bool, data: st.DataObject) -> None:
     core = Core(settings_of(attributes, by_key=by_key), key=7)
     hashed = st.lists(st.integers(0, RING_SIZE - 1), min_size=attributes, max_size=attributes)
     values = data.draw(st.lists(hashed, max_size=EVENTS))

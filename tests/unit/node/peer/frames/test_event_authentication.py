@@ -368,9 +368,7 @@ async def test_a_clock_that_is_wrong_trusts_nobody_new_and_blames_nobody(sides: 
     assert [one[0] for one in carol.released] == [event]
 
 
-def test_forgeries_are_logged_now_and_then(
-    sides: list[Side], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_forgeries_are_logged_at_times(sides: list[Side], caplog: pytest.LogCaptureFixture) -> None:
     seconds = [0.0]
     book, counters = AddressBook(5, 64, lambda: (), lambda: 0.0), Counters()
     told = Forgeries(book, counters, lambda: seconds[0])

@@ -381,9 +381,7 @@ def test_a_changed_event_is_found_out_by_the_first_who_gets_it(sides: Sides, how
         assert bob.events.find(event) == sealed_of(alice)
 
 
-def test_the_first_event_of_an_identifier_counts(
-    sides: Sides, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_of_an_identifier_counts(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which takes 2^29 tries of whoever publishes both; here every identifier is the same."""
     alice, bob, carol = sides
     told: list[tuple[int, bytes, bytes, int]] = []

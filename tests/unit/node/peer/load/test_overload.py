@@ -126,9 +126,7 @@ async def test_an_honest_event_overtakes_a_flood(desk: Desk) -> None:
     assert len(desk.overloads) == 0
 
 
-async def test_new_events_of_a_flood_are_dropped(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_a_flood_adds_is_dropped(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """Of the flooder, by the flooder and by whoever relays it; and the log says who it is."""
     for _ in range(1000):
         await desk.take(FLOODER, frame(FLOODER))
@@ -180,9 +178,7 @@ async def test_a_rule_broken_by_an_event_that_waited_costs_the_connection(desk: 
     assert desk.cuts == [FLOODER]
 
 
-async def test_a_backlog_keeps_more_from_being_taken(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_backlog_keeps_more_out(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     flow = Flow(RELAY, FLOODER)
     desk.backlog.add(flow, MOST_WAITING)

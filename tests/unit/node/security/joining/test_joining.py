@@ -127,10 +127,8 @@ def test_a_refusal_says_why(kind: Any, cause: str, error: type[Exception], words
 
 
 def changed_request(**fields: object) -> bytes:
-    request = join_protocol.Request(
-        secret=b"s" * 16, public_key=b"k" * 32, name="n", proof=b"p" * 64
-    )
-    content = decode(join_protocol.pack(request)) | fields
+    asked = join_protocol.Request(secret=b"s" * 16, public_key=b"k" * 32, name="n", proof=b"p" * 64)
+    content = decode(join_protocol.pack(asked)) | fields
     return encode({name: value for name, value in content.items() if value is not None})
 
 

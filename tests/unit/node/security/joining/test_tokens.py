@@ -76,9 +76,7 @@ def test_every_last_character_but_the_right_one_is_refused() -> None:
         ("addresses", [(("h", 65_536),), (("h" * 256, 1),)], "cannot be right"),
     ],
 )
-def test_a_token_with_an_impossible_part_is_refused(
-    name: str, impossible: list[Any], words: str
-) -> None:
+def test_no_token_has_an_impossible_part(name: str, impossible: list[Any], words: str) -> None:
     for part in impossible:
         with pytest.raises(TokenTextError, match=words):
             read_token(evolve(TOKEN, **{name: part}).to_text())
@@ -112,9 +110,7 @@ def test_a_member_without_the_authority_can_neither_invite_nor_revoke(tmp_path: 
         revoke(folder, "first")
 
 
-def test_revoke_names_who_is_revoked_by_its_key_where_nothing_else_is_known(
-    tmp_path: Path,
-) -> None:
+def test_revoke_names_who_is_revoked_by_its_key_where_nothing_else_is_known(tmp_path: Path) -> None:
     """As after the state file was lost, or moved away as the doctor advises."""
     first = tmp_path / "first"
     init_cluster(first, "desk", "first")
