@@ -100,9 +100,7 @@ def test_pacing_keeps_queues_short_and_tables_as_they_are_of_active(seeds: tuple
 
 @FEW_OR_MANY
 @pytest.mark.parametrize("covering", ["active", "incremental"])
-def test_publications_that_go_first_wait_for_no_burst(
-    covering: str, seeds: tuple[int, ...]
-) -> None:
+def test_publications_that_go_first_await_no_burst(covering: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         in_turn, first = burst(covering, seed), burst(covering, seed, first=True)
         assert first.deliveries[:, 1].max() <= in_turn.deliveries[:, 1].max(), seed

@@ -41,7 +41,7 @@ def uninterrupted() -> RunRecord:
     return simulate(scenario(), threads=1)
 
 
-def test_threads_change_nothing_in_a_run_worth_comparing_and_another_seed_does(
+def test_threads_change_nothing_in_a_run_worth_comparing_but_seeds(
     uninterrupted: RunRecord,
 ) -> None:
     for system in uninterrupted.systems.values():

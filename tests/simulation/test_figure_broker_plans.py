@@ -54,7 +54,7 @@ def test_bursts_of_a_task_share_their_subscriptions_and_none_is_run_twice(plan: 
             assert not run.burst.settings.drop_unpaid
 
 
-def test_full_bursts_have_the_sizes_of_the_papers() -> None:
+def test_full_bursts_and_scenes_have_the_sizes_of_the_papers() -> None:
     planned = {task.runs[0].study: task.runs[0].burst for task in bursts.plan_bursts(bursts.FULL)}
     selective, incremental = planned["compared"], planned["incremental"]
     assert (len(selective.overlay.graph), len(incremental.overlay.graph)) == (55, 49)
@@ -64,6 +64,16 @@ def test_full_bursts_have_the_sizes_of_the_papers() -> None:
     assert (selective.unsubscriptions, incremental.unsubscriptions) == (300, 20)
     assert (selective.publish_every, incremental.publish_every) == (400_000, 10_000)
     assert (selective.unsubscribe_every, incremental.unsubscribe_every) == (500_000, 500_000)
+    runs = [run for task in plan_mobile(False) for run in task.runs if run.reading == "literal"]
+    scenes = {run.case: run.scene for run in runs}
+    game: Any = scenes["all move"].workload
+    city: Any = scenes["rush hour"].workload
+    assert (game.players, game.publishers, game.monitor_every) == (5_000, 40, 120_000_000)
+    assert game.player_every == 1_000_000
+    assert (city.subscribers, len(city.overlay.graph)) == (200_000, 17)
+    sizes: Any = plan_workflow(False)[0].runs[0].scene.workload
+    assert (sizes.small, sizes.medium, sizes.large, sizes.monitored) == (80, 80, 40, 0.3)
+    assert (sizes.auditors, sizes.audit, sizes.audit_every) == (4, 60_000_000, 600_000_000)
 
 
 @pytest.mark.parametrize("overlay", [overlays.controlled_55(), overlays.controlled_49()])
@@ -112,19 +122,6 @@ def test_groups_of_delays_keep_what_they_are_of() -> None:
     means = groups["delay_mean_s"]
     assert (means[0], means[-1]) == (2.0, 5.0)
     assert np.isnan(means[1:-1]).all()
-
-
-def test_full_scenes_have_the_sizes_of_the_papers() -> None:
-    runs = [run for task in plan_mobile(False) for run in task.runs if run.reading == "literal"]
-    scenes = {run.case: run.scene for run in runs}
-    game: Any = scenes["all move"].workload
-    city: Any = scenes["rush hour"].workload
-    assert (game.players, game.publishers, game.monitor_every) == (5_000, 40, 120_000_000)
-    assert game.player_every == 1_000_000
-    assert (city.subscribers, len(city.overlay.graph)) == (200_000, 17)
-    sizes: Any = plan_workflow(False)[0].runs[0].scene.workload
-    assert (sizes.small, sizes.medium, sizes.large, sizes.monitored) == (80, 80, 40, 0.3)
-    assert (sizes.auditors, sizes.audit, sizes.audit_every) == (4, 60_000_000, 600_000_000)
 
 
 @pytest.mark.parametrize("quick", [False, True])

@@ -213,15 +213,12 @@ def test_what_other_sources_measured_is_refused(
         run_kept_points(points, 1, tmp_path / "kept")
 
 
-def test_no_system_can_deliver_more_than_nodes_take() -> None:
+def test_no_system_delivers_more_than_nodes_take_and_hours_add_up_to_the_run() -> None:
     """Who wants all of 4 + 2 events takes 3 a round, 5 of 6; most want nearly all."""
     everything = peers.Subscriptions(kind="random", width=1.0)
     narrow = peers.Scenario(nodes=10, subscriptions=everything, network=Link(event_capacity=3))
     assert 5 / 6 <= running.feasible_hit_ratio(narrow, np.array([7, 7, 7, 7, 8, 8])) < 1
     assert running.feasible_hit_ratio(peers.Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
-
-
-def test_hours_add_up_to_the_run() -> None:
     record = made_up_system("vinifera", seed=5, nodes=60, cycles=150, period_s=60.0)
     hours = running.hourly(record)
     assert len({len(column) for column in hours.values()}) == 1

@@ -198,7 +198,9 @@ def test_a_greeting_leaves_no_view_one_sided() -> None:
     assert members(free) == ({1}, {9})
 
 
-def test_a_shuffle_has_three_neighbours_and_four_passive_members() -> None:
+def test_a_shuffle_has_neighbours_and_passive_members_and_walks_on_to_where_it_is_answered() -> (
+    None
+):
     sampler = sampler_with([1, 2, 3, 4, 5], list(range(10, 40)))
     records = handed(sampler, 0, timer_record(0))
     (walk,) = [words for words in records if words[KIND] == wire.SHUFFLE]
@@ -211,9 +213,6 @@ def test_a_shuffle_has_three_neighbours_and_four_passive_members() -> None:
     assert len(set(handles) & {1, 2, 3, 4, 5}) == 3
     marked = {int(w) & 0xFFFFFFFF for w in sampler.views[0] if FIRST_MARK <= w < ACTIVE}
     assert marked == set(handles) - {0, 1, 2, 3, 4, 5}
-
-
-def test_a_shuffle_walks_on_and_is_answered_where_it_ends() -> None:
     sampler = sampler_with([1, 2], list(range(10, 40)))
     body = [2, pack(0, 9), pack(3, 50)]
     (walk,) = handed(sampler, 0, record(wire.SHUFFLE, 0, 1, [3, *body]))

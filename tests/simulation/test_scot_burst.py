@@ -134,7 +134,7 @@ def test_messages_wait_for_the_broker_the_link_and_the_uplink(uplink_gap: int, s
     assert network.waiting() == 0
 
 
-def test_a_network_with_nothing_to_do_stops_and_starts_again() -> None:
+def test_a_network_with_nothing_to_do_stops_and_one_that_refuses_something_has_no_result() -> None:
     watcher = Watcher()
     network = pair(watcher)
     before = len(watcher.windows)
@@ -142,9 +142,6 @@ def test_a_network_with_nothing_to_do_stops_and_starts_again() -> None:
     network.run_until_idle()
     assert len(watcher.deliveries) == 1
     assert before < len(watcher.windows) < before + 4
-
-
-def test_a_scenario_with_something_refused_is_no_result() -> None:
     network = pair(Watcher())
     network.send(network.now, "S", "B(b,0)", Unsubscribe("none"))
     network.send(network.now, "S", "B(b,0)", Subscribe("other", parse("x == 1")))

@@ -70,7 +70,9 @@ def test_runs_are_compared_by_the_measures_of_the_study_which_has_to_be_here(
     assert "kind is 'toy', expected 'brokers'" in capsys.readouterr().err
 
 
-def test_a_scenario_is_checked_by_the_study(named: Path, capsys: Capture) -> None:
+def test_scenarios_and_points_of_sweeps_are_checked_by_the_study(
+    named: Path, capsys: Capture
+) -> None:
     before = content_of(named)
     assert sim("check s.toml --set rounds=70") == 0
     assert "70" in capsys.readouterr().out
@@ -79,6 +81,11 @@ def test_a_scenario_is_checked_by_the_study(named: Path, capsys: Capture) -> Non
     assert sim("run s.toml --set rouds=7") == 2
     assert "expected 'rounds'" in capsys.readouterr().err
     assert content_of(named) == before
+    plan = read_sweep(named / "sweep.toml")
+    assert [point.memory_bytes for point in plan.points] == [80, 80, 160, 160]
+    (named / "odd.toml").write_text(SWEEP.replace("rounds = [10, 20]", 'system = ["fair"]'))
+    with pytest.raises(ScenarioError, match="no such key in a scenario of kind 'toy'"):
+        read_sweep(named / "odd.toml")
 
 
 @pytest.mark.usefixtures("work")
@@ -137,14 +144,6 @@ def test_an_interrupted_run_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert f"--study {STUDY} run" in capsys.readouterr().err
     assert sim("run s.toml --out out --threads 1 --resume") == 0
     assert asked == ["fair", "biased", "biased"]
-
-
-def test_every_point_of_a_sweep_is_checked_by_the_study(named: Path) -> None:
-    plan = read_sweep(named / "sweep.toml")
-    assert [point.memory_bytes for point in plan.points] == [80, 80, 160, 160]
-    (named / "odd.toml").write_text(SWEEP.replace("rounds = [10, 20]", 'system = ["fair"]'))
-    with pytest.raises(ScenarioError, match="no such key in a scenario of kind 'toy'"):
-        read_sweep(named / "odd.toml")
 
 
 @pytest.mark.campaign

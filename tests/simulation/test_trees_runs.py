@@ -112,7 +112,7 @@ def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_two_trees_are_pictured_of_a_strategy_that_makes_several(finished: TreesRunRecord) -> None:
+def test_trees_are_pictured_and_states_spread_over_all_groups(finished: TreesRunRecord) -> None:
     several = {name: one for name, one in finished.systems.items() if one.totals["trees"] > 1}
     pictures = pictures_of(finished.systems)
     assert len(pictures) == 2
@@ -120,14 +120,8 @@ def test_two_trees_are_pictured_of_a_strategy_that_makes_several(finished: Trees
     assert several
     one_each = pictures_of({name: finished.systems[name] for name in ("SPT", "SINGLE", "OPT")})
     assert [picture.title.split(",")[0] for picture in one_each] == ["SPT", "SINGLE"]
-
-
-def test_brokers_without_a_place_are_put_somewhere() -> None:
     topology = trees.TopologySection(kind="barabasi_albert", brokers=20).build(seed=1)
     assert np.isfinite(places_of(topology)).all()
-
-
-def test_states_are_spread_from_all_groups_to_one(finished: TreesRunRecord) -> None:
     states = finished.systems["MULT"].states["trees"]
     merged = finished.systems["MULT"].mergers["trees"]
     assert states[0] == merged[0]
@@ -154,9 +148,7 @@ def run(kind: str) -> Adaptation:
 # where regions wander or clients move, and no trees may cost less than nine tenths of OPT, which is
 # approximate. Where regions wander as fast as plans are made, only 6 % are saved.
 @pytest.mark.parametrize("kind", dynamics.DYNAMICS)
-def test_exchanged_trees_lose_and_double_nothing_and_save_but_not_beyond_the_optimum(
-    kind: str,
-) -> None:
+def test_exchanged_trees_lose_and_double_nothing_and_save_down_to_the_optimum(kind: str) -> None:
     adaptive, frozen = run(kind).adaptive, run(kind).frozen
     for one in (adaptive, frozen):
         assert (one.lost, one.doubled) == (0, 0)
@@ -170,12 +162,18 @@ def test_exchanged_trees_lose_and_double_nothing_and_save_but_not_beyond_the_opt
         assert adaptive.cost.sum() < 0.9 * frozen.cost.sum()
 
 
-def test_a_seed_fixes_a_run() -> None:
+def test_a_seed_fixes_a_run_and_its_script() -> None:
     again, first = run.__wrapped__(dynamics.FLASH), run(dynamics.FLASH)
     assert again.adaptive.installed == first.adaptive.installed
     assert np.array_equal(again.adaptive.cost, first.adaptive.cost)
     assert np.array_equal(again.adaptive.control_bytes, first.adaptive.control_bytes)
     assert np.array_equal(again.optimum, first.optimum)
+    play = dynamics.Play(kind=dynamics.MOVING, length=20.0, rate=2.0)
+    one, other = (dynamics.write_script(OVERLAY.graph, play, SEED) for _ in range(2))
+    assert (one.clients, one.documents, one.moves) == (other.clients, other.documents, other.moves)
+    assert len(one.documents) == 40
+    assert len(one.moves) == 9
+    assert dynamics.write_script(OVERLAY.graph, play, SEED + 1).documents != one.documents
 
 
 def test_plots_and_tables_are_made(tmp_path: Path) -> None:
@@ -205,15 +203,6 @@ def test_a_broker_that_stops_is_planned_around() -> None:
     leaves = [tree[present.plan.brokers.index(names[0])] for tree in present.plan.trees]
     assert all(present.plan.brokers.index(names[0]) not in tree for tree in present.plan.trees)
     assert all(above >= 0 for above in leaves)
-
-
-def test_scripts_are_drawn_once_and_for_all() -> None:
-    play = dynamics.Play(kind=dynamics.MOVING, length=20.0, rate=2.0)
-    one, other = (dynamics.write_script(OVERLAY.graph, play, SEED) for _ in range(2))
-    assert (one.clients, one.documents, one.moves) == (other.clients, other.documents, other.moves)
-    assert len(one.documents) == 40
-    assert len(one.moves) == 9
-    assert dynamics.write_script(OVERLAY.graph, play, SEED + 1).documents != one.documents
 
 
 @pytest.mark.parametrize(

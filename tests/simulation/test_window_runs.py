@@ -48,13 +48,22 @@ def alone() -> RunRecord:
     return simulate(scenario(), threads=1)
 
 
-def test_the_run_is_worth_comparing(alone: RunRecord) -> None:
+def test_the_run_is_worth_comparing_and_its_traffic_adds_up(alone: RunRecord) -> None:
     """It was the windows engine, events were delivered, and nodes came and went."""
     assert makes(scenario()) is WindowEngine
     system = alone.systems["resilient"]
     assert len(system.deliveries["event"]) > 100
     assert len(set(system.cycles["population"])) > 5
     assert system.events["uninterested"].any()
+    traffic = alone.systems["resilient"].traffic
+    assert traffic is not None
+    total = traffic.messages["size_bytes"].sum()
+    assert total == traffic.rounds["size_bytes"].sum() == traffic.nodes["sent_bytes"].sum()
+    assert total == traffic.nodes["received_bytes"].sum() > 0
+    assert traffic.messages["count"].sum() == traffic.rounds["messages"].sum()
+    assert (traffic.messages["size_bytes"] >= 32 * traffic.messages["count"]).all()
+    assert (traffic.messages["size_bytes"] % 8 == 0).all()
+    assert {"event", "install", "tman_request"} <= set(traffic.messages["message"].tolist())
 
 
 def makes(run: peers.Scenario) -> type:
@@ -149,9 +158,7 @@ def traffic_of(record: RunRecord) -> dict[str, Any]:
     return {name: column.tolist() for table in tables for name, column in table.items()}
 
 
-def test_narrow_links_and_traffic_are_the_same_on_two_threads_and_gone_on_with(
-    tmp_path: Path,
-) -> None:
+def test_narrow_links_and_traffic_are_the_same_on_two_threads_and_resumed(tmp_path: Path) -> None:
     run = world(tmp_path)
     assert makes(run) is WindowEngine
     one, two = (simulate(run, threads=threads) for threads in (1, 2))
@@ -163,16 +170,3 @@ def test_narrow_links_and_traffic_are_the_same_on_two_threads_and_gone_on_with(
     resumed = simulated_in_parts(run, tmp_path / "kept", 11, threads=2)
     assert result_hash(resumed) == result_hash(one)
     assert traffic_of(resumed) == traffic_of(one)
-
-
-def test_traffic_adds_up(alone: RunRecord) -> None:
-    """Bytes by message, by round and by node are the same bytes, of whole words."""
-    traffic = alone.systems["resilient"].traffic
-    assert traffic is not None
-    total = traffic.messages["size_bytes"].sum()
-    assert total == traffic.rounds["size_bytes"].sum() == traffic.nodes["sent_bytes"].sum()
-    assert total == traffic.nodes["received_bytes"].sum() > 0
-    assert traffic.messages["count"].sum() == traffic.rounds["messages"].sum()
-    assert (traffic.messages["size_bytes"] >= 32 * traffic.messages["count"]).all()
-    assert (traffic.messages["size_bytes"] % 8 == 0).all()
-    assert {"event", "install", "tman_request"} <= set(traffic.messages["message"].tolist())

@@ -85,9 +85,7 @@ def test_much_happens_in_them(world: str) -> None:
 
 @pytest.mark.parametrize("name", [RULES, PLAIN])
 @pytest.mark.parametrize("world", ["narrow", "parted", "restless", "cycles"])
-def test_an_interrupted_run_goes_on_as_if_it_were_none(
-    world: str, name: str, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_goes_on_as_a_whole_one(world: str, name: str, tmp_path: Path) -> None:
     """After nodes have joined that were not there at first, with links and queues in use."""
     given = scenario(world, name)
     whole = simulate_custom(given)

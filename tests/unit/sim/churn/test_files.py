@@ -64,13 +64,15 @@ def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: s
     assert trace.duration_s == 9.0
 
 
-def test_the_duration_comment_is_honoured_and_written_only_if_needed(tmp_path: Path) -> None:
+def test_the_duration_comment_is_honoured_and_names_may_look_like_numbers(tmp_path: Path) -> None:
     trace = written(tmp_path, "# duration_s 20\n" + GOOD)
     assert trace.duration_s == 20.0
     write_trace(trace, tmp_path / "b.avt")
     assert (tmp_path / "b.avt").read_text().startswith("# duration_s 20\na\t2\t0 5 5 9\n")
     write_trace(trace.cut(0, 9), tmp_path / "c.avt")
     assert (tmp_path / "c.avt").read_text() == "a\t2\t0 5 5 9\nb\t1\t1.5 2\nc\t0\n"
+    assert written(tmp_path, "node_1 1 0 10\n").names == ("node_1",)
+    assert written(tmp_path, "# duration_s 8\na 0\n").population(4) == 0
 
 
 @pytest.mark.parametrize(
@@ -110,15 +112,12 @@ def test_a_bad_line_is_named_by_field(tmp_path: Path, line: str, field: str, val
     assert len(str(error)) < len(str(tmp_path)) + 220
 
 
-def test_the_sentence_for_an_overlap_tells_all_there_is(tmp_path: Path) -> None:
+def test_sentences_of_overlaps_and_of_what_is_no_number_or_text_tell_all(tmp_path: Path) -> None:
     error = fault_of_text(tmp_path, "# note\na 1 0 2\nb 2 1 5.5 4 8\n")
     assert str(error) == (
         f"{tmp_path}/bad.avt, line 3: start_s of session 2 is 4.0, "
         "expected a time at or after the end of the node's previous session, 5.5"
     )
-
-
-def test_what_is_no_number_or_text_and_a_missing_or_early_end_are_named(tmp_path: Path) -> None:
     nan = fault_of_text(tmp_path, "a 1 0 2\nb 1 nan 2\n")
     assert (nan.line, nan.field) == (2, "start_s of session 1")
     no_utf8 = fault_of_text(tmp_path, b"\xff\xfe 1 1 2\n")
@@ -126,11 +125,6 @@ def test_what_is_no_number_or_text_and_a_missing_or_early_end_are_named(tmp_path
     early = fault_of_text(tmp_path, "# duration_s 8\n" + GOOD)
     assert (early.field, early.value) == ("duration_s", 8.0)
     assert fault_of_text(tmp_path, "a 0\n").field == "duration_s"
-
-
-def test_names_may_look_like_numbers_and_nobody_need_be_online(tmp_path: Path) -> None:
-    assert written(tmp_path, "node_1 1 0 10\n").names == ("node_1",)
-    assert written(tmp_path, "# duration_s 8\na 0\n").population(4) == 0
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
@@ -233,7 +227,7 @@ def test_a_bad_parquet_column_or_row_is_named(
     assert (error.field, error.line) == (field, row)
 
 
-def test_parquet_without_columns_rows_or_sense_is_refused(tmp_path: Path) -> None:
+def test_parquet_without_columns_rows_sense_or_end_is_refused(tmp_path: Path) -> None:
     error = fault_of_table(tmp_path, {"node": ["a"], "start": [0.0], "end_s": [1.0]})
     assert "column start_s is missing" in str(error)
     empty = {"node": pa.array([], type=pa.string()), "start_s": [0.0][:0], "end_s": [0.0][:0]}
@@ -245,9 +239,6 @@ def test_parquet_without_columns_rows_or_sense_is_refused(tmp_path: Path) -> Non
     assert "not Parquet" in str(fault_of(path))
     path.write_bytes(b"")
     assert "not Parquet" in str(fault_of(path))
-
-
-def test_a_truncated_parquet_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "whole.parquet"
     write_trace(ChurnTrace(("a",), [0], [0.0], [1.0], 1.0), path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -281,9 +272,7 @@ def test_parquet_metadata_that_contradicts_rows_is_refused(tmp_path: Path, metad
 
 
 @pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
-def test_a_file_with_flipped_bytes_is_refused_in_a_sentence_or_read(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_file_with_flipped_bytes_is_refused_in_words_or_read(tmp_path: Path, name: str) -> None:
     """Text may stay text; the checksums of gzip and of Parquet pages let no session change.
 
     A Parquet footer, which holds the duration, has no checksum.

@@ -41,9 +41,7 @@ def online_at(trace: ChurnTrace, time_s: float) -> set[int]:
 
 
 @pytest.mark.parametrize("lifetimes", LIFETIMES)
-def test_lengths_have_their_mean_and_residual_lives_the_equilibrium_distribution(
-    lifetimes: Lifetimes,
-) -> None:
+def test_lengths_have_their_mean_and_residual_lives_the_equilibrium(lifetimes: Lifetimes) -> None:
     """P(residual <= x) = integral of P(length > t) over [0, x], divided by the mean."""
     u = (np.arange(1_000_000) + 0.5) / 1_000_000
     lengths_s = lifetimes.length_s(u)
@@ -120,14 +118,11 @@ def test_a_failure_suspends_lives_and_leaves_others_alone() -> None:
         assert online_at(calm, time_s) & victims == online_at(struck, time_s + 600) & victims
 
 
-def test_a_part_changes_no_draw_of_another() -> None:
+def test_a_part_changes_no_draw_of_another_and_times_are_multiples_of_the_resolution() -> None:
     crowd = FlashCrowd(100, at_s=600, within_s=120, stay=Weibull(300.0))
     alone = generate(ChurnSpec(7200, [CHURN]), seed=9)
     together = generate(ChurnSpec(7200, [CHURN, crowd]), seed=9)
     assert together.limited(CHURN.nodes) == alone
-
-
-def test_times_are_multiples_of_the_resolution_and_end_with_the_trace() -> None:
     trace = generate(ChurnSpec(1000.3, [CHURN], resolution_s=0.25), seed=10)
     inner = trace.end_s[trace.end_s < 1000.3]
     for times_s in (trace.start_s, inner):
@@ -205,9 +200,7 @@ HOUR_S = 3600.0
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 3.0])
-def test_as_many_are_replaced_as_asked_for_and_as_many_stay_online_by_the_seed(
-    share: float,
-) -> None:
+def test_as_many_are_replaced_as_asked_for_and_as_many_stay_online(share: float) -> None:
     trace = make_turnover(400, 10 * HOUR_S, share, seed=3)
     times = np.linspace(0, 10 * HOUR_S, 997, endpoint=False)
     assert (trace.population(times) == 200).all()

@@ -101,31 +101,24 @@ def test_cut_clips_sessions_and_sets_the_clock_to_zero_and_limited_keeps_the_fir
     assert (few.names, few.duration_s) == (("a", "b"), 10.0)
 
 
-def test_loop_joins_sessions_across_the_seam_only() -> None:
+def test_loop_joins_sessions_across_the_seam_only_and_never_overlaps() -> None:
     trace = trace_of((0, 0, 10), (1, 0, 3), (1, 3, 4), (1, 8, 10), (2, 1, 10)).looped(2)
     assert sessions_of(trace) == [
         *((0, 0.0, 20.0), (1, 0.0, 3.0), (2, 1.0, 10.0), (1, 3.0, 4.0), (1, 8.0, 13.0)),
         *((2, 11.0, 20.0), (1, 13.0, 14.0), (1, 18.0, 20.0)),
     ]
-
-
-def test_loop_of_an_unrepresentable_duration_never_overlaps() -> None:
-    """Sums such as 0.1 + 2 * 0.1 round past the seam; construction would refuse an overlap."""
     trace = trace_of((0, 0, 0.1), (1, 0, 0.05), (1, 0.07, 0.1), end=0.1).looped(1000)
     assert trace.population(0.1 * 500 + 0.001) == 2
     assert sessions_of(trace)[0] == (0, 0.0, 100.0)
 
 
-def test_renamed_changes_names_only() -> None:
+def test_renamed_changes_names_only_and_scaled_leaves_out_sessions_of_nothing() -> None:
     trace = trace_of((0, 1, 2))
     renamed = trace.renamed("xyz")
     assert renamed.names == ("x", "y", "z")
     assert sessions_of(renamed) == sessions_of(trace)
     with pytest.raises(TraceError, match="number of names is 2, expected 3"):
         trace.renamed("xy")
-
-
-def test_a_session_scaled_to_nothing_is_left_out() -> None:
     trace = trace_of((0, 1, np.nextafter(1.0, 2.0)), (1, 0, 10))
     assert sessions_of(trace.scaled(2.0**-1060)) == [(1, 0.0, 10 * 2.0**-1060)]
 
@@ -145,9 +138,7 @@ def test_impossible_scale_factors_windows_and_counts_are_refused() -> None:
             trace.limited(nodes)
 
 
-def test_the_fingerprint_tells_every_part_of_the_content_and_is_the_same_on_every_platform() -> (
-    None
-):
+def test_the_fingerprint_tells_every_part_of_the_content_on_every_platform() -> None:
     trace = trace_of((0, 0, 1), (1, 2, 3))
     others = [
         trace_of((0, 0, 1), (1, 2, 4)),

@@ -45,9 +45,7 @@ def test_every_subcommand_is_in_the_help(capsys: Capture) -> None:
         assert re.search(rf"^\W*{name}\b", shown, re.MULTILINE), name
 
 
-def test_a_run_leaves_results_and_prints_a_table(
-    work: Path, simulation: MadeUpSimulation, capsys: Capture
-) -> None:
+def test_a_run_leaves_a_table(work: Path, simulation: MadeUpSimulation, capsys: Capture) -> None:
     assert sim("run s.toml --no-plots") == 0
     shown = capsys.readouterr()
     assert "hit ratio" in shown.out
@@ -98,7 +96,7 @@ def test_options_replace_values_of_the_scenario_that_is_saved(simulation: MadeUp
 
 
 @pytest.mark.usefixtures("work")
-def test_replay_runs_both_systems_under_all_of_the_trace(
+def test_replay_runs_both_under_all_of_the_trace(
     simulation: MadeUpSimulation, capsys: Capture
 ) -> None:
     assert sim("replay t.avt --no-plots --round-s 30 --seed 2 --set events.per_round=3") == 0

@@ -108,7 +108,7 @@ def test_what_cannot_be_resumed_or_begun_says_why(
     assert len(simulation.calls) == done
 
 
-def test_a_signal_is_told_by_commands_that_keep_nothing(
+def test_signals_and_others_at_work_are_told_by_commands_that_keep_nothing(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def half_written(out: Path, **_: object) -> None:
@@ -119,6 +119,10 @@ def test_a_signal_is_told_by_commands_that_keep_nothing(
     with unchanged(work):
         assert sim("figures vinifera --out o") == 143
     assert capsys.readouterr().err == "gossamer: interrupted\n"
+    with another_at_work(work / "o") as process, unchanged(work):
+        for line in ("figures vinifera --out o", "bench --out o"):
+            assert sim(line) == 2
+            assert f"is being worked on by process {process.pid}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", ["run s.toml --out o", "run s.toml --out o --resume"])
@@ -136,13 +140,6 @@ def test_a_run_beside_a_live_one_is_refused(
     assert len(simulation.calls) == done
     assert sim("run s.toml --out o --resume --no-plots") == 0
     assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
-
-
-def test_figures_and_benchmarks_beside_others_are_refused(work: Path, capsys: Capture) -> None:
-    with another_at_work(work / "o") as process, unchanged(work):
-        for line in ("figures vinifera --out o", "bench --out o"):
-            assert sim(line) == 2
-            assert f"is being worked on by process {process.pid}" in capsys.readouterr().err
 
 
 def test_a_second_ctrl_c_interrupts_at_once() -> None:

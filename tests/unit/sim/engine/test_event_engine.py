@@ -52,7 +52,7 @@ def logged(engine: EventEngine, kind: int) -> list[list[int]]:
     return [row[2:].tolist() for row in rows if row[1] == kind]
 
 
-def test_messages_arrive_after_the_latency() -> None:
+def test_messages_arrive_whole_after_the_latency() -> None:
     engine = engine_of(links=constant(7))
     engine.run_until(20)
     engine.inject(send_command(1, 2))
@@ -61,6 +61,12 @@ def test_messages_arrive_after_the_latency() -> None:
     engine.run_until(28)
     assert engine.state.taken[2] == 1
     assert engine.pending == 0
+    engine = engine_of(queue_words=1)
+    bodies = {to: list(range(1000 * to, 1000 * to + 3 * to)) for to in range(1, NODES)}
+    for to, body in bodies.items():
+        engine.inject(send_command(0, to, body), at=10 * to)
+    engine.run_cycle()
+    assert engine.state.last_word[1:].tolist() == [body[-1] for body in bodies.values()]
 
 
 def test_records_of_one_tick_are_taken_in_order_of_insertion() -> None:
@@ -72,15 +78,6 @@ def test_records_of_one_tick_are_taken_in_order_of_insertion() -> None:
     kinds = engine.collector[1:7, 1].tolist()
     assert kinds == [SEND] * 3 + [PING] * 3
     assert [word for _, _, word in logged(engine, PING)] == [5, 6, 7]
-
-
-def test_records_of_different_lengths_arrive_whole() -> None:
-    engine = engine_of(queue_words=1)
-    bodies = {to: list(range(1000 * to, 1000 * to + 3 * to)) for to in range(1, NODES)}
-    for to, body in bodies.items():
-        engine.inject(send_command(0, to, body), at=10 * to)
-    engine.run_cycle()
-    assert engine.state.last_word[1:].tolist() == [body[-1] for body in bodies.values()]
 
 
 def test_timers_fire_once_a_round_at_its_ticks() -> None:
@@ -122,7 +119,7 @@ def test_a_command_is_taken_at_once_and_before_the_timers_of_its_tick() -> None:
     assert engine.collector[NODES + 1 : NODES + 3, :2].tolist() == [[1, SEND], [1, PING]]
 
 
-def test_the_past_cannot_be_changed() -> None:
+def test_the_past_and_snapshots_of_other_engines_are_refused() -> None:
     engine = engine_of()
     engine.run_until(30)
     with pytest.raises(ValueError, match="tick is 29, expected 30 to"):
@@ -132,6 +129,12 @@ def test_the_past_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="record of 6 words"):
         engine.inject(np.array([5, SEND, 0, 0, 1, 0]))
     assert engine.pending == 0
+    with pytest.raises(ValueError, match="is of shape"):
+        engine.restore(engine_of(nodes=NODES + 1).snapshot())
+    broken = engine.snapshot()
+    del broken["queue.marks"]
+    with pytest.raises(ValueError, match="snapshot of"):
+        engine.restore(broken)
 
 
 @pytest.mark.parametrize(
@@ -228,16 +231,6 @@ def test_the_size_of_steps_in_time_changes_nothing() -> None:
     assert np.array_equal(whole.collector, pieces.collector)
 
 
-def test_a_snapshot_of_another_engine_is_refused() -> None:
-    engine = engine_of()
-    with pytest.raises(ValueError, match="is of shape"):
-        engine.restore(engine_of(nodes=NODES + 1).snapshot())
-    broken = engine.snapshot()
-    del broken["queue.marks"]
-    with pytest.raises(ValueError, match="snapshot of"):
-        engine.restore(broken)
-
-
 # The order in which a row takes what is due at one tick
 
 
@@ -257,7 +250,7 @@ def test_a_row_takes_timers_then_arrivals_by_sender_then_its_own() -> None:
     assert taken_by(engine, 2) == [(TICK, 2, 2), *pings, (PING, 7, 2), (SEND, 2, 9)]
 
 
-def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due() -> None:
+def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due_and_links_need_latency() -> None:
     engine = by_sender()
     engine.inject(send_command(1, 2, 0), at=WAY)
     engine.run_until(2 * WAY)
@@ -268,6 +261,8 @@ def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due() -> None:
     assert taken_by(engine, 2) == [(SEND, 2, 9), (TICK, 2, 2), (PING, 1, 0)]
     assert taken_by(engine, 4)[-1] == (PING, 2, 9)
     assert engine.pending == 0
+    with pytest.raises(ScenarioError, match="latency is 0, expected at least 1 tick"):
+        by_sender(latency=0)
 
 
 def test_a_tick_of_many_records_is_sorted() -> None:
@@ -281,8 +276,3 @@ def test_a_tick_of_many_records_is_sorted() -> None:
         engine.run_until(2 * WAY + 1)
         expected = [(PING, source, number) for source, number in sorted(sent)]
         assert taken_by(engine, 2)[1:] == expected
-
-
-def test_without_latency_nothing_can_be_taken_by_sender() -> None:
-    with pytest.raises(ScenarioError, match="latency is 0, expected at least 1 tick"):
-        by_sender(latency=0)

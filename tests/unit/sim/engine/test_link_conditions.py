@@ -66,10 +66,17 @@ def arrivals(engine: EventEngine) -> list[int]:
     return [int(row[4]) for row in log if row[1] == PING]
 
 
-def test_latency_drawn_by_message_reorders_messages() -> None:
+def test_latency_loss_and_duplication_are_drawn_by_message() -> None:
     engine = run_pings([(0, 0, 1)] * 300, latency=uniform_latency(10, 60), seed=5)
     assert sorted(arrivals(engine)) == list(range(300))
     assert arrivals(engine) != list(range(300))
+    messages = [(k, 0, 1) for k in range(4000)]
+    counts = run_pings(messages, loss=0.25, duplication=0.5, seed=3).counts()
+    assert abs(counts["lost"] - 1000) < 4 * np.sqrt(4000 * 0.25 * 0.75)
+    assert abs(counts["duplicated"] - 1500) < 4 * np.sqrt(3000 * 0.25)
+    assert counts["passed"] == 4000 + (4000 - counts["lost"]) + counts["duplicated"]
+    engine = run_pings([(0, 1, 1)], until=1, loss=1.0, latency=constant_latency(50))
+    assert engine.state.taken[1] == 1
 
 
 def test_draws_of_a_message_depend_on_nothing_but_its_sender() -> None:
@@ -85,19 +92,6 @@ def test_draws_of_a_message_depend_on_nothing_but_its_sender() -> None:
     amid = run_pings([(k, 0, 1) for k in range(200)] + others, **rough)
     assert 100 < len(arrivals(alone)) < 300
     assert [number for number in arrivals(amid) if number < 200] == arrivals(alone)
-
-
-def test_losses_and_duplicates_come_at_their_rates() -> None:
-    messages = [(k, 0, 1) for k in range(4000)]
-    counts = run_pings(messages, loss=0.25, duplication=0.5, seed=3).counts()
-    assert abs(counts["lost"] - 1000) < 4 * np.sqrt(4000 * 0.25 * 0.75)
-    assert abs(counts["duplicated"] - 1500) < 4 * np.sqrt(3000 * 0.25)
-    assert counts["passed"] == 4000 + (4000 - counts["lost"]) + counts["duplicated"]
-
-
-def test_a_message_to_oneself_passes_no_link() -> None:
-    engine = run_pings([(0, 1, 1)], until=1, loss=1.0, latency=constant_latency(50))
-    assert engine.state.taken[1] == 1
 
 
 @pytest.mark.parametrize(("reports", "returned"), [(True, 1), (False, 0)])
@@ -144,14 +138,11 @@ def test_a_node_serves_one_message_at_a_time() -> None:
     assert by_node.state.taken.tolist() == [0, 0, 1, 0, 0, 0]
 
 
-def test_an_input_queue_drops_and_counts_what_it_cannot_hold() -> None:
+def test_an_input_queue_drops_what_it_cannot_hold_and_what_is_of_a_node_that_dies() -> None:
     engine = run_pings([(k, 0, 1) for k in range(10)], service_ticks=100, queue_limit=4)
     assert arrivals(engine) == [0, 1, 2, 3]
     assert engine.counts()["queue_overflowed"] == 6
     assert engine.links.longest[1] == 4
-
-
-def test_messages_in_the_queue_of_a_node_that_dies_count_as_sent_to_a_dead_node() -> None:
     down = make_transitions([15], [1], [False])
     engine = run_pings([(0, 0, 1)] * 3, transitions=down, service_ticks=10)
     assert engine.state.taken[1] == 1
@@ -224,12 +215,9 @@ def test_a_full_queue_loses_and_counts(way: str) -> None:
     assert engine.state.returned[0] == 0
 
 
-def test_a_message_larger_than_the_queue_passes_an_idle_link() -> None:
+def test_a_message_larger_than_the_queue_passes_an_idle_link_and_losses_come_and_go() -> None:
     engine = run_pings([(0, 0, 1), (500, 0, 1)], rates={"up": 1000, "up_queue": 10})
     assert engine.state.taken[1] == 2
-
-
-def test_losses_come_and_go() -> None:
     periods = [LossPeriod(100, 200, 1.0), LossPeriod(150, 160, 0.0)]
     commands = [(tick, 0, 1) for tick in (99, 100, 149, 150, 159, 160, 199, 200)]
     engine = run_pings(commands, loss_periods=periods)
@@ -259,7 +247,7 @@ def test_a_link_agrees_with_an_oracle(rate: int, bound: int, sent: list[tuple[in
         assert found == math.ceil(oracle * 1000) - tick
 
 
-def test_compiled_links_do_the_same() -> None:
+def test_compiled_links_and_draws_are_the_same() -> None:
     rates, tick = np.array([7777]), 0
     free = {compiled: np.zeros(1, np.int64) for compiled in (False, True)}
     for size in (0, 1, 100, 7777, 3):
@@ -269,6 +257,10 @@ def test_compiled_links_do_the_same() -> None:
             with use_compiled(compiled):
                 found.append(int(ticks_through(rates, own, 9000, 0, tick, size)))
         assert found[0] == found[1]
+    latency = uniform_latency(0, 1 << 30)
+    interpreted = [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)]
+    with use_compiled():
+        assert [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)] == interpreted
 
 
 @pytest.mark.parametrize(
@@ -296,13 +288,6 @@ def test_uniform_latencies_fill_their_interval_evenly(compiled: bool) -> None:
     values, counts = np.unique(drawn, return_counts=True)
     assert values.tolist() == list(range(5, 15))
     assert counts.min() > 140, counts
-
-
-def test_compiled_and_interpreted_draws_are_the_same() -> None:
-    latency = uniform_latency(0, 1 << 30)
-    interpreted = [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)]
-    with use_compiled():
-        assert [int(trip_ticks(latency, 3, 4, 9, counter)) for counter in range(50)] == interpreted
 
 
 @pytest.mark.parametrize("matrix", [np.zeros((2, 3), int), np.zeros((0, 0), int), [[-1]]])

@@ -83,7 +83,7 @@ def test_commands_far_ahead_are_taken_at_their_tick() -> None:
     assert taken == [1] * len(ticks)
 
 
-def test_the_past_cannot_be_changed() -> None:
+def test_the_past_and_snapshots_of_other_engines_are_refused() -> None:
     engine = ping_engine()
     engine.run_until(30)
     with pytest.raises(ValueError, match="tick is 29, expected 30 to"):
@@ -91,6 +91,13 @@ def test_the_past_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="tick is 7, expected 30 to"):
         engine.run_until(7)
     assert engine.pending == 0
+    engine, other = ping_engine(), chatter_engine()
+    with pytest.raises(ValueError, match="is of shape"):
+        engine.restore(other.snapshot())
+    broken = engine.snapshot()
+    del broken["calendar.words"]
+    with pytest.raises(ValueError, match="snapshot of"):
+        engine.restore(broken)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +164,6 @@ def test_the_number_of_threads_can_change_on_the_way() -> None:
     assert steady.state.chain.tolist() == changing.state.chain.tolist()
     assert steady.counts() == changing.counts()
     assert steady.pending == changing.pending > 0
-
-
-def test_a_snapshot_of_another_engine_is_refused() -> None:
-    engine, other = ping_engine(), chatter_engine()
-    with pytest.raises(ValueError, match="is of shape"):
-        engine.restore(other.snapshot())
-    broken = engine.snapshot()
-    del broken["calendar.words"]
-    with pytest.raises(ValueError, match="snapshot of"):
-        engine.restore(broken)
 
 
 def test_commands_have_kinds_of_their_own() -> None:

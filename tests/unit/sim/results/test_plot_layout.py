@@ -181,7 +181,7 @@ def inches(svg: bytes) -> float:
     return float(found[1]) / 72
 
 
-def test_text_is_text_and_bytes_are_the_same(tmp_path: Path) -> None:
+def test_text_is_text_and_bytes_widths_and_formats_are_as_asked(tmp_path: Path) -> None:
     first = drawn(tmp_path / "a", PlotOptions())
     assert first == drawn(tmp_path / "b", PlotOptions())
     assert set(first) == {".pdf", ".svg", ".png"}
@@ -189,16 +189,13 @@ def test_text_is_text_and_bytes_are_the_same(tmp_path: Path) -> None:
     assert b"/FontFile2" in first[".pdf"], "fonts are embedded as TrueType"
     assert b"CreationDate" not in first[".pdf"]
     assert inches(first[".svg"]) == pytest.approx(WIDTH_IN)
-
-
-def test_a_column_is_as_wide_as_one_and_only_asked_formats_are_written(tmp_path: Path) -> None:
     found = drawn(tmp_path / "a", plot_options("svg", "column"))
     assert set(found) == {".svg"}
     assert inches(found[".svg"]) == pytest.approx(COLUMN_WIDTH_IN)
     assert set(drawn(tmp_path / "b", plot_options("pdf, png", None))) == {".pdf", ".png"}
 
 
-def test_lines_break_where_nothing_is_known_and_points_between_gaps_are_dots() -> None:
+def test_lines_break_where_nothing_is_known_and_intervals_need_several_seeds() -> None:
     values = np.full(60, 1.0)
     values[[10, 20, 22]] = np.nan
     axes = new_figure().subplots()
@@ -206,6 +203,15 @@ def test_lines_break_where_nothing_is_known_and_points_between_gaps_are_dots() -
     (line,) = axes.lines
     assert np.isnan(line.get_ydata()).sum() == 3
     assert line.get_markevery() == [21]
+    draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
+    draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
+    one, several = axes.containers
+    assert isinstance(one, ErrorbarContainer)
+    assert isinstance(several, ErrorbarContainer)
+    assert not one.has_yerr
+    assert several.has_yerr
+    ends = several.lines[2][0].get_segments()
+    assert [list(end[:, 1]) for end in ends] == [[2.5, 3.5], [3.75, 4.25]]
 
 
 @pytest.mark.parametrize("values", [[4.7, 4.8], [0.0, 3.0], [5.0, 5.0], [1000.0, 1001.0]])
@@ -216,19 +222,6 @@ def test_axes_from_zero_leave_room_above_lines(values: list[float]) -> None:
     low, high = axes.get_ylim()
     assert low == 0
     assert 1.04 * max(values) < high < 1.2 * max(values)
-
-
-def test_intervals_are_drawn_only_where_there_are_several_seeds() -> None:
-    axes = new_figure().subplots()
-    draw_intervals(axes, [1, 2], [3.0, 4.0], [np.nan, np.nan], label="one")
-    draw_intervals(axes, [1, 2], [3.0, 4.0], [0.5, 0.25], label="several")
-    one, several = axes.containers
-    assert isinstance(one, ErrorbarContainer)
-    assert isinstance(several, ErrorbarContainer)
-    assert not one.has_yerr
-    assert several.has_yerr
-    ends = several.lines[2][0].get_segments()
-    assert [list(end[:, 1]) for end in ends] == [[2.5, 3.5], [3.75, 4.25]]
 
 
 @pytest.mark.parametrize(

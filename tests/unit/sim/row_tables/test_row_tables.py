@@ -222,7 +222,7 @@ def test_a_shuffle_asked_for_row_by_row_is_a_permutation(size: int, seed: int) -
 
 
 @given(exponent=st.floats(0.2, 3.0), places=st.integers(2, 200))
-def test_the_exponent_of_exact_counts_is_found_and_none_of_nothing(
+def test_the_exponent_of_exact_counts_is_found_if_there_is_one(
     exponent: float, places: int
 ) -> None:
     weights = np.arange(1, places + 1) ** -exponent
@@ -260,9 +260,7 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("commuters", {"settings": {"walk_every": 5}}, "workload.away is 1000000, expected"),
     ],
 )
-def test_impossible_workloads_are_refused(
-    kind: str, asked: dict[str, object], sentence: str
-) -> None:
+def test_impossible_workloads_are_told(kind: str, asked: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         make_workload(kind, Wish(**asked))  # type: ignore[arg-type]
     assert sentence in str(refused.value)

@@ -196,9 +196,7 @@ def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
     assert declared == {"begin": (-1, False), "before": (0, False), "after": (0, True)}
 
 
-def test_an_attribute_that_is_missing_is_said_of_the_scenario(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_missing_attribute_is_said_of_the_scenario(tmp_path: Path, capsys: Capture) -> None:
     imported = "from gossamer.sim.custom import attribute\n"
     text = imported + PAIR + OWN + "    cap = attribute(float)\n" + SEND + TAKE + "        pass\n"
     name = protocol_file(tmp_path, "mistake_attribute", text)
@@ -210,7 +208,7 @@ def test_an_attribute_that_is_missing_is_said_of_the_scenario(
         assert error.endswith(f"own.toml: {said}")
 
 
-def test_checked_runs_may_print_and_make_what_they_like(
+def test_checked_runs_may_print_and_make_all(
     tmp_path: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     monkeypatch.setenv("GOSSAMER_DEBUG", "1")

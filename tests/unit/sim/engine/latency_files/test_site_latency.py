@@ -160,9 +160,7 @@ def test_coordinates_are_distances(tmp_path: Path) -> None:
         ("coordinates", "c", "0\n1e15\n", "reach of the coordinates is"),
     ],
 )
-def test_faults_named(
-    model: str, name: str, text: str | None, message: str, tmp_path: Path
-) -> None:
+def test_faults(model: str, name: str, text: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if text is not None:
         path.write_text(text)
@@ -212,14 +210,11 @@ def test_forms_agree_on_random_matrices(
         np.testing.assert_array_equal(read_matrix(path, form), matrix, err_msg=form)
 
 
-def test_a_triangle_without_diagonal_follows_the_number_of_sites(tmp_path: Path) -> None:
+def test_a_triangle_follows_the_number_of_sites_and_pairs_are_to_be_named(tmp_path: Path) -> None:
     """As PeerSim's parser reads it."""
     path = written(tmp_path, "4\n5\n6 7\n8 9 10\n")
     found = fill_unmeasured("file", read_matrix(path))[0]
     assert found.tolist() == [[0, 5, 6, 8], [5, 0, 7, 9], [6, 7, 0, 10], [8, 9, 10, 0]]
-
-
-def test_a_file_of_three_pairs_is_full_unless_it_is_said(tmp_path: Path) -> None:
     path = written(tmp_path, "1 2 5\n2 3 6\n3 1 7\n")
     assert read_matrix(path).shape == (3, 3)
     assert read_matrix(path, "pairs")[0, 2] == 7

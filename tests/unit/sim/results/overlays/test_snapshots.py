@@ -31,9 +31,7 @@ def watched(folder: Path, every: int | None, rounds: int, size: int = 30) -> lis
     return snapshots.snapshot_rounds(results(folder), "mine")
 
 
-def test_there_are_snapshots_every_so_many_rounds_and_of_the_end_unless_the_run_is_large(
-    tmp_path: Path,
-) -> None:
+def test_there_are_snapshots_every_so_many_rounds_and_at_the_end(tmp_path: Path) -> None:
     assert watched(tmp_path / "a", 3, 8) == [0, 3, 6, 8]
     assert watched(tmp_path / "b", 4, 8) == [0, 4, 8]
     assert watched(tmp_path / "c", 1, 2) == [0, 1, 2]
@@ -42,7 +40,7 @@ def test_there_are_snapshots_every_so_many_rounds_and_of_the_end_unless_the_run_
     assert watched(tmp_path / "f", 1, 1, snapshots.MOST_NODES + 1) == [0, 1]
 
 
-def test_a_snapshot_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_snapshots_are_read_back_as_written_and_are_one_table(tmp_path: Path) -> None:
     overlay = made_up_overlay(50)
     snapshots.write_snapshot(overlay, 7, tmp_path / "mine")
     snapshots.write_snapshot(made_up_overlay(60), 5, tmp_path / "mine")
@@ -53,9 +51,6 @@ def test_a_snapshot_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     for name, column in overlay.nodes.items():
         assert np.array_equal(back.nodes[name], column)
     assert len(snapshots.read_snapshot(results(tmp_path), "mine", 5).nodes["node"]) == 60
-
-
-def test_all_snapshots_are_one_table_for_whoever_reads_the_folder(tmp_path: Path) -> None:
     assert watched(tmp_path, 2, 4) == [0, 2, 4]
     table = pq.read_table(tmp_path / "mine" / snapshots.LINKS)
     assert table.column_names == ["round", "source", "target", "kind"]
@@ -85,7 +80,7 @@ def links_of(graph: nx.Graph, kind: str) -> set[tuple[int, int, str]]:
     return {(int(one), int(other), data[kind]) for one, other, data in graph.edges(data=True)}
 
 
-def test_graphml_and_gexf_are_read_by_networkx(tmp_path: Path) -> None:
+def test_networkx_reads_graphml_and_gexf_and_edge_lists_have_a_line_a_link(tmp_path: Path) -> None:
     graphml, gexf = tmp_path / "o.graphml", tmp_path / "o.gexf"
     export_overlay(OVERLAY, "graphml", graphml)
     export_overlay(OVERLAY, "gexf", gexf)
@@ -98,9 +93,6 @@ def test_graphml_and_gexf_are_read_by_networkx(tmp_path: Path) -> None:
         assert graph.is_directed()
         assert dict(graph.nodes(data="place")) == PLACES
         assert links_of(graph, kind) == LINKS
-
-
-def test_an_edge_list_has_a_line_a_link(tmp_path: Path) -> None:
     export_overlay(OVERLAY, "edges", tmp_path / "o.csv")
     with (tmp_path / "o.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -121,7 +121,7 @@ def test_springs_bring_linked_nodes_together_inside_the_picture() -> None:
     assert len({tuple(place) for place in places}) == 60
 
 
-def test_small_overlays_are_drawn_whole() -> None:
+def test_small_overlays_are_drawn_whole_and_those_of_nobody_as_nothing() -> None:
     overlay = made_up_overlay(50)
     found = drawing.drawn_overlay(overlay, {"place": overlay.nodes["place"]}, 7)
     assert found["nodes"] == overlay.nodes["node"].tolist()
@@ -132,6 +132,14 @@ def test_small_overlays_are_drawn_whole() -> None:
     assert np.array_equal(numbers[triples[:, 1]], overlay.links["target"])
     assert np.array_equal(triples[:, 2], overlay.links["kind"])
     assert found["places"]["place"] == pytest.approx(overlay.nodes["place"], abs=1e-4)
+    overlay = made_up_overlay(3)
+    empty = type(overlay)(
+        {name: column[:0] for name, column in overlay.nodes.items()},
+        {name: column[:0] for name, column in overlay.links.items()},
+        overlay.kinds,
+    )
+    found = drawing.drawn_overlay(empty, {}, 0)
+    assert (found["nodes"], found["links"]) == ([], [])
 
 
 def test_of_large_overlays_nodes_are_drawn_with_those_that_they_know() -> None:
@@ -149,17 +157,6 @@ def test_of_large_overlays_nodes_are_drawn_with_those_that_they_know() -> None:
     assert len(json.dumps(found)) < 40_000
     again = made_up_overlay(100_000)
     assert found == drawing.drawn_overlay(again, {"place": overlay.nodes["place"]}, 7)
-
-
-def test_an_overlay_of_nobody_is_drawn_as_nothing() -> None:
-    overlay = made_up_overlay(3)
-    empty = type(overlay)(
-        {name: column[:0] for name, column in overlay.nodes.items()},
-        {name: column[:0] for name, column in overlay.links.items()},
-        overlay.kinds,
-    )
-    found = drawing.drawn_overlay(empty, {}, 0)
-    assert (found["nodes"], found["links"]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +234,7 @@ def test_the_page_and_its_state_are_served(live_page: LivePage, address: str) ->
     assert state(address, told["version"]) == 204
 
 
-def test_nothing_is_told_to_who_does_not_know_the_address(address: str) -> None:
+def test_nothing_is_told_to_who_does_not_know_the_address_of_the_page(address: str) -> None:
     parts = urlsplit(address)
     root = f"http://{parts.netloc}"
     for path in ("/", "/state", "/state?have=-1", "/guess/", f"{parts.path}../", "//", "/%00/"):
@@ -248,9 +245,6 @@ def test_nothing_is_told_to_who_does_not_know_the_address(address: str) -> None:
     assert get(address, "state", Host=f"localhost:{parts.port}")[0] == 200
     assert get(address, "state?have=99999999999999999999999")[0] == 200
     assert get(address, "state?have=x")[0] == 200
-
-
-def test_two_pages_have_different_addresses() -> None:
     with served(LivePage("a", "", places)) as one, served(LivePage("b", "", places)) as other:
         assert urlsplit(one).path != urlsplit(other).path
         assert len(urlsplit(one).path) > 20

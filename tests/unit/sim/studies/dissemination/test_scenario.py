@@ -101,18 +101,22 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     assert without.setting().graph.links < setting.graph.links
 
 
-def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_scenarios_and_the_example_read_back_also_with_other_values(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "trees"'):
         scenario = read(tmp_path, text)
         assert read(tmp_path, scenario_to_toml(scenario)) == scenario
-
-
-def test_the_example_has_500_brokers_of_a_transit_stub_graph_and_all_strategies_compared() -> None:
-    scenario, text = read_scenario(EXAMPLE, {})
-    assert isinstance(scenario, TreesScenario)
-    assert (scenario.topology.kind, scenario.topology.brokers) == ("transit_stub", 500)
-    assert set(STRATEGIES) - set(scenario.strategies) == {"HYBRID", "WITHIN", "TRIED"}
+    example, text = read_scenario(EXAMPLE, {})
+    assert isinstance(example, TreesScenario)
+    assert (example.topology.kind, example.topology.brokers) == ("transit_stub", 500)
+    assert set(STRATEGIES) - set(example.strategies) == {"HYBRID", "WITHIN", "TRIED"}
     assert text == EXAMPLE.read_text()
+    changes = {"topology.brokers": 90, "seed": 3, "strategies": ["SPT"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.topology.brokers, scenario.seed, scenario.strategies) == (90, 3, ("SPT",))
+    with pytest.raises(ScenarioError, match=r"^topology\.brokers is 1, expected a whole number"):
+        read(tmp_path, FULL, **{"topology.brokers": 1})
+    with pytest.raises(ScenarioError, match=r"^tree\.brokers is an unknown key"):
+        read(tmp_path, FULL, **{"tree.brokers": 1})
 
 
 def test_files_are_beside_the_scenario_and_its_text_can_be_moved(tmp_path: Path) -> None:
@@ -127,16 +131,6 @@ def test_files_are_beside_the_scenario_and_its_text_can_be_moved(tmp_path: Path)
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     assert read(moved, text) == scenario
-
-
-def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
-    changes = {"topology.brokers": 90, "seed": 3, "strategies": ["SPT"]}
-    scenario = read(tmp_path, FULL, **changes)
-    assert (scenario.topology.brokers, scenario.seed, scenario.strategies) == (90, 3, ("SPT",))
-    with pytest.raises(ScenarioError, match=r"^topology\.brokers is 1, expected a whole number"):
-        read(tmp_path, FULL, **{"topology.brokers": 1})
-    with pytest.raises(ScenarioError, match=r"^tree\.brokers is an unknown key"):
-        read(tmp_path, FULL, **{"tree.brokers": 1})
 
 
 @pytest.mark.parametrize(
@@ -244,13 +238,12 @@ def test_a_workload_without_json_is_named(tmp_path: Path, text: str | None, word
         read_workload(path, barabasi_albert(5, seed=1))
 
 
-def test_a_generator_that_cannot_make_so_few_brokers_names_the_key() -> None:
+def test_what_no_generator_makes_or_memory_holds_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     few = attrs.evolve(TreesScenario().topology, brokers=30)
     with pytest.raises(ScenarioError, match=r"^topology\.brokers is 30, expected a whole number"):
         check_trees(TreesScenario(topology=few))
-
-
-def test_what_no_machine_has_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     check_trees(TreesScenario())
     monkeypatch.setattr(trees_preview, "PAIR_BYTES", 1 << 40)
     with pytest.raises(ScenarioError, match=r"^topology\.brokers is 500, expected fewer: .* GiB"):
@@ -282,20 +275,16 @@ def made(tmp_path: Path) -> KeywordTables:
     return workload
 
 
-def test_tables_are_the_workload_that_is_drawn(tmp_path: Path, made: KeywordTables) -> None:
+def test_tables_are_the_workload_that_is_drawn_for_enough_brokers_and_of_the_right_kind(
+    tmp_path: Path, made: KeywordTables
+) -> None:
     found = read_tables(tmp_path, BROKERS)
     assert attrs.asdict(found) == attrs.asdict(made.spec.workload())
-
-
-def test_a_topology_with_too_few_brokers_is_refused(tmp_path: Path, made: KeywordTables) -> None:
     workload = made.spec.workload()
     last = max(*workload.places, *workload.hosts)
     assert read_tables(tmp_path, last + 1).places == workload.places
     with pytest.raises(ScenarioError, match=f"broker is {last}, expected at most {last - 1}"):
         read_tables(tmp_path, last)
-
-
-def test_a_workload_of_another_kind_is_refused(tmp_path: Path, made: KeywordTables) -> None:
     file = tmp_path / "workload.json"
     file.write_text(file.read_text().replace('"kind": "keywords"', '"kind": "quotes"'))
     with pytest.raises(ScenarioError, match="expected 'keywords', for dissemination trees"):

@@ -99,13 +99,17 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     assert (burst.links.latency, burst.service.matching) == (2_000, 3_000)
 
 
-def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_scenario_reads_back_as_it_was_written_and_with_other_values(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "scot"', 'kind = "scot"\n' + FACTORS):
         scenario = read(tmp_path, text)
         written = scenario_to_toml(scenario)
         again = read(tmp_path, written)
         assert again.run_of("static").scot.brokers == scenario.run_of("static").scot.brokers
         assert scenario_to_toml(again) == written
+    changes = {"burst.per_minute": 9, "scot.spare_links": True, "seed": 3, "routings": ["bid"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.burst.per_minute, scenario.seed) == (9, 3)
+    assert scenario.settings("bid").spare_links
 
 
 def test_the_example_is_a_burst_under_three_ways_of_routing() -> None:
@@ -114,13 +118,6 @@ def test_the_example_is_a_burst_under_three_ways_of_routing() -> None:
     assert scenario.routings == ("bid", "static", "dynamic")
     assert scenario.run_of("bid").scot.broker_count == 75
     assert text == EXAMPLE.read_text()
-
-
-def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
-    changes = {"burst.per_minute": 9, "scot.spare_links": True, "seed": 3, "routings": ["bid"]}
-    scenario = read(tmp_path, FULL, **changes)
-    assert (scenario.burst.per_minute, scenario.seed) == (9, 3)
-    assert scenario.settings("bid").spare_links
 
 
 @pytest.mark.parametrize(
@@ -252,7 +249,7 @@ def made_up(delays: list[int]) -> BurstResult:
     )
 
 
-def test_each_point_is_the_largest_delay_of_its_group() -> None:
+def test_points_are_the_largest_of_their_groups_and_windows() -> None:
     at, delays = scot_plots.largest_delays(made_up([2, 9, 4]))
     assert np.allclose(at, [100e-6, 200e-6, 300e-6])
     assert np.allclose(delays, [2e-6, 9e-6, 4e-6])
@@ -260,6 +257,12 @@ def test_each_point_is_the_largest_delay_of_its_group() -> None:
     assert len(at) == 50
     assert np.allclose(delays[:2], [1e-6, 3e-6])
     assert len(scot_plots.largest_delays(made_up([1] * 100_000))[0]) == 100
+    places = np.arange(1_000)
+    windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
+    at, lengths = scot_plots.longest_queues(attrs.evolve(made_up([1]), windows=windows))
+    assert len(at) == len(lengths) == 500
+    assert list(at[:3]) == [0, 2, 4]
+    assert list(lengths[:4]) == [1, 3, 5, 6]
 
 
 def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
@@ -269,15 +272,6 @@ def test_columns_keep_the_neighbours_of_a_path_side_by_side() -> None:
     inner = [region for region in order if region in {"vi", "vii", "viii", "ix", "x"}]
     rows = list(itertools.pairwise(("vi", "vii", "viii", "ix", "x")))
     assert list(itertools.pairwise(inner)) in (rows, [(b, a) for a, b in reversed(rows)])
-
-
-def test_a_point_of_queues_is_the_longest_of_its_windows() -> None:
-    places = np.arange(1_000)
-    windows = np.stack([5_000 + places * 1_000_000, places % 7, places, places], axis=1)
-    at, lengths = scot_plots.longest_queues(attrs.evolve(made_up([1]), windows=windows))
-    assert len(at) == len(lengths) == 500
-    assert list(at[:3]) == [0, 2, 4]
-    assert list(lengths[:4]) == [1, 3, 5, 6]
 
 
 def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:

@@ -79,10 +79,18 @@ def test_every_value_of_a_file_arrives(tmp_path: Path) -> None:
     assert burst.reach == pytest.approx(1 + 2 / 6)
 
 
-def test_a_scenario_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_scenarios_read_back_as_written_whatever_was_changed(tmp_path: Path) -> None:
     for text in (FULL, 'kind = "brokers"'):
         scenario = read(tmp_path, text)
         assert read(tmp_path, scenario_to_toml(scenario)) == scenario
+    assert isinstance(read_scenario(write(tmp_path, "nodes = 50"))[0], Scenario)
+    changes = {"workload.degree": 9, "broker.similarity": 0.5, "seed": 3, "coverings": ["lazy"]}
+    scenario = read(tmp_path, FULL, **changes)
+    assert (scenario.workload.degree, scenario.seed, scenario.coverings) == (9, 3, ("lazy",))
+    assert scenario.settings("selective").similarity == 0.5
+    changed, text = read_scenario(write(tmp_path, FULL), {"workload.degree": 9})
+    assert text.startswith("# As run, from 'scenario.toml'.\n")
+    assert read_scenario(write(tmp_path, text))[0] == changed
 
 
 def test_the_example_is_a_scenario_of_five_coverings() -> None:
@@ -90,23 +98,6 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
     assert isinstance(scenario, brokers.BrokerScenario)
     assert scenario.coverings == ("active", "lazy", "packed", "selective", "incremental")
     assert text == EXAMPLE.read_text()
-
-
-def test_a_file_without_a_kind_is_one_of_peers(tmp_path: Path) -> None:
-    assert isinstance(read_scenario(write(tmp_path, "nodes = 50"))[0], Scenario)
-
-
-def test_values_can_be_replaced_by_dotted_key(tmp_path: Path) -> None:
-    changes = {"workload.degree": 9, "broker.similarity": 0.5, "seed": 3, "coverings": ["lazy"]}
-    scenario = read(tmp_path, FULL, **changes)
-    assert (scenario.workload.degree, scenario.seed, scenario.coverings) == (9, 3, ("lazy",))
-    assert scenario.settings("selective").similarity == 0.5
-
-
-def test_the_text_of_a_changed_scenario_says_what_was_run(tmp_path: Path) -> None:
-    changed, text = read_scenario(write(tmp_path, FULL), {"workload.degree": 9})
-    assert text.startswith("# As run, from 'scenario.toml'.\n")
-    assert read_scenario(write(tmp_path, text))[0] == changed
 
 
 @pytest.mark.parametrize(
@@ -183,7 +174,7 @@ def test_a_fault_in_a_replaced_value_does_not_blame_the_file(tmp_path: Path) -> 
         read_scenario(path, {"workloads.degree": 1})
 
 
-def test_each_covering_has_its_column_of_table_ii() -> None:
+def test_times_are_of_table_ii_or_of_congested_brokers_and_charge_what_is_examined() -> None:
     service, table = brokers.Service(), overlay_service.TABLE_II
     for name in ("off", "lazy", "active"):
         assert service.times(name) == table[name]
@@ -191,9 +182,6 @@ def test_each_covering_has_its_column_of_table_ii() -> None:
     measured = brokers.Service(kind="measured", factor=2).times("active")
     assert measured == overlay_service.MeasuredTimes(2.0)
     assert brokers.Service(kind="fixed").times("lazy") == table["active"]
-
-
-def test_times_may_be_those_of_congested_brokers_and_charge_what_is_examined() -> None:
     congested = brokers.Service(kind="congested", congested_ms=200, bound_ms=1_000, packed=0.5)
     lazy = attrs.evolve(overlay_service.TABLE_II["lazy"], packed=0.5)
     assert congested.times("lazy") == overlay_service.CongestedTimes(lazy, 200_000, 1_000_000)

@@ -55,9 +55,7 @@ def gml_link(one: int, other: int, more: str = "") -> str:
 
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("brokers", [40, 125])
-def test_a_topology_is_connected_sized_as_asked_and_made_by_its_seed(
-    name: str, brokers: int
-) -> None:
+def test_a_topology_is_connected_of_its_size_and_made_by_its_seed(name: str, brokers: int) -> None:
     topology, again, other = (GENERATORS[name](brokers, seed) for seed in (1, 1, 2))
     assert topology.graph.nodes == len(topology.names) == len(set(topology.names)) == brokers
     assert nx.is_connected(as_networkx(topology.graph))
@@ -164,9 +162,7 @@ def test_graphml_is_read_too_and_a_missing_file_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_graph_is_refused(
-    tmp_path: Path, name: str, text: str, words: str
-) -> None:
+def test_files_that_are_no_graphs_told(tmp_path: Path, name: str, text: str, words: str) -> None:
     path = write(tmp_path, name, text)
     with pytest.raises(ScenarioError, match=words) as caught:
         read_topology(path)
@@ -221,13 +217,19 @@ def test_a_keyword_is_wanted_in_its_neighbourhood_only() -> None:
     assert spreads["Localized1"] < spreads["Localized2"] < spreads["Uniform"]
 
 
-def test_documents_are_about_what_somebody_wants() -> None:
+def test_documents_are_about_what_somebody_wants_and_sampled_by_their_share() -> None:
     graph = waxman(60, seed=1).graph
     workload = make_workload(graph, Locality(keywords=40, documents=80, document_keywords=3), 1)
     sample = workload.sample(graph)
     assert sample.documents == 80
     assert np.diff(sample.first).min() >= 1
     assert max(map(len, workload.documents)) == 3
+    graph = waxman(30, seed=1).graph
+    sample = make_workload(graph, Locality(keywords=40, documents=2000), 1).sample(graph)
+    assert 160 < sampled(sample, 0.1, 1).documents < 240
+    assert sampled(sample, 1.0, 1).documents == 2000
+    with pytest.raises(ScenarioError, match="sampling share is 0, expected a share above 0"):
+        sampled(sample, 0, 1)
 
 
 def test_a_broker_may_have_a_subscription_for_each_keyword() -> None:
@@ -257,15 +259,6 @@ def test_documents_may_be_published_near_whoever_wants_them() -> None:
             ]
         )
     assert hops["near"] < 0.5 * hops["anywhere"]
-
-
-def test_a_sample_holds_about_its_share_of_the_documents() -> None:
-    graph = waxman(30, seed=1).graph
-    sample = make_workload(graph, Locality(keywords=40, documents=2000), 1).sample(graph)
-    assert 160 < sampled(sample, 0.1, 1).documents < 240
-    assert sampled(sample, 1.0, 1).documents == 2000
-    with pytest.raises(ScenarioError, match="sampling share is 0, expected a share above 0"):
-        sampled(sample, 0, 1)
 
 
 def small_comparison() -> str:

@@ -59,7 +59,7 @@ def test_topics_are_the_same_for_all_and_apart_from_each_other(attributes: int) 
         assert (wanted(boxes, event).any(axis=1) == expected).all()
 
 
-def test_popular_topics_have_more_subscribers_by_zipfs_law() -> None:
+def test_popular_topics_have_more_subscribers_whichever_rows_are_drawn() -> None:
     spec = Subscriptions(kind="topics", places=10, exponent=1.5, per_node=1)
     ranks = Workload(spec, SEED).subscription_rows(np.arange(20_000))[2]
     shares = np.bincount(ranks, minlength=10) / 20_000
@@ -68,9 +68,6 @@ def test_popular_topics_have_more_subscribers_by_zipfs_law() -> None:
     everything = Workload(Subscriptions(kind="topics", places=6, per_node=6), SEED)
     drawn = everything.subscription_rows(np.arange(60))[2].reshape(10, 6)
     assert (np.sort(drawn, axis=1) == np.arange(6)).all()
-
-
-def test_topics_of_a_row_do_not_depend_on_which_rows_are_drawn() -> None:
     workload = Workload(Subscriptions(kind="topics", places=12, per_node=3), SEED)
     together = workload.subscription_rows(np.arange(30_000))
     rows = np.array([29_999, 7, 12_288, 3])
@@ -116,7 +113,7 @@ def test_a_share_of_the_subscribers_replaces_what_it_wants() -> None:
     assert (first[one] != second[other]).any(axis=2).all()
 
 
-def test_shifted_ranges_keep_their_widths_and_stay_in_the_domain() -> None:
+def test_shifted_ranges_keep_their_widths_and_others_are_replaced() -> None:
     workload = Workload(Subscriptions(kind="random", attributes=2, width=0.2), SEED)
     boxes, constrained = workload.subscriptions(1000)
     nodes, moved = changed_boxes(workload, Drift(shifted=1.0, shift=0.1), 1, boxes, constrained)
@@ -127,9 +124,6 @@ def test_shifted_ranges_keep_their_widths_and_stay_in_the_domain() -> None:
     assert (high - low == boxes[..., 1::2] - boxes[..., 0::2]).all()
     inner = (low > 0) & (high < RING_MASK)
     assert ((low - boxes[..., 0::2])[inner] / RING).std() == pytest.approx(0.1, rel=0.1)
-
-
-def test_some_replace_and_others_shift() -> None:
     workload = Workload(Subscriptions(kind="random", width=0.01), SEED)
     boxes, constrained = workload.subscriptions(5000)
     drift = Drift(replaced=0.2, shifted=0.3, shift=0.001)
@@ -229,27 +223,22 @@ def scenario(folder: Path | None, **changes: Any) -> inputs_scenario.Scenario:
     return inputs_scenario.Scenario(**given | changes)
 
 
-def test_rows_of_tables_are_those_that_are_drawn(tmp_path: Path) -> None:
+def test_rows_of_tables_and_their_simulation_are_those_of_what_is_drawn(tmp_path: Path) -> None:
     taken = workload_of(scenario(written(tmp_path / "w")))
     drawn = Workload(inputs_scenario.Subscriptions(**SETTINGS), TABLE_SEED)
     for one, other in zip(taken.subscriptions(40), drawn.subscriptions(40), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(taken.events(7, 20), drawn.events(7, 20))
     np.testing.assert_array_equal(taken.publisher_draws(3, 9), drawn.publisher_draws(3, 9))
-
-
-def test_a_simulation_of_tables_is_that_of_what_is_drawn(tmp_path: Path) -> None:
-    taken = simulate(scenario(written(tmp_path / "w")))
-    drawn = simulate(scenario(None))
-    for (name, one), (_, other) in zip(
-        taken.systems["vinifera"].tables(), drawn.systems["vinifera"].tables(), strict=True
-    ):
-        for column in other:
-            np.testing.assert_array_equal(one[column], other[column], err_msg=f"{name}.{column}")
-    told = taken.scenario["workload"]
+    run, same = simulate(scenario(tmp_path / "w")), simulate(scenario(None))
+    tables = dict(run.systems["vinifera"].tables())
+    for name, table in same.systems["vinifera"].tables():
+        for column, values in table.items():
+            np.testing.assert_array_equal(tables[name][column], values, err_msg=f"{name}.{column}")
+    told = run.scenario["workload"]
     assert told["folder"] == "w"
     assert len(told["fingerprint"]) == 64
-    assert "workload" not in drawn.scenario
+    assert "workload" not in same.scenario
 
 
 def test_the_same_workload_elsewhere_has_the_same_fingerprint(tmp_path: Path) -> None:
@@ -271,7 +260,7 @@ def test_the_same_workload_elsewhere_has_the_same_fingerprint(tmp_path: Path) ->
         ),
     ],
 )
-def test_what_the_workload_cannot_give_is_refused(
+def test_what_no_workload_gives_is_refused(
     tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ScenarioError) as refused:

@@ -107,15 +107,12 @@ def test_a_run_over_nobody_is_refused_everywhere(
     assert_refused(lambda: scenario, r"churn is a trace with nobody online, expected")
 
 
-def test_nobody_among_the_nodes_or_rounds_that_take_part_is_nobody(tmp_path: Path) -> None:
+def test_nobody_to_take_part_or_to_publish_is_refused(tmp_path: Path) -> None:
     late = trace_of([(0, 900, 1000), (2, 0, LENGTH_S)])
     for fields in ({"nodes": 2, "rounds": 10}, {"nodes": 2, "rounds": 15}):
         with pytest.raises(ScenarioError, match=r"nobody online"):
             prepare(scenario_of(tmp_path, late, **fields))
     assert prepare(scenario_of(tmp_path, late, nodes=2)).nodes == 2
-
-
-def test_nobody_left_to_publish_is_refused(tmp_path: Path) -> None:
     gone = trace_of([(node, 0, 4 * ROUND_S) for node in range(5)])
     with pytest.raises(ScenarioError, match=r"nobody to publish, expected .* from 255 s on"):
         prepare(scenario_of(tmp_path, gone))
@@ -154,7 +151,7 @@ def test_rounds_that_end_before_the_first_event_are_refused(
         prepare(scenario_of(tmp_path, short, events=inputs.Events(warm_up_rounds=20)))
 
 
-def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> None:
+def test_more_rounds_than_fit_in_memory_and_a_missing_matrix_are_refused(tmp_path: Path) -> None:
     trace = trace_of([(0, 0, LENGTH_S)])
     with pytest.raises(ScenarioError, match=r"^rounds is 1000000000, expected at most \d+, for"):
         prepare(inputs.Scenario(nodes=8, rounds=1_000_000_000))
@@ -162,9 +159,6 @@ def test_more_rounds_than_there_is_memory_for_are_refused(tmp_path: Path) -> Non
         prepare(scenario_of(tmp_path, trace, round_s=1e-5))
     with pytest.raises(ScenarioError, match=r"^round_s is 1e-09, expected so long that"):
         prepare(scenario_of(tmp_path, trace, round_s=1e-9))
-
-
-def test_a_missing_latency_matrix_is_seen_before_a_run(tmp_path: Path) -> None:
     link = Link(latency="matrix", matrix=tmp_path / "none.txt")
     assert_refused(
         lambda: inputs.Scenario(nodes=8, engine="event", network=link),
@@ -194,9 +188,7 @@ def test_due_is_who_is_in_one_session_from_two_rounds_before_to_one_after(
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
-def test_who_leaves_at_a_publication_is_not_due_and_no_publisher(
-    tmp_path: Path, engine: str
-) -> None:
+def test_who_leaves_at_a_publication_is_not_due_nor_publisher(tmp_path: Path, engine: str) -> None:
     always = [(node, 0.0, LENGTH_S) for node in range(4)]
     left = [(node, 0.0, AT_S) for node in range(4, 24)]
     back = [(node, AT_S, LENGTH_S) for node in range(14, 24)]
@@ -220,15 +212,14 @@ def test_simulated_and_real_peers_leave_and_join_before_publications(tmp_path: P
     assert [step.node for step in steps[:2]] == [1, 2]
 
 
-def test_leaving_twice_within_two_rounds_does_not_make_a_node_due(tmp_path: Path) -> None:
+def test_who_leaves_twice_is_not_due_and_who_is_online_at_the_end_stays_to_the_end_of_the_round(
+    tmp_path: Path,
+) -> None:
     away = (10.6 * ROUND_S, 10.7 * ROUND_S, 11.9 * ROUND_S)
     sessions = [(node, 0.0, LENGTH_S) for node in range(4)]
     sessions += [(4, 0.0, away[0]), (4, away[1], away[2])]
     events = run_of(scenario_of(tmp_path, trace_of(sessions))).events
     assert expected_at(events)[10.25 * ROUND_S] == 4
-
-
-def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_path: Path) -> None:
     length_s = LENGTH_S - 20
     sessions = [(0, 0.0, length_s), (1, 0.0, length_s), (2, 0.0, length_s - 1)]
     record = run_of(scenario_of(tmp_path, trace_of(sessions, length_s)))
@@ -247,9 +238,7 @@ def test_who_is_online_when_the_trace_ends_stays_to_the_end_of_the_round(tmp_pat
         ({"time_scale": 1e308}, "churn.time_scale is 1e+308, expected"),
     ],
 )
-def test_impossible_parts_name_the_key(
-    tmp_path: Path, fields: dict[str, float], words: str
-) -> None:
+def test_impossible_parts_name_a_key(tmp_path: Path, fields: dict[str, float], words: str) -> None:
     file = tmp_path / "t.avt"
     write_trace(trace_of([(node, 0, 100) for node in range(2000)]), file)
     with pytest.raises(ScenarioError) as caught:

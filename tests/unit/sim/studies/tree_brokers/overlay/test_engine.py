@@ -88,7 +88,7 @@ def test_brokers_learn_of_their_neighbours_first_and_services_and_latencies_add_
     assert ledger.deliveries == [(5 + 3 * 30 + 2 * 1_000, "C")]
 
 
-def test_messages_are_served_one_after_another_in_the_order_of_arrival() -> None:
+def test_messages_are_served_in_turn_and_spaced_out_by_links_and_congestion_is_told() -> None:
     network, brokers, ledger = chain(links=Links(latency=1_000))
     for _ in range(4):
         network.send(0, "writer", "A", EVENT)
@@ -99,14 +99,17 @@ def test_messages_are_served_one_after_another_in_the_order_of_arrival() -> None
     assert [at for at, _ in ledger.deliveries] == [2_090, 2_120, 2_150, 2_180]
     assert network.handled("B") == 4
     assert network.queue("A") == 0
-
-
-def test_a_link_of_finite_capacity_spaces_messages_out() -> None:
     network, brokers, _ = chain(links=Links(latency=1_000, gap=500))
     for _ in range(3):
         network.send(0, "writer", "A", EVENT)
     network.run_until_idle()
     assert brokers["B"].seen(wire.Frame) == [1_030, 1_530, 2_030]
+    network, brokers, _ = chain(links=Links(congested=3))
+    for _ in range(6):
+        network.send(0, "writer", "A", EVENT)
+    network.run_until_idle()
+    told = [m.queue for _, m in brokers["A"].log if isinstance(m, messages.Congestion)]
+    assert told == [4, 3]
 
 
 def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
@@ -121,15 +124,6 @@ def test_a_full_queue_drops_what_neighbours_send_and_counts_it() -> None:
     network.run(100_000)
     assert network.dropped("B") > 0
     assert network.handled("B") + network.dropped("B") == 12
-
-
-def test_congestion_is_told_when_it_begins_and_when_it_ends() -> None:
-    network, brokers, _ = chain(links=Links(congested=3))
-    for _ in range(6):
-        network.send(0, "writer", "A", EVENT)
-    network.run_until_idle()
-    told = [m.queue for _, m in brokers["A"].log if isinstance(m, messages.Congestion)]
-    assert told == [4, 3]
 
 
 @attrs.define
@@ -182,17 +176,12 @@ def test_times_are_those_of_packs_of_what_is_examined_of_the_table_or_of_the_cod
     assert service.MeasuredTimes(2.0).of(work_of(EVENT, wall_s=0.25)) == 500_000
 
 
-def test_beyond_a_bound_of_waiting_work_every_message_takes_the_same() -> None:
+def test_beyond_a_bound_of_waiting_work_queues_drain_at_the_slow_rate() -> None:
     times = service.CongestedTimes(TIMES, congested=1_000, bound=50)
     for message, idle in ((EVENT, 30), (pack_of(3), 300), (messages.Attach(), 0)):
         assert times.of(work_of(message, waiting=50)) == idle
         content = 3 if idle == 300 else min(idle, 1)
         assert times.of(work_of(message, waiting=51)) == 1_000 * content
-
-
-def test_a_queue_that_has_grown_beyond_the_bound_drains_at_the_slow_rate() -> None:
-    """Four publications of 30 us at once: 60 wait while the second is served, then less."""
-    times = service.CongestedTimes(TIMES, congested=1_000, bound=50)
     network, _, ledger = chain(times, links=Links(latency=0))
     for _ in range(4):
         network.send(0, "writer", "C", EVENT)

@@ -70,15 +70,12 @@ def test_siena_names_follow_zipfs_law(exponent: float) -> None:
         assert near(names[siena.word(rank)] / ROWS, expected, ROWS)
 
 
-def test_a_row_of_siena_is_the_same_in_any_batch_and_another_with_any_seed() -> None:
+def test_a_row_of_siena_is_the_same_in_any_batch_and_wrong_settings_are_refused() -> None:
     whole = Siena().subscriptions(rows_from(0, 100))
     assert Siena().subscriptions(rows_from(40, 7)) == whole[40:47]
     assert Siena().subscriptions(rows_from(0, 100)[::-1].copy()) == whole[::-1]
     assert Siena().publications(rows_from(9, 1)) == Siena().publications(rows_from(0, 10))[9:]
     assert Siena(seed=2).subscriptions(rows_from(0, 100)) != whole
-
-
-def test_settings_of_siena_that_cannot_be_are_refused() -> None:
     for wrong in ({"names": 5}, {"values": 0}, {"most_attributes": 0}, {"shares": (0.5, 0.2, 0.2)}):
         with pytest.raises(ScenarioError, match=r"workload\."):
             Siena(**wrong)
