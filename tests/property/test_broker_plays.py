@@ -23,7 +23,7 @@ from gossamer.protocol.brokers.scot import ScotSettings
 from gossamer.protocol.brokers.tree import COVERINGS, TreeSettings
 from gossamer.protocol.brokers.tree.memory import marks
 from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
-from property.test_scot_routing import WAYS, check_served
+from property.test_scot_routing import WAYS, check_served, random_overlay
 from property.test_scot_routing import play as route
 from support.broker_overlay import Overlay
 from support.broker_play import Play
@@ -208,7 +208,8 @@ def play_tree(draw: random.Random) -> None:
 def play_scot(draw: random.Random) -> None:
     """Any routing while nothing fails; or as many failures at once as there are backups."""
     if draw.random() < 0.4:
-        overlay, wanted = route(draw, draw.choice(WAYS))
+        overlay = random_overlay(draw, draw.choice(WAYS))
+        wanted = route(draw, overlay)
         check_served(overlay.deliveries, wanted)
         assert overlay.refusals == []
         assert overlay.total("lost") == overlay.waiting() == 0

@@ -51,9 +51,10 @@ def congest(overlay: ScotOverlay, draw: random.Random) -> None:
             overlay.report(name, str(other), length)
 
 
-def play(draw: random.Random, routing: str) -> tuple[ScotOverlay, dict[str, set[int]]]:
+def play(
+    draw: random.Random, overlay: ScotOverlay, *, interrupted: bool = False
+) -> dict[str, set[int]]:
     """Subscribe, then publish each value from some broker, under changing link states."""
-    overlay = random_overlay(draw, routing)
     wanted = add_subscribers(overlay, draw)
     overlay.settle()
     overlay.sent.clear()
@@ -61,11 +62,15 @@ def play(draw: random.Random, routing: str) -> tuple[ScotOverlay, dict[str, set[
     for value in VALUES:
         congest(overlay, draw)
         overlay.publish(draw.choice(sorted(overlay.brokers)), x=value)
-        if draw.random() < 0.5:
+        if interrupted:
+            for _ in range(draw.randrange(4)):
+                overlay.settle(at_most=draw.randrange(5))
+                congest(overlay, draw)
+        elif draw.random() < 0.5:
             overlay.settle()
     overlay.settle()
     assert overlay.tables() == before, "routing changes no routing table"
-    return overlay, wanted
+    return wanted
 
 
 def check_served(deliveries: list[Delivery], wanted: dict[str, set[int]]) -> None:
@@ -84,7 +89,8 @@ def labels_of(overlay: ScotOverlay, way: Iterable[str]) -> list[BrokerLabel]:
 def test_every_subscriber_is_served_once_without_a_loop_and_by_a_short_way(
     routing: str, draw: random.Random
 ) -> None:
-    overlay, wanted = play(draw, routing)
+    overlay = random_overlay(draw, routing)
+    wanted = play(draw, overlay)
     check_served(overlay.deliveries, wanted)
     assert overlay.waiting() == 0
     assert overlay.refusals == []
@@ -195,32 +201,13 @@ def test_subscriptions_that_come_and_go_leave_nothing(routing: str, draw: random
 # Detours around overloaded links within clusters.
 
 
-def play_with_detours(
-    draw: random.Random, *, covering: bool
-) -> tuple[ScotOverlay, dict[str, set[int]]]:
-    """Publish each value from some broker while queues change."""
-    scot = Scot(random_tree(draw.randrange(2, 7), draw), Factor.complete(draw.randrange(1, 5)))
-    chosen = ScotSettings(cluster_detours=True, covering=covering, spare_links=draw.random() < 0.5)
-    overlay = ScotOverlay(scot, chosen, seed=draw.randrange(1000))
-    wanted = add_subscribers(overlay, draw)
-    overlay.settle()
-    overlay.sent.clear()
-    before = overlay.tables()
-    for value in VALUES:
-        congest(overlay, draw)
-        overlay.publish(draw.choice(sorted(overlay.brokers)), x=value)
-        for _ in range(draw.randrange(4)):
-            overlay.settle(at_most=draw.randrange(5))
-            congest(overlay, draw)
-    overlay.settle()
-    assert overlay.tables() == before, "routing changes no routing table"
-    return overlay, wanted
-
-
 @pytest.mark.parametrize("covering", [False, True])
 @given(draw=DRAWS)
 def test_with_detours_each_is_served_once_at_any_load(covering: bool, draw: random.Random) -> None:
-    overlay, wanted = play_with_detours(draw, covering=covering)
+    scot = Scot(random_tree(draw.randrange(2, 7), draw), Factor.complete(draw.randrange(1, 5)))
+    chosen = ScotSettings(cluster_detours=True, covering=covering, spare_links=draw.random() < 0.5)
+    overlay = ScotOverlay(scot, chosen, seed=draw.randrange(1000))
+    wanted = play(draw, overlay, interrupted=True)
     check_served(overlay.deliveries, wanted)
     assert overlay.refusals == []
     assert overlay.waiting() == overlay.total("lost") == 0

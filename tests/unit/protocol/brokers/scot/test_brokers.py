@@ -162,24 +162,21 @@ def test_a_client_gets_a_notification_once_and_moves_with_all_that_it_asks_for()
     assert made.table() == ()
 
 
-def test_a_link_that_comes_up_late_is_told_what_stands() -> None:
-    overlay = ScotOverlay(figure_2(), "static")
+@pytest.mark.parametrize("routing", ["bid", "static"])
+def test_a_link_that_comes_up_late_is_told_what_stands_and_unsubscribing_ends_it(
+    routing: str,
+) -> None:
+    overlay = ScotOverlay(figure_2(), routing)
     overlay.subscribe_and_settle("S1", "B(c,0)")
+    assert all(broker.table() for broker in overlay.brokers.values())
     late = overlay.brokers["B(b,0)"]
     told = late.handle(0, None, m.NeighbourUp("B(a,0)", BrokerLabel("a", 0)))
     assert [effect.neighbour for effect in told if isinstance(effect, Send)] == ["B(a,0)"]
     back = late.handle(0, None, m.NeighbourUp("B(c,0)", BrokerLabel("c", 0)))
     assert back == [], "where the subscription came from knows it"
-
-
-def test_unsubscribing_empties_all_tables() -> None:
-    for routing in ("bid", "static"):
-        overlay = ScotOverlay(figure_2(), routing)
-        overlay.subscribe_and_settle("S1", "B(c,0)")
-        assert all(broker.table() for broker in overlay.brokers.values())
-        overlay.unsubscribe("S1", "present(x)")
-        overlay.settle()
-        assert not any(broker.table() for broker in overlay.brokers.values())
+    overlay.unsubscribe("S1", "present(x)")
+    overlay.settle()
+    assert not any(broker.table() for broker in overlay.brokers.values())
 
 
 def queues(**lengths: int) -> list[m.QueueReport]:
