@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Protocol, TextIO
 
 
-class Closed(Protocol):
+class Closeable(Protocol):
     """Whoever does what is asked for, by methods of these names; closed at the end."""
 
     async def close(self) -> None: ...
@@ -35,7 +35,7 @@ def answers_stream() -> TextIO:
     return answers
 
 
-async def serve(host: Closed, read_line: Callable[[], Awaitable[str]], answers: TextIO) -> None:
+async def serve(host: Closeable, read_line: Callable[[], Awaitable[str]], answers: TextIO) -> None:
     """Answer requests until there are no more, then part from all others."""
     while line := await read_line():
         name, arguments = json.loads(line)
@@ -47,7 +47,7 @@ async def serve(host: Closed, read_line: Callable[[], Awaitable[str]], answers: 
     await host.close()
 
 
-def run_on_trio(make: Callable[[Any, AsyncExitStack], Closed]) -> None:
+def run_on_trio(make: Callable[[Any, AsyncExitStack], Closeable]) -> None:
     """Serve in a loop of trio; what is made gets a nursery, and a stack that it closes."""
     import trio
 

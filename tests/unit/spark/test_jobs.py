@@ -7,10 +7,7 @@ import pytest
 from gossamer.spark.errors import WorkerLost
 from gossamer.spark.jobs import job_errors
 
-
-def lost() -> ConnectionError:
-    """What Spark raises where Java does not answer."""
-    return ConnectionResetError("the other end is gone")
+LOST = ConnectionResetError("the other end is gone")  # as Spark raises where Java does not answer
 
 
 def test_an_interrupted_job_is_not_called_a_lost_worker() -> None:
@@ -22,7 +19,7 @@ def test_an_interrupted_job_is_not_called_a_lost_worker() -> None:
             try:
                 raise interrupt
             finally:
-                raise lost()
+                raise LOST
 
     with pytest.raises(KeyboardInterrupt) as raised:
         work()
@@ -31,4 +28,4 @@ def test_an_interrupted_job_is_not_called_a_lost_worker() -> None:
 
 def test_a_job_that_nobody_interrupted_has_lost_its_worker() -> None:
     with pytest.raises(WorkerLost, match=r"^a job: a worker was lost"), job_errors("a job"):
-        raise lost()
+        raise LOST

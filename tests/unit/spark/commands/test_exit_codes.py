@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import gossamer.spark.commands.cli as cli
 import gossamer.spark.crunch.crunching as crunching
 import gossamer.spark.workload.writing as writing
 from gossamer.sim.results.results import write_results
-from gossamer.sim.results.storage.place import LocalPlace, Place
+from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curves
@@ -26,42 +25,27 @@ from support.spark_processes import needs_spark
 pytestmark = needs_spark
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    @contextmanager
-    def no_session(*_: Any, **__: Any) -> Iterator[None]:
-        yield None
-
-    monkeypatch.setattr(cli, "session_for", no_session)
-
-    def run_it(*words: str) -> int:
-        return CliRunner().invoke(cli.app, list(words)).exit_code
-
-    return run_it
+def run(patch: pytest.MonkeyPatch, *words: str) -> int:
+    """The exit code of a command without a session."""
+    patch.setattr(cli, "session_for", lambda *_, **__: nullcontext())
+    return CliRunner().invoke(cli.app, list(words)).exit_code
 
 
 @pytest.mark.parametrize(("found", "code"), [(7.0, 0), (7.5, 0), (8.5, 1), (float("nan"), 0)])
 def test_a_workload_that_is_not_what_was_asked_for(
-    run: Callable[..., int], monkeypatch: pytest.MonkeyPatch, found: float, code: int
+    monkeypatch: pytest.MonkeyPatch, found: float, code: int
 ) -> None:
     checks = [Check(name="rows", wanted=7.0, found=found, tolerance=1.0)]
-
-    def write(_session: Any, _kind: str, _wish: Any, place: Place, _partitions: Any) -> Any:
-        return writing.Written(folder=place, rows={"events": 7}, checks=checks)
-
-    monkeypatch.setattr(writing, "write_workload", write)
-    assert run("workload", "siena", "--out", "w") == code
+    written = writing.Written(folder=LocalPlace(Path("w")), rows={"events": 7}, checks=checks)
+    monkeypatch.setattr(writing, "write_workload", lambda *_: written)
+    assert run(monkeypatch, "workload", "siena", "--out", "w") == code
 
 
 @pytest.mark.parametrize(
     ("values", "code"), [((), 0), ((0.5,), 0), ((0.5, 1.5), 1), ((float("nan"),), 1)]
 )
 def test_claims_that_differ(
-    run: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    values: tuple[float, ...],
-    code: int,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, values: tuple[float, ...], code: int
 ) -> None:
     write_results(made_up_run(1), tmp_path / "run", pictures=False)
     place = LocalPlace(tmp_path / "c")
@@ -73,4 +57,4 @@ def test_claims_that_differ(
     nothing: dict[str, Any] = {key: [] for key in ("values", "intervals", "comparisons", "notes")}
     found = Crunched(folder=place, runs=1, curves=Curves(place, {}), checked=checked, **nothing)
     monkeypatch.setattr(crunching, "crunch_results", lambda *_, **__: found)
-    assert run("crunch", str(tmp_path / "run"), "--out", str(place)) == code
+    assert run(monkeypatch, "crunch", str(tmp_path / "run"), "--out", str(place)) == code
