@@ -88,6 +88,14 @@ def test_covering_changes_no_delivery_and_saves_entries(routing: str, draw: rand
     assert len(covering.notifications()) == len(plain.notifications())
 
 
+def check_steady(overlay: ScotOverlay, subscribers: int, published: int) -> None:
+    """Nobody got anything twice, and those who stayed subscribed got all."""
+    got = Counter((one.client, one.id) for one in overlay.deliveries)
+    assert max(got.values(), default=1) == 1
+    steady = Counter(client for client, _ in got if client.startswith("steady"))
+    assert steady == Counter({f"steady {i}": published for i in range(subscribers) if published})
+
+
 @pytest.mark.parametrize("routing", ROUTINGS)
 @one_in(2)
 @given(draw=DRAWS)
@@ -109,10 +117,7 @@ def test_whoever_stays_misses_nothing_while_others_come(routing: str, draw: rand
             overlay.publish(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
             published += 1
     overlay.settle()
-    got = Counter((one.client, one.id) for one in overlay.deliveries)
-    assert max(got.values(), default=1) == 1
-    steady = Counter(one.client for one in overlay.deliveries if one.client.startswith("steady"))
-    assert steady == Counter({f"steady {i}": published for i in range(3) if published})
+    check_steady(overlay, 3, published)
 
 
 @pytest.mark.parametrize("covering", [False, True])
@@ -135,10 +140,7 @@ def test_brokers_restarted_in_turn_may_cover_or_not(covering: bool, draw: random
         overlay.settle()
         overlay.publish_and_settle(draw.choice(sorted(overlay.brokers)), x=draw.choice([1, 2]))
         published += 1
-    got = Counter((one.client, one.id) for one in overlay.deliveries)
-    assert max(got.values()) == 1
-    steady = Counter(one.client for one in overlay.deliveries if one.client.startswith("steady"))
-    assert steady == Counter({f"steady {i}": published for i in range(2)})
+    check_steady(overlay, 2, published)
     hidden = [broker.dump()["covered"] for broker in overlay.brokers.values()]
     assert covering or not any(hidden)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.scot import Factor, Scot, ScotSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from support.draws import Draws, few_or_many, named, one_in
@@ -179,12 +180,17 @@ def test_nothing_is_lost_while_a_broker_is_away(memory: bool, seed: int, coverin
     notice_or_settle(play, draw)
     play.revive(dead, memory=memory, meanwhile=lambda: ask_and_publish(play, draw))
     ask_and_publish(play, draw)
+    check_in_the_end(play, dead, died, taken)
+    lost = [made for made in play.published if not made.safe]
+    assert all(made.broker == dead and made in play.published[:died] for made in lost)
+
+
+def check_in_the_end(play: TakeOverPlay, dead: str, died: int, taken: set[tuple[str, Id]]) -> None:
+    """Nothing is lost or comes twice but what a broker had published when it ``died``."""
     play.settle()
     assert play.refusals == []
     for made in play.published[:died]:
         made.safe = bool(made.safe) if made.broker == dead else made.safe
-    lost = [made for made in play.published if not made.safe]
-    assert all(made.broker == dead and made in play.published[:died] for made in lost)
     play.check_due()
     play.check_once(play.published[died:], taken)
     play.check_tables()
@@ -224,13 +230,7 @@ def test_who_is_covered_misses_nothing_while_brokers_fail(memory: bool, seed: in
     else:
         play.mend(*link)
     cover_and_publish(play, draw)
-    play.settle()
-    assert play.refusals == []
-    for made in play.published[:died]:
-        made.safe = bool(made.safe) if fails and made.broker == dead else made.safe
-    play.check_due()
-    play.check_once(play.published[died:], taken)
-    play.check_tables()
+    check_in_the_end(play, dead if fails else "", died, taken)
     play.check_empty()
 
 
