@@ -9,10 +9,12 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import attrs
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,17 +29,16 @@ from gossamer.sim.results.results import ResultsError
 from gossamer.sim.results.storage.place import LocalPlace, PlaceError
 from gossamer.sim.row_tables.churn import ChurnRows
 from gossamer.sim.row_tables.kinds import KINDS, Wish, make_workload
-from gossamer.sim.row_tables.table import RowTable
 from gossamer.spark.commands.cli import app
-from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.crunch.workloads import workload_rows
 from gossamer.spark.errors import JobError
-from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage
+from gossamer.spark.storage.lineage import LINEAGE_FILE, read_lineage, running_command
 from gossamer.spark.workload.checks import Check
 from gossamer.spark.workload.row_files import write_row_table
 from gossamer.spark.workload.writing import write_workload
 from support.draws import larger
+from support.spark_results import crunch
 
 WISHES = {
     "churn": Wish(subscriptions=2_000, seed=3, settings={"crowd_nodes": 50}),
@@ -98,11 +99,8 @@ def test_rows_do_not_hang_on_files_chunks_or_groups(
     units: int, files: int, chunk: int, groups: int
 ) -> None:
     table = make_workload("siena", Wish(subscriptions=units, events=0, seed=3)).tables()[0]
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        mock.patch.object(parts, "CHUNK", chunk),
-        mock.patch.object(parts, "GROUP_UNITS", chunk * groups),
-    ):
+    smaller = mock.patch.multiple(parts, CHUNK=chunk, GROUP_UNITS=chunk * groups)
+    with tempfile.TemporaryDirectory() as scratch, smaller:
         names = [Path(scratch) / parts.file_name(part) for part in range(files)]
         rows = [parts.write_part(table, name, part, files) for part, name in enumerate(names)]
         assert sum(rows) == units
@@ -157,12 +155,9 @@ def test_what_fails_half_way_leaves_nothing(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, sentence: str
 ) -> None:
     subscriptions, events = make_workload("vinifera", COMMON).tables()
-
-    class Half:
-        def tables(self) -> tuple[RowTable, ...]:
-            return subscriptions, attrs.evolve(events, make=Failing(reason))
-
-    monkeypatch.setattr(writing, "make_workload", lambda _kind, _wish: Half())
+    half = subscriptions, attrs.evolve(events, make=Failing(reason))
+    workload = SimpleNamespace(tables=lambda: half)
+    monkeypatch.setattr(writing, "make_workload", lambda _kind, _wish: workload)
     with pytest.raises(JobError, match=sentence) as failed:
         write_workload(session, "vinifera", COMMON, tmp_path / "out")
     assert "\n" not in str(failed.value)
@@ -178,8 +173,7 @@ def test_a_check_is_held_against_its_bounds() -> None:
 def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) -> None:
     wish = Wish(seed=7, subscriptions=60, events=40)
     write_workload(session, "covering", wish, tmp_path / "w", 1)
-    runs = find_runs([tmp_path / "w"])
-    crunch_results(session, runs, tmp_path / "c", plots=False, exact_up_to=100)
+    crunch(session, tmp_path / "w", tmp_path / "c", exact_up_to=100)
     made = read_lineage(LocalPlace(tmp_path / "w"))
     told = read_lineage(LocalPlace(tmp_path / "c"))
     assert set(told["versions"]) >= {"gossamer", "pyspark", "spark", "pyarrow", "numpy", "python"}
@@ -197,10 +191,6 @@ def test_results_tell_of_what_they_were_made_from(session: Any, tmp_path: Path) 
 
 
 def test_credentials_are_not_kept() -> None:
-    import click
-
-    from gossamer.spark.storage.lineage import running_command
-
     assert running_command() is None
     command = click.Command("crunch")
     conf = ["spark.hadoop.fs.s3a.secret.key=abc", "spark.sql.shuffle.partitions=3"]
