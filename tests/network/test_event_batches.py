@@ -14,7 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 import trio
@@ -26,7 +25,6 @@ from gossamer.node.peer.batches.steps import BufferedStep, take_one
 from gossamer.node.peer.batches.taking import take
 from gossamer.node.peer.frames.core import SELF, Core, Record
 from gossamer.node.peer.frames.event_frames import KINDS, event_frame, read_event_frame
-from gossamer.node.peer.peer import Peer
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.protocol.kernel.records import BODY, FROM, KIND
 from gossamer.protocol.kernel.struct import Struct
@@ -66,24 +64,6 @@ class CompiledRules:
         return int(take.compiled(self._state, self._batch, first, count, now))
 
 
-def step_compiled(core: Core) -> None:
-    """Let a peer take records as with machine code, by the rules of a compiler's process."""
-    step = BufferedStep(core, lambda buffers, now: take_one.compiled(core.state, buffers, now))
-    core.take_by(step.take)
-
-
-@attrs.define
-class Heard:
-    """What a peer took: when, and which record."""
-
-    core: Core
-    taken: list[tuple[int, Record]] = attrs.field(factory=list)
-
-    def note(self, record: Record) -> None:
-        if record[KIND] not in EFFECTS:
-            self.taken.append((self.core.now, list(record)))
-
-
 async def overhear(folder: Path, seed: int) -> tuple[Any, int, list[tuple[int, Record]]]:
     """Settings, key and records of a peer in an overlay whose peers subscribe and publish."""
     draws = random.Random(seed)
@@ -93,11 +73,17 @@ async def overhear(folder: Path, seed: int) -> tuple[Any, int, list[tuple[int, R
         core = watched._core
         # From its first record on: it begins anew.
         core.restart()
-        heard = Heard(core)
-        watched.observe(heard.note)
+        taken: list[tuple[int, Record]] = []
+
+        def note(record: Record) -> None:
+            if record[KIND] not in EFFECTS:
+                taken.append((core.now, list(record)))
+
+        watched.observe(note)
         for peer in peers:
-            if peer is not watched:
-                subscribe(peer, draws)
+            for _ in range(0 if peer is watched else 4):
+                low = draws.uniform(0, 90)
+                peer.subscribe(f"price >= {low} and price <= {low + 20}")
         await rounds_pass(*peers, rounds=6)
         for _ in range(EVENTS):
             await draws.choice(peers).publish({"price": draws.uniform(0, 100), "symbol": "A"})
@@ -106,27 +92,17 @@ async def overhear(folder: Path, seed: int) -> tuple[Any, int, list[tuple[int, R
                 values = {"price": draws.uniform(0, 100), "symbol": "A"}
                 nursery.start_soon(watched.publish, values)
         await rounds_pass(*peers, rounds=3)
-        return core.settings, watched.key, heard.taken
-
-
-def subscribe(peer: Peer, draws: random.Random) -> None:
-    for _ in range(4):
-        low = draws.uniform(0, 90)
-        peer.subscribe(f"price >= {low} and price <= {low + 20}")
+        return core.settings, watched.key, taken
 
 
 def by_source(taken: list[tuple[int, Record]]) -> Iterator[tuple[bool, int, list[Record]]]:
     """What follows each other: frames of one peer, or one other record."""
-    for (own, now, _), group in groupby(
-        taken, lambda one: (goes_by_batch(one[1]), one[0], one[1][FROM])
-    ):
+    kinds = groupby(taken, lambda one: (goes_by_batch(one[1]), one[0], one[1][FROM]))
+    for (own, now, _), group in kinds:
         records = [record for _, record in group]
-        if own:
-            for i in range(0, len(records), MOST_FRAMES):
-                yield True, now, records[i : i + MOST_FRAMES]
-        else:
-            for record in records:
-                yield False, now, [record]
+        together = MOST_FRAMES if own else 1
+        for i in range(0, len(records), together):
+            yield own, now, records[i : i + together]
 
 
 def goes_by_batch(record: Record) -> bool:
@@ -201,7 +177,10 @@ async def test_frames_in_batches_are_taken_as_one_at_a_time(
     alone, together = Core(settings, key), Core(settings, key)
     exchange = Exchange(together, form)
     if form is CompiledRules:
-        step_compiled(together)
+        # Other records are taken as with machine code, by the rules of a compiler's process.
+        state = together.state
+        step = BufferedStep(together, lambda buffers, now: take_one.compiled(state, buffers, now))
+        together.take_by(step.take)
     frames = batches = written = 0
     for own, now, records in by_source(taken):
         alone.now = together.now = now

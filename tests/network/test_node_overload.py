@@ -29,7 +29,7 @@ from gossamer.node.peer.frames.wire import WORD_BYTES, frame_types
 from gossamer.node.peer.peer import transport_of
 from gossamer.node.security.cluster import Membership, open_membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
-from gossamer.node.security.event_keys import EventKey, introduce, make_event_key
+from gossamer.node.security.event_keys import EventKey, make_event_key
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, MOST_SHARING, Seal, identifier, sign
 from gossamer.node.transport.base.base import Address, LocalPeer
 from gossamer.node.transport.base.frames import encode_frame
@@ -46,7 +46,7 @@ from gossamer.protocol.peer.space.encoding import encode_event
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.space.routing_key import point_of
 from gossamer.protocol.peer.state.state import profile_words
-from support.attackers import believe
+from support.attackers import believe, introduction_of
 from support.node_fleets import LOOK_S, Fleet, until
 from support.node_processes import PATIENCE_S, Shell
 
@@ -160,9 +160,7 @@ class Flooder:
 
     def introduction(self) -> bytes:
         """The frame that proves whose its events are."""
-        member = self.member
-        own = introduce(member.authority, member.identity, member.certificate, self._key)
-        return encode_frame("publishers", introductions=[own.introduction])
+        return encode_frame("publishers", introductions=[introduction_of(self.member, self._key)])
 
     def _seal_more(self) -> None:
         """Seal as many events as share a signature."""

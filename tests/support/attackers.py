@@ -14,6 +14,7 @@ import trio
 from gossamer.node.peer.frames.event_frames import MARK, read_event_frame
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import Descriptor, sign_descriptor
+from gossamer.node.security.event_keys import EventKey, introduce
 from gossamer.node.transport.base.base import Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
@@ -89,6 +90,11 @@ def descriptor_of(member: Membership, profile: tuple[int, ...], sequence: int) -
     key, serial = member.identity.key, member.certificate.serial
     told = Descriptor(key, serial, (("memory", 9),), profile, sequence, 0)
     return sign_descriptor(member.authority, member.identity, told).packed
+
+
+def introduction_of(member: Membership, key: EventKey) -> bytes:
+    """The entry of a frame that proves whose events are signed by ``key``."""
+    return introduce(member.authority, member.identity, member.certificate, key).introduction
 
 
 def believe(_: bytes | None, hello: Hello) -> PeerIdentity:
