@@ -39,9 +39,7 @@ async def acknowledge(events: Subscription, *prices: float) -> None:
 
 
 @on_each_loop
-async def test_each_event_comes_to_one_worker_or_another_if_that_is_gone(
-    client: Client,
-) -> None:
+async def test_each_event_comes_to_one_worker_or_another_if_that_is_gone(client: Client) -> None:
     async with client.subscribe(ALL, group="work") as stays:
         async with client.subscribe(ALL, group="work", ahead=2) as leaves:
             for price in (1, 2, 3, 4):
@@ -203,9 +201,7 @@ def test_order_without_an_event_loop(tmp_path: Path) -> None:
 
 
 @on_each_loop
-async def test_what_excludes_each_other_or_cannot_be_a_last_value_is_refused(
-    client: Client, node: ThreadedNode
-) -> None:
+async def test_what_cannot_be_asked_for_is_refused(client: Client, node: ThreadedNode) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"group": "work", "name": "ada"}, "no name of its own"),
         ({"group": "work", "retained": True}, "no name of its own"),

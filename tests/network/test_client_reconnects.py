@@ -177,9 +177,7 @@ async def test_what_is_acknowledged_while_the_node_is_looked_for_holds_up_nothin
         assert await prices(ada, 1) == [window]
 
 
-async def test_acknowledgements_of_a_lost_history_are_not_taken_for_others(
-    node: LocalNode,
-) -> None:
+async def test_acknowledgements_of_a_lost_history_are_not_taken_for_others(node: LocalNode) -> None:
     changes = Changes()
     async with node.restartable() as running, node.client("ada", on_change=changes) as ada:
         await ada.subscribe("all", "price >= 0")

@@ -52,9 +52,7 @@ async def two_peers(make: MakeTransport) -> AsyncIterator[tuple[Crowd, Peer, Pee
         yield people, await people.add(1), await people.add(2)
 
 
-async def test_frames_go_both_ways_in_order_between_known_peers(
-    make: MakeTransport,
-) -> None:
+async def test_frames_go_both_ways_in_order_between_known_peers(make: MakeTransport) -> None:
     async with two_peers(make) as (_, one, two):
         for i in range(300):
             await one.pool.send(2, message(b"from one", i))

@@ -216,9 +216,7 @@ def test_the_handles_that_a_row_remembers_are_found_in_every_array_that_holds_so
 
 def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
     """An array that is added to the state has to be named here, and if need be in the codec."""
-    with_handles = (
-        "links failed asked owner installed_at views handle recall departed seat under_way"
-    )
+    handled = "links failed asked owner installed_at views handle recall departed seat under_way"
     without = (
         "params sampler round link_profile successor predecessor offsets guest_targets "
         "guest_rounds clockwise_order constrained subscriptions primary table table_count alarm "
@@ -229,4 +227,4 @@ def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
         "shuffle_length key draws profile view_profile spare seen merges tells_times active_slots"
     )
     fields = set(State.__annotations__) | set(SamplerState.__annotations__)
-    assert fields == {*with_handles.split(), *without.split()}
+    assert fields == {*handled.split(), *without.split()}

@@ -53,9 +53,7 @@ def values_of(role: str) -> PlainValues:
         (date(2026, 11, 20), datetime(2026, 11, 20, tzinfo=UTC)),
     ],
 )
-def test_numbers_come_as_they_went_and_dates_as_instants_in_utc(
-    role: str, value: object, comes_as: object
-) -> None:
+def test_values_come_as_they_went_or_in_utc(role: str, value: object, comes_as: object) -> None:
     """But a text that looks like a date is none."""
     values = values_of(role)
     name = "day" if isinstance(value, date) else "price"

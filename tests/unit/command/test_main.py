@@ -175,9 +175,7 @@ def test_defects_keep_their_traceback(probe: Path) -> None:
         ("--fast", "no option '--fast', expected --help, --version or a command"),
     ],
 )
-def test_unknown_command_is_answered_with_what_exists(
-    capsys: pytest.CaptureFixture[str], given: str, said: str
-) -> None:
+def test_the_unknown_is_answered(capsys: pytest.CaptureFixture[str], given: str, said: str) -> None:
     assert main([given]) == 2
     assert capsys.readouterr().err.startswith(f"gossamer: {said}")
 

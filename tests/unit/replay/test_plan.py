@@ -99,7 +99,7 @@ def test_expressions_and_values_mean_the_simulated_ones(tmp_path: Path, preset: 
             for text in plan.expressions(node)
         ]
         told = [
-            [end for pair in zip(box.low, box.high, strict=True) for end in pair] for box in boxes
+            [end for two in zip(box.low, box.high, strict=True) for end in two] for box in boxes
         ]
         held, bits = held_boxes(plan.settings, np.array(told, np.int64), np.array([7, 7], np.int64))
         constrained = plan.state.constrained[node] >= 0

@@ -143,9 +143,7 @@ async def test_a_node_that_stops_is_waited_for_and_otherwise_named(tmp_path: Pat
 
 
 @pytest.mark.trio
-async def test_events_come_in_without_turns_for_others_while_there_is_room(
-    tmp_path: Path,
-) -> None:
+async def test_events_come_in_without_turns_for_others_while_there_is_room(tmp_path: Path) -> None:
     """Turns of a busy peer are long: with one for each event, events would come faster."""
     async with open_history(tmp_path / "clients.db", 3600) as history:
         async with turns_of_others() as turns:
@@ -192,9 +190,7 @@ class PausedAmidARound:
         return wire.report(self.member.take(told, 8)[0], {})
 
 
-async def test_a_leader_paused_in_a_round_asks_before_it_assigns(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_leader_paused_in_a_round_asks_before_it_assigns(autojump_clock: MockClock) -> None:
     own, others = Member(LEADER), PausedAmidARound(autojump_clock)
     for event in range(50):
         own.arrive(event)

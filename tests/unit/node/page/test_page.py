@@ -146,9 +146,7 @@ def test_everything_is_drawn_within_the_picture(scripts: Scripts, peers: int) ->
     assert made["labels"][0]["own"] is True
     numbers = [value for bar in made["bars"] for value in bar.values()]
     numbers += [label[axis] for label in made["labels"] for axis in ("x", "y")]
-    numbers += [
-        float(part) for part in " ".join(made["chords"]).split() if part[0] in "-0123456789"
-    ]
+    numbers += [float(one) for one in " ".join(made["chords"]).split() if one[0] in "-0123456789"]
     assert all(0 <= number <= 480 for number in numbers)
 
 

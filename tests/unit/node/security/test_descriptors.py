@@ -25,6 +25,7 @@ from gossamer.node.security.encoding import encode
 from gossamer.node.security.identity import Identity, make_identity
 from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.revocation import Revocation, RevocationList
+from gossamer.node.security.schema_document import SchemaDocument
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.kernel.errors import ConfigError
@@ -239,10 +240,8 @@ FIRST = SchemaVersion.first(
 LATER = FIRST.added(schema.DecimalAttribute("fee", 0, 1, 2)).without("open")
 
 
-def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> schema_document.SchemaDocument:
-    return schema_document.SchemaDocument.signed(
-        cluster.first.authority, version, cluster.registrar.signer
-    )
+def signed(cluster: MadeCluster, version: SchemaVersion = LATER) -> SchemaDocument:
+    return SchemaDocument.signed(cluster.first.authority, version, cluster.registrar.signer)
 
 
 def test_what_the_authority_signed_is_read_back(cluster: MadeCluster) -> None:
@@ -284,7 +283,7 @@ def test_what_is_no_document_is_refused(cluster: MadeCluster, data: bytes) -> No
 
 
 def test_no_other_signer_and_cluster_are_believed(cluster: MadeCluster, tmp_path: Path) -> None:
-    forged = schema_document.SchemaDocument.signed(cluster.first.authority, LATER, make_identity())
+    forged = SchemaDocument.signed(cluster.first.authority, LATER, make_identity())
     with made_cluster(tmp_path / "other") as other:
         foreign = signed(other)
     for document, words in (

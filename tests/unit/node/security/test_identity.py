@@ -34,6 +34,7 @@ from gossamer.node.security.identity import (
     verify,
 )
 from gossamer.node.security.issuing import CLOCK_SLACK_S, issue_certificate, make_authority
+from gossamer.node.security.revocation import Revocation
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
 from support.clusters import made_cluster
 
@@ -211,7 +212,7 @@ def test_certificates_of_another_cluster_or_peer_are_refused() -> None:
 
 def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
     for key, serials in ((OWNER.key, ()), (1, (CERTIFICATE.serial,))):
-        revoked = NOBODY.with_entry(revocation.Revocation(key, serials, int(NOW)), SIGNER, NOW - 1)
+        revoked = NOBODY.with_entry(Revocation(key, serials, int(NOW)), SIGNER, NOW - 1)
         with pytest.raises(errors.RevokedCertificateError, match=f"{OWNER.key:016x} is revoked"):
             certificates.verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
@@ -252,8 +253,8 @@ def test_a_name_may_be_in_any_script_and_one_that_cannot_be_shown_is_refused() -
 
 
 LATER = int(NOW) + 1000
-ONE = NOBODY.with_entry(revocation.Revocation(1, (11, 1 << 158), LATER), SIGNER, NOW)
-TWO = ONE.with_entry(revocation.Revocation(2, (22,), LATER), SIGNER, NOW)
+ONE = NOBODY.with_entry(Revocation(1, (11, 1 << 158), LATER), SIGNER, NOW)
+TWO = ONE.with_entry(Revocation(2, (22,), LATER), SIGNER, NOW)
 
 
 def list_with(**fields: Any) -> bytes:
@@ -283,7 +284,7 @@ UNSIGNED = [
     list_with(revoked=json.loads(TWO.to_bytes())["revoked"][:1]),
     list_with(signature="00" * 64),
     list_with(signature=""),
-    NOBODY.with_entry(revocation.Revocation(3, (), LATER), make_identity(), NOW).to_bytes(),
+    NOBODY.with_entry(Revocation(3, (), LATER), make_identity(), NOW).to_bytes(),
     revocation.RevocationList(CLUSTER, 5).to_bytes(),
 ]
 MALFORMED = [
@@ -317,22 +318,20 @@ def test_a_list_that_the_authority_did_not_make_is_refused(data: bytes, words: s
 
 
 def test_the_largest_list_fits_its_limit_and_one_entry_more_is_refused() -> None:
-    entries = tuple(
-        revocation.Revocation(key, (1 << 158,), LATER) for key in range(revocation.ENTRIES - 1)
-    )
+    entries = tuple(Revocation(key, (1 << 158,), LATER) for key in range(revocation.ENTRIES - 1))
     full = revocation.RevocationList(CLUSTER, 1, entries).with_entry(
-        revocation.Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
+        Revocation((1 << 62) - 1, (1 << 158,), LATER), SIGNER, NOW
     )
     assert revocation.read_list(full.to_bytes(), AUTHORITY) == full
     with pytest.raises(CapacityError, match=f"full at {revocation.ENTRIES}"):
-        full.with_entry(revocation.Revocation(1 << 61, (), LATER), SIGNER, NOW)
+        full.with_entry(Revocation(1 << 61, (), LATER), SIGNER, NOW)
 
 
 def test_entries_leave_the_list_once_they_have_expired_or_are_replaced() -> None:
-    later = TWO.with_entry(revocation.Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
+    later = TWO.with_entry(Revocation(3, (), LATER + 5000), SIGNER, LATER + 1)
     assert [entry.key for entry in later.entries] == [3]
     assert later.sequence == TWO.sequence + 1
-    again = TWO.with_entry(revocation.Revocation(1, (11, 12), LATER), SIGNER, NOW)
+    again = TWO.with_entry(Revocation(1, (11, 12), LATER), SIGNER, NOW)
     assert [entry.key for entry in again.entries] == [1, 2]
     assert again.forbids(99, 12)
 
@@ -351,9 +350,7 @@ def test_a_new_cluster_has_an_authority_and_a_first_peer(tmp_path: Path) -> None
     assert other.authority.cluster != member.authority.cluster, "though the name is the same"
 
 
-def test_no_cluster_is_made_in_a_folder_in_use_or_with_a_bad_name(
-    tmp_path: Path,
-) -> None:
+def test_no_cluster_is_made_in_a_folder_in_use_or_with_a_bad_name(tmp_path: Path) -> None:
     used = tmp_path / "used"
     used.mkdir()
     for present in ("ca.key", "ca.pem", "peer.key"):

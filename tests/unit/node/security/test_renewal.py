@@ -46,9 +46,7 @@ def test_a_renewed_certificate_is_valid_from_now_on(cluster: MadeCluster, age_s:
     assert {one.serial for one in found_of_key} == serials
 
 
-def test_certificates_are_renewed_at_half_their_time_and_twice_alike(
-    cluster: MadeCluster,
-) -> None:
+def test_certificates_are_renewed_at_half_their_time_and_twice_alike(cluster: MadeCluster) -> None:
     """An expired one that is not on record is not renewed."""
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S
     assert due_at(member.certificate) == pytest.approx(cluster.now + LIFE_S * 2 / 3, abs=2)
@@ -67,9 +65,7 @@ def test_certificates_are_renewed_at_half_their_time_and_twice_alike(
         renewed(cluster, member, cluster.now + 1.1 * LIFE_S)
 
 
-def test_nobody_but_the_owner_of_a_certificate_of_this_cluster_can_ask(
-    cluster: MadeCluster, tmp_path: Path
-) -> None:
+def test_only_owners_of_certificates_of_ours_can_ask(cluster: MadeCluster, tmp_path: Path) -> None:
     member, now = cluster.admit("kitchen", LIFE_S), cluster.now + LIFE_S
     digest = hashlib.sha256(member.certificate.der).digest()
     for signature in (make_identity().sign(CONTEXT, digest), bytes(64)):

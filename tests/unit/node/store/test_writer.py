@@ -129,9 +129,7 @@ async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(path: Pat
     assert kept(path) == []
 
 
-async def test_the_queue_is_bounded_and_the_loop_turns_while_another_locks(
-    path: Path,
-) -> None:
+async def test_the_queue_is_bounded_and_the_loop_turns_while_another_locks(path: Path) -> None:
     """Ten writers at once into a queue of two: all get through, in turn."""
     async with open_writer(path, pending=2) as writer:
         async with trio.open_nursery() as nursery:

@@ -64,11 +64,9 @@ async def meet(
     near, far = memory_stream_pair()
     outcomes: dict[bool, Outcome] = {}
 
-    async def take_part(
-        stream: trio.abc.Stream, me: base.LocalPeer, dialled: bool, options: Any
-    ) -> None:
+    async def take_part(end: trio.abc.Stream, me: base.LocalPeer, dialled: bool, how: Any) -> None:
         try:
-            outcomes[dialled] = await greet(stream, me, dialled, **(options or {}))
+            outcomes[dialled] = await greet(end, me, dialled, **(how or {}))
         except NodeError as error:
             outcomes[dialled] = error
 
@@ -79,15 +77,13 @@ async def meet(
 
 
 async def test_two_peers_learn_who_the_other_is() -> None:
-    dialler, listener = await meet(
-        local_peer(1, addresses=HERE, software="gossamer 9"), local_peer(2)
-    )
+    dialler, listener = await meet(local_peer(1, addresses=HERE, software="soft 9"), local_peer(2))
     assert isinstance(dialler, base.Admitted)
     assert isinstance(listener, base.Admitted)
     assert dialler.identity == base.PeerIdentity(2, b"", "test-2")
     assert listener.identity.key == 1
     assert listener.hello.addresses == HERE
-    assert listener.hello.software == "gossamer 9"
+    assert listener.hello.software == "soft 9"
     assert (dialler.dialled, listener.dialled) == (True, False)
 
 

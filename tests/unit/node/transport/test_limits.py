@@ -79,9 +79,7 @@ def turned_out(guests: list[Guest]) -> list[int]:
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=ROOM * (1 + LEAVING)))
-def test_who_comes_gets_in_and_the_oldest_of_the_largest_crowd_makes_room(
-    comers: list[str],
-) -> None:
+def test_who_comes_gets_in_and_the_oldest_of_the_largest_crowd_goes(comers: list[str]) -> None:
     """By a plain list of who is there, whom every newcomer joins."""
     crowds: list[str] = []
     doors = Doors(ROOM, PER_ADDRESS, crowds.append)
@@ -173,7 +171,7 @@ def test_all_comes_out_once_and_each_flow_in_order(items: list[tuple[Flow | None
 
 
 @given(ITEMS)
-def test_what_is_dropped_is_the_newest_of_the_longest_flow_of_who_has_most(
+def test_the_newest_of_who_has_most_is_dropped(
     items: list[tuple[Flow | None, int]],
 ) -> None:
     queue: FairQueue[int] = FairQueue()

@@ -17,7 +17,7 @@ from gossamer.node.security.certificates import PeerCertificate, read_certificat
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity, key_text, make_identity
-from gossamer.node.security.joining import join_protocol
+from gossamer.node.security.joining import join_protocol as joins
 from gossamer.node.security.joining.tokens import Token
 from gossamer.node.security.revocation import Revocation
 from gossamer.node.store import Store, StoreLimits
@@ -33,29 +33,25 @@ def token(cluster: MadeCluster) -> Token:
     return invite(cluster)
 
 
-def challenge_of(cluster: MadeCluster) -> join_protocol.Challenge:
-    return join_protocol.Challenge(nonce=b"n" * 32, authority=cluster.first.authority.der)
+def challenge_of(cluster: MadeCluster) -> joins.Challenge:
+    return joins.Challenge(nonce=b"n" * 32, authority=cluster.first.authority.der)
 
 
-def request_of(cluster: MadeCluster, token: Token, identity: Identity) -> join_protocol.Request:
+def request_of(cluster: MadeCluster, token: Token, identity: Identity) -> joins.Request:
     shown = cluster.first.certificate.der
-    return join_protocol.make_request(token, identity, "kitchen", challenge_of(cluster), shown)
+    return joins.make_request(token, identity, "kitchen", challenge_of(cluster), shown)
 
 
 def test_an_exchange_from_challenge_to_certificate(cluster: MadeCluster, token: Token) -> None:
     joiner, first, now = make_identity(), cluster.first, cluster.now
-    challenge = join_protocol.unpack(
-        join_protocol.Challenge, join_protocol.pack(challenge_of(cluster))
-    )
-    inviter = join_protocol.recognise(token, challenge, first.certificate.der, now)
-    request = join_protocol.unpack(
-        join_protocol.Request, join_protocol.pack(request_of(cluster, token, joiner))
-    )
-    join_protocol.check_request(request, challenge.nonce, first.certificate.der)
+    challenge = joins.unpack(joins.Challenge, joins.pack(challenge_of(cluster)))
+    inviter = joins.recognise(token, challenge, first.certificate.der, now)
+    request = joins.unpack(joins.Request, joins.pack(request_of(cluster, token, joiner)))
+    joins.check_request(request, challenge.nonce, first.certificate.der)
     certificate = redeem(cluster, request.secret, joiner, request.name)
-    answer = join_protocol.Answer(certificate=certificate.der, revoked=first.revoked.to_bytes())
-    found, revoked = join_protocol.read_answer(
-        join_protocol.unpack(join_protocol.Answer, join_protocol.pack(answer)), inviter, joiner, now
+    answer = joins.Answer(certificate=certificate.der, revoked=first.revoked.to_bytes())
+    found, revoked = joins.read_answer(
+        joins.unpack(joins.Answer, joins.pack(answer)), inviter, joiner, now
     )
     assert (found, revoked) == (certificate, first.revoked)
     assert (found.key, found.name) == (joiner.key, "kitchen")
@@ -65,18 +61,18 @@ def test_joiners_recognise_no_others(cluster: MadeCluster, token: Token, tmp_pat
     """A member that answers in the inviter's place does not get to see the secret."""
     nosy = cluster.admit("nosy").certificate.der
     with pytest.raises(errors.KeyMismatchError):
-        join_protocol.recognise(token, challenge_of(cluster), nosy, cluster.now)
+        joins.recognise(token, challenge_of(cluster), nosy, cluster.now)
     with made_cluster(tmp_path / "other") as other:
         theirs = other.first.certificate.der
         with pytest.raises(errors.ForeignCertificateError, match=token.cluster):
-            join_protocol.recognise(token, challenge_of(other), theirs, cluster.now)
+            joins.recognise(token, challenge_of(other), theirs, cluster.now)
         with pytest.raises(errors.ForeignCertificateError):
-            join_protocol.recognise(token, challenge_of(cluster), theirs, cluster.now)
+            joins.recognise(token, challenge_of(cluster), theirs, cluster.now)
 
 
 def test_a_request_with_anything_changed_proves_nothing(cluster: MadeCluster, token: Token) -> None:
     request, shown = request_of(cluster, token, make_identity()), cluster.first.certificate.der
-    join_protocol.check_request(request, b"n" * 32, shown)
+    joins.check_request(request, b"n" * 32, shown)
     for changed, nonce, certificate in (
         (evolve(request, secret=b"?" * 16), b"n" * 32, shown),
         (evolve(request, public_key=make_identity().public_key), b"n" * 32, shown),
@@ -85,14 +81,14 @@ def test_a_request_with_anything_changed_proves_nothing(cluster: MadeCluster, to
         (request, b"n" * 32, cluster.admit("other").certificate.der),
     ):
         with pytest.raises(errors.JoinRequestError, match="does not prove"):
-            join_protocol.check_request(changed, nonce, certificate)
+            joins.check_request(changed, nonce, certificate)
 
 
 def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
     cluster: MadeCluster, token: Token, tmp_path: Path
 ) -> None:
     joiner, first, now = make_identity(), cluster.first, cluster.now
-    inviter = join_protocol.recognise(token, challenge_of(cluster), first.certificate.der, now)
+    inviter = joins.recognise(token, challenge_of(cluster), first.certificate.der, now)
     with made_cluster(tmp_path / "other") as other:
         foreign, foreign_list = other.certify(joiner).der, other.first.revoked
     for certificate, revoked, error in (
@@ -101,34 +97,34 @@ def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
         (cluster.certify(joiner).der, foreign_list, errors.RevocationListError),
         (b"junk", first.revoked, errors.CertificateError),
     ):
-        answer = join_protocol.Answer(certificate=certificate, revoked=revoked.to_bytes())
+        answer = joins.Answer(certificate=certificate, revoked=revoked.to_bytes())
         with pytest.raises(error):
-            join_protocol.read_answer(answer, inviter, joiner, now)
+            joins.read_answer(answer, inviter, joiner, now)
 
 
 @pytest.mark.parametrize(
     ("cause", "error", "words"),
     [
-        (join_protocol.UNKNOWN, errors.TokenUnknownError, "does not know"),
-        (join_protocol.EXPIRED, errors.TokenExpiredError, "expired"),
-        (join_protocol.USED, errors.TokenUsedError, "used by another"),
-        (join_protocol.NO_AUTHORITY, errors.JoinRefusedError, r"holds no ca\.key"),
-        (join_protocol.THROTTLED, errors.JoinRefusedError, "try again in a minute"),
-        (join_protocol.BAD_REQUEST, errors.JoinRefusedError, "malformed"),
-        (join_protocol.REVOKED, errors.JoinRefusedError, "revoked"),
-        (join_protocol.FAILED, errors.JoinRefusedError, "log"),
+        (joins.UNKNOWN, errors.TokenUnknownError, "does not know"),
+        (joins.EXPIRED, errors.TokenExpiredError, "expired"),
+        (joins.USED, errors.TokenUsedError, "used by another"),
+        (joins.NO_AUTHORITY, errors.JoinRefusedError, r"holds no ca\.key"),
+        (joins.THROTTLED, errors.JoinRefusedError, "try again in a minute"),
+        (joins.BAD_REQUEST, errors.JoinRefusedError, "malformed"),
+        (joins.REVOKED, errors.JoinRefusedError, "revoked"),
+        (joins.FAILED, errors.JoinRefusedError, "log"),
         ("because", errors.JoinRequestError, "without a reason"),
     ],
 )
-@pytest.mark.parametrize("kind", [join_protocol.Challenge, join_protocol.Answer])
+@pytest.mark.parametrize("kind", [joins.Challenge, joins.Answer])
 def test_a_refusal_says_why(kind: Any, cause: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        join_protocol.unpack(kind, join_protocol.pack_refusal(cause))
+        joins.unpack(kind, joins.pack_refusal(cause))
 
 
 def changed_request(**fields: object) -> bytes:
-    asked = join_protocol.Request(secret=b"s" * 16, public_key=b"k" * 32, name="n", proof=b"p" * 64)
-    content = decode(join_protocol.pack(asked)) | fields
+    asked = joins.Request(secret=b"s" * 16, public_key=b"k" * 32, name="n", proof=b"p" * 64)
+    content = decode(joins.pack(asked)) | fields
     return encode({name: value for name, value in content.items() if value is not None})
 
 
@@ -147,7 +143,7 @@ def changed_request(**fields: object) -> bytes:
 )
 def test_a_malformed_request_is_refused(data: bytes) -> None:
     with pytest.raises(errors.JoinRequestError):
-        join_protocol.unpack(join_protocol.Request, data)
+        joins.unpack(joins.Request, data)
 
 
 # Invitations and revocation
