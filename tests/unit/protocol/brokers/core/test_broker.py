@@ -6,7 +6,6 @@ import doctest
 import gc
 import json
 import random
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,7 @@ from gossamer.protocol.brokers.core import errors, messages, plain
 from gossamer.protocol.brokers.core.effects import Deliver, Refuse, Send
 from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.index import compiled_index, load_compiled_rules
-from gossamer.protocol.brokers.core.messages import Congestion, NeighbourDown, TimerFired
+from gossamer.protocol.brokers.core.messages import NeighbourDown, TimerFired
 from gossamer.protocol.brokers.graph import codec as graph_codec
 from gossamer.protocol.brokers.graph import keywords
 from gossamer.protocol.content import filters
@@ -224,124 +223,86 @@ def test_the_text_of_a_filter_goes_with_it() -> None:
 # Publications go before what others sent, and after what their own sender and the host did.
 
 
-ADA, NORTH, SOUTH = client("ada"), neighbour("north"), neighbour("south")
-DOWN, TIMER = NeighbourDown("north"), TimerFired("pace", 1)
+SENDERS = {"a": ADA, "n": neighbour("north"), "s": neighbour("south"), "h": None}
+"""What comes is written as its sender, a client, a neighbour or the host, its number, and an
+exclamation mark if it is published: n1 s2!"""
+FIRST, NEXT = (
+    " ".join(f"s{number}!" for number in range(begin, begin + IN_A_ROW))
+    for begin in (IN_A_ROW, 2 * IN_A_ROW)
+)
 
 
 @frozen
-class Numbered:
-    number: int
-    is_published: bool = False
+class Came:
+    word: str
 
 
-Came = tuple[Hop | None, Numbered]
+def message_of(word: str) -> object:
+    known = {"hdown": NeighbourDown("north"), "htimer": TimerFired("pace", 1)}
+    return known.get(word) or Came(word)
 
 
 def is_published(message: object) -> bool:
-    return isinstance(message, Numbered) and message.is_published
+    return isinstance(message, Came) and message.word.endswith("!")
 
 
-def published(number: int) -> Numbered:
-    return Numbered(number, is_published=True)
-
-
-def popped(inputs: Arrivals[object]) -> list[object]:
-    return [inputs.pop() for _ in range(len(inputs))]
-
-
-def filled(*pairs: tuple[Hop | None, object]) -> Arrivals[object]:
-    inputs: Arrivals[object] = Arrivals(is_published)
-    for source, message in pairs:
-        inputs.add(source, message, message)
+def add(inputs: Arrivals[str], *words: str) -> Arrivals[str]:
+    for word in words:
+        inputs.add(SENDERS[word[0]], message_of(word), word)
     return inputs
 
 
-MANY_PUBLISHED = [published(number) for number in range(2 * IN_A_ROW + 1)]
+def popped(inputs: Arrivals[str]) -> list[str]:
+    return [inputs.pop() for _ in range(len(inputs))]
 
 
 @pytest.mark.parametrize(
     ("came", "expected"),
     [
-        # A publication goes before what others sent,
-        (
-            [(NORTH, Numbered(1)), (NORTH, Numbered(2)), (SOUTH, published(3))],
-            [published(3), Numbered(1), Numbered(2)],
-        ),
-        # not before what its own sender or the host did,
-        (
-            [(NORTH, Numbered(1)), (SOUTH, Numbered(2)), (SOUTH, published(3))],
-            [Numbered(1), Numbered(2), published(3)],
-        ),
-        (
-            [(NORTH, Numbered(1)), (None, DOWN), (SOUTH, published(3))],
-            [Numbered(1), DOWN, published(3)],
-        ),
-        # but before a timer,
-        ([(None, TIMER), (SOUTH, published(1))], [published(1), TIMER]),
+        ("n1 n2 s3!", "s3! n1 n2"),  # a publication goes before what others sent,
+        ("n1 s2 s3!", "n1 s2 s3!"),  # not before what its own sender did,
+        ("n1 hdown s3!", "n1 hdown s3!"),  # nor the host,
+        ("htimer s1!", "s1! htimer"),  # but before a timer,
         # and what is older gets its turn among many of them.
-        (
-            [
-                (NORTH, Numbered(-2)),
-                (NORTH, Numbered(-1)),
-                *((SOUTH, one) for one in MANY_PUBLISHED),
-            ],
-            [
-                *(*MANY_PUBLISHED[:IN_A_ROW], Numbered(-2), *MANY_PUBLISHED[IN_A_ROW:-1]),
-                *(Numbered(-1), MANY_PUBLISHED[-1]),
-            ],
-        ),
+        (f"n1 n2 {FIRST} {NEXT} s0!", f"{FIRST} n1 {NEXT} n2 s0!"),
     ],
 )
-def test_publications_go_first(
-    came: list[tuple[Hop | None, object]], expected: list[object]
-) -> None:
-    inputs = filled(*came)
-    assert popped(inputs) == expected
-    inputs.add(NORTH, Numbered(4), Numbered(4))
-    inputs.add(SOUTH, published(5), published(5))
-    inputs.add_before_all(Congestion(2))
-    assert popped(inputs) == [Congestion(2), published(5), Numbered(4)]
+def test_publications_go_first(came: str, expected: str) -> None:
+    inputs = add(Arrivals(is_published), *came.split())
+    assert popped(inputs) == expected.split()
+    add(inputs, "n4", "s5!").add_before_all("congestion")
+    assert popped(inputs) == ["congestion", "s5!", "n4"]
 
 
 def test_without_such_messages_all_keep_the_order_in_which_they_came() -> None:
-    inputs: Arrivals[object] = Arrivals()
-    told = [Numbered(1), published(2), DOWN, published(3)]
-    for source, message in zip((NORTH, SOUTH, None, ADA), told, strict=True):
-        inputs.add(source, message, message)
-    assert popped(inputs) == told
+    told = ["n1", "s2!", "hdown", "a3!"]
+    assert popped(add(Arrivals(), *told)) == told
 
 
 def test_publications_wait_in_a_place_of_their_own() -> None:
-    inputs = filled((NORTH, Numbered(1)), (NORTH, Numbered(2)))
-    assert inputs.waiting_where(SOUTH, Numbered(3)) == 2
-    assert inputs.waiting_where(SOUTH, published(3)) == 0
-    assert inputs.waiting_where(NORTH, published(3)) == 2
+    inputs = add(Arrivals(is_published), "n1", "n2")
+    for word, before in (("s3", 2), ("s3!", 0), ("n3!", 2)):
+        assert inputs.waiting_where(SENDERS[word[0]], message_of(word)) == before
 
 
-sources = st.sampled_from([None, ADA, NORTH, SOUTH])
-steps = st.lists(st.one_of(st.none(), st.tuples(sources, st.booleans())), max_size=60)
+steps = st.lists(st.none() | st.tuples(st.sampled_from("ansh"), st.booleans()), max_size=60)
 
 
 @given(steps)
-def test_messages_of_a_source_keep_in_order(
-    taken: Sequence[tuple[Hop | None, bool] | None],
-) -> None:
-    """None takes the next message out; a pair has one come, of a source, published or not."""
-    inputs: Arrivals[Came] = Arrivals(is_published)
-    came: list[Came] = []
-    went: list[Came] = []
+def test_messages_of_a_sender_keep_their_order(taken: list[tuple[str, bool] | None]) -> None:
+    """None takes the next message out; a pair has one come, of a sender, published or not."""
+    inputs: Arrivals[str] = Arrivals(is_published)
+    came: list[str] = []
+    went: list[str] = []
     for number, step in enumerate(taken):
         if step is None:
             went += [inputs.pop()] if len(inputs) else []
             continue
-        source, first = step
-        came.append((source, Numbered(number, first)))
-        inputs.add(*came[-1], came[-1])
-    went += [inputs.pop() for _ in range(len(inputs))]
+        sender, first = step
+        came.append(f"{sender}{number}{'!' * first}")
+        add(inputs, came[-1])
+    went += popped(inputs)
     assert sorted(went, key=came.index) == came
-    for source in (ADA, NORTH, SOUTH):  # what the host said keeps its place among all of them
-        assert _of(source, went) == _of(source, came)
-
-
-def _of(source: Hop, messages: Sequence[Came]) -> list[Numbered]:
-    return [message for sender, message in messages if sender in (source, None)]
+    for one in "ans":  # what the host said keeps its place among all of them
+        senders = (one, "h")
+        assert [w for w in went if w[0] in senders] == [w for w in came if w[0] in senders]
