@@ -177,14 +177,11 @@ def test_who_is_overloaded_is_named(figure: str, value: float, words: str) -> No
     assert words.split()[0] in said
 
 
-def test_versions_are_a_column_where_there_are_several() -> None:
+def test_a_view_is_bounded_and_of_eighty_columns_one_for_versions_if_there_are_several() -> None:
     members = [member(0), member(1, version="0.2.0")]
     told = {one["key"]: report() for one in members}
     assert "0.2.0" in drawn(cluster_view(members, told, 1)).splitlines()[-1]
     assert "0.1.0" not in drawn(view(2, answered=2)).splitlines()[-1]
-
-
-def test_nothing_is_cut_off_in_eighty_columns_and_a_view_is_bounded() -> None:
     figures = dict.fromkeys(FIGURES, 123_456.0)
     figures |= {"position": 0.99, "late_rounds": 0.0, "overloading": 0.0}
     members = [member(number) for number in range(40)]

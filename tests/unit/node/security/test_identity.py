@@ -182,20 +182,13 @@ def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
         certificates.verify_peer(AUTHORITY, AUTHORITY.der, SIGNER.key, NOBODY, NOW)
 
 
-@pytest.mark.parametrize(
-    ("when", "error"),
-    [
-        (NOW - CLOCK_SLACK_S - 0.1, errors.EarlyCertificateError),
-        (-1e12, errors.EarlyCertificateError),
-        (NOW + 1000.0, errors.ExpiredCertificateError),
-        (1e15, errors.ExpiredCertificateError),
-    ],
-)
-def test_outside_its_time_a_certificate_is_refused_and_the_clock_named(
-    when: float, error: type[errors.CertificateError]
-) -> None:
-    with pytest.raises(error, match="this machine's clock says"):
-        verified(now=when)
+def test_outside_its_time_a_certificate_is_refused_and_the_clock_named() -> None:
+    for when in (NOW - CLOCK_SLACK_S - 0.1, -1e12):
+        with pytest.raises(errors.EarlyCertificateError, match="this machine's clock says"):
+            verified(now=when)
+    for when in (NOW + 1000.0, 1e15):
+        with pytest.raises(errors.ExpiredCertificateError, match="this machine's clock says"):
+            verified(now=when)
 
 
 def test_certificates_of_another_cluster_or_peer_are_refused() -> None:
@@ -217,15 +210,10 @@ def test_a_revoked_certificate_is_refused_even_when_expired() -> None:
             certificates.verify_peer(AUTHORITY, CERTIFICATE.der, OWNER.key, revoked, NOW + 2000)
 
 
-@pytest.mark.parametrize(
-    "der", [b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"]
-)
-def test_what_is_no_certificate_is_malformed(der: bytes) -> None:
-    with pytest.raises(errors.MalformedCertificateError):
-        verified(der)
-
-
-def test_no_changed_bit_of_a_certificate_passes() -> None:
+def test_what_is_no_certificate_is_malformed_and_no_changed_bit_of_one_passes() -> None:
+    for der in (b"", b"\x30\x00", b"x" * 5000, CERTIFICATE.der[:-1], CERTIFICATE.der + b"\0"):
+        with pytest.raises(errors.MalformedCertificateError):
+            verified(der)
     for at in range(8 * len(CERTIFICATE.der)):
         changed = bytearray(CERTIFICATE.der)
         changed[at // 8] ^= 1 << at % 8
