@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,42 +68,36 @@ def test_every_due_delivery_is_made_once_during_a_burst(
     assert outcome.examined > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--small", "--taken-back", "26"), "expected at most the 25 that are broad"),
-        (("--runs", "0"), "--runs is 0, expected at least 1"),
-        (("--rate", "0"), "--rate is 0, expected more than 0 and at most 1000"),
-        (("--continue",), "--continue needs --out"),
-    ],
-)
-def test_what_cannot_be_run_is_said(
-    arguments: tuple[str, ...],
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert words in refused(arguments, monkeypatch, capsys)
+Refused = Callable[..., str]
 
 
-def refused(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> str:
-    monkeypatch.setattr(sys, "argv", ["bench", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    return capsys.readouterr().err
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """What the bench says when it ends with exit code 2."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["bench", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return run
 
 
-def test_a_file_of_other_runs_is_not_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_run_is_said(refused: Refused, tmp_path: Path) -> None:
+    for arguments, words in (
+        ("--small --taken-back 26", "expected at most the 25 that are broad"),
+        ("--runs 0", "--runs is 0, expected at least 1"),
+        ("--rate 0", "--rate is 0, expected more than 0 and at most 1000"),
+        ("--continue", "--continue needs --out"),
+    ):
+        assert words in refused(*arguments.split())
+    # Files of other runs are not continued.
     out = tmp_path / "runs.json"
     for text in ("{}", json.dumps({"plan": {}, "runs": []})):
         out.write_text(text)
-        said = refused(("--small", "--continue", "--out", str(out)), monkeypatch, capsys)
-        assert f"--out {out} has " in said
+        assert f"--out {out} has " in refused("--small", "--continue", "--out", str(out))
         assert out.read_text() == text
 
 

@@ -69,14 +69,8 @@ messages = st.one_of(
 HOSTILE: tuple[Any, ...] = (
     *(None, True, 0, -1, 1 << 63, 1 << 4000, 0.5, math.nan, math.inf, b"", "", "\0", "\ud800"),
     *("x" * 5000, "price >", "not " * 1000 + "a > 1", "a > 1 and a < 0", "`", [], [[]], {}, {1: 2}),
-    *(
-        ["number", "1/0"],
-        ["date", "1"],
-        ["number", "9" * 5000],
-        {"`": 1},
-        {"a": {}},
-        ["subscription"],
-    ),
+    *(["number", "1/0"], ["date", "1"], ["number", "9" * 5000]),
+    *({"`": 1}, {"a": {}}, ["subscription"]),
 )
 
 
