@@ -119,13 +119,9 @@ class Flooder:
 
     async def _connect(self, target: Address) -> Connection:
         certificate = self.member.certificate
-        me = LocalPeer(
-            certificate.key,
-            self.member.authority.cluster,
-            "flooder",
-            fingerprint=certificate.fingerprint,
-            schema=schema_fingerprint(self.schema),
-        )
+        cluster, schema = self.member.authority.cluster, schema_fingerprint(self.schema)
+        proof = certificate.fingerprint
+        me = LocalPeer(certificate.key, cluster, "flooder", fingerprint=proof, schema=schema)
         admitted = await transport_of(self.member, Limits())(me, believe).dial([target])
         return Connection(admitted, Limits(), frame_types(Codec(self.settings)))
 

@@ -60,14 +60,9 @@ class MadeCluster:
         self, identity: Identity, name: str = "peer", lifetime_s: float = 30 * DAY_S
     ) -> PeerCertificate:
         """A certificate for ``identity``, noted as issued."""
-        certificate = issue_certificate(
-            self.first.authority,
-            self.registrar.signer,
-            identity.public_key,
-            name,
-            self.now,
-            lifetime_s,
-        )
+        issuer = (self.first.authority, self.registrar.signer)
+        subject = (identity.public_key, name)
+        certificate = issue_certificate(*issuer, *subject, self.now, lifetime_s)
         record_certificate(self.store, certificate)
         return certificate
 

@@ -90,12 +90,9 @@ class Trend:
 
 
 def trend(samples: Sequence[Sample], warm_up_s: float, steps: Iterable[float] = ()) -> Trend | None:
-    """How memory went after the warm-up; None of too few samples.
+    """How memory of a process went after the warm-up; None of too few samples.
 
-    Args:
-        samples: of one process, in order.
-        warm_up_s: until it has everything loaded, and its tables are full.
-        steps: when it was to take more memory, once each; it warms up anew after them.
+    ``steps`` are when it was to take more memory, once each; it warms up anew after them.
     """
     if not samples:
         return None
@@ -127,11 +124,11 @@ def more_descriptors(before: Mapping[str, int], now: Mapping[str, int], room: in
 
     Sockets come and go with the links of the overlay; of all else there are as many as before.
     """
-    allowed = {kind: before.get(kind, 0) + (room if kind == "socket" else 0) for kind in now}
+    rooms = {"socket": room}
     return [
         f"{kind}: {count}, were {before.get(kind, 0)}"
         for kind, count in now.items()
-        if count > allowed[kind]
+        if count > before.get(kind, 0) + rooms.get(kind, 0)
     ]
 
 

@@ -115,15 +115,14 @@ def message(body: bytes = b"", number: int | None = None) -> bytes:
     return encode_frame("message", kind=1, body=body, **fields)
 
 
+@attrs.define(eq=False)
 class Heard(Changing):
     """What a peer's pool reported; frames are taken only while the gate, if any, is open."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate: trio.Event | None = None
-        self.frames: list[tuple[int, Frame]] = []
-        self.ups: list[int] = []
-        self.downs: list[tuple[int, Farewell]] = []
+    gate: trio.Event | None = None
+    frames: list[tuple[int, Frame]] = attrs.field(factory=list)
+    ups: list[int] = attrs.field(factory=list)
+    downs: list[tuple[int, Farewell]] = attrs.field(factory=list)
 
     @property
     def bodies(self) -> list[bytes]:

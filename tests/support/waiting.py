@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import attrs
 import trio
 import trio.testing
 
@@ -43,11 +44,11 @@ async def at_once(call: Callable[[], None]) -> None:
     await trio.lowlevel.checkpoint()
 
 
+@attrs.define(eq=False, slots=False)
 class Changing:
     """Something that says when it has changed, so that tests need not look again and again."""
 
-    def __init__(self) -> None:
-        self._changed = trio.lowlevel.ParkingLot()
+    _changed: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
 
     def changed(self) -> None:
         self._changed.unpark_all()
