@@ -151,8 +151,8 @@ async def test_pauses_in_reading_are_counted_for_all_connections(make: MakeTrans
         assert one.pool.traffic.throttled == 0
 
 
-async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:
-    async with two_peers(make) as (_, one, two):
+async def test_a_goodbye_is_heard_and_a_closed_pool_leaves_nothing(make: MakeTransport) -> None:
+    async with two_peers(make) as (people, one, two):
         connection = await one.pool.connect(2)
         for i in range(100):
             assert one.pool.try_send(2, message(number=i))
@@ -162,15 +162,12 @@ async def test_a_goodbye_is_heard_with_its_cause(make: MakeTransport) -> None:
         assert (key, farewell.cause, farewell.by_us) == (1, Cause.SHUTDOWN, False)
         assert farewell.detail == "maintenance"
         assert len(two.heard.frames) == 100, "all that was queued came first"
-
-
-async def test_a_closed_pool_leaves_nothing_open(make: MakeTransport) -> None:
-    async with two_peers(make) as (people, one, two):
         await one.pool.connect(2)
         await two.pool.close()
-        await one.heard.until(lambda: bool(one.heard.downs))
+        await one.heard.until(lambda: len(one.heard.downs) == 2)
         assert len(one.pool) == len(two.pool) == 0
-        assert one.heard.downs[0][1].cause is Cause.SHUTDOWN
+        ended = [(farewell.cause, farewell.by_us) for _, farewell in one.heard.downs]
+        assert ended == [(Cause.SHUTDOWN, True), (Cause.SHUTDOWN, False)]
         again = await people.add(2, people.addresses[2][0])
         assert people.addresses[2] == [again.pool.listeners[0].address], "its address is free again"
 

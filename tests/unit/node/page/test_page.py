@@ -87,15 +87,9 @@ class Scripts:
         return dict(shown)
 
     def _node(self, *arguments: str, given: str = "") -> Any:
-        done = subprocess.run(
-            ["node", *arguments],
-            cwd=self.folder,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
+        command = ["node", *arguments]
+        done = subprocess.run(command, cwd=self.folder, input=given, check=False, **how)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

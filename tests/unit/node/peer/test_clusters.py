@@ -79,19 +79,14 @@ def test_another_schema_in_its_file_or_the_configuration_is_refused(tmp_path: Pa
     assert caught.value.found == schema_fingerprint(parse_schema(changed, "changed"))
 
 
-def test_without_certificates_the_configuration_has_the_schema(tmp_path: Path) -> None:
+def test_the_configuration_has_the_schema_and_notes_are_checked(tmp_path: Path) -> None:
     assert cluster_schema(config_of(tmp_path, QUOTES, plain=True)) == QUOTES
     with pytest.raises(errors.ClusterFolderError, match=r"cluster\.json"):
         cluster_schema(config_of(tmp_path, plain=True))
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[]", b'{"schema": 1, "peers": []}', b'{"schema": "", "peers": [1]}']
-)
-def test_notes_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "cluster.json").write_bytes(content)
-    with pytest.raises(errors.ClusterFolderError, match=r"cluster\.json"):
-        read_cluster_info(ClusterFolder(tmp_path))
+    for content in ("", "{}", "[]", '{"schema": 1, "peers": []}', '{"schema": "", "peers": [1]}'):
+        (tmp_path / "cluster.json").write_text(content)
+        with pytest.raises(errors.ClusterFolderError, match=r"cluster\.json"):
+            read_cluster_info(ClusterFolder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -117,9 +112,8 @@ def test_files_of_no_schema_are_named(tmp_path: Path, text: str | bytes | None, 
 
 
 def test_equal_schemas_have_equal_fingerprints() -> None:
-    again = Schema.from_mapping(
-        {name: dict(reversed(table.items())) for name, table in QUOTES.to_mapping().items()}
-    )
+    tables = QUOTES.to_mapping().items()
+    again = Schema.from_mapping({name: dict(reversed(table.items())) for name, table in tables})
     assert schema_fingerprint(again) == schema_fingerprint(QUOTES)
     other_order = Schema(tuple(reversed(QUOTES.attributes)))
     assert schema_fingerprint(other_order) != schema_fingerprint(QUOTES)
