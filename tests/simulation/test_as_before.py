@@ -48,14 +48,6 @@ GUARDS = {
 }
 
 
-def hash_of(scenario: str, folder: Path, settings: tuple[str, ...] = ()) -> str:
-    options = [word for setting in settings for word in ("--set", setting)]
-    out = folder / "out"
-    line = ["sim", "run", str(EXAMPLES / scenario), *options, "--no-plots", "--out", str(out)]
-    assert main(line) == 0
-    return str(json.loads((out / "summary.json").read_text(encoding="utf-8"))["result_hash"])
-
-
 def test_every_example_scenario_is_listed_and_the_guards_of_equality_are_there() -> None:
     found = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("scenario.toml")}
     assert found == set(SCENARIOS) - {"spark/peers.toml"}
@@ -66,5 +58,11 @@ def test_every_example_scenario_is_listed_and_the_guards_of_equality_are_there()
 @pytest.mark.parametrize("size", ["small", pytest.param("whole", marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_examples_are_as_before(name: str, size: str, tmp_path: Path, write_golden: bool) -> None:
-    found = hash_of(name, tmp_path, SCENARIOS[name] if size == "small" else ())
+    settings = SCENARIOS[name] if size == "small" else ()
+    options = [word for setting in settings for word in ("--set", setting)]
+    out = tmp_path / "out"
+    assert (
+        main(["sim", "run", str(EXAMPLES / name), *options, "--no-plots", "--out", str(out)]) == 0
+    )
+    found = json.loads((out / "summary.json").read_text(encoding="utf-8"))["result_hash"]
     check_golden(f"example {name}, {size}", {"result_hash": found}, write_golden)

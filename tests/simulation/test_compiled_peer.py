@@ -7,12 +7,11 @@ import copy
 import numpy as np
 import pytest
 
-from gossamer.protocol.kernel.records import Words
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import points_of
-from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
+from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from support.overlays import Hosts, arrays_of, converged, random_identifiers, subscribe_to_box
 
@@ -33,20 +32,6 @@ RESILIENT = config.resilient(
     seed=SEED,
 )
 KINDRED = config.kindred(NODES, attributes=2, subscriptions=2, event_memory=8, seed=SEED)
-
-
-def commands(
-    state: State, settings: config.Settings, cycle: int, draws: np.random.Generator
-) -> list[Words]:
-    values = draws.integers(0, RING_MASK, (6, 2))
-    values = points_of(settings, values, 6 * cycle + np.arange(6))
-    records = [
-        peer.publish_record(int(draws.integers(NODES // 2)), 6 * cycle + i, values[i])
-        for i in range(6)
-    ]
-    if cycle == CYCLES // 2:
-        records.append(peer.join_record(NODES - 1, 0, state.sampler.profile[0].copy()))
-    return records
 
 
 @pytest.mark.parametrize(
@@ -80,7 +65,15 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
         hosts.alive[down] = False
         hosts.cycle(engine.visiting_order())
         engine.run_cycle()
-        for words in commands(state, settings, cycle, draws):
+        values = draws.integers(0, RING_MASK, (6, 2))
+        points = points_of(settings, values, 6 * cycle + np.arange(6))
+        records = [
+            peer.publish_record(int(draws.integers(NODES // 2)), 6 * cycle + i, point)
+            for i, point in enumerate(points)
+        ]
+        if cycle == CYCLES // 2:
+            records.append(peer.join_record(NODES - 1, 0, state.sampler.profile[0].copy()))
+        for words in records:
             hosts.handle(words)
             engine.inject(words)
         theirs = arrays_of(hosts.state)

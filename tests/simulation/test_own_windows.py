@@ -129,12 +129,6 @@ class Run:
         }
 
 
-def tick_by_tick(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    with monkeypatch.context() as patch:
-        patch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: False)
-        return Run(scenario, 1).go(ROUNDS).outcome()
-
-
 def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
     assert one.keys() == other.keys()
     for name, value in one.items():
@@ -147,24 +141,21 @@ def test_windows_on_any_threads_equal_the_wheel(
 ) -> None:
     """With 1, 2, 3 and 8 threads, shorter windows, and a run that is resumed in the middle."""
     for seed in draws.numbers(count):
+        given = scenario(seed, tmp_path, RULES)
         with monkeypatch.context() as patch:
-            compare_windows(seed, tmp_path, patch)
-
-
-def compare_windows(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = scenario(seed, tmp_path, RULES)
-    expected = tick_by_tick(given, monkeypatch)
-    monkeypatch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: True)
-    draws = np.random.default_rng([seed, 23])
-    for threads in THREADS:
-        window = int(draws.integers(1, 11)) if threads > 1 else None
-        found = Run(given, threads, window).go(ROUNDS).outcome()
-        assert_same(expected, found, f"seed {seed}, {threads} threads, windows of {window}")
-
-    first = Run(given, 2).go(int(draws.integers(0, ROUNDS)))
-    second = Run(given, 3, 7).resume(first.simulation.dynamic_state())
-    found = second.go(ROUNDS).outcome()
-    assert_same(expected, found, f"seed {seed}, resumed after round {first.simulation.round}")
+            patch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: False)
+            expected = Run(given, 1).go(ROUNDS).outcome()
+        with monkeypatch.context() as patch:
+            patch.setattr(gossamer.sim.custom.rule_driver, "suits_windows", lambda *_: True)
+            drawn = np.random.default_rng([seed, 23])
+            for threads in THREADS:
+                window = int(drawn.integers(1, 11)) if threads > 1 else None
+                found = Run(given, threads, window).go(ROUNDS).outcome()
+                assert_same(expected, found, f"seed {seed}, {threads} threads, windows of {window}")
+            first = Run(given, 2).go(int(drawn.integers(0, ROUNDS)))
+            found = Run(given, 3, 7).resume(first.simulation.dynamic_state()).go(ROUNDS).outcome()
+            told = f"seed {seed}, resumed after round {first.simulation.round}"
+            assert_same(expected, found, told)
 
 
 @few_or_many(1, SCENARIOS)

@@ -187,50 +187,42 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
 def test_windows_on_any_threads_equal_the_wheel(count: int, draws: Draws) -> None:
     """1, 2, 3 and 8 threads, with shards and windows of other sizes each."""
     for seed in draws.numbers(count):
-        compare_windows(seed)
-
-
-def compare_windows(seed: int) -> None:
-    case = random_case(seed)
-    wheel = make_engine(case, EventEngine, by_sender=True, queue_words=1)
-    run(wheel, case)
-    expected = outcome(wheel)
-    draws = np.random.default_rng([seed, 21])
-    for threads in THREADS:
-        how = {
-            "window": int(draws.integers(1, case.least + 1)) if threads > 1 else None,
-            "shard_rows": 1 << int(draws.integers(0, 7)),
-            "store_words": int(draws.choice([1, 1 << 18])),
-            "cores": (None,) * threads,
-        }
-        windows = make_engine(case, WindowEngine, **how)
-        run(windows, case)
-        assert_same(expected, outcome(windows), f"seed {seed}, {how}")
+        case = random_case(seed)
+        wheel = make_engine(case, EventEngine, by_sender=True, queue_words=1)
+        run(wheel, case)
+        expected = outcome(wheel)
+        drawn = np.random.default_rng([seed, 21])
+        for threads in THREADS:
+            how = {
+                "window": int(drawn.integers(1, case.least + 1)) if threads > 1 else None,
+                "shard_rows": 1 << int(drawn.integers(0, 7)),
+                "store_words": int(drawn.choice([1, 1 << 18])),
+                "cores": (None,) * threads,
+            }
+            windows = make_engine(case, WindowEngine, **how)
+            run(windows, case)
+            assert_same(expected, outcome(windows), f"seed {seed}, {how}")
 
 
 @few_or_many(6, SCENARIOS)
 def test_a_restored_run_goes_on_as_it_would_have(count: int, draws: Draws) -> None:
     """With another number of threads, other shards and other windows than before."""
     for seed in draws.numbers(count)[::2]:
-        compare_restored(seed)
+        case = random_case(seed)
+        whole = make_engine(case, WindowEngine, cores=(None,) * 2, shard_rows=4)
+        run(whole, case)
 
-
-def compare_restored(seed: int) -> None:
-    case = random_case(seed)
-    whole = make_engine(case, WindowEngine, cores=(None,) * 2, shard_rows=4)
-    run(whole, case)
-
-    first = make_engine(case, WindowEngine, cores=(None,) * 3, shard_rows=8)
-    run(first, case, last=5)
-    kept = first.snapshot()
-    second = make_engine(case, WindowEngine, window=1 + case.least // 2)
-    second.restore(kept)
-    assert_same(kept, second.snapshot(), f"snapshot, seed {seed}")
-    for name in ("chain", "taken", "heard"):
-        getattr(second.state, name)[:] = getattr(first.state, name)
-    run(second, case, first=5)
-    assert_same(outcome(whole), outcome(second), f"seed {seed}")
-    assert_same(whole.snapshot(), second.snapshot(), f"last snapshot, seed {seed}")
+        first = make_engine(case, WindowEngine, cores=(None,) * 3, shard_rows=8)
+        run(first, case, last=5)
+        kept = first.snapshot()
+        second = make_engine(case, WindowEngine, window=1 + case.least // 2)
+        second.restore(kept)
+        assert_same(kept, second.snapshot(), f"snapshot, seed {seed}")
+        for name in ("chain", "taken", "heard"):
+            getattr(second.state, name)[:] = getattr(first.state, name)
+        run(second, case, first=5)
+        assert_same(outcome(whole), outcome(second), f"seed {seed}")
+        assert_same(whole.snapshot(), second.snapshot(), f"last snapshot, seed {seed}")
 
 
 def test_the_scenarios_have_everything_in_them() -> None:

@@ -46,13 +46,11 @@ class Chatter(Struct, shared=("scratch",)):
 
 
 def make_chatter(nodes: int) -> Chatter:
-    """Rows that have heard nothing."""
     rows = {name: np.zeros(nodes, np.int64) for name in ("chain", "taken", "heard")}
     return Chatter(**rows, scratch=np.zeros(LONGEST_BODY, np.int64))
 
 
 def command(row: int, source: int, number: int) -> Words:
-    """A command to chat."""
     return np.array([BODY + 2, COMMAND, row, source, HOPS << DELAY_BITS, number], np.int64)
 
 

@@ -26,7 +26,6 @@ def write_runs(folder: Path, *seeds: int) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files of a folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

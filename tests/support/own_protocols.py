@@ -28,7 +28,6 @@ def protocol_file(folder: Path, name: str, text: str) -> str:
 
 
 def scenario_file(folder: Path, protocol: str, keys: str = "nodes = 20\nrounds = 3\n") -> Path:
-    """Write a scenario of a protocol."""
     file = folder / "own.toml"
     file.write_text(f'protocol = "{protocol}"\n{keys}')
     return file

@@ -33,12 +33,10 @@ def profile_of(handles: kernel.Words, profile_words: int) -> kernel.Words:
 
 
 def timer_record(p: int) -> kernel.Words:
-    """The sampling timer of row p."""
     return np.array([kernel.BODY, SAMPLE_TIMER, p, p], np.int64)
 
 
 def record(kind: int, to: int, source: int, body: list[int]) -> kernel.Words:
-    """A record of any kind."""
     return np.array([kernel.BODY + len(body), kind, to, source, *body], np.int64)
 
 
@@ -49,7 +47,6 @@ def descriptors_of(sampler: sampling.SamplerState, p: int) -> list[tuple[int, in
 
 
 def written(out: kernel.Outbox) -> list[kernel.Words]:
-    """The records in an outbox."""
     records = []
     at = int(out.cursor[kernel.HEAD])
     while at < out.cursor[kernel.TAIL]:

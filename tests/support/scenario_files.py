@@ -18,7 +18,6 @@ T = TypeVar("T")
 
 
 def write(folder: Path, text: str | bytes) -> Path:
-    """Write a scenario file into a folder."""
     path = folder / "scenario.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path

@@ -62,6 +62,5 @@ def printed_by(program: str, hash_seed: str) -> str:
 
 
 def run_of(simulation: MadeUpSimulation) -> Scenario:
-    """The scenario of the only call of the stand-in."""
     assert len(simulation.calls) == 1
     return simulation.calls[0][0]

@@ -35,14 +35,9 @@ _KEYS: Final = ("name", "seed", "rounds", "bias")
 
 @attrs.frozen(kw_only=True)
 class ToyScenario:
-    """Gamblers with a coin each.
+    """Gamblers with a coin each, by which they are called, and win or lose in every round.
 
-    Attributes:
-        name: for titles.
-        seed: of everything random.
-        rounds: in each, every gambler wins a coin or loses one.
-        bias: chance by which the biased coin wins more often than it loses.
-        coins: of the gamblers, who are called by them.
+    The biased coin wins more often than it loses by the chance ``bias``.
     """
 
     kind: ClassVar[str] = "toy"
@@ -73,8 +68,6 @@ class Purse:
 
 @attrs.frozen(kw_only=True, eq=False)
 class ToyRecord:
-    """A finished run, see `gossamer.sim.study.contract.RunRecord`."""
-
     scenario: Mapping[str, Any]
     scenario_text: str
     seed: int
@@ -103,8 +96,6 @@ class Gambler:
 
 
 class ToyStudy(Study[ToyScenario, ToyRecord]):
-    """Two gamblers and what they have in the end."""
-
     kind = ToyScenario.kind
     measures = (
         Measure("coins_final", "coins at the end", "count", "higher", "Won less lost.", brief=True),

@@ -49,14 +49,11 @@ class WatchedRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing more to run."""
         return self.round >= self.rounds
 
     def course(self) -> Course:
-        """What happened so far."""
         self.looks += 1
         return made_up_course(self.round, self.size)
 
     def overlay(self) -> Overlay | None:
-        """Who knows whom now."""
         return made_up_overlay(self.size, seed=self.round)

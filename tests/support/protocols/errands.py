@@ -42,8 +42,6 @@ class Reminder(Message, size_bytes=0):
 
 
 class Hearts(Protocol):
-    """Nodes tell a fixed neighbour that they live."""
-
     every_s: float = 0.7
 
     beats = column(int)
@@ -126,5 +124,4 @@ class Errands(Protocol):
 
     @measure("errands done")
     def done_mean(self, run):
-        """Errands that a node has done, on average."""
         return self.done.mean()

@@ -82,5 +82,4 @@ class Errands(Node):
 
     @measure("errands done")
     def done_mean(cls, run):
-        """Errands that a node has done, on average."""
         return sum(node.done for node in run.nodes) / len(run.nodes)

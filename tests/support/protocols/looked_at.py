@@ -16,14 +16,10 @@ from gossamer.sim.custom import (
 
 
 class Hello(Message, size_bytes=8):
-    """Nothing but itself."""
-
     turn: int
 
 
 class Ring(Protocol):
-    """Rules, with a column of who comes next."""
-
     stride: int = 1
 
     peers = Sampler("newscast", view_size=6)
@@ -46,17 +42,13 @@ class Ring(Protocol):
 
     @measure("heard", better="higher")
     def heard_by_all(self, run):
-        """What was heard."""
         return self.heard.mean()
 
     def overlay(self, run):
-        """The ring."""
         return {"ring": links_in(self.successor)}
 
 
 class RingOfNodes(Node):
-    """The same as objects."""
-
     say = Timer(rounds=1)
 
     def __init__(self):
@@ -70,20 +62,15 @@ class RingOfNodes(Node):
 
     @measure("heard", better="higher")
     def heard_by_all(cls, run):
-        """What was heard."""
         return sum(node.heard for node in run.nodes) / len(run.nodes)
 
     @classmethod
     def overlay(cls, run):
-        """The ring."""
         count = len(run.nodes)
         return [(row, (row + 1) % count) for row in range(count)]
 
 
 class Wrong(RingOfNodes):
-    """Says what cannot be."""
-
     @classmethod
     def overlay(cls, run):
-        """A node that there is not."""
         return [(0, len(run.nodes))]

@@ -20,8 +20,6 @@ from gossamer.sim.custom.topologies.tman import tman
 
 
 class Token(Message):
-    """Wanders from node to node."""
-
     hops: int
 
 
@@ -70,7 +68,6 @@ class Wander(Protocol):
 
     @measure("tokens", better="higher")
     def tokens(self, run):
-        """Tokens that came to a node."""
         return self.told.mean()
 
 

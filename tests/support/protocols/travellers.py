@@ -19,8 +19,6 @@ from gossamer.sim.custom import (
 
 
 class Parcel(Message, size_bytes=200):
-    """A message of some length."""
-
     hops: int
     content: Any = items(60)
 
@@ -30,8 +28,6 @@ class Farewell(Message, size_bytes=30):
 
 
 class Travellers(Protocol):
-    """Nodes pass parcels on, the strong ones more often."""
-
     peers = Sampler("cyclon", view_size=6)
 
     strength = attribute(int, {"whole": [1, 3]})
@@ -93,12 +89,10 @@ class Travellers(Protocol):
 
     @measure("farewells")
     def farewells_sum(self, run):
-        """Farewells that were taken."""
         return self.farewells.sum()
 
     @measure("returned")
     def returned_sum(self, run):
-        """Messages that came back."""
         return self.returned.sum()
 
     @measure("started again")
@@ -108,5 +102,4 @@ class Travellers(Protocol):
 
     @measure("carried")
     def carried_mean(self, run):
-        """Parcels a node."""
         return self.carried.mean()

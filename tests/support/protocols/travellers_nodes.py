@@ -6,8 +6,6 @@ from gossamer.sim.custom import Node, Sampler, Timer, attribute, control, measur
 
 
 class Travellers(Node):
-    """Nodes pass parcels on, the strong ones more often."""
-
     peers = Sampler("cyclon", view_size=6)
 
     strength = attribute(int, {"whole": [1, 3]})

@@ -51,8 +51,8 @@ def test_snapshots_are_read_back_as_written_and_are_one_table(tmp_path: Path) ->
     for name, column in overlay.nodes.items():
         assert np.array_equal(back.nodes[name], column)
     assert len(snapshots.read_snapshot(results(tmp_path), "mine", 5).nodes["node"]) == 60
-    assert watched(tmp_path, 2, 4) == [0, 2, 4]
-    table = pq.read_table(tmp_path / "mine" / snapshots.LINKS)
+    assert watched(tmp_path / "a", 2, 4) == [0, 2, 4]
+    table = pq.read_table(tmp_path / "a" / "mine" / snapshots.LINKS)
     assert table.column_names == ["round", "source", "target", "kind"]
     assert table["round"].unique().to_pylist() == [0, 2, 4]
     assert set(table["kind"].unique().to_pylist()) == {"ring", "friend & foe"}
