@@ -23,16 +23,13 @@ from support.memory_brokers import (
     PATIENCE_S,
     MemoryBrokers,
     MemoryClient,
-    MemoryGraph,
     machine,
     memory_graph,
 )
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 
-
-async def with_subscribers(graph: MemoryGraph) -> dict[int, MemoryClient]:
-    return await graph.subscribers(odd="odd == true", own="for == {number}")
+INTERESTS = {"odd": "odd == true", "own": "for == {number}"}
 
 
 async def publish(client: MemoryClient, numbers: range) -> dict[str, int]:
@@ -58,7 +55,7 @@ async def all_got(clients: dict[int, MemoryClient], published: dict[str, int]) -
 @on_jumping_clock
 async def test_trees_are_planned_anew_and_exchanged_under_load(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
-        clients = await with_subscribers(graph)
+        clients = await graph.subscribers(**INTERESTS)
         publisher = await graph.client(4, "publisher")
         before = machine(graph.nodes[4]).present.plan.version
         published: dict[str, int] = {}
@@ -75,7 +72,7 @@ async def test_trees_are_planned_anew_and_exchanged_under_load(tmp_path: Path) -
 @on_jumping_clock
 async def test_another_broker_takes_over_and_nothing_is_lost(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
-        clients = await with_subscribers(graph)
+        clients = await graph.subscribers(**INTERESTS)
         publisher = await graph.client(3, "publisher")
         published = await publish(publisher, range(10))
         await all_got(clients, published)
@@ -97,7 +94,7 @@ async def test_another_broker_takes_over_and_nothing_is_lost(tmp_path: Path) -> 
 @on_jumping_clock
 async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
-        clients = await with_subscribers(graph)
+        clients = await graph.subscribers(**INTERESTS)
         await graph.crash(2)
         (tmp_path / "2.db").unlink()
         await trio.sleep(2)
@@ -112,7 +109,7 @@ async def test_a_broker_that_forgot_everything_is_told_it_again(tmp_path: Path) 
 @on_jumping_clock
 async def test_routes_and_tables_are_told(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
-        await with_subscribers(graph)
+        await graph.subscribers(**INTERESTS)
         publisher = await graph.client(3, "publisher")
         name, _, number = (await publisher.publish({"odd": True})).partition(":")
         await graph.settle()

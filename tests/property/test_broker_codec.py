@@ -146,15 +146,11 @@ def about_few(message: t.BetweenBrokers, draw: st.DataObject) -> t.BetweenBroker
     if isinstance(message, t.Publication):
         return evolve(message, id=draw.draw(few_ids), advertisement=draw.draw(few_ids))
     if isinstance(message, t.Unsubscription) and message.critical is not None:
-        critical = tuple(evolve_tuple(one, draw) for one in message.critical)
+        critical = tuple(one._replace(advertisement=draw.draw(few_ids)) for one in message.critical)
         return evolve(message, id=draw.draw(few_ids), critical=critical)
     if isinstance(message, t.Advertisement | t.Unadvertisement | t.Subscription | t.Unsubscription):
         return evolve(message, id=draw.draw(few_ids))
     return message
-
-
-def evolve_tuple(one: t.CriticalDistance, draw: st.DataObject) -> t.CriticalDistance:
-    return one._replace(advertisement=draw.draw(few_ids))
 
 
 @pytest.mark.parametrize("covering", ["off", "packed", "selective", "incremental"])

@@ -39,18 +39,12 @@ def subscription(number: int = 1, broker: str = HOME, cluster: int = 0) -> m.Sub
 
 def down(broker: ScotBroker, *names: str) -> list[Effect]:
     """Let links to neighbours work no more; returns what follows from the last."""
-    effects: list[Effect] = []
-    for name in names:
-        effects = broker.handle(0, None, NeighbourDown(name))
-    return effects
+    return [broker.handle(0, None, NeighbourDown(name)) for name in names][-1]
 
 
 def take(broker: ScotBroker, source: str, *received: m.Message) -> list[Effect]:
     """Let a broker take messages of a neighbour; returns what follows from the last."""
-    effects: list[Effect] = []
-    for message in received:
-        effects = broker.handle(0, neighbour(source), message)
-    return effects
+    return [broker.handle(0, neighbour(source), message) for message in received][-1]
 
 
 def with_ada(broker: ScotBroker) -> ScotBroker:
@@ -111,11 +105,9 @@ def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
 
 def up(broker: ScotBroker, *names: str) -> list[Effect]:
     """Let links to neighbours work; returns what follows from the last."""
-    effects: list[Effect] = []
-    for name in names:
-        label = BrokerLabel(name[2], int(name[4]))
-        effects = broker.handle(0, None, m.NeighbourUp(name, label, synchronise=True))
-    return effects
+    labels = {name: BrokerLabel(name[2], int(name[4])) for name in names}
+    ups = (m.NeighbourUp(name, label, synchronise=True) for name, label in labels.items())
+    return [broker.handle(0, None, one) for one in ups][-1]
 
 
 def delivered(effects: list[Effect]) -> list[int]:
