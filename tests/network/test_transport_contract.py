@@ -267,7 +267,7 @@ async def test_what_there_is_no_room_for_is_kept_in_order() -> None:
     assert received == MEGABYTE * (taken + 1) + b"the end"
 
 
-async def test_the_other_end_is_gone() -> None:
+async def test_who_sends_or_waits_hears_that_either_end_was_closed() -> None:
     near, far = await joined()
     async with near:
         assert near.send_now(b"unread")
@@ -276,9 +276,6 @@ async def test_the_other_end_is_gone() -> None:
             assert await near.receive_some() == b""
         with pytest.raises(trio.BrokenResourceError):
             near.send_now(b"too late")
-
-
-async def test_who_waits_hears_that_this_end_was_closed() -> None:
     near, far = await joined()
 
     async def receive() -> None:

@@ -202,15 +202,11 @@ def test_keys_ports_and_state_files_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.trio
-async def test_multicast_is_tried_on_the_interface_that_was_asked_for() -> None:
+async def test_all_that_is_named_is_checked_in_order_and_multicast_as_asked(tmp_path: Path) -> None:
     finding = await local.check_multicast("127.0.0.1")
     assert ("works on" in finding.what) if finding.ok else ("comes back" in finding.what)
     unknown = await local.check_multicast("nope")
     assert (unknown.ok, unknown.advice) == (False, "Correct listen.interface.")
-
-
-@pytest.mark.trio
-async def test_all_that_is_named_is_checked_in_order(tmp_path: Path) -> None:
     here = local.Here(
         key=tmp_path / "key",
         certificate=tmp_path / "certificate",
