@@ -133,8 +133,8 @@ def test_new_successors_are_asked_for_an_answer_and_former_neighbours_not(hosts:
     state = hosts.state
     second = int(state.links[0, 1]) & HANDLE
     gone = int(state.links[0, state.successor[0]]) & HANDLE
-    sent = hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
-    greetings = [words for words in sent if words[KIND] == records.INSTALL_NEWS]
+    after = hosts.step(0, overlays.record(records.TMAN_REQUEST + UNREACHABLE, gone, 0, [0]))
+    greetings = [words for words in after if words[KIND] == records.INSTALL_NEWS]
     assert [(int(w[TO]), wants_answer(hosts, w)) for w in greetings] == [(second, 1)]
     (answer, *_) = hosts.step(second, greetings[0])
     assert (answer[KIND], answer[TO]) == (records.ACKNOWLEDGE, 0)
