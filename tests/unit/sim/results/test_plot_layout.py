@@ -189,10 +189,10 @@ def test_text_is_text_and_bytes_widths_and_formats_are_as_asked(tmp_path: Path) 
     assert b"/FontFile2" in first[".pdf"], "fonts are embedded as TrueType"
     assert b"CreationDate" not in first[".pdf"]
     assert inches(first[".svg"]) == pytest.approx(WIDTH_IN)
-    found = drawn(tmp_path / "a", plot_options("svg", "column"))
+    found = drawn(tmp_path / "c", plot_options("svg", "column"))
     assert set(found) == {".svg"}
     assert inches(found[".svg"]) == pytest.approx(COLUMN_WIDTH_IN)
-    assert set(drawn(tmp_path / "b", plot_options("pdf, png", None))) == {".pdf", ".png"}
+    assert set(drawn(tmp_path / "d", plot_options("pdf, png", None))) == {".pdf", ".png"}
 
 
 def test_lines_break_where_nothing_is_known_and_intervals_need_several_seeds() -> None:
