@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -49,17 +48,16 @@ def examined(shell: Shell, *arguments: str, code: int | None = 0) -> dict[str, l
     return found
 
 
-def test_where_there_is_no_node_the_machine_is_examined(tmp_path: Path) -> None:
-    found = examined(Shell(tmp_path), code=None)  # the ports may be taken on this machine
+def test_where_there_is_no_node_the_machine_is_examined(shell: Shell) -> None:
+    found = examined(shell, code=None)  # the ports may be taken on this machine
     assert all(found[check][0]["ok"] for check in ("python", "disk", "folder"))
     assert len(found["port"]) == 3
     assert "gossamer node init" in found["nodes"][0]["advice"]
 
 
-def test_nodes_in_the_folders_here_are_examined_running_or_not(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_nodes_in_the_folders_here_are_examined_running_or_not(shell: Shell) -> None:
     shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
-    (tmp_path / "demo/peer2/peer.key").chmod(0o644)
+    (shell.folder / "demo/peer2/peer.key").chmod(0o644)
     with shell.node("demo/peer1"), shell.node("demo/peer3"):
         found = examined(shell, code=1)
         assert [one["ok"] for one in found["node"]] == [True, False, True], found
@@ -69,8 +67,7 @@ def test_nodes_in_the_folders_here_are_examined_running_or_not(tmp_path: Path) -
     assert {"demo/peer1", "demo/peer2"} <= set(re.findall(r"demo/peer\d", text))
 
 
-def test_peers_of_the_configuration_are_tried_while_the_node_does_not_run(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_peers_of_the_configuration_are_tried_while_the_node_does_not_run(shell: Shell) -> None:
     shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
     with shell.node("demo/peer1"):
         examined(shell, "--folder", "demo/peer2")
@@ -78,9 +75,9 @@ def test_peers_of_the_configuration_are_tried_while_the_node_does_not_run(tmp_pa
     assert not all(one["ok"] for checks in found.values() for one in checks)
 
 
-def test_a_folder_that_is_named_has_to_hold_a_node(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    refused = Shell(tmp_path).refused("node", "doctor", "--folder", "empty")
+def test_a_folder_that_is_named_has_to_hold_a_node(shell: Shell) -> None:
+    (shell.folder / "empty").mkdir()
+    refused = shell.refused("node", "doctor", "--folder", "empty")
     assert "empty holds no membership" in refused
 
 

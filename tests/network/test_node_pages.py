@@ -99,10 +99,9 @@ def test_every_command_of_a_page_is_one(page: str) -> None:
         command.make_context("gossamer", rest)
 
 
-def test_the_programs_of_the_client_page_print_their_event(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_the_programs_of_the_client_page_print_their_event(shell: Shell) -> None:
     shell.ok("node", "init", "demo", "--peers", "1", "--preset", "local")
-    (tmp_path / "demo/peer1").symlink_to(tmp_path / "demo")
+    (shell.folder / "demo/peer1").symlink_to(shell.folder / "demo")
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", text_of("docs/client.md"))
     whole = [one for one in blocks if one.startswith(("from gossamer", "import "))][:2]
     assert len(whole) == 2
@@ -149,7 +148,7 @@ def test_the_image_runs_a_node_that_reports_its_health() -> None:
     assert found["USER"] == "gossamer"
 
 
-def test_the_commands_of_the_compose_file_make_a_cluster_of_three(tmp_path: Path) -> None:
+def test_the_commands_of_the_compose_file_make_a_cluster_of_three(shell: Shell) -> None:
     """Every command and setting as it stands; host names, ports and folders are this machine's."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (extra docs)")
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
@@ -157,16 +156,15 @@ def test_the_commands_of_the_compose_file_make_a_cluster_of_three(tmp_path: Path
     first = free_ports(6)
     peers = {name: services[name] for name in ("peer1", "peer2", "peer3")}
     assert set(services) == {"cluster", *peers}
-    shell = Shell(tmp_path)
     # Volumes are there before anything is made in them.
     for mounted in services["cluster"]["volumes"]:
         volume, _, place = mounted.partition(":")
         assert volume in compose["volumes"]
-        (tmp_path / place.removeprefix("/")).mkdir(parents=True)
+        (shell.folder / place.removeprefix("/")).mkdir(parents=True)
     make_cluster(shell, services["cluster"])
-    before = (tmp_path / "peers/peer1/peer.key").read_bytes()
+    before = (shell.folder / "peers/peer1/peer.key").read_bytes()
     make_cluster(shell, services["cluster"])
-    assert (tmp_path / "peers/peer1/peer.key").read_bytes() == before, "it is made once only"
+    assert (shell.folder / "peers/peer1/peer.key").read_bytes() == before, "it is made once only"
     with ExitStack() as stack:
         for number, (name, service) in enumerate(peers.items()):
             assert service["volumes"] == [f"{name}:/node"]

@@ -162,9 +162,8 @@ async def test_a_peer_answers_what_it_offers_to_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, pytest.param(True, marks=pytest.mark.campaign)])
-async def test_commands_request_and_reply(tmp_path: Path, fails: bool) -> None:
+async def test_commands_request_and_reply(shell: Shell, fails: bool) -> None:
     """While peers are killed and paused, too."""
-    shell = Shell(tmp_path)
     with running_fleet(shell, 3, protocol__round_s=0.2) as fleet:
         await fleet.ready()
         asks = ("request", "--folder", fleet.names[0], "symbol=IBM", "price=81", "volume=1")
