@@ -47,8 +47,6 @@ DELAYED, REMEMBERED = 4, 64
 
 @attrs.define
 class ForgersLeague:
-    """What forgers have agreed on."""
-
     seal: Seal
     share: float  # of the event frames that pass through them, the part that they do something to
     draws: random.Random  # what that is

@@ -68,8 +68,6 @@ _TELLING = {
 
 @attrs.define
 class League:
-    """What liars have agreed on."""
-
     told: int  # how many peers one record may tell of
     profile: frozenset[int] = frozenset()  # about which words of their own profile they lie, too
     silence: bool = False  # whether they pass no events on

@@ -61,8 +61,6 @@ KINDS = 64
 
 @attrs.define(eq=False)
 class Flooder:
-    """One who holds a membership, and floods."""
-
     member: Membership
     schema: Schema
     settings: Settings
@@ -155,7 +153,6 @@ class Flooder:
         return b"".join(frames)
 
     def introduction(self) -> bytes:
-        """The frame that proves whose its events are."""
         return encode_frame("publishers", introductions=[introduction_of(self.member, self._key)])
 
     def _seal_more(self) -> None:

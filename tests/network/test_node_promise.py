@@ -32,8 +32,6 @@ pytestmark = [on_jumping_clock, pytest.mark.usefixtures("each_preset")]
 
 @attrs.define(eq=False)
 class Reader:
-    """A subscriber: an application that takes events of one range of prices."""
-
     low: float
     high: float
     got: list[int] = attrs.field(factory=list)  # ids of the events it was handed, in order
@@ -56,8 +54,6 @@ class Reader:
 
 @attrs.define(eq=False)
 class Ledger:
-    """The accounts of one test."""
-
     # Of every event published, by id, whether acknowledged or not.
     prices: dict[int, float] = attrs.field(factory=dict)
     acknowledged: set[int] = attrs.field(factory=set)  # ids of those that were

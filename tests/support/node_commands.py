@@ -125,8 +125,6 @@ def known_commands() -> set[str]:
 
 @frozen
 class Done:
-    """A command that is over."""
-
     words: tuple[str, ...]
     code: int  # exit code, negative where it was killed
     out: str

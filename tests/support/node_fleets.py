@@ -80,7 +80,6 @@ class Fleet(ClusterProcesses[str]):
         return None if process is None or process.poll() is not None else process.pid
 
     def restart(self, name: str) -> None:
-        """End a peer in order, and start it again."""
         process = self.running.pop(name)
         process.terminate()
         process.wait(PATIENCE_S)
@@ -143,7 +142,6 @@ class Fleet(ClusterProcesses[str]):
 
 @contextmanager
 def running_fleet(shell: Shell, peers: int, **settings: object) -> Iterator[Fleet]:
-    """A cluster whose peers run; stopped at the end."""
     fleet = Fleet.make(shell, peers, **settings)
     try:
         fleet.start(*fleet.names)

@@ -48,7 +48,6 @@ class Shell:
     def start(
         self, *arguments: str, command: Sequence[str] = COMMAND, **options: Any
     ) -> subprocess.Popen[str]:
-        """Start a command, `gossamer` if no other is named."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         common: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "text": True}
         if command is COMMAND and self.forks and IS_POSSIBLE:
@@ -140,7 +139,6 @@ def wait_for_line(process: subprocess.Popen[str], words: str, *, printed: bool =
 
 
 def next_line(process: subprocess.Popen[str]) -> str:
-    """The next line that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline()
 

@@ -43,8 +43,6 @@ FLOOD_S = 20.0
 
 @attrs.define(eq=False)
 class FleetNodes:
-    """Peers as processes, by their keys."""
-
     fleet: Fleet
     names: dict[int, str] = attrs.field(factory=dict)
 
@@ -66,8 +64,6 @@ class FleetNodes:
 
 @attrs.define(eq=False)
 class Watch:
-    """Looks at the processes every few seconds."""
-
     fleet: Fleet
     every_s: float
     # Of each process, by the peer's name and the process' id.
@@ -317,8 +313,6 @@ class Printer:
 
 @attrs.define(eq=False)
 class Browser:
-    """Looks at the page and the metrics of a peer now and then."""
-
     fleet: Fleet
     name: str
     every_s: float

@@ -145,8 +145,6 @@ class Heard(Changing):
 
 @attrs.define(eq=False)
 class Peer:
-    """A pool and what it reported."""
-
     key: int
     pool: ConnectionPool
     heard: Heard
