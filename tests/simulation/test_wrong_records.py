@@ -162,7 +162,7 @@ def test_records_not_opened_and_closed_in_turn(engine: Any, what: int, fault: st
 
 
 @ENGINES
-def test_right_records_pass_and_going_on_after_a_refused_one_is_told(engine: Any) -> None:
+def test_right_records_pass_and_going_on_after_a_refused_one_fails(engine: Any) -> None:
     with pytest.raises(CapacityError, match="the engine's outbox is full"):
         run(engine, TOO_MUCH, reserve=64)
     assert run(engine, WRITE, (BODY, NEWS, 3, 2)).state.fired.tolist() == [1, 2, 1, 2]

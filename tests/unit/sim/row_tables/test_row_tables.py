@@ -260,7 +260,7 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("commuters", {"settings": {"walk_every": 5}}, "workload.away is 1000000, expected"),
     ],
 )
-def test_impossible_workloads_are_told(kind: str, asked: dict[str, object], sentence: str) -> None:
+def test_impossible_workloads_refused(kind: str, asked: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         make_workload(kind, Wish(**asked))  # type: ignore[arg-type]
     assert sentence in str(refused.value)

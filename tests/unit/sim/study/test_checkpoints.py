@@ -57,7 +57,7 @@ def refusal(scenario: MadeUp, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", ["trace", "quotes"])
 @pytest.mark.parametrize("edit", [lambda file: file.write_text("others"), Path.unlink])
-def test_changed_inputs_are_told(name: str, edit: object, scenario: MadeUp, tmp_path: Path) -> None:
+def test_changed_inputs_refused(name: str, edit: object, scenario: MadeUp, tmp_path: Path) -> None:
     Checkpoints(tmp_path / "c", scenario).save("one", 1)
     assert callable(edit)
     edit(tmp_path / name)

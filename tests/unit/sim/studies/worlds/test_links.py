@@ -150,7 +150,7 @@ def test_a_file_has_a_row_a_node(tmp_path: Path) -> None:
         ("", {"column": 1}, "the file of attributes is empty"),
     ],
 )
-def test_faults_of_files_told(
+def test_file_faults_are_shown(
     text: str, given: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "hosts.csv"

@@ -162,7 +162,7 @@ def test_graphml_is_read_too_and_a_missing_file_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_files_that_are_no_graphs_told(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_a_file_of_no_graph_is_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
     path = write(tmp_path, name, text)
     with pytest.raises(ScenarioError, match=words) as caught:
         read_topology(path)
