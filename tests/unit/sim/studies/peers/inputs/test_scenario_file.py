@@ -172,7 +172,10 @@ def test_an_override_needs_key_and_value(text: str) -> None:
         ("[subscriptions]\nwidht = 1", "subscriptions.widht", "expected 'subscriptions.width'"),
         ("[churns]\nx = 1", "churns", "expected 'churn'"),
         ("systems = 1", "systems", "expected 'system'"),
-        ("[[system]]\nname = 'v'\nring_link = 1", "system.v.ring_link", "'system.v.ring_links'"),
+        (
+            "[[system]]\nname = 'v'\nring_link = 1",
+            *("system.v.ring_link", "expected 'system.v.ring_links'"),
+        ),
         ("[churn]\ntime_scale = 2.0", "churn.trace", "missing"),
         ('[[system]]\npreset = "paper"', "system.name", "missing from [[system]] 1"),
         ("subscriptions = 5", "subscriptions", "expected a table"),
