@@ -16,7 +16,7 @@ from gossamer.protocol.brokers.core import messages as m
 from gossamer.protocol.brokers.core.effects import Send
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.core.plain import MAX_VALUE, plain_filter, plain_values
+from gossamer.protocol.brokers.core.plain import plain_filter, plain_values
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import BETWEEN_BROKERS
 from gossamer.protocol.brokers.graph.codec import CODEC as GRAPH
@@ -29,6 +29,7 @@ from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publi
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.limits import MAX_STRING
 from gossamer.protocol.content.operators import Comparison, Operator
 from support.broker_messages import between_brokers, frames, messages, spoilt
 from support.draws import one_in
@@ -114,7 +115,7 @@ def test_what_nobody_would_read_is_not_sent() -> None:
 
 
 def test_values_of_every_size_survive() -> None:
-    whole = {"a": 1 << 70, "b": -(1 << 63), "c": 10**300, "d": 1e308, "e": "x" * MAX_VALUE}
+    whole = {"a": 1 << 70, "b": -(1 << 63), "c": 10**300, "d": 1e308, "e": "x" * MAX_STRING}
     values = filters.exact_publication(whole)
     message = Publication(Id("B", 1), Id("B", 2), values)
     data = codec.plain_frame(Frame(1, 1, message))

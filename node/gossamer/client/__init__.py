@@ -8,8 +8,8 @@
 - `publisher`, `node_requests`: what a session publishes, and what it asks of the node itself
 - `frames`, `values`, `address`: the local socket's protocol, and where the socket is
 
-It is light to import: nothing of the protocol layer or of the node is, and what is offered here is
-loaded when it is first used.
+It is light to import: nothing of the node is, nor of the protocol layer but its table of limits;
+what is offered here is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TransportBroken,
         UnacknowledgedError,
         UnusablePayloadError,
+        UnusableTextError,
         UnusableValueError,
     )
     from gossamer.client.links import CONNECTED
@@ -71,6 +72,7 @@ __all__ = [
     "TransportBroken",
     "UnacknowledgedError",
     "UnusablePayloadError",
+    "UnusableTextError",
     "UnusableValueError",
     "connect",
     "open_client",

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
+
+from gossamer.protocol.content.limits import MAX_CONTENT_TYPE, MAX_PAYLOAD_BYTES
+
+_ANY_VALUE: Final = "a finite number, a text, a boolean or a date"
 
 
 class NodeError(Exception):
@@ -160,19 +165,24 @@ class UnusableValueError(NodeError, ValueError):
         attribute: whose value it is.
     """
 
-    def __init__(self, attribute: object, found: str) -> None:
+    def __init__(self, attribute: object, found: str, expected: str = _ANY_VALUE) -> None:
         self.attribute = attribute
-        super().__init__(
-            f"attribute {attribute!r} is {found}, "
-            "expected a finite number, a text, a boolean or a date"
-        )
+        super().__init__(f"attribute {attribute!r:.80} is {found}, expected {expected}")
+
+
+class UnusableTextError(NodeError, ValueError):
+    """A text that cannot travel, since it has half a character; nothing was sent."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"the text {text!a:.80} has lone surrogates, expected text of Unicode")
 
 
 class UnusablePayloadError(NodeError, ValueError):
     """A payload that no event can carry; the event was not published."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"a payload is {found}, expected at most 48 KiB of bytes")
+        expected = f"at most {MAX_PAYLOAD_BYTES} bytes, of a type of at most {MAX_CONTENT_TYPE}"
+        super().__init__(f"a payload is {found}, expected {expected} characters")
 
 
 @contextmanager

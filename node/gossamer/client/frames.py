@@ -12,18 +12,11 @@ from typing import Any, Final
 
 import cbor2
 
-from gossamer.client.errors import RefusedByNodeError, UnusablePayloadError
+from gossamer.client.errors import RefusedByNodeError, UnusablePayloadError, UnusableTextError
 from gossamer.client.results import UNKNOWN_TYPE, LastMark, Payload, PayloadLike
+from gossamer.protocol.content.limits import FRAME_BYTES, MAX_CONTENT_TYPE, MAX_PAYLOAD_BYTES
 
 VERSION: Final = 2
-# Events of one `publish_many`: with all attributes each, their values are within `FRAME_ITEMS`.
-MAX_EVENTS: Final = 256
-# Bytes of one frame, and values in it, that every node takes.
-FRAME_BYTES: Final = 1 << 20
-FRAME_ITEMS: Final = 16_384
-
-# Bytes that an event may carry beside its values.
-PAYLOAD_BYTES: Final = 48 << 10
 
 NEW, RETAINED, LAST = "new", "retained", "last"
 # What a node is to its clients.
@@ -43,8 +36,12 @@ def encode_frame(frame_type: str, /, **fields: object) -> bytes:
 
     Raises:
         RefusedByNodeError: it is longer than any node takes.
+        UnusableTextError: a text in it has lone surrogates.
     """
-    body = cbor2.dumps({"type": frame_type, **fields})
+    try:
+        body = cbor2.dumps({"type": frame_type, **fields})
+    except UnicodeEncodeError as error:
+        raise UnusableTextError(error.object) from None
     if len(body) > FRAME_BYTES:
         reason = f"a request of {len(body)} bytes, expected at most {FRAME_BYTES}"
         raise RefusedByNodeError("FrameTooLarge", reason)
@@ -100,8 +97,10 @@ def payload_fields(payload: PayloadLike | None) -> dict[str, object]:
         return {}
     if not isinstance(payload.data, bytes):
         raise UnusablePayloadError(f"of type {type(payload.data).__name__}")
-    if len(payload.data) > PAYLOAD_BYTES:
+    if len(payload.data) > MAX_PAYLOAD_BYTES:
         raise UnusablePayloadError(f"of {len(payload.data)} bytes")
+    if len(payload.content_type) > MAX_CONTENT_TYPE:
+        raise UnusablePayloadError(f"of a type of {len(payload.content_type)} characters")
     return {"payload": payload.data, "content_type": payload.content_type}
 
 

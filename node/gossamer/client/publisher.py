@@ -98,7 +98,7 @@ class Publisher(NodeRequests, Generic[ValuesT]):
         await self._links.ask(lambda link: link.request("reply", **fields), repeat=False)
 
     async def publish_many(self, events: Sequence[Mapping[str, object]]) -> list[str]:
-        """Publish at most `frames.MAX_EVENTS` events; return their ids once all are acknowledged.
+        """Publish at most `limits.MAX_EVENTS` events; return their ids once all are acknowledged.
 
         Raises:
             UnacknowledgedError: some were not, in time.
@@ -119,7 +119,7 @@ class Publisher(NodeRequests, Generic[ValuesT]):
         return published
 
     async def publish_each(self, events: Sequence[Mapping[str, object]]) -> list[Outcome]:
-        """Publish what can be published of at most `frames.MAX_EVENTS` events.
+        """Publish what can be published of at most `limits.MAX_EVENTS` events.
 
         Returns what became of each, in their order, once that is known of all.
 

@@ -16,10 +16,18 @@ from typing import Any, Final, Protocol, SupportsIndex
 
 from gossamer.client.errors import UnusableValueError
 from gossamer.client.frames import BROKER, Frame
+from gossamer.protocol.content.limits import (
+    MAX_ANY_ATTRIBUTES,
+    MAX_ANY_NAME,
+    MAX_DIGITS,
+    MAX_KNOWN_ATTRIBUTES,
+    MAX_NAME,
+    MAX_STRING,
+)
 
 _INT64: Final = 1 << 63
-# Decimals beyond these exponents would take all memory as fractions.
-_LARGEST_EXPONENT: Final = 800
+# Numbers with more digits are none that travel; decimals could take all memory as fractions.
+_TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
 _NUMBER, _DATE = "number", "date"
 
 
@@ -73,6 +81,9 @@ class PlainValues:
         Raises:
             UnusableValueError: one of them is of no kind that events have.
         """
+        most = MAX_ANY_ATTRIBUTES if self._is_broker else MAX_KNOWN_ATTRIBUTES
+        if len(values) > most:
+            raise UnusableValueError("", f"one of {len(values)}", f"at most {most} in an event")
         return {name: self._to_wire(name, value) for name, value in values.items()}
 
     def from_wire(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +91,16 @@ class PlainValues:
         return {name: self._from_wire(name, value) for name, value in values.items()}
 
     def _to_wire(self, name: str, value: object) -> object:
-        if isinstance(value, str | bool):
+        longest = MAX_ANY_NAME if self._is_broker else MAX_NAME
+        if not is_text(name, longest):
+            raise UnusableValueError(name, "no name", f"a text of at most {longest} characters")
+        if isinstance(value, str):
+            if not is_text(value, MAX_STRING):
+                found = f"a text of {len(value)} characters"
+                expected = f"at most {MAX_STRING}, and no lone surrogates"
+                raise UnusableValueError(name, found, expected)
+            return value
+        if isinstance(value, bool):
             return value
         if isinstance(value, date):
             return [_DATE, _date_text(value)] if self._is_broker else _date_text(value)
@@ -91,6 +111,9 @@ class PlainValues:
         ratio = _ratio(value)
         if ratio is None:
             raise UnusableValueError(name, f"{value!r:.60} of type {type(value).__name__}")
+        if not (abs(ratio.numerator) < _TOO_MANY_DIGITS > ratio.denominator):
+            expected = f"numerator and denominator of at most {MAX_DIGITS} digits"
+            raise UnusableValueError(name, "a number of more digits", expected)
         if self._is_broker:
             return [_NUMBER, f"{ratio.numerator}/{ratio.denominator}"]
         return [str(ratio.numerator), str(ratio.denominator)]
@@ -104,11 +127,18 @@ class PlainValues:
         return _date(value) if name in self._dates and isinstance(value, str) else value
 
 
+def is_text(value: object, most: int) -> bool:
+    """Whether something is a text of at most so many characters, which can be encoded."""
+    if not isinstance(value, str) or len(value) > most:
+        return False
+    return value.isascii() or not any("\ud800" <= one <= "\udfff" for one in value)
+
+
 def _ratio(value: object) -> Fraction | None:
     """The number as a fraction, None where it is none; numpy's numbers state theirs as well."""
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
-        if not isinstance(exponent, int) or abs(exponent) > _LARGEST_EXPONENT:
+        if not isinstance(exponent, int) or abs(exponent) > 2 * MAX_DIGITS:
             return None
     if isinstance(value, SupportsIndex):
         return Fraction(value.__index__())

@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         keep_linear_algebra_to_one_thread()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for argument in given:
+        if not is_text(argument):
+            return _fail(f"the argument {argument!a:.80} is no text, expected UTF-8 (see 'locale')")
     commands = find_commands()
     if not given or given[0] in ("-h", "--help"):
         print(help_text(commands), file=sys.stdout if given else sys.stderr)
@@ -66,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[0] not in commands:
         return _fail(_unknown(given[0], commands))
     return run_command(commands[given[0]], given[1:])
+
+
+def is_text(argument: str) -> bool:
+    """Whether an argument is of the encoding that the process takes arguments for."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def keep_linear_algebra_to_one_thread() -> None:

@@ -21,11 +21,12 @@ from gossamer.client import UnusableValueError
 from gossamer.client.address import LocalAddress
 from gossamer.client.client import _batches
 from gossamer.client.errors import TransportBroken
-from gossamer.client.frames import BROKER, FRAME_BYTES, MAX_EVENTS, PEER, Frame, encode_frame
+from gossamer.client.frames import BROKER, PEER, Frame, encode_frame
 from gossamer.client.link import Introduction, Link
 from gossamer.client.results import ReceivedEvent
 from gossamer.client.session import Session
 from gossamer.client.values import PlainValues
+from gossamer.protocol.content.limits import FRAME_BYTES, MAX_EVENTS
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LARGE = 3**100

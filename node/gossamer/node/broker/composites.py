@@ -18,7 +18,6 @@ from typing import Any, Final
 import attrs
 import trio
 
-from gossamer.client.frames import FRAME_BYTES
 from gossamer.node.broker.client_composites import (
     PART,
     CompositeSubscription,
@@ -41,6 +40,7 @@ from gossamer.protocol.brokers.core.plain import plain_filter
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import Filter
 from gossamer.protocol.content.filters.composite import Composite, parse_composite
+from gossamer.protocol.content.limits import FRAME_BYTES
 from gossamer.protocol.kernel.errors import CapacityError, ExpressionError, ProtocolError
 
 # What a client misses is logged so often at most.

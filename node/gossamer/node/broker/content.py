@@ -9,10 +9,11 @@ from attrs import frozen
 
 from gossamer.node.errors import ClientRequestError
 from gossamer.protocol.brokers.core.errors import MalformedMessageError
-from gossamer.protocol.brokers.core.plain import MAX_NAME, plain_filter, plain_values, read_values
+from gossamer.protocol.brokers.core.plain import plain_filter, plain_values, read_values
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, Publication, exact_publication
 from gossamer.protocol.content.filters.composite import Composite, is_composite, parse_composite
+from gossamer.protocol.content.limits import MAX_NAME
 from gossamer.protocol.content.schema import Schema
 
 

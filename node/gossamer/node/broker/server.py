@@ -39,7 +39,7 @@ class BrokerServer(LocalService):
             raise PeerRefused("this node is a broker and has no order (--ordered), expected a peer")
         members = self._services.members
         admitted = admitted_end(stream, frame, reader.take_rest())
-        connection = Connection(admitted, self._limits, BROKER_FRAMES)
+        connection = Connection(admitted, self._limits, BROKER_FRAMES, refuse=self._refuse)
         session = BrokerSession(connection, self._services)
         aside = frame.get("aside", False)
         try:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trio
 
-from gossamer.client.frames import BROKER, LAST, MAX_EVENTS, NEW, PEER, RETAINED, VERSION
+from gossamer.client.frames import BROKER, LAST, NEW, PEER, RETAINED, VERSION
 from gossamer.node.errors import BadFrame
 from gossamer.node.local.peer_like import EventLike
 from gossamer.node.peer.unicast.envelopes import MAX_TOKEN, opened
@@ -42,13 +42,21 @@ from gossamer.node.transport.base.schema import (
 )
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import read_leniently
-from gossamer.protocol.content.payload import (
+from gossamer.protocol.content.limits import (
+    MAX_ANY_ATTRIBUTES,
+    MAX_ANY_NAME,
     MAX_CONTENT_TYPE,
+    MAX_DIGITS,
+    MAX_EVENTS,
+    MAX_EXPRESSION,
+    MAX_KNOWN_ATTRIBUTES,
+    MAX_LITERAL,
+    MAX_NAME,
     MAX_PAYLOAD_BYTES,
-    UNKNOWN_TYPE,
-    Payload,
+    MAX_STRING,
 )
-from gossamer.protocol.content.schema import MAX_KNOWN_ATTRIBUTES, Schema
+from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Value, literal
 from gossamer.protocol.patterns.replies import MOST_REPLIES
 
@@ -57,7 +65,6 @@ __all__ = [
     "BROKER_FRAMES",
     "FRAMES",
     "LAST",
-    "MAX_EVENTS",
     "NEW",
     "PEER",
     "RETAINED",
@@ -71,23 +78,23 @@ __all__ = [
     "values_to_wire",
 ]
 
-MAX_EXPRESSION: Final = 8192
-MAX_ID: Final = 64
 MAX_ANSWER: Final = 1 << 19
 # Why one event of many was not published, or not acknowledged: 256 of them fit into a frame.
 MAX_REASON: Final = 1024
 
-_DIGITS: Final = re.compile(r"-?[0-9]{1,400}")
+_DIGITS: Final = re.compile(rf"-?[0-9]{{1,{MAX_DIGITS}}}")
 # Of events at a peer, whose schema names what they are made of; and at a broker, of anything.
 _VALUES: Final = MapOf(
-    AnyOf(Number(), Text(4096), Flag(), ListOf(Text(401), 2)), MAX_KNOWN_ATTRIBUTES
+    AnyOf(Number(), Text(MAX_STRING), Flag(), ListOf(Text(1 + MAX_DIGITS), 2)), MAX_KNOWN_ATTRIBUTES
 )
 _ANY_VALUES: Final = MapOf(
-    AnyOf(Number(), Text(4096), Flag(), ListOf(Text(800), 2)), 256, longest_key=4096
+    AnyOf(Number(), Text(MAX_STRING), Flag(), ListOf(Text(MAX_LITERAL), 2)),
+    MAX_ANY_ATTRIBUTES,
+    longest_key=MAX_ANY_NAME,
 )
 _EVENT_ID: Final = Text(48)
 _NUMBER: Final = Integer(0, 1 << 53)
-_ID: Final = Text(MAX_ID)
+_ID: Final = Text(MAX_NAME)
 _POSITION: Final = Integer(0)
 _LOG_ID: Final = Text(32)
 # How many events of a request were acknowledged while the node reached nobody it knows.
@@ -306,6 +313,18 @@ def payload_of(frame: Frame) -> Payload | None:
     if attribute not in frame["values"]:
         raise ContentError("", f"attribute {attribute!r} of a last value is absent from the event")
     return marked(payload, LastMark(attribute, lasts_s, frame.get("deleted", False)))
+
+
+def refusal(frame: Frame, error: BadFrame) -> bytes | None:
+    """The answer to a request whose fields are impossible; None where it has no number.
+
+    It alone fails: what else the client asks for is not touched.
+    """
+    kind, number = frame.get("type"), frame.get("number")
+    if isinstance(kind, str) and kind in LOCAL_TYPES and _NUMBER.fault(number) is None:
+        reason = str(error)[:MAX_REASON]
+        return encode_frame("refused", number=number, cause=type(error).__name__, reason=reason)
+    return None
 
 
 def id_text(number: int) -> str:

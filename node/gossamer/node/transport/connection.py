@@ -96,8 +96,12 @@ class Connection:
         maintenance: ConnectionMaintenance | None = None,
         backlog: Backlog | None = None,
         on_dropped: Callable[[Flow], None] = lambda _: None,
+        refuse: Callable[[Frame, BadFrame], bytes | None] = lambda _frame, _error: None,
     ) -> None:
         """A connection that ``maintenance`` is to serve, who runs; without one it has its own.
+
+        A frame of a known type with impossible fields is answered by what ``refuse`` makes of it,
+        and is ignored; None cuts the sender.
 
         What waits of flows counts in ``backlog``, and of each of their frames that is dropped for
         want of room ``on_dropped`` is told.
@@ -126,6 +130,7 @@ class Connection:
             limits, now, lambda: self.stats.frames_out, self._put_control, self._cut
         )
         self._expelled = False
+        self._refuse = refuse
 
     @property
     def identity(self) -> PeerIdentity:
@@ -346,7 +351,7 @@ class Connection:
 
     async def _take_frames(self, reader: FrameReader, on_frame: OnFrame, on_bytes: OnBytes) -> None:
         """Hand on every whole frame, waiting as long as their number asks for."""
-        check, stats = self._types.check, self.stats
+        stats = self.stats
         weight, used = 0, False
         try:
             while True:
@@ -363,7 +368,7 @@ class Connection:
                     break
                 if self._expelled:
                     continue
-                check(frame)
+                refusal = self._refusal_of(frame)
                 size = reader.frame_size
                 stats.frames_in += 1
                 stats.bytes_in += size
@@ -372,7 +377,9 @@ class Connection:
                 if weight >= RATED_AT_ONCE:
                     await trio.sleep(self._pause_for(weight))
                     weight = 0
-                if frame["type"] in OWN_FRAMES:
+                if refusal is not None:
+                    await self.send(refusal)
+                elif frame["type"] in OWN_FRAMES:
                     self._take_own(frame)
                 else:
                     used = True
@@ -382,6 +389,21 @@ class Connection:
                 self.last_used_at = trio.current_time()
         if pause := self._pause_for(weight):
             await trio.sleep(pause)
+
+    def _refusal_of(self, frame: Frame) -> bytes | None:
+        """The answer to a frame that is not as its type says, None for one that is.
+
+        Raises:
+            BadFrame: it gets none.
+        """
+        try:
+            self._types.check(frame)
+        except BadFrame as error:
+            refusal = self._refuse(frame, error)
+            if refusal is None:
+                raise
+            return refusal
+        return None
 
     def _take_together(self, reader: FrameReader, on_bytes: OnBytes) -> int:
         """Hand on what came as bytes; return how much it counts towards the rate, 0 for nothing."""

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 from attrs import field, frozen
 
 from gossamer.protocol.content.errors import WrongValueError
+from gossamer.protocol.content.limits import MAX_STRING
 from gossamer.protocol.content.values import (
     Kind,
     Number,
@@ -176,6 +177,9 @@ class StringAttribute:
         exact = canonical(value)
         if not isinstance(exact, str) or not self.has(exact):
             raise WrongValueError(self.name, described(value), self.expected)
+        if len(exact) > MAX_STRING:
+            found = f"a string of {len(exact)} characters"
+            raise WrongValueError(self.name, found, f"strings of at most {MAX_STRING}")
         return exact
 
     def has(self, text: str) -> bool:

@@ -23,7 +23,8 @@ from gossamer.protocol.content.attributes import (
     StringAttribute,
 )
 from gossamer.protocol.content.errors import ContentError, WrongValueError
-from gossamer.protocol.content.schema import MAX_KNOWN_ATTRIBUTES, Schema
+from gossamer.protocol.content.limits import MAX_KNOWN_ATTRIBUTES
+from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import Kind, Value, canonical, kind_of, literal, parse_date
 from gossamer.protocol.kernel.errors import ConfigError
 

@@ -8,11 +8,8 @@ from typing import Final
 from attrs import frozen
 
 from gossamer.protocol.content.errors import ContentError
+from gossamer.protocol.content.limits import MAX_CONTENT_TYPE, MAX_PAYLOAD_BYTES
 
-MAX_PAYLOAD_BYTES: Final = 48 << 10
-"""Most bytes of a payload: an event with all its values is at most 64 KiB."""
-MAX_CONTENT_TYPE: Final = 127
-"""Most characters of a content type."""
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
 _CONTENT_TYPE: Final = re.compile(r"[!-.0-~]+/[!-.0-~]+(?: *; *[!-~]+)*")

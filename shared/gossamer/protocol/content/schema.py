@@ -23,12 +23,11 @@ from gossamer.protocol.content.attributes import (
     StringAttribute,
 )
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError
+from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES, MAX_NAME
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ConfigError
 
 __all__ = [
-    "MAX_ATTRIBUTES",
-    "MAX_KNOWN_ATTRIBUTES",
     "RESERVED_NAMES",
     "Attribute",
     "BooleanAttribute",
@@ -41,12 +40,8 @@ __all__ = [
     "StringAttribute",
 ]
 
-MAX_ATTRIBUTES: Final = 16
-"""Of the events that an overlay routes by, and of a cluster when it is made."""
-MAX_KNOWN_ATTRIBUTES: Final = 31
-"""The same with those that were added later: 256 events of so many are a frame of clients."""
 RESERVED_NAMES: Final = frozenset({"and", "in", "startswith"})
-_NAME_PATTERN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_NAME_PATTERN: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_NAME - 1}}}")
 
 _DOMAIN_FIELDS: Final[dict[str, tuple[type[Attribute], frozenset[str], frozenset[str]]]] = {
     # type name: class, required fields, optional fields

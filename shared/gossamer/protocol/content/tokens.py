@@ -10,8 +10,8 @@ from typing import Final
 
 from attrs import frozen
 
+from gossamer.protocol.content.limits import MAX_DIGITS
 from gossamer.protocol.content.values import (
-    MAX_DIGITS,
     Value,
     canonical,
     is_well_formed,

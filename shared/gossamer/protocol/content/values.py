@@ -16,11 +16,10 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Final
 
+from gossamer.protocol.content.limits import MAX_DIGITS
+
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
-
-MAX_DIGITS: Final = 1000
-"""Most digits of a number, and of numerator and denominator each, as of a product of two floats."""
 
 _TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
 _LAST_CODE_POINT: Final = 0x10FFFF

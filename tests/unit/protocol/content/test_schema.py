@@ -13,6 +13,7 @@ import pytest
 
 from gossamer.protocol.content import evolution, schema
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
+from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES
 from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, UNKNOWN_TYPE, Payload
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
 from gossamer.protocol.kernel.errors import ConfigError
@@ -135,7 +136,7 @@ NUMBER_1 = {"type": "integer", "minimum": 1, "maximum": 1}
     ("tables", "field"),
     [
         ({}, "schema"),
-        ({f"a{i}": NUMBER_1 for i in range(schema.MAX_ATTRIBUTES + 1)}, "schema"),
+        ({f"a{i}": NUMBER_1 for i in range(MAX_ATTRIBUTES + 1)}, "schema"),
         ({"two words": NUMBER_1}, "schema"),
         ({"and": NUMBER_1}, "schema"),
         ({"x": 5}, "schema.x"),
@@ -278,7 +279,7 @@ def test_an_attribute_comes_behind_all_others_until_there_is_no_room() -> None:
     assert not FIRST.continues(later)
     assert later.check_event({"open": True}) == {"open": True}
     version = FIRST
-    for number in range(len(FIRST.known), schema.MAX_KNOWN_ATTRIBUTES):
+    for number in range(len(FIRST.known), MAX_KNOWN_ATTRIBUTES):
         version = version.added(schema.BooleanAttribute(f"flag{number}"))
     with pytest.raises(ConfigError, match=r"at most 31 attributes, retired ones included"):
         version.added(schema.BooleanAttribute("one_more"))

@@ -24,7 +24,7 @@ from gossamer.node.transport.base.schema import (
     Text,
 )
 from gossamer.node.transport.base.strict_cbor import plain_decoder
-from gossamer.protocol.brokers.core.plain import MAX_NAME
+from gossamer.protocol.content.limits import MAX_NAME
 
 PART_BYTES: Final = 256 << 10
 # A broker's whole tables have to fit: a million subscriptions of a hundred bytes.

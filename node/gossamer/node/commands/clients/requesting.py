@@ -25,7 +25,7 @@ from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.client import CONNECTED, open_client
-from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES
+from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
 from gossamer.protocol.content.payload import Payload as CheckedPayload
 
 JSON_TYPE: Final = "application/json"

@@ -14,7 +14,14 @@ from gossamer.node.config.node import Local
 from gossamer.node.errors import BadFrame, ClientRequestError, HandshakeFailed, PeerRefused
 from gossamer.node.local.address import Door, close_door, open_door
 from gossamer.node.local.durable import DurableClient, DurableClients
-from gossamer.node.local.frames import FRAMES, VERSION, admitted_end, id_text, schema_to_wire
+from gossamer.node.local.frames import (
+    FRAMES,
+    VERSION,
+    admitted_end,
+    id_text,
+    refusal,
+    schema_to_wire,
+)
 from gossamer.node.local.services import NodeServices, Services, transport_limits
 from gossamer.node.local.serving.session import Session
 from gossamer.node.monitoring.logs import log
@@ -120,6 +127,14 @@ class LocalService:
                 for connection in self._connections:
                     nursery.start_soon(connection.close, Cause.SHUTDOWN, "the node stops")
 
+    def _refuse(self, frame: Frame, error: BadFrame) -> bytes | None:
+        """Answer a request that is none, and count it; what has no number costs the connection."""
+        answer = refusal(frame, error)
+        if answer is not None:
+            self._services.counts.requests += 1
+            self._services.counts.refused[type(error).__name__] += 1
+        return answer
+
     @contextmanager
     def _attached(self, connection: Connection) -> Iterator[None]:
         """A client is served over a connection."""
@@ -188,7 +203,7 @@ class LocalServer(LocalService):
         self, stream: trio.SocketStream, rest: bytes, frame: Frame, durable: DurableClient | None
     ) -> None:
         admitted = admitted_end(stream, frame, rest)
-        connection = Connection(admitted, self._limits, FRAMES)
+        connection = Connection(admitted, self._limits, FRAMES, refuse=self._refuse)
         ordered = frame.get("ordered", False)
         session = Session(connection, self._services, self._durable, durable, ordered=ordered)
         with self._attached(connection):

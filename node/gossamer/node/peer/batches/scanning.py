@@ -24,9 +24,9 @@ from gossamer.node.peer.batches.buffers import (
 from gossamer.node.peer.batches.byte_words import read_word
 from gossamer.node.peer.frames.core import SELF
 from gossamer.node.peer.frames.event_frames import HEAD_BYTES, MARK
-from gossamer.node.peer.frames.events import MAX_EVENT_BYTES
 from gossamer.node.security.sealing import MOST_SEAL_BYTES
 from gossamer.node.transport.base.limits import HEADER_BYTES
+from gossamer.protocol.content.limits import MAX_EVENT_BYTES
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT_ID, EVENT_MODE, EVENT_ORIGIN

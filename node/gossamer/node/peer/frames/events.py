@@ -13,17 +13,13 @@ import attrs
 from gossamer.node.security.encoding import decode, encode
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import FIRST_VERSION, SchemaVersion, read_leniently
+from gossamer.protocol.content.limits import MAX_LITERAL
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.values import Kind, Value
-
-# Of the content of an event; its seal comes on top of it.
-MAX_EVENT_BYTES: Final = 1 << 16
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _WORD: Final = range(-(1 << 63), 1 << 63)
-# Numbers that CBOR has no plain form for travel as text; longer ones no program means.
-_LONGEST_NUMBER: Final = 400
 
 
 @attrs.frozen
@@ -166,7 +162,7 @@ def _as_it_is(value: Any) -> object:
 def _number(value: Any) -> object:
     if type(value) is not str:
         return value
-    if len(value) > _LONGEST_NUMBER:
+    if len(value) > MAX_LITERAL:  # numbers that CBOR has no plain form for travel as text
         raise ValueError(f"a number of {len(value)} characters")
     return _fraction(value)
 

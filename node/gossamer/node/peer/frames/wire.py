@@ -26,7 +26,7 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     Authentication,
 )
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
-from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, EventMemory, publisher_of
+from gossamer.node.peer.frames.events import EventMemory, publisher_of
 from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
@@ -45,6 +45,7 @@ from gossamer.node.transport.base.schema import (
     Optional,
     Text,
 )
+from gossamer.protocol.content.limits import MAX_EVENT_BYTES
 from gossamer.protocol.kernel.errors import CapacityError
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.codec import Codec

@@ -13,7 +13,7 @@ from gossamer.node.peer.frames.event_authentication import (
     Unsealed,
     point_bytes,
 )
-from gossamer.node.peer.frames.events import MAX_EVENT_BYTES, Event, EventFormat
+from gossamer.node.peer.frames.events import Event, EventFormat
 from gossamer.node.peer.publishing.publications import Publications, Sealed
 from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE, corner_of, some_event
 from gossamer.node.peer.unicast.last_values import may_be_last
@@ -22,6 +22,7 @@ from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, identifier
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import SchemaVersion
 from gossamer.protocol.content.expressions.language import parse_expression
+from gossamer.protocol.content.limits import MAX_EVENT_BYTES
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.kernel.errors import ExpressionError

@@ -21,7 +21,8 @@ from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.sealing import identifier
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, Payload
+from gossamer.protocol.content.limits import MAX_PAYLOAD_BYTES
+from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.patterns.last_values import LastValue, LastValues, Stamp, chunks
 
 SERVICE: Final = "last"

@@ -25,18 +25,16 @@ from gossamer.protocol.content.filters import Filter, Publication
 from gossamer.protocol.content.filters.domains import Exact, exact_literal, exact_value
 from gossamer.protocol.content.filters.language import MAX_WRITTEN_COMPARISONS, MAX_WRITTEN_TEXT
 from gossamer.protocol.content.filters.names import name_text
-from gossamer.protocol.content.tokens import MAX_TEXT
-from gossamer.protocol.content.values import MAX_DIGITS, described, in_short
+from gossamer.protocol.content.limits import (
+    MAX_ANY_ATTRIBUTES,
+    MAX_ANY_NAME,
+    MAX_LITERAL,
+    MAX_NAME,
+    MAX_STRING,
+)
+from gossamer.protocol.content.values import described, in_short
 from gossamer.protocol.kernel.errors import ExpressionError
 
-MAX_NAME: Final = 64
-"""Most characters of a broker's or client's name, or a label."""
-MAX_ATTRIBUTES: Final = MAX_WRITTEN_COMPARISONS
-"""Most attributes of a publication: as many as a filter's text may compare."""
-MAX_VALUE: Final = 4096
-"""Most characters of a string in a publication."""
-MAX_LITERAL: Final = 2 * MAX_DIGITS + 2
-"""Most characters of a literal: a sign, numerator, slash and denominator."""
 UNNAMED: Final = "frame"
 """What a message is called before its kind is known."""
 WHOLE: Final = 1 << 63
@@ -141,8 +139,8 @@ def _too_large(count: int, what: str, most: int) -> ContentError:
 
 def plain_values(values: Publication) -> dict[str, object]:
     """A publication as plain data; `ContentError` for one that nobody would read."""
-    if len(values) > MAX_ATTRIBUTES:
-        reason = f"a publication of {len(values)} attributes, expected at most {MAX_ATTRIBUTES}"
+    if len(values) > MAX_ANY_ATTRIBUTES:
+        reason = f"a publication of {len(values)} attributes, expected at most {MAX_ANY_ATTRIBUTES}"
         raise ContentError("", reason)
     for name in values:
         name_text(name)
@@ -167,7 +165,7 @@ def check_values(values: object, field: str) -> None:
     """
     if not isinstance(values, Mapping):
         raise malformed(field, values, "values by attribute")
-    if len(values) > MAX_ATTRIBUTES:
+    if len(values) > MAX_ANY_ATTRIBUTES:
         plain_values(dict(values))
     for name, value in values.items():
         if not (type(name) is str and _is_short_name(name)):
@@ -186,7 +184,7 @@ def _is_plainly_exact(value: object) -> bool:
     # What nearly all values are, likewise.
     kind = type(value)
     if kind is str:
-        return len(value) <= MAX_VALUE and value.isascii()  # type: ignore[arg-type,attr-defined]
+        return len(value) <= MAX_STRING and value.isascii()  # type: ignore[arg-type,attr-defined]
     if kind is float:
         return abs(value) <= _LARGEST  # type: ignore[arg-type]
     return kind is bool or (kind is int and -WHOLE <= value < WHOLE)  # type: ignore[operator]
@@ -195,8 +193,10 @@ def _is_plainly_exact(value: object) -> bool:
 def plain_value(value: Exact, name: str = "") -> object:
     """An exact value as plain data; `ContentError` for one that nobody would read."""
     if isinstance(value, str):
-        if len(value) > MAX_VALUE:
-            reason = f"attribute {name!r} has {len(value)} characters, expected at most {MAX_VALUE}"
+        if len(value) > MAX_STRING:
+            reason = (
+                f"attribute {name!r} has {len(value)} characters, expected at most {MAX_STRING}"
+            )
             raise ContentError(name, reason)
         return value
     if isinstance(value, bool) or (isinstance(value, int) and -WHOLE <= value < WHOLE):
@@ -219,14 +219,14 @@ def _fraction(value: int | Fraction) -> str:
 
 def read_values(data: object, field: str) -> Publication:
     """Reads a publication."""
-    if type(data) is not dict or len(data) > MAX_ATTRIBUTES:
-        raise malformed(field, data, f"at most {MAX_ATTRIBUTES} values by attribute")
+    if type(data) is not dict or len(data) > MAX_ANY_ATTRIBUTES:
+        raise malformed(field, data, f"at most {MAX_ANY_ATTRIBUTES} values by attribute")
     return {read_attribute(name, field): read_value(value, field) for name, value in data.items()}
 
 
 def read_attribute(data: object, field: str) -> str:
     """Reads the name of an attribute."""
-    if type(data) is not str or len(data) > MAX_TEXT or exact_value(data) is None:
+    if type(data) is not str or len(data) > MAX_ANY_NAME or exact_value(data) is None:
         raise malformed(field, data, "the name of an attribute")
     try:
         name_text(data)
@@ -239,8 +239,8 @@ def read_value(data: object, field: str) -> Exact:
     """Reads a value."""
     if type(data) is list:
         return _read_literal(data, field)
-    if type(data) is str and len(data) > MAX_VALUE:
-        raise malformed(field, data, f"at most {MAX_VALUE} characters")
+    if type(data) is str and len(data) > MAX_STRING:
+        raise malformed(field, data, f"at most {MAX_STRING} characters")
     if type(data) is int and not -WHOLE <= data < WHOLE:
         raise malformed(field, data, "whole numbers of more than 64 bits as texts")
     value = exact_value(data) if type(data) in (int, float, str, bool) else None

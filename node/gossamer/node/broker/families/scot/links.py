@@ -25,7 +25,6 @@ from gossamer.node.transport.base.schema import Flag, Frame, FrameTypes, Integer
 from gossamer.node.transport.connection import Connection
 from gossamer.protocol.brokers.core.effects import Refuse
 from gossamer.protocol.brokers.core.messages import NeighbourDown
-from gossamer.protocol.brokers.core.plain import MAX_NAME
 from gossamer.protocol.brokers.scot.memory.messages import (
     InputQueue,
     NeighbourAnnounced,
@@ -36,6 +35,7 @@ from gossamer.protocol.brokers.scot.memory.messages import (
 from gossamer.protocol.brokers.scot.memory.settings import DYNAMIC, ScotSettings
 from gossamer.protocol.brokers.scot.overlay.errors import WrongNeighbourError
 from gossamer.protocol.brokers.scot.overlay.labels import BrokerLabel
+from gossamer.protocol.content.limits import MAX_NAME
 
 MAX_OVERLAY: Final = 1 << 16
 """Characters of what a broker says of its overlay: each edge of the tree of regions is named."""
