@@ -16,6 +16,7 @@ from gossamer.protocol.content.values import (
     canonical,
     is_well_formed,
     parse_date,
+    read_number,
 )
 from gossamer.protocol.kernel.errors import ExpressionError
 
@@ -126,7 +127,7 @@ def _number(text: str, found: re.Match[str]) -> Token:
             raise ExpressionError(text, column, reason)
         value = _quotient(int(numerator), int(denominator)) if slash else int(digits)
     else:
-        value = canonical(float(digits))
+        value = read_number(digits)
     if value is None:
         raise ExpressionError(text, column, f"{digits} is not a finite number")
     return Token(TokenKind.LITERAL, digits, column, value)

@@ -26,6 +26,8 @@ _LAST_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 _LONGEST_PLAIN_INTEGER: Final = 10**18
 _LONGEST_DESCRIBED: Final = 60
+# A decimal of so many characters has no more digits than every float keeps.
+_SURELY_SHORT: Final = 15
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _DATE_PATTERN: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII
@@ -63,6 +65,35 @@ def canonical(value: object) -> Value | None:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     return _canonical_number(value)
+
+
+def read_number(text: str) -> Number | None:
+    """The number that a text writes, such as ``-3``, ``80.5``, ``1e-9`` or ``1/3``; None if none.
+
+    A decimal is the nearest float if that writes itself as this decimal, as those of up to 15
+    digits do, and exact where not: ``9007199254740993.0`` and ``1e500`` are what they say.
+    """
+    numerator, slash, denominator = text.partition("/")
+    try:
+        if slash:
+            longest = max(len(numerator), len(denominator))
+            read = longest <= MAX_DIGITS + 1
+            return canonical_number(Fraction(int(numerator), int(denominator))) if read else None
+        decimal = Decimal(text)
+        if not decimal.is_finite() or not _is_of_few_digits(decimal):
+            return None
+        is_short = len(text) <= _SURELY_SHORT and "e" not in text.lower()
+        if not is_short and decimal != Decimal(repr(float(decimal))):
+            return canonical_number(Fraction(decimal))
+        return canonical_number(float(decimal))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def canonical_number(value: Number) -> Number | None:
+    """A number in its canonical form, as `canonical`."""
+    found = canonical(value)
+    return None if isinstance(found, str | datetime) else found
 
 
 def kind_of(value: Value) -> Kind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,15 +20,19 @@ from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.attributes import NUMERIC, Attribute, BooleanAttribute
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.filters.domains import exact_value
+from gossamer.protocol.content.limits import MAX_DIGITS
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value, literal, quoted
+from gossamer.protocol.content.values import Value, literal, quoted, read_number
 from gossamer.protocol.kernel.errors import ExpressionError
 
 # What begins like one attribute and its value, and not like a publication.
 _PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 _BOOLEANS: Final = {"true": True, "false": False}
+
+# What JSON has no number for: fractions, and the infinities of brokers.
+NUMBER: Final = "number"
+_INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
 def event_of_arguments(schema: Schema | None, arguments: Sequence[str]) -> dict[str, Any]:
@@ -66,7 +71,12 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     place = f"line {number}"
     try:
         text = line if isinstance(line, str) else line.decode("utf-8-sig")
-        content = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        content = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_no_constant,
+            parse_float=_exact_float,
+        )
     except UnicodeDecodeError as error:
         raise EventInputError(place, f"no UTF-8 text at byte {error.start + 1}") from None
     except (ValueError, RecursionError) as error:
@@ -79,9 +89,9 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     if not isinstance(content, dict):
         expected = 'an object such as {"symbol": "IBM", "price": 80.5}'
         raise EventInputError(place, f"no object, expected {expected}")
+    values = {name: _read_written(value) for name, value in content.items()}
     if schema is None:
-        return _exact(content, place)
-    values = {name: _number_of_text(schema, name, value) for name, value in content.items()}
+        return _exact(values, place)
     return _checked(schema, values, place)
 
 
@@ -93,6 +103,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"{quoted(name[:60])} has two values, expected one")
         found[name] = value
     return found
+
+
+def _exact_float(text: str) -> object:
+    number = read_number(text)
+    if number is None:
+        raise ValueError(f"a number of more than {MAX_DIGITS} digits")
+    return number
 
 
 def _no_constant(text: str) -> object:
@@ -170,8 +187,8 @@ def _free_value(text: str) -> object:
         return text == "true"
     if len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1]
-    number = _number(text)
-    return text if number is None or exact_value(number) is None else number
+    number = read_number(text)
+    return text if number is None else number
 
 
 def _exact(values: Mapping[str, object], place: str) -> dict[str, Any]:
@@ -187,27 +204,18 @@ def _typed(attribute: Attribute, text: str, argument: str) -> object:
         return _BOOLEANS.get(text, text)
     if not isinstance(attribute, NUMERIC):
         return text
-    number = _number(text)
+    number = read_number(text)
     if number is None:
         expected = f"attribute {attribute.name!r} takes {attribute.expected}"
         raise EventInputError(argument, f"{expected}, not {quoted(text[:60])}")
     return number
 
 
-def _number(text: str) -> int | float | Fraction | None:
-    for read in (int, float, Fraction):
-        try:
-            return read(text)
-        except (ValueError, ZeroDivisionError):
-            continue
-    return None
-
-
-def _number_of_text(schema: Schema, name: str, value: Any) -> Any:
-    """Fractions are printed as text, so they are read from text."""
-    numeric = name in schema.names and isinstance(schema[name], NUMERIC)
-    if numeric and isinstance(value, str) and "/" in value:
-        number = _number(value)
+def _read_written(value: Any) -> Any:
+    """The value of a line: a number that JSON has no form for is ``{"number": "1/3"}``."""
+    if isinstance(value, dict) and value.keys() == {NUMBER} and isinstance(value[NUMBER], str):
+        text = value[NUMBER]
+        number = _INFINITE.get(text, read_number(text))
         return value if number is None else number
     return value
 
@@ -227,4 +235,6 @@ def _payload_fields(payload: Payload | None) -> dict[str, object]:
 
 
 def _plain(value: Any) -> object:
-    return literal(value) if isinstance(value, datetime | Fraction) else value
+    if isinstance(value, Fraction) or (isinstance(value, float) and math.isinf(value)):
+        return {NUMBER: literal(value)}
+    return literal(value) if isinstance(value, datetime) else value
