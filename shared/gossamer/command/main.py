@@ -24,6 +24,8 @@ DESCRIPTIONS = {
     "completion": "print a script by which bash, zsh or fish complete these commands",
     "node": "run peers and brokers: init, invite, join, run, status, trace, check, doctor, replay",
     "pub": "publish events through the node of this machine",
+    "reply": "reply to requests that match an expression",
+    "request": "publish a request, and print the replies to it",
     "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
     "spark": "workloads, sweeps and results at scale: workload, crunch, sweep (extra 'spark')",
     "sub": "print the events that match an expression",

@@ -61,7 +61,10 @@ def init(
     peers: Annotated[
         int, typer.Option(min=1, help="Make so many peers of this machine, to try things out.")
     ] = 1,
-    port: Annotated[int, typer.Option(help="First port of several peers.")] = 7720,
+    port: Annotated[
+        int | None,
+        typer.Option(help="First port of several peers; the first free ones from 7720 if none."),
+    ] = None,
 ) -> None:
     """Make a cluster and its first peer."""
     from gossamer.node.commands.cluster.membership import init as make

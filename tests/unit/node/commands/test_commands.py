@@ -262,12 +262,12 @@ def test_pub_ends_with_1_where_events_may_be_lost_and_3_where_this_peer_alone_ha
 @pytest.fixture(scope="module")
 def peers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("made") / "cluster"
-    init(folder, cluster="desk", name="first", schema=None, preset=None, peers=2, port=7720)
+    init(folder, cluster="desk", name="first", schema=None, preset=None, peers=2, port=None)
     return folder
 
 
 def test_changes_are_numbered_signed_and_shown_by_who_made_the_cluster(tmp_path: Path) -> None:
-    init(tmp_path / "c", cluster="desk", name="a", schema=None, preset=None, peers=2, port=7720)
+    init(tmp_path / "c", cluster="desk", name="a", schema=None, preset=None, peers=2, port=None)
     first = tmp_path / "c" / "peer1"
     assert schema_changes.show(first)[0] == "version 1 of the schema"
     said = schema_changes.add(first, "bid", "decimal", ["minimum=0", "maximum=10", "places=2"])

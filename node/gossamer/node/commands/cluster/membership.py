@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +34,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 
 # Where the peers of `init --peers` listen; beside the ports of a peer of the preset lan.
 FIRST_PORT: Final = 7720
+LAST_PORT: Final = 65_535
 MAX_LOCAL_PEERS: Final = 64
 ASK_S: Final = 5.0
 
@@ -44,7 +47,7 @@ def init(
     schema: Path | None,
     preset: str | None,
     peers: int,
-    port: int,
+    port: int | None,
 ) -> list[str]:
     """Make a cluster and its first peer, or several peers of this machine; what to print.
 
@@ -122,12 +125,12 @@ def revoke(folder: Path | None, who: str, *, unrecorded: bool = False) -> str:
 
 
 def _init_several(
-    folder: Path, cluster: str, cluster_info: ClusterInfo, peers: int, port: int
+    folder: Path, cluster: str, cluster_info: ClusterInfo, peers: int, port: int | None
 ) -> list[str]:
     names = [f"peer{number}" for number in range(1, peers + 1)]
-    if peers > MAX_LOCAL_PEERS or not 1024 <= port <= 65_535 - peers:
-        expected = f"at most {MAX_LOCAL_PEERS} peers, from a port between 1024 and 65000"
-        raise ConfigurationError("", "--peers", peers, expected)
+    if peers > MAX_LOCAL_PEERS:
+        raise ConfigurationError("", "--peers", peers, f"at most {MAX_LOCAL_PEERS} peers")
+    port = _free_ports(peers) if port is None else _asked_ports(port, peers)
     security.init_cluster(folder / names[0], cluster, names[0])
     security.admit_here(folder / names[0], [(folder / name, name) for name in names[1:]])
     addresses = [f"127.0.0.1:{port + number}" for number in range(peers)]
@@ -148,6 +151,41 @@ def _init_several(
         *_what_peers_lack(cluster_info),
         f"now: gossamer node run {folders}",
     ]
+
+
+def _free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens at."""
+    first = FIRST_PORT
+    while first + count <= LAST_PORT:
+        taken = _taken(range(first, first + count))
+        if taken is None:
+            return first
+        first = taken + 1
+    raise ConfigurationError("", "--port", FIRST_PORT, f"{count} free ports in a row from there on")
+
+
+def _asked_ports(first: int, count: int) -> int:
+    if not 1024 <= first <= LAST_PORT - count:
+        expected = f"a port from 1024 to {LAST_PORT - count}, with {count} from it on"
+        raise ConfigurationError("", "--port", first, expected)
+    taken = _taken(range(first, first + count))
+    if taken is not None:
+        expected = f"the first of {count} free ports in a row; somebody listens at {taken}"
+        raise ConfigurationError("", "--port", first, expected)
+    return first
+
+
+def _taken(ports: range) -> int | None:
+    """The last of some ports of this machine that somebody listens at."""
+    for port in reversed(ports):
+        with socket.socket() as tried:
+            if os.name == "posix":
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                return port
+    return None
 
 
 def _parse(text: str) -> Address:
