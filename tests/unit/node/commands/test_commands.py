@@ -110,7 +110,8 @@ def test_init_of_several_makes_a_cluster_whose_maker_revokes(tmp_path: Path, she
         (("--preset", "moon"), "--preset is 'moon', expected one of lan, wan, local"),
         (("--schema", "none.toml"), "none.toml: the schema file is unreadable"),
         (("--cluster", ""), "name is ''"),
-        (("--peers", "3", "--port", "80"), "--peers is 3, expected at most 64 peers"),
+        (("--peers", "65"), "--peers is 65, expected at most 64 peers"),
+        (("--peers", "3", "--port", "80"), "--port is 80, expected a port from 1024 to 65532"),
     ],
 )
 def test_init_refuses_what_cannot_be(
