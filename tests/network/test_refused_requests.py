@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -41,7 +42,7 @@ LONG = "x" * 4097
 HALF = "half \ud800"
 
 
-async def subscribe(client: Client, expression: str, **options: str) -> None:
+async def subscribe(client: Client, expression: str, **options: Any) -> None:
     """Subscribe, and take nothing."""
     async with client.subscribe(expression, **options):
         pass

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gossamer.protocol.content.expressions.language import parse_expression
 from gossamer.protocol.content.filters import parse
+from gossamer.protocol.content.json_values import read_json, values_of_json
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.results.storage.place import Place, PlaceError
@@ -117,6 +118,6 @@ class Due:
 def _matches(matches: Match, row: Mapping[str, Any]) -> bool:
     """Whether an event matches; one that is none of the subscriber's schema is due nowhere."""
     try:
-        return matches(json.loads(row["values"]))
-    except (ValueError, ProtocolError):
+        return matches(values_of_json(read_json(row["values"])))
+    except (ValueError, RecursionError, ProtocolError):
         return False

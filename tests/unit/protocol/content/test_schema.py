@@ -13,8 +13,8 @@ import pytest
 
 from gossamer.protocol.content import evolution, schema
 from gossamer.protocol.content.errors import ContentError, UnknownAttributeError, WrongValueError
-from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES
-from gossamer.protocol.content.payload import MAX_PAYLOAD_BYTES, UNKNOWN_TYPE, Payload
+from gossamer.protocol.content.limits import MAX_ATTRIBUTES, MAX_KNOWN_ATTRIBUTES, MAX_PAYLOAD_BYTES
+from gossamer.protocol.content.payload import UNKNOWN_TYPE, Payload
 from gossamer.protocol.content.values import canonical, literal, parse_date, prefix_successor
 from gossamer.protocol.kernel.errors import ConfigError
 

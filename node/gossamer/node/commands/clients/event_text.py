@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from fractions import Fraction
 from io import TextIOBase
 from types import MappingProxyType
 from typing import Any, Final, TextIO
@@ -20,19 +17,15 @@ from gossamer.node.local.client import ReceivedEvent
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.attributes import NUMERIC, Attribute, BooleanAttribute
 from gossamer.protocol.content.errors import ContentError
-from gossamer.protocol.content.limits import MAX_DIGITS
+from gossamer.protocol.content.json_values import read_json, values_of_json, values_to_json
 from gossamer.protocol.content.schema import Schema
-from gossamer.protocol.content.values import Value, literal, quoted, read_number
+from gossamer.protocol.content.values import Value, quoted, read_number
 from gossamer.protocol.kernel.errors import ExpressionError
 
 # What begins like one attribute and its value, and not like a publication.
 _PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 _BOOLEANS: Final = {"true": True, "false": False}
-
-# What JSON has no number for: fractions, and the infinities of brokers.
-NUMBER: Final = "number"
-_INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
 def event_of_arguments(schema: Schema | None, arguments: Sequence[str]) -> dict[str, Any]:
@@ -71,12 +64,7 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     place = f"line {number}"
     try:
         text = line if isinstance(line, str) else line.decode("utf-8-sig")
-        content = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_no_constant,
-            parse_float=_exact_float,
-        )
+        content = read_json(text)
     except UnicodeDecodeError as error:
         raise EventInputError(place, f"no UTF-8 text at byte {error.start + 1}") from None
     except (ValueError, RecursionError) as error:
@@ -89,31 +77,10 @@ def event_of_line(schema: Schema | None, line: str | bytes, number: int) -> dict
     if not isinstance(content, dict):
         expected = 'an object such as {"symbol": "IBM", "price": 80.5}'
         raise EventInputError(place, f"no object, expected {expected}")
-    values = {name: _read_written(value) for name, value in content.items()}
+    values = values_of_json(content)
     if schema is None:
         return _exact(values, place)
     return _checked(schema, values, place)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; one that gives a name two values would lose one of them."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{quoted(name[:60])} has two values, expected one")
-        found[name] = value
-    return found
-
-
-def _exact_float(text: str) -> object:
-    number = read_number(text)
-    if number is None:
-        raise ValueError(f"a number of more than {MAX_DIGITS} digits")
-    return number
-
-
-def _no_constant(text: str) -> object:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def line_of_event(event: ReceivedEvent, more: Mapping[str, object] = MappingProxyType({})) -> str:
@@ -140,7 +107,7 @@ def _fields_of(event: ReceivedEvent) -> dict[str, object]:
         "id": event.id,
         "published_at": event.published_at,
         "publisher": event.publisher,
-        "values": {name: _plain(value) for name, value in event.values.items()},
+        "values": values_to_json(event.values),
     }
 
 
@@ -211,15 +178,6 @@ def _typed(attribute: Attribute, text: str, argument: str) -> object:
     return number
 
 
-def _read_written(value: Any) -> Any:
-    """The value of a line: a number that JSON has no form for is ``{"number": "1/3"}``."""
-    if isinstance(value, dict) and value.keys() == {NUMBER} and isinstance(value[NUMBER], str):
-        text = value[NUMBER]
-        number = _INFINITE.get(text, read_number(text))
-        return value if number is None else number
-    return value
-
-
 def _checked(schema: Schema, values: Mapping[str, object], place: str) -> dict[str, Value]:
     try:
         return schema.check_event(values)
@@ -232,9 +190,3 @@ def _payload_fields(payload: Payload | None) -> dict[str, object]:
         return {}
     text = base64.b64encode(payload.data).decode()
     return {"payload": {"content_type": payload.content_type, "base64": text}}
-
-
-def _plain(value: Any) -> object:
-    if isinstance(value, Fraction) or (isinstance(value, float) and math.isinf(value)):
-        return {NUMBER: literal(value)}
-    return literal(value) if isinstance(value, datetime) else value
