@@ -243,7 +243,7 @@ class ConnectionPool:
             PeerUnreachable: nobody answers there, or there are too many connections.
             Exception: what ``on_met`` raised; the connection was closed.
         """
-        nursery = self._check_room(None)
+        self._check_room(None)
         self.dials += 1
         try:
             admitted = await self._transport.dial(addresses)
@@ -251,6 +251,7 @@ class ConnectionPool:
             self.dials_failed += 1
             raise
         try:
+            nursery = self._check_room(None)  # as of now: this peer may have stopped meanwhile
             on_met(admitted)
         except BaseException:
             await trio.aclose_forcefully(admitted.stream)

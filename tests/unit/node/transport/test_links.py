@@ -309,3 +309,19 @@ async def test_a_pool_of_many_closes_fast_and_reaches_nobody(nursery: trio.Nurse
     with pytest.raises(PeerUnreachable, match="not running"):
         await hub.pool.send(2, message())
     await hub.pool.close()
+
+
+async def test_who_is_met_while_the_pool_stops_is_let_go(nursery: trio.Nursery) -> None:
+    _, people = crowd(nursery, Faults(latency_s=(1.0, 1.0)))
+    one, two = await people.add(1), await people.add(2)
+
+    async def meet() -> None:
+        with pytest.raises(PeerUnreachable, match="it is not running"):
+            await one.pool.meet(people.addresses[2], lambda _: None)
+
+    async with trio.open_nursery() as meeting:
+        meeting.start_soon(meet)
+        await trio.sleep(0.5)
+        await one.pool.close()
+    await settle()
+    assert links(one, two) == [0, 0]
