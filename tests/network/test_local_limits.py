@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from gossamer.client import links
 from gossamer.node.config.node import Local
 from gossamer.node.errors import RefusedByNodeError
 from gossamer.node.local.frames import FRAMES, VERSION
@@ -18,7 +19,7 @@ from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from support.local_nodes import LocalNode
-from support.loopback_peer import IBM, LoopbackPeer
+from support.loopback_peer import IBM, LoopbackPeer, quote
 from support.waiting import soon
 
 ATTACH = {"version": VERSION, "software": "test"}
@@ -107,7 +108,23 @@ async def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
         await soon(lambda: node.counts.turned_away["busy"] >= 50)
 
 
-async def test_only_so_many_clients_are_let_in(tmp_path: Path) -> None:
+async def test_clients_that_come_at_once_wait_for_their_turn(tmp_path: Path) -> None:
+    node, told = LocalNode(tmp_path, local=Local(clients=8)), list[str]()
+
+    async def publish(number: int) -> None:
+        async with node.client(patience_s=0) as client:
+            told.append(await client.publish(quote(number)))
+
+    async with node.running(), trio.open_nursery() as nursery:
+        for number in range(60):
+            nursery.start_soon(publish, number)
+    assert len(set(told)) == 60
+
+
+async def test_only_so_many_clients_are_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "ENTRY_S", 0.0)
     node = LocalNode(tmp_path, local=Local(clients=2))
     async with node.running() as server, node.client():
         async with node.client():

@@ -284,10 +284,13 @@ async def _introduce(
             await stream.send(encode_frame("attach", **attach))
             while (frame := reader.next_frame()) is None:
                 reader.feed(await stream.receive(_CHUNK))
-    except anyio.EndOfStream:
-        raise HandshakeFailed("the node ended the connection without a word") from None
-    except (TimeoutError, BadAnswerError, *_BROKEN) as error:
-        reason = f"what listens there is no node of this version ({str(error) or 'no answer'})"
+    except (anyio.EndOfStream, *_BROKEN):
+        reason = "the connection ended before the node had introduced itself"
+        raise HandshakeFailed(reason, LOST) from None
+    except TimeoutError:
+        raise HandshakeFailed(f"nothing came within {HANDSHAKE_S:g} s", "timeout") from None
+    except BadAnswerError as error:
+        reason = f"what listens there is no node of this version ({error})"
         raise HandshakeFailed(reason) from None
     if frame["type"] == "goodbye":
         raise RefusedByNodeError(frame["reason"], str(frame.get("detail", frame["reason"])))

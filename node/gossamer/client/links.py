@@ -32,6 +32,7 @@ from gossamer.client.frames import Frame
 from gossamer.client.link import (
     BAD_FRAME,
     BUSY,
+    LOST,
     SHUTDOWN,
     Farewell,
     Introduction,
@@ -49,6 +50,8 @@ CONNECTED: Final = "connected"
 _FIRST_S: Final = 0.2
 _LONGEST_S: Final = 5.0
 _TRANSIENT: Final = (NodeNotRunningError, HandshakeFailed, TransportBroken)
+# Seconds for which a client waits for its turn where a node that runs has no room for it.
+ENTRY_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +153,7 @@ class Links:
         draws, failures, lost_at = random.Random(), 0, 0.0
         taken_up: Callable[[], None] = task_status.started
         try:
-            link = await open_link(self._find(), self._who, self._owner.resume)
+            link = await self._enter(draws)
             while True:
                 connected_at = anyio.current_time()
                 was_up = await self._hold(link, taken_up)
@@ -170,6 +173,22 @@ class Links:
             raise
         finally:
             self._change(None)
+
+    async def _enter(self, draws: random.Random) -> Link:
+        """The first connection; while the node has no room for it, others' are waited for.
+
+        Raises:
+            NodeError: as of `open_link`.
+        """
+        deadline, failures = anyio.current_time() + ENTRY_S, 0
+        while True:
+            try:
+                return await open_link(self._find(), self._who, self._owner.resume)
+            except (RefusedByNodeError, HandshakeFailed) as error:
+                if error.cause not in (BUSY, LOST) or anyio.current_time() >= deadline:
+                    raise
+            failures += 1
+            await anyio.sleep(_delay_s(failures, draws))
 
     async def _find_again(
         self, reason: str, lost_at: float, failures: int, draws: random.Random

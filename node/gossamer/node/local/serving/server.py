@@ -35,9 +35,8 @@ from gossamer.node.transport.streams.graceful_close import drain
 # Read at once from a client that has not said yet who it is.
 _CHUNK = 4096
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
-# Connections that have not attached: 32 commands that start at once. All are of this machine, so
-# that there is no telling whose they are.
-_STRANGERS = 32
+# Connections that have not attached, or as many as there may be clients: commands start at once.
+_LEAST_ROOM = 32
 _HERE = "the local socket"
 
 
@@ -54,14 +53,16 @@ class LocalService:
         self.clients = 0
         self._token = door.token
         self._services = services
-        self._limits = transport_limits(services.limits)
-        self._doors = Doors(_STRANGERS, _STRANGERS, warn_of_crowd)
         self._connections: set[Connection] = set()
+        self.limit(services.limits)
 
     def limit(self, limits: Local) -> None:
         """Bound what clients may cost by these, those that are connected as before."""
         self._services = evolve(self._services, limits=limits)
         self._limits = transport_limits(limits)
+        # All are of this machine, so that there is no telling whose they are.
+        room = max(_LEAST_ROOM, limits.clients)
+        self._doors = Doors(room, room, warn_of_crowd)
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one client until it leaves or breaks a rule."""
@@ -90,7 +91,8 @@ class LocalService:
                     return frame
                 if not guest.is_turned_out:
                     raise PeerRefused("it did not attach in time", Cause.SILENT)
-            reason = f"more than {_STRANGERS} connections had not attached; try again"
+            most = max(_LEAST_ROOM, self._services.limits.clients)
+            reason = f"more than {most} clients come in at once (local.clients); try again"
             raise PeerRefused(reason, Cause.BUSY)
 
     async def _admit(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
