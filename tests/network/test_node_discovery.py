@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -28,7 +29,7 @@ from gossamer.node.discovery.multicast import (
     _Names,
     read_answer,
 )
-from gossamer.node.discovery.network_interfaces import choose, local_addresses
+from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
 from gossamer.node.discovery.sources import (
     MULTICAST,
     REMEMBERED,
@@ -75,11 +76,19 @@ def no_failure(name: str, error: Exception) -> None:
     raise AssertionError(f"{name}: {error}")
 
 
-class Failing:
-    name = "failing"
+class LateNetwork:
+    """A source that cannot work until it was tried some times."""
 
-    async def run(self, tell: Tell) -> None:  # noqa: ARG002
-        raise DiscoveryError("no carrier")
+    name = "late"
+
+    def __init__(self) -> None:
+        self.tried = 0
+
+    async def run(self, tell: Tell) -> None:
+        self.tried += 1
+        if self.tried < 4:
+            raise DiscoveryError("no carrier")
+        await tell(DiscoveredPeer(4, (("b", 2),), MULTICAST))
 
 
 class Endless:
@@ -134,14 +143,16 @@ async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
     }
 
 
-async def test_a_source_that_fails_is_reported_and_the_others_go_on() -> None:
+@on_jumping_clock
+async def test_a_source_that_fails_is_reported_once_and_tried_again_while_others_go_on() -> None:
     failures: list[tuple[str, Exception]] = []
-    one = static_peers([("a", 1)])
-    async with discover([Failing(), one], lambda *failed: failures.append(failed)) as stream:
-        found = [one async for one in stream]
-    assert found == [DiscoveredPeer(None, (("a", 1),), STATIC)]
+    sources = [LateNetwork(), static_peers([("a", 1)])]
+    async with discover(sources, lambda *failed: failures.append(failed)) as stream:
+        assert await anext(stream) == DiscoveredPeer(None, (("a", 1),), STATIC)
+        assert await anext(stream) == DiscoveredPeer(4, (("b", 2),), MULTICAST)
+        assert [one async for one in stream] == []
     ((name, error),) = failures
-    assert name == "failing"
+    assert name == "late"
     assert "no carrier" in str(error)
     assert "discovery.multicast = false" in str(error)
 
@@ -327,6 +338,34 @@ async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch
     loopback = tuple(one for one in local_addresses() if one.address.is_loopback)
     monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", lambda: loopback)
     failures: list[Exception] = []
-    async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)) as stream:
-        assert [one async for one in stream] == []
+    async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)):
+        await trio.testing.wait_all_tasks_blocked()
     assert "there is no network interface" in str(failures[0])
+
+
+@on_jumping_clock
+async def test_multicast_begins_anew_where_the_addresses_of_the_machine_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = InterfaceAddress("wlan0", ip_address("10.0.0.5"), ip_network("10.0.0.0/24"))
+    there = InterfaceAddress("wlan0", ip_address("10.0.1.5"), ip_network("10.0.1.0/24"))
+    addresses, opened = [here], list[tuple[InterfaceAddress, ...]]()
+    zeroconf = Mock()
+
+    def opens(chosen: tuple[InterfaceAddress, ...]) -> Mock:
+        opened.append(chosen)
+        return zeroconf
+
+    monkeypatch.setattr("gossamer.node.discovery.multicast._open", opens)
+    monkeypatch.setattr(
+        "gossamer.node.discovery.multicast.local_addresses", lambda: tuple(addresses)
+    )
+    monkeypatch.setattr(_Names, "browse", lambda *_: Mock())
+    async with discover([Multicast(announcement(1))], no_failure):
+        await eventually(lambda: zeroconf.register_service.call_count == 1)
+        addresses[:] = [there]
+        await eventually(lambda: zeroconf.register_service.call_count == 2)
+        assert opened == [(here,), (there,)]
+        assert zeroconf.close.call_count == 1
+    (first, second) = [one.args[0] for one in zeroconf.register_service.call_args_list]
+    assert [one.parsed_addresses() for one in (first, second)] == [["10.0.0.5"], ["10.0.1.5"]]

@@ -38,6 +38,8 @@ LOOK_UP_MS: Final = 500
 ATTEMPTS: Final = 3
 # Saying goodbye takes a quarter of a second; a node stops within two.
 CLOSE_S: Final = 1.5
+# Seconds between two looks whether the machine's addresses have changed.
+ADDRESSES_S: Final = 5.0
 
 _NAME: Final = re.compile(rf"([0-9a-f]{{16}})\.{re.escape(SERVICE)}")
 
@@ -125,11 +127,18 @@ class Multicast:
     async def run(self, tell: Tell) -> None:
         """Announce and look until cancelled; goodbye is said on the way out.
 
+        Where the machine's addresses change it begins anew with those that there are.
+
         Raises:
             DiscoveryError: multicast does not work here.
             InterfaceError: there is no such interface.
         """
-        chosen = choose(self._interface, local_addresses())
+        while True:
+            self._known.clear()
+            await self._run_at(choose(self._interface, local_addresses()), tell)
+
+    async def _run_at(self, chosen: tuple[InterfaceAddress, ...], tell: Tell) -> None:
+        """Announce and look at these addresses until they are others."""
         zeroconf = await trio.to_thread.run_sync(_open, chosen)
         names = _Names(self.counts, own=self._announcement.name)
         browser: ServiceBrowser | None = None
@@ -139,6 +148,9 @@ class Multicast:
                 browser = names.browse(zeroconf)
                 for _ in range(LOOK_UPS):
                     nursery.start_soon(self._look_up_names, zeroconf, names, tell, chosen)
+                while choose(self._interface, local_addresses()) == chosen:
+                    await trio.sleep(ADDRESSES_S)
+                nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True) as closing:
                 closing.relative_deadline = CLOSE_S

@@ -23,6 +23,8 @@ MULTICAST: Final = "multicast"
 
 # What waits for the runtime; a source that finds more waits with it.
 QUEUE: Final = 16
+# Seconds until a source that cannot work is tried again.
+TRY_AGAIN_S: Final = 10.0
 
 
 @attrs.frozen
@@ -54,7 +56,7 @@ class Source(Protocol):
         """Await ``tell`` for everything found, until there is nothing more or it is cancelled.
 
         Raises:
-            DiscoveryError, InterfaceError: the source cannot work here.
+            DiscoveryError, InterfaceError: the source cannot work here now.
         """
 
 
@@ -87,12 +89,13 @@ async def discover(
 ) -> AsyncIterator[AsyncIterator[DiscoveredPeer]]:
     """Run ``sources`` while the context is open; give what they find as one stream.
 
-    The stream ends when every source has. Leaving the context stops the sources and waits until
+    The stream ends when every source has; one that cannot work is tried again, since a network may
+    come later. Leaving the context stops the sources and waits until
     they have cleaned up.
 
     Args:
         sources: where to look.
-        on_failure: told the name of a source that cannot work, and why.
+        on_failure: told the name of a source that cannot work, and why; once for each reason.
     """
     send, receive = trio.open_memory_channel[DiscoveredPeer](QUEUE)
     async with trio.open_nursery() as nursery, receive:
@@ -108,8 +111,14 @@ async def _run(
     send: trio.MemorySendChannel[DiscoveredPeer],
     on_failure: Callable[[str, Exception], None],
 ) -> None:
+    told = ""
     async with send:
-        try:
-            await source.run(send.send)
-        except (DiscoveryError, InterfaceError) as error:
-            on_failure(source.name, error)
+        while True:
+            try:
+                await source.run(send.send)
+                return
+            except (DiscoveryError, InterfaceError) as error:
+                if str(error) != told:
+                    told = str(error)
+                    on_failure(source.name, error)
+            await trio.sleep(TRY_AGAIN_S)

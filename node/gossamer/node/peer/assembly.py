@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -11,6 +11,7 @@ import trio
 
 from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer
 from gossamer.node.errors.exception_groups import unwrapped
+from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.load.gossip_timer import SteadyTimer
@@ -21,6 +22,8 @@ __all__ = ["Dependencies", "run_peer"]
 
 # Within this a peer says its goodbyes, so that it stops in two seconds.
 GOODBYE_S: Final = 1.5
+# Seconds between two looks whether the machine's addresses have changed.
+ADDRESSES_S: Final = 5.0
 
 
 @asynccontextmanager
@@ -54,11 +57,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     await parts.keeper.open(dependencies.key)
     await nursery.start(parts.frame_sender.run)
     listening = await nursery.start(parts.pool.run, dependencies.listen)
-    addresses = tuple(Address(*address) for address in dependencies.advertise(listening))
-    parts.authentication.addresses = parts.peer.addresses = addresses
-    parts.messages.addresses = addresses
-    parts.members.own.addresses = tuple(map(str, addresses))
-    parts.transport.me = attrs.evolve(parts.transport.me, addresses=addresses)
+    _advertise(parts, listening)
     phase_s = dependencies.draws.uniform(0, dependencies.round_s)
     timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.catch_up.was_paused)
     await _recall_peers(parts)
@@ -76,6 +75,25 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     sources = dependencies.sources(listening)
     nursery.start_soon(parts.bootstrap.search, sources, dependencies.key)
     nursery.start_soon(parts.bootstrap.run)
+    nursery.start_soon(_follow_addresses, parts, listening)
+
+
+async def _follow_addresses(parts: PeerParts, listening: Sequence[Address]) -> None:
+    """Tell others where this peer is, as the machine's addresses change."""
+    while True:
+        await trio.sleep(ADDRESSES_S)
+        before = parts.peer.addresses
+        _advertise(parts, listening)
+        if parts.peer.addresses != before:
+            log.info("this machine has other addresses", addresses=parts.members.own.addresses)
+
+
+def _advertise(parts: PeerParts, listening: Sequence[Address]) -> None:
+    addresses = tuple(Address(*address) for address in parts.dependencies.advertise(listening))
+    parts.authentication.addresses = parts.peer.addresses = addresses
+    parts.messages.addresses = addresses
+    parts.members.own.addresses = tuple(map(str, addresses))
+    parts.transport.me = attrs.evolve(parts.transport.me, addresses=addresses)
 
 
 async def _recall_peers(parts: PeerParts) -> None:

@@ -46,6 +46,7 @@ class Bootstrap:
         book: the peers known.
         connect: connects to a known peer.
         identify: finds out who listens at an address, and enters it in the book.
+        try_anew: lets a peer of whom there is a new address be connected to at once.
         draws: for jitter and choice.
         round_s: seconds of a round.
         limit: addresses kept of which it is not known who listens there.
@@ -60,6 +61,7 @@ class Bootstrap:
         address_book: AddressBook,
         connect: Callable[[int], Awaitable[object]],
         identify: Callable[[Address], Awaitable[int]],
+        try_anew: Callable[[int], None] = lambda _: None,
         *,
         draws: random.Random,
         round_s: float,
@@ -70,6 +72,7 @@ class Bootstrap:
         self._address_book = address_book
         self._connect = connect
         self._identify = identify
+        self._try_anew = try_anew
         self._draws = draws
         self._round_s = round_s
         self._limit = limit
@@ -94,11 +97,12 @@ class Bootstrap:
             while len(self._anonymous) > self._limit:
                 dropped, _ = self._anonymous.popitem(last=False)
                 self._uncalled.discard(dropped)
-        elif found.key not in self._address_book:
+        elif not set(addresses) <= set(self._address_book.addresses_of(found.key)):
             try:
                 self._address_book.learn(found.key, addresses)
             except CapacityError:
                 return
+            self._try_anew(found.key)
         self._changed.set()
 
     def look_for(self, addresses: Sequence[tuple[str, int]]) -> None:

@@ -194,6 +194,7 @@ class PeerParts:
             self.address_book,
             self.pool.connect,
             self.connection_events.identify,
+            self.pool.try_anew,
             draws=dependencies.draws,
             round_s=dependencies.round_s,
         )

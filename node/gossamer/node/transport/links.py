@@ -230,6 +230,10 @@ class ConnectionPool:
             raise PeerUnreachable(key, [("the peer", "it closed the connection at once")])
         return connection
 
+    def try_anew(self, key: int) -> None:
+        """Forget that connecting to peer ``key`` failed: there is news of where it is."""
+        self._attempts.pop(key, None)
+
     async def meet(
         self, addresses: Sequence[Address], on_met: Callable[[Admitted], None]
     ) -> PeerIdentity:

@@ -28,7 +28,7 @@ class Entry:
     Attributes:
         key: its permanent key.
         handle: what rules know it by.
-        addresses: where it listens, best first.
+        addresses: where it listens or did, those told last first.
         name: what it calls itself, "" if nothing is known.
         heard_at: when it was last heard of, by the book's clock; None if never.
     """
@@ -107,14 +107,16 @@ class AddressBook:
         return () if entry is None else entry.addresses
 
     def learn(self, key: int, addresses: Iterable[Address], name: str = "") -> Entry:
-        """Note where peer ``key`` listens, in place of what was known; nothing is no news.
+        """Note where peer ``key`` listens: what is told comes first, and behind it what was known.
+
+        Who tells may be behind the times: a network may have been given new addresses meanwhile.
 
         Raises:
             CapacityError: as of `handle_of`.
         """
         entry = self._by_key.get(key) or self._add(key)
-        told = tuple(addresses)[:MAX_ADDRESSES]
-        entry.addresses = told or entry.addresses
+        told = dict.fromkeys((*addresses, *entry.addresses))
+        entry.addresses = tuple(told)[:MAX_ADDRESSES]
         entry.name = name or entry.name
         entry.heard_at = self._clock()
         return entry

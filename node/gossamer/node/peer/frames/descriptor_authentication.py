@@ -155,6 +155,7 @@ class SignedAuthentication:
         self._load_step = load_step
         self._signed = b""
         self._signed_profile: tuple[int, ...] = ()
+        self._signed_addresses: tuple[Address, ...] = ()
         self._signings_left = SIGNINGS_A_ROUND
         # Most descriptors are met many times: by signature whose they are, by key what they say.
         self._owners: OrderedDict[bytes, int] = OrderedDict()
@@ -177,10 +178,15 @@ class SignedAuthentication:
     def _deserves_signing(self, profile: tuple[int, ...]) -> bool:
         """Whether a change is worth a signature, and verifications at everybody who meets it.
 
-        Place, arc and interests decide where events go; the load, which changes all the time
-        while events flow, can wait for the next round, and until it differs by a step.
+        Place, arc and interests decide where events go, addresses where it is found; the load,
+        which changes all the time while events flow, can wait for the next round, and until it
+        differs by a step.
         """
-        if profile == self._signed_profile or self._signings_left == 0:
+        if self._signings_left == 0:
+            return False
+        if self.addresses != self._signed_addresses:
+            return True
+        if profile == self._signed_profile:
             return False
         if _without_load(profile) != _without_load(self._signed_profile):
             return True
@@ -199,7 +205,7 @@ class SignedAuthentication:
         )
         signed = sign_descriptor(self._authority, self._identity, descriptor)
         self._signed = signed.packed
-        self._signed_profile = profile
+        self._signed_profile, self._signed_addresses = profile, self.addresses
         self._signings_left -= 1
 
     def show(self, key: int) -> bytes:

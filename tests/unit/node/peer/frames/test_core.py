@@ -80,6 +80,10 @@ def test_the_owner_is_handle_zero_and_nothing_is_no_news_about_addresses() -> No
     address_book.learn(7, [Address("10.0.0.1", 1)], "seven")
     address_book.learn(7, [])
     assert address_book.addresses_of(7) == (Address("10.0.0.1", 1),)
+    address_book.learn(7, [Address("10.0.0.2", 1)])
+    address_book.learn(7, [Address("10.0.0.3", 1), Address("10.0.0.2", 1)])
+    hosts = [address.host for address in address_book.addresses_of(7)]
+    assert hosts == ["10.0.0.3", "10.0.0.2", "10.0.0.1"]
     address_book.learn(7, [Address("10.0.0.1", port) for port in range(1, 100)])
     assert len(address_book.addresses_of(7)) == MAX_ADDRESSES
     assert [entry.name for entry in address_book] == ["seven", ""]
