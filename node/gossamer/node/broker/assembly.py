@@ -358,6 +358,7 @@ class BrokerNode:
         self.transport.me = attrs.evolve(self.transport.me, addresses=self.addresses)
         self.cluster_members.own.addresses = tuple(map(str, self.addresses))
         self._nursery.start_soon(self.cluster_members.run)
+        self._nursery.start_soon(self.standing.tell)
         if self._revocations is not None:
             self._nursery.start_soon(self._revocations.run)
         if self._renewals is not None:

@@ -109,6 +109,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,
         revoked=int(node.standing.revoked),
+        alone=int(node.standing.alone),
         members=node.cluster_members.counts(),
     )
 

@@ -169,6 +169,7 @@ class Gauges:
         position: on the ring, 0 to 1.
         certificate_expires_s: seconds since 1970, None without TLS.
         revoked: 1 once this peer belongs to its cluster no more.
+        alone: 1 while it knows other peers and reaches none.
         members: how many there are of each of MEMBER_STATES, this peer included.
         groups, group_workers, group_events: queue groups that this peer is of, their workers here,
             and their events that nobody is known to have dealt with.
@@ -190,6 +191,7 @@ class Gauges:
     position: float
     certificate_expires_s: float | None = None
     revoked: int = 0
+    alone: int = 0
     members: Mapping[str, int] = attrs.field(factory=_counts(MEMBER_STATES))
     groups: int = 0
     group_workers: int = 0
@@ -327,6 +329,7 @@ METRICS: Final = (
         "When this peer's certificate expires, seconds since 1970.",
     ),
     Metric("revoked", "gauge", "revoked", "1 once this peer is known to be revoked, 0 before."),
+    Metric("alone", "gauge", "alone", "1 while it knows other peers and reaches none, else 0."),
     Metric(
         "members",
         "gauge",

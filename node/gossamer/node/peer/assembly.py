@@ -72,6 +72,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     nursery.start_soon(parts.peer.last.run)
     nursery.start_soon(parts.tiers.run)
     nursery.start_soon(parts.runtime.run, timer)
+    nursery.start_soon(parts.standing.tell)
     sources = dependencies.sources(listening)
     nursery.start_soon(parts.bootstrap.search, sources, dependencies.key)
     nursery.start_soon(parts.bootstrap.run)

@@ -148,6 +148,7 @@ class PeerViews:
             position=ring_fraction(self.core.identifier),
             certificate_expires_s=self.certificate_expires_s,
             revoked=int(self.standing.revoked),
+            alone=int(self.standing.alone),
             members={} if self.members is None else self.members.counts(),
         )
 

@@ -6,11 +6,19 @@ alone though it knows others holds by itself what it acknowledges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
+import trio
 from attrs import define, field
 
 from gossamer.node.errors import PeerRevoked
+from gossamer.node.monitoring.logs import log
+
+# Seconds between two looks at what is wrong, and until what lasts is in the log again.
+LOOK_S: Final = 2.0
+TELL_AGAIN_S: Final = 60.0
 
 ALONE = (
     "no other peer is reached, though others are known: what is published is held by this peer "
@@ -56,3 +64,17 @@ class Standing:
         elif self.alone:
             found.append(ALONE)
         return tuple(filter(None, found))
+
+    async def tell(self) -> None:
+        """Have each trouble in the log when it comes, each minute that it lasts, and at its end."""
+        told: dict[str, float] = {}
+        while True:
+            now, troubles = trio.current_time(), self.troubles()
+            for trouble in troubles:
+                if now - told.get(trouble, -math.inf) >= TELL_AGAIN_S:
+                    told[trouble] = now
+                    log.warning("trouble", cause=trouble)
+            for trouble in told.keys() - set(troubles):
+                del told[trouble]
+                log.info("trouble is over", cause=trouble)
+            await trio.sleep(LOOK_S)
