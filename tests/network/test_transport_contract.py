@@ -92,7 +92,9 @@ async def test_who_cannot_be_reached_is_said_with_the_reason(make: MakeTransport
         with pytest.raises(PeerUnreachable, match="no address is known"):
             await one.pool.send(99, message())
         people.addresses[3] = people.addresses[2]
-        with pytest.raises(PeerUnreachable, match="it is peer 2, expected peer 3"):
+        with pytest.raises(
+            PeerUnreachable, match="it is peer 0000000000000002, expected peer 0000000000000003"
+        ):
             await one.pool.connect(3)
         assert len(one.pool) == 0
         await two.pool.close()
@@ -101,7 +103,9 @@ async def test_who_cannot_be_reached_is_said_with_the_reason(make: MakeTransport
             await one.pool.meet(people.addresses[2], met.append)
         assert not met
         assert (one.pool.dials - dials, one.pool.dials_failed - failed) == (1, 1)
-        with pytest.raises(PeerUnreachable, match=r"^peer 2 cannot be reached \(.*refused\)"):
+        with pytest.raises(
+            PeerUnreachable, match=r"^peer 0000000000000002 cannot be reached \(.*refused\)"
+        ):
             await one.pool.send(2, message())
 
 

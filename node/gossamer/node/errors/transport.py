@@ -117,7 +117,7 @@ class PeerUnreachable(NodeError):
         self.key = key
         self.attempts = tuple(attempts)
         self.retry_s = retry_s
-        who = "the peer" if key is None else f"peer {key}"
+        who = "the peer" if key is None else f"peer {key:016x}"
         tried = "; ".join(f"{where}: {why}" for where, why in attempts) or "no address is known"
         super().__init__(f"{who} cannot be reached ({tried})")
 

@@ -191,11 +191,12 @@ class _Talk:
             raise PeerRefused("its hello was made for another certificate")
         identity = verify(certificate, hello)
         if identity.key != hello.key:
-            raise PeerRefused(f"it claims key {hello.key}, its certificate says {identity.key}")
+            said = f"its certificate says {identity.key:016x}"
+            raise PeerRefused(f"it claims key {hello.key:016x}, {said}")
         if hello.key == self._me.key:
             raise PeerRefused("it has our own key")
         if expected is not None and hello.key != expected:
-            raise PeerRefused(f"it is peer {hello.key}, expected peer {expected}")
+            raise PeerRefused(f"it is peer {hello.key:016x}, expected peer {expected:016x}")
         return identity
 
     def _check_schema(self, hello: Hello) -> None:

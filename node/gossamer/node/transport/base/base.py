@@ -101,7 +101,7 @@ class PeerIdentity:
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.key})" if self.name else f"peer {self.key}"
+        return f"{self.name} ({self.key:016x})" if self.name else f"peer {self.key:016x}"
 
 
 # Decides who a peer is by its certificate (DER, None without TLS) and its hello, or raises
