@@ -90,6 +90,7 @@ BETWEEN_BROKERS: Final[Mapping[str, Shape]] = {
     **_INNER,
     "advertisement": _ADVERTISEMENT,
     "unadvertisement": shape(m.Unadvertisement, ID),
+    "settled": shape(m.Settled, ID),
     "publication": shape(m.Publication, ID, ID, VALUES, _PASSED, _PASSED),
     "packed": shape(m.Packed, many(Kinds(_INNER).part, MAX_STANDING)),
     "synchronise": shape(

@@ -36,7 +36,9 @@ def dump(state: State) -> dict[str, object]:
         "next_order": state.subscriptions.next_order,
         "queue": state.queue,
         "last_publications": dict(state.last_publications),
-        "advertisements": [_entry_data(one, write) for one in state.advertisements],
+        "advertisements": [
+            [*_entry_data(one, write), sorted(one.unsettled)] for one in state.advertisements
+        ],
         "subscriptions": [
             [*_entry_data(one, write), one.order, one.held] for one in state.subscriptions
         ],
@@ -64,8 +66,10 @@ def load(state: State, data: Mapping[str, Any]) -> None:
     for link_data in data["links"]:
         state.marks.assign(link_data["name"])
         state.links[link_data["name"]] = _link(link_data, state.subscriptions, state.settings, read)
-    for id_, text, hop, label in data["advertisements"]:
-        state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
+    # Dumps of earlier versions do not say which neighbours are unsettled.
+    for id_, text, hop, label, *unsettled in data["advertisements"]:
+        offer = state.advertisements.add(Id(*id_), read(text), Hop(*hop), label)
+        offer.unsettled.update(*unsettled)
     _load_subscriptions(state, data, read)
     state.held = {
         Id(*id_): tuple(CriticalDistance(Id(*one), tuple(far)) for one, far in critical)

@@ -18,6 +18,7 @@ from gossamer.protocol.brokers.tree.memory.messages import (
     Frame,
     Packed,
     Publication,
+    Settled,
     Subscription,
     Synchronise,
     SynchroniseRequest,
@@ -32,6 +33,7 @@ from gossamer.protocol.brokers.tree.routing.publishing import on_publication
 from gossamer.protocol.brokers.tree.routing.removal import remove
 from gossamer.protocol.brokers.tree.routing.routing import (
     on_advertisement,
+    on_settled,
     on_subscription,
     on_unadvertisement,
     on_unsubscription,
@@ -60,6 +62,9 @@ def on_neighbour_gone(state: State, out: TreeOutbox, name: str) -> None:
         remove(state, out, entry, None)
     for offer in state.advertisements.from_hop(link.hop):
         on_unadvertisement(state, out, link.hop, offer.id)
+    for offer in list(state.advertisements):
+        if link.name in offer.unsettled:
+            on_settled(state, out, link.name, offer.id)
     state.counters.lost += len(link.retained)
     state.forget_link(link)
 
@@ -145,13 +150,23 @@ def take(state: State, out: TreeOutbox, link: Link, message: BetweenBrokers) -> 
             on_advertisement(state, out, link.hop, message)
         case Unadvertisement(id_):
             on_unadvertisement(state, out, link.hop, id_)
+        case Settled(id_):
+            on_settled(state, out, link.name, id_)
         case Synchronise():
+            _ask_whether_settled(state, out, link)
             _synchronise(state, out, link.hop, message)
         case SynchroniseRequest():
             _begin_session(state, out, link)
         case Acknowledge():
             _forget_acknowledged(link, message)
             on_acknowledge(state, out, link, message)
+
+
+def _ask_whether_settled(state: State, out: TreeOutbox, link: Link) -> None:
+    """Tell a neighbour anew what it may have answered in the session before."""
+    for offer in state.advertisements:
+        if link.name in offer.unsettled:
+            out.send_on(link, Advertisement(offer.id, offer.filter))
 
 
 def _synchronise(state: State, out: TreeOutbox, hop: Hop, told: Synchronise) -> None:

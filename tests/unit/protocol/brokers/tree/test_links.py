@@ -156,6 +156,7 @@ def test_what_has_no_room_to_be_retained_is_counted_as_lost() -> None:
     broker = between(retained_publications=2)
     broker.handle(0, None, messages.NeighbourDown("M"))
     broker.handle(0, client("ann"), messages.Attach(advertisements=(("a", ANY),)))
+    broker.handle(0, N, t.Frame(1, 2, t.Settled(broker.advertisements()[-1].id)))
     broker.handle(0, M, t.Frame(1, 2, WANTED))
     for value in range(5):
         assert broker.handle(0, client("ann"), messages.Publish({"x": value})) == []
@@ -167,6 +168,7 @@ def test_what_has_no_room_to_be_retained_is_counted_as_lost() -> None:
 
 def test_acknowledgements_go_after_some_publications_or_some_time() -> None:
     broker = between(retained_publications=10, acknowledge_every=2, acknowledge_interval=5)
+    broker.handle(0, M, t.Frame(1, 2, t.Settled(ADVERTISEMENT.id)))
     came = [
         t.Frame(1, 2 + i, t.Publication(Id("N", 9 + i), ADVERTISEMENT.id, {"x": i}))
         for i in range(3)

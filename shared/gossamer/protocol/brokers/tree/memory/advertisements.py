@@ -20,12 +20,14 @@ class Offer:
         id, filter: the advertisement.
         hop: the last hop, towards its publisher.
         label: a client's name for its own advertisement.
+        unsettled: neighbours that may want what nobody here knows of (`messages.Settled`).
     """
 
     id: Id
     filter: Filter
     hop: Hop
     label: str = ""
+    unsettled: set[str] = field(factory=set)
 
 
 @define(eq=False)

@@ -31,6 +31,17 @@ class Unadvertisement:
 
 
 @frozen
+class Settled:
+    """The sender has told what the advertisement is to bring it, and so have all behind it.
+
+    Beyond the papers, which publish once subscriptions stand: until then publications under the
+    advertisement are sent to whoever has not said so.
+    """
+
+    id: Id
+
+
+@frozen
 class Subscription:
     """Travels the reverse paths of the advertisements that it meets.
 
@@ -108,7 +119,7 @@ class Acknowledge:
     number: int
 
 
-Routed = Advertisement | Unadvertisement | Subscription | Unsubscription | Publication
+Routed = Advertisement | Unadvertisement | Settled | Subscription | Unsubscription | Publication
 BetweenBrokers = Routed | Packed | Synchronise | SynchroniseRequest | Acknowledge
 
 

@@ -34,14 +34,20 @@ def on_publication(state: State, out: TreeOutbox, hop: Hop, publication: Publica
 
 
 def forward(state: State, out: TreeOutbox, offer: Offer, publication: Publication) -> None:
-    """Send a publication to every last hop of a subscription that matches, but not back."""
+    """Send a publication to every last hop of a subscription that matches, but not back.
+
+    And to those of whom it is not known yet whether they have any.
+    """
     matched = state.subscriptions.matched(publication.values, offer.hop)
     matching = matched.remote + len(matched.local)
     if not offer.hop.is_client:
         publication = with_header(publication, matching)
         _count_arrivals(state, offer.hop, publication, matching > 0)
         _record(state, out.now, publication, matched.local)
-    for name in matched.neighbours:
+    neighbours = matched.neighbours
+    if offer.unsettled:
+        neighbours = sorted(offer.unsettled.union(neighbours))
+    for name in neighbours:
         out.send_on(state.links[name], publication)
     _deliver(out, publication, matched.local)
 

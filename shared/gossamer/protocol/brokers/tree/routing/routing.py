@@ -15,6 +15,7 @@ from gossamer.protocol.brokers.tree.memory.link import Link
 from gossamer.protocol.brokers.tree.memory.messages import (
     Advertisement,
     CriticalDistance,
+    Settled,
     Subscription,
     Unadvertisement,
     Unsubscription,
@@ -41,14 +42,17 @@ def on_advertisement(state: State, out: TreeOutbox, hop: Hop, message: Advertise
         raise CycleError(message.id, known.hop, hop)
     else:
         state.counters.duplicates += 1
+        _tell_settled(state, out, known)
 
 
 def advertise(
     state: State, out: TreeOutbox, hop: Hop, message: Advertisement, label: str = ""
 ) -> None:
     """Enter an advertisement that is new."""
-    state.advertisements.add(message.id, message.filter, hop, label)
+    offer_ = state.advertisements.add(message.id, message.filter, hop, label)
     _flood(state, out, hop, message)
+    if state.settings.retained_publications:
+        offer_.unsettled = {name for name in state.links if hop.is_client or name != hop.name}
     if hop.is_client:
         return
     served = []
@@ -57,6 +61,23 @@ def advertise(
             entry.towards.add(hop.name)
             served.append(entry)
     offer(state, out, state.links[hop.name], served, triggered=False)
+    _tell_settled(state, out, offer_)
+
+
+def on_settled(state: State, out: TreeOutbox, name: str, id_: Id) -> None:
+    """A neighbour has told all that an advertisement is to bring it."""
+    known = state.advertisements.get(id_)
+    if known is None or name not in known.unsettled:
+        state.counters.stale += 1
+        return
+    known.unsettled.discard(name)
+    _tell_settled(state, out, known)
+
+
+def _tell_settled(state: State, out: TreeOutbox, offer_: Offer) -> None:
+    """Tell where an advertisement came from that nobody behind this broker is waited for."""
+    if state.settings.retained_publications and not (offer_.unsettled or offer_.hop.is_client):
+        out.send_on(state.links[offer_.hop.name], Settled(offer_.id))
 
 
 def on_unadvertisement(state: State, out: TreeOutbox, hop: Hop, id_: Id) -> None:
