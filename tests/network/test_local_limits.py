@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
+import gossamer.client
 from gossamer.client import links
 from gossamer.node.config.node import Local
 from gossamer.node.errors import RefusedByNodeError
@@ -20,7 +22,7 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM, LoopbackPeer, quote
-from support.waiting import soon
+from support.waiting import PATIENCE_S, soon
 
 ATTACH = {"version": VERSION, "software": "test"}
 
@@ -105,7 +107,7 @@ async def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
             assert await one.status()
             assert await other.status()
             assert server.clients == 2
-        await soon(lambda: node.counts.turned_away["busy"] >= 50)
+        await soon(lambda: node.counts.turned_away["full"] >= 50)
 
 
 async def test_clients_that_come_at_once_wait_for_their_turn(tmp_path: Path) -> None:
@@ -135,7 +137,19 @@ async def test_only_so_many_clients_are_let_in(
         await soon(lambda: server.clients == 1)
         async with node.client() as client:
             assert await client.status()
-    assert node.counts.turned_away == {"busy": 1}
+    assert node.counts.turned_away == {"full": 1}
+
+
+async def test_requests_of_clients_outlive_new_limits(node: LocalNode) -> None:
+    async with (
+        node.running() as server,
+        gossamer.client.open_client(node.folder) as client,
+        client.reply("price > 0") as requests,
+        trio.open_nursery() as nursery,
+    ):
+        server.limit(Local(clients=9))
+        nursery.start_soon(partial(client.request, quote(7), timeout_s=PATIENCE_S))
+        await (await anext(requests)).reply("sold")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from gossamer.client.frames import VERSION, BadAnswerError, Frame, FrameReader, 
 HANDSHAKE_S: Final = 10.0
 CLOSE_S: Final = 1.0
 # Why connections end, of those words that make a difference to a client.
-BAD_FRAME, BUSY, LOST, SHUTDOWN = "bad frame", "busy", "lost", "shutdown"
+BAD_FRAME, BUSY, FULL, LOST, SHUTDOWN = "bad frame", "busy", "full", "lost", "shutdown"
 
 _CHUNK: Final = 1 << 16
 _QUEUED_FRAMES: Final = 64

@@ -32,6 +32,7 @@ from gossamer.client.frames import Frame
 from gossamer.client.link import (
     BAD_FRAME,
     BUSY,
+    FULL,
     LOST,
     SHUTDOWN,
     Farewell,
@@ -185,7 +186,7 @@ class Links:
             try:
                 return await open_link(self._find(), self._who, self._owner.resume)
             except (RefusedByNodeError, HandshakeFailed) as error:
-                if error.cause not in (BUSY, LOST) or anyio.current_time() >= deadline:
+                if error.cause not in (FULL, LOST) or anyio.current_time() >= deadline:
                     raise
             failures += 1
             await anyio.sleep(_delay_s(failures, draws))
@@ -209,7 +210,7 @@ class Links:
                 reason = str(error)
             except RefusedByNodeError as error:
                 # The node may not have noticed yet that the last connection is over.
-                if error.cause not in (BUSY, SHUTDOWN):
+                if error.cause not in (BUSY, FULL, SHUTDOWN):
                     raise
                 reason = str(error)
         raise NodeLostError(self._folder, self.patience_s, reason)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 import trio
-from attrs import asdict, define, field, frozen
+from attrs import Factory, asdict, define, field, frozen
 
 from gossamer.node.config.node import Local
 from gossamer.node.errors import NodeError
@@ -136,10 +136,7 @@ class Services(NodeServices):
     peer: PeerLike
     history: History
     groups: GroupsLike
-    replies: Replies = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "replies", Replies(self.peer))
+    replies: Replies = field(default=Factory(lambda self: Replies(self.peer), takes_self=True))
 
     @property
     def schema(self) -> Schema:

@@ -93,13 +93,13 @@ class LocalService:
                     raise PeerRefused("it did not attach in time", Cause.SILENT)
             most = max(_LEAST_ROOM, self._services.limits.clients)
             reason = f"more than {most} clients come in at once (local.clients); try again"
-            raise PeerRefused(reason, Cause.BUSY)
+            raise PeerRefused(reason, Cause.FULL)
 
     async def _admit(self, stream: trio.SocketStream, reader: FrameReader, frame: Frame) -> None:
         """Serve a client that introduced itself by ``frame``."""
         limit = self._services.limits.clients
         if self.clients >= limit:
-            raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.BUSY)
+            raise PeerRefused(f"more than {limit} clients (local.clients)", Cause.FULL)
         self.clients += 1
         try:
             await self._welcome(stream, reader, frame)

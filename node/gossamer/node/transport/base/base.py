@@ -115,7 +115,8 @@ class Cause(enum.StrEnum):
     SHUTDOWN = "shutdown"  # a peer stops
     UNUSED = "unused"  # nothing but pings for long
     REPLACED = "replaced"  # there is another connection to the same peer
-    BUSY = "busy"  # more connections than allowed
+    BUSY = "busy"  # more connections than allowed, or one of that name
+    FULL = "full"  # no room, as long as others keep it
     VERSION = "version"  # another version of the wire protocol
     CLUSTER = "cluster"  # another overlay
     REFUSED = "refused"  # not who it should be
