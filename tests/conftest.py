@@ -134,3 +134,11 @@ def compiled() -> Iterator[None]:
     keep_compiled_code()
     with use_compiled():
         yield
+
+
+@pytest.fixture
+def hang_ups() -> Iterator[None]:
+    """What the test starts does not ignore hang-ups, as it would under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -129,10 +129,17 @@ def test_a_bench_that_is_stopped_leaves_no_broker(whole_group: bool, tmp_path: P
 def _wait_for_brokers_with_clients(bench: subprocess.Popen[str]) -> list[psutil.Process]:
     parent = psutil.Process(bench.pid)
     while _runs_on(bench):
-        found = [one for one in parent.children() if "run" in one.cmdline()]
+        found = [one for one in parent.children() if _is_broker(one)]
         if len(found) == BROKERS and len(parent.net_connections("unix")) > CLIENTS:
             return found
     raise AssertionError("it ended without brokers")
+
+
+def _is_broker(process: psutil.Process) -> bool:
+    try:
+        return "run" in process.cmdline()
+    except psutil.NoSuchProcess:  # a command that has ended, or is about to
+        return False
 
 
 def _runs_on(bench: subprocess.Popen[str]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gossamer.sim.churn import (
@@ -108,6 +108,7 @@ def test_a_node_never_has_two_open_sessions(trace: ChurnTrace) -> None:
 
 @given(trace=traces(ANY_TIMES), factor=st.floats(1e-3, 1e2), times=st.integers(1, 5))
 def test_rounding_makes_no_sessions_overlap(trace: ChurnTrace, factor: float, times: int) -> None:
+    assume(trace.duration_s > 1e-300)  # or a part of it rounds to nothing
     changed = trace.scaled(factor).looped(times)
     assert_at_most_one_open_session(changed.cut(changed.duration_s / 3, changed.duration_s / 2))
 
