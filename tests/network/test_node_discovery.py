@@ -36,6 +36,7 @@ from gossamer.node.discovery.sources import (
     STATIC,
     DiscoveredPeer,
     KnownPeers,
+    Source,
     Tell,
     discover,
     static_peers,
@@ -146,7 +147,7 @@ async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
 @on_jumping_clock
 async def test_a_source_that_fails_is_reported_once_and_tried_again_while_others_go_on() -> None:
     failures: list[tuple[str, Exception]] = []
-    sources = [LateNetwork(), static_peers([("a", 1)])]
+    sources: list[Source] = [LateNetwork(), static_peers([("a", 1)])]
     async with discover(sources, lambda *failed: failures.append(failed)) as stream:
         assert await anext(stream) == DiscoveredPeer(None, (("a", 1),), STATIC)
         assert await anext(stream) == DiscoveredPeer(4, (("b", 2),), MULTICAST)

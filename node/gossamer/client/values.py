@@ -27,7 +27,7 @@ from gossamer.protocol.content.limits import (
 
 _INT64: Final = 1 << 63
 # Numbers with more digits are none that travel; decimals could take all memory as fractions.
-_TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
+_TOO_MANY_DIGITS: Final[int] = 10**MAX_DIGITS
 _NUMBER, _DATE = "number", "date"
 
 

@@ -21,7 +21,7 @@ from gossamer.protocol.content.limits import MAX_DIGITS
 Number = int | float | Fraction
 Value = int | float | Fraction | str | datetime
 
-_TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
+_TOO_MANY_DIGITS: Final[int] = 10**MAX_DIGITS
 _LAST_CODE_POINT: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 _LONGEST_PLAIN_INTEGER: Final = 10**18
