@@ -250,7 +250,7 @@ def test_decimal_literals_are_the_floats_that_programs_publish() -> None:
         ("price > 80abc", 11, "unexpected character after number 80"),
         ("price > 1.2.3", 12, "unexpected character after number 1.2"),
         ("price > 1/0", 9, "1/0 is not a finite number"),
-        ("price > 1e999", 9, "1e999 is not a finite number"),
+        ("price > 1e1001", 9, "1e1001 is not a finite number"),
         ("day > 2020-02-30", 7, "2020-02-30 is not a date"),
         ("price > \uff15", 9, "unexpected character"),
         ("price $ 5", 7, "unexpected character '$'"),
