@@ -11,10 +11,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
 
+from gossamer.client import RefusedByNodeError, connect, links
 from support.node_processes import (
     COMMAND,
     PATIENCE_S,
@@ -139,7 +141,9 @@ def test_a_node_whose_terminal_is_closed_stops_in_order(desk: Shell, role: str) 
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
-def test_a_node_without_a_terminal_takes_up_what_it_can(desk: Shell, role: str) -> None:
+def test_a_node_without_a_terminal_takes_up_what_it_can(
+    desk: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
     run = ["node", "run", "desk", "--role", role, *QUIET]
     node = desk.start(*run, start_new_session=True)
     try:
@@ -155,7 +159,12 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(desk: Shell, role: str) 
         subscriber = desk.start("sub", "--folder", "desk", "--name", "one", "price > 0")
         if role == "peer":
             wait_for_line(subscriber, "subscribed")
-            assert "more than 1 clients (local.clients)" in desk.refused("node", "status", "desk")
+            monkeypatch.setattr(links, "ENTRY_S", 0.0)
+            too_many = pytest.raises(
+                RefusedByNodeError, match=r"more than 1 clients \(local.clients"
+            )
+            with too_many, connect(tmp_path / "desk"):
+                pass
         end(subscriber, signal.SIGTERM)
         add_setting(desk, "desk", "logging", "level = 'loud'")
         refused = desk.refused("node", "reload", "desk")
