@@ -344,10 +344,11 @@ async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch
     assert "there is no network interface" in str(failures[0])
 
 
-@on_jumping_clock
 async def test_multicast_begins_anew_where_the_addresses_of_the_machine_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("gossamer.node.discovery.multicast.ADDRESSES_S", 0.01)
+    monkeypatch.setattr("gossamer.node.discovery.sources.TRY_AGAIN_S", 0.01)
     here = InterfaceAddress("wlan0", ip_address("10.0.0.5"), ip_network("10.0.0.0/24"))
     there = InterfaceAddress("wlan0", ip_address("10.0.1.5"), ip_network("10.0.1.0/24"))
     addresses, opened = [here], list[tuple[InterfaceAddress, ...]]()
@@ -370,3 +371,25 @@ async def test_multicast_begins_anew_where_the_addresses_of_the_machine_change(
         assert zeroconf.close.call_count == 1
     (first, second) = [one.args[0] for one in zeroconf.register_service.call_args_list]
     assert [one.parsed_addresses() for one in (first, second)] == [["10.0.0.5"], ["10.0.1.5"]]
+
+
+async def test_an_interface_that_goes_and_comes_back_is_told_and_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gossamer.node.discovery.multicast.ADDRESSES_S", 0.01)
+    monkeypatch.setattr("gossamer.node.discovery.sources.TRY_AGAIN_S", 0.01)
+    here = InterfaceAddress("usb0", ip_address("10.0.0.5"), ip_network("10.0.0.0/24"))
+    addresses, zeroconf, failures = [here], Mock(), list[Exception]()
+    monkeypatch.setattr("gossamer.node.discovery.multicast._open", lambda _: zeroconf)
+    monkeypatch.setattr(
+        "gossamer.node.discovery.multicast.local_addresses", lambda: tuple(addresses)
+    )
+    monkeypatch.setattr(_Names, "browse", lambda *_: Mock())
+    source = Multicast(announcement(1), interface="usb0")
+    async with discover([source], lambda _, error: failures.append(error)):
+        await eventually(lambda: zeroconf.register_service.call_count == 1)
+        addresses.clear()
+        await eventually(lambda: len(failures) == 1)
+        addresses.append(here)
+        await eventually(lambda: zeroconf.register_service.call_count == 2)
+    assert isinstance(failures[0], InterfaceError)

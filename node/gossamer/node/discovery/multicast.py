@@ -19,7 +19,7 @@ import trio
 
 from gossamer.node.discovery.network_interfaces import InterfaceAddress, choose, local_addresses
 from gossamer.node.discovery.sources import MULTICAST, Addresses, DiscoveredPeer, Tell
-from gossamer.node.errors import DiscoveryError
+from gossamer.node.errors import DiscoveryError, InterfaceError
 
 if TYPE_CHECKING:
     from zeroconf import ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
@@ -148,13 +148,19 @@ class Multicast:
                 browser = names.browse(zeroconf)
                 for _ in range(LOOK_UPS):
                     nursery.start_soon(self._look_up_names, zeroconf, names, tell, chosen)
-                while choose(self._interface, local_addresses()) == chosen:
+                while self._are_there(chosen):
                     await trio.sleep(ADDRESSES_S)
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True) as closing:
                 closing.relative_deadline = CLOSE_S
                 await trio.to_thread.run_sync(_close, zeroconf, browser, abandon_on_cancel=True)
+
+    def _are_there(self, chosen: tuple[InterfaceAddress, ...]) -> bool:
+        try:
+            return choose(self._interface, local_addresses()) == chosen
+        except InterfaceError:  # the interface is gone, which is told where it is looked for anew
+            return False
 
     async def _announce(self, zeroconf: Zeroconf, chosen: tuple[InterfaceAddress, ...]) -> None:
         from zeroconf import ServiceInfo

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import attrs
 import trio
 
 from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer
+from gossamer.node.errors import InterfaceError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
@@ -84,7 +85,8 @@ async def _follow_addresses(parts: PeerParts, listening: Sequence[Address]) -> N
     while True:
         await trio.sleep(ADDRESSES_S)
         before = parts.peer.addresses
-        _advertise(parts, listening)
+        with suppress(InterfaceError):  # it is gone for now, and others find this peer as before
+            _advertise(parts, listening)
         if parts.peer.addresses != before:
             log.info("this machine has other addresses", addresses=parts.members.own.addresses)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import trio
 
@@ -378,7 +379,8 @@ class Connection:
                     await trio.sleep(self._pause_for(weight))
                     weight = 0
                 if refusal is not None:
-                    await self.send(refusal)
+                    with suppress(TransportBroken, TransportClosed):  # it left before its answer
+                        await self.send(refusal)
                 elif frame["type"] in OWN_FRAMES:
                     self._take_own(frame)
                 else:
