@@ -10,14 +10,10 @@ import pytest
 import trio
 
 from gossamer.node.errors import NotAcknowledged
-from gossamer.node.peer.catch_up import CatchUp
-from gossamer.node.peer.connection_events import ConnectionEvents
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import Subscription
-from gossamer.node.store.store import Store
-from gossamer.node.transport.links import ConnectionPool
 from support.draws import larger
-from support.memory_peers import EPOCH_S, memory_peers, ring_errors, whole
+from support.memory_peers import memory_peers, ring_errors, whole
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
@@ -57,35 +53,6 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
         await crowd.rounds(8)
         published = await crowd.publish(KEYS[5], 1)
         assert await take_ids(events, 1) == {published}
-
-
-async def test_connections_that_were_replaced_are_told_from_those_that_broke(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is remembered as lost is asked for when the peer is back; who was replaced is back."""
-    attach = create_autospec(ConnectionEvents.attach, side_effect=ConnectionEvents.attach)
-    lost = create_autospec(CatchUp.lost, side_effect=CatchUp.lost)
-    monkeypatch.setattr(ConnectionEvents, "attach", attach)
-    monkeypatch.setattr(CatchUp, "lost", lost)
-
-    def told() -> list[bool]:
-        """Of each connection that ended, whether it was replaced."""
-        return [call.kwargs.get("replaced", False) for call in lost.call_args_list]
-
-    async with whole(memory_peers(tmp_path, *KEYS[:2])) as crowd:
-        pools: list[ConnectionPool] = [call.args[1] for call in attach.call_args_list]
-        await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
-        lost.reset_mock()
-        crowd.network.break_connections(*KEYS[:2])
-        await eventually(lambda: told()[:2] == [False, False])
-        await eventually(lambda: [len(pool) for pool in pools] == [1, 1])
-        # Later than what counts as dialled by both at once.
-        await trio.sleep(crowd.limits.handshake_seconds + 1)
-        lost.reset_mock()
-        (connection,) = pools[0]
-        await pools[0].meet(connection.admitted.hello.addresses, lambda _: None)
-        await eventually(lambda: len(told()) == 2)
-        assert told() == [True, True]
 
 
 async def test_what_was_on_its_way_to_a_peer_that_stops_counts_as_lost(
@@ -196,20 +163,6 @@ async def test_a_peer_that_crashes_while_it_is_cut_off_misses_nothing(
         crowd.network.heal()
         events = peer.subscribe("price >= 0", name="ada")
         assert await take_ids(events, len(published)) == set(published)
-
-
-async def test_what_comes_while_goodbyes_are_said_is_asked_for_later(tmp_path: Path) -> None:
-    """A peer that stops counts as away from when its applications take nothing any more."""
-    async with whole(memory_peers(tmp_path, *KEYS[:3])) as crowd:
-        await crowd.rounds()
-        crowd.network.faults = Faults(latency_s=(0.5, 0.5))
-        began = trio.current_time()
-        await crowd.stop(KEYS[1])
-        assert trio.current_time() - began > 0.9, "goodbyes go there and back"
-        with Store(tmp_path / f"{KEYS[1]}.db") as store:
-            alive_at = store.get_meta("alive at")
-        assert alive_at is not None
-        assert float(alive_at) <= EPOCH_S + began
 
 
 async def test_a_peer_that_vanishes_is_replaced_within_rounds(tmp_path: Path) -> None:

@@ -27,10 +27,13 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import (
+    COMPARE,
+    COMPARE_SOON,
+    COMPARED,
+    LACKING,
+    LISTED,
     LOAD_SHIFTED,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
+    REPAIRED,
     REPLAY_OFFER,
     REPLAY_WANTED,
     STORED,
@@ -187,10 +190,13 @@ class Member:
         shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
         attributes = SETTINGS.attributes
         box = [0, *[0, 1 << 61] * attributes]
-        recall = struct.pack(f"<{5 + len(box)}q", 0, 0, 5, 0, 9, *box)
-        answer = struct.pack("<4q", 5, 0, 6, 0)
+        part = [5, 6, 9, 0, 0]
+        question = struct.pack(f"<{10 + len(box)}q", 0, 0, 1, 16, *part, 7, *box)
+        sums = struct.pack("<9q", *part, 1, 1, 2, 3)
+        listed = struct.pack(f"<{8 + attributes}q", *part, 1, 8, 9, *[5] * attributes)
+        lacking = struct.pack("<7q", *part, 1, 8)
         copies = struct.pack("<3q", 2, 8, 9)
-        recalled = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
+        repaired = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
         signature = request_of(self.membership).signature
         wanted = {"certificate": certificate, "signature": signature}
@@ -199,9 +205,12 @@ class Member:
         return [
             {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
             {"type": "record", "kind": STORED, "words": stored, "peers": []},
-            {"type": "record", "kind": RECALL, "words": recall, "peers": own},
-            {"type": "record", "kind": RECALL_ANSWER, "words": answer, "peers": []},
-            {"type": "record", "kind": RECALLED, "words": recalled, "peers": []},
+            {"type": "record", "kind": COMPARE, "words": question, "peers": own},
+            {"type": "record", "kind": COMPARED, "words": sums, "peers": []},
+            {"type": "record", "kind": LISTED, "words": listed, "peers": []},
+            {"type": "record", "kind": LACKING, "words": lacking, "peers": []},
+            {"type": "record", "kind": REPAIRED, "words": repaired, "peers": []},
+            {"type": "record", "kind": COMPARE_SOON, "words": b"", "peers": []},
             {"type": "record", "kind": REPLAY_OFFER, "words": copies, "peers": []},
             {"type": "record", "kind": REPLAY_WANTED, "words": copies, "peers": []},
             {"type": "revocations", "number": 5},

@@ -253,6 +253,36 @@ async def test_halves_are_apart_for_long(
         assert sum(peer.counters.events_recovered for peer in run.crowd.peers.values()) > 0
 
 
+@pytest.mark.parametrize("peers", [5, pytest.param(8, marks=pytest.mark.campaign)])
+async def test_all_restart_while_they_are_apart(tmp_path: Path, seed: int, peers: int) -> None:
+    """So that nobody remembers what there was before, or that others are away."""
+    keys = KEYS[:peers]
+    async with a_run(tmp_path, seed, 0) as run, trio.open_nursery() as readers:
+        crowd, run.up = run.crowd, set(keys)
+        crowd.bootstrap = lambda _: keys
+
+        async def start(key: int) -> None:
+            peer, name = await crowd.add(key), str(key)
+            one = run.ledger.readers.get(name) or run.ledger.reader(name)
+            await readers.start(one.read, peer, name)
+
+        for key in keys:
+            await start(key)
+        await crowd.whole()
+        crowd.network.partition(keys[::2], keys[1::2])
+        for key in keys:
+            await crowd.crash(key)
+        for key in keys:
+            await start(key)
+        await trio.sleep(REPAIR_S)
+        async with run.publishing(pause_s=10):
+            pass
+        crowd.network.heal()
+        await run.repaired()
+        await run.settled("halves that have restarted")
+        readers.cancel_scope.cancel()
+
+
 @sized
 async def test_frames_come_twice_and_in_another_order_and_connections_break(
     tmp_path: Path, seed: int, peers: int

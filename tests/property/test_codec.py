@@ -32,7 +32,8 @@ from gossamer.protocol.peer.record_table.records import DELIVER, EVENT
 from gossamer.protocol.peer.sampling.sampler import SamplerState
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.state import ANSWERER, WANTED, State, make_state
+from gossamer.protocol.peer.state.event_logs import ANSWERER
+from gossamer.protocol.peer.state.state import WANTED, State, make_state
 from support.draws import one_in
 from support.overlays import Hosts, converged, random_identifiers, record, subscribe_to_box
 from support.record_strategies import sane_records, small_settings
@@ -210,20 +211,22 @@ def test_the_handles_that_a_row_remembers_are_found_in_every_array_that_holds_so
     state.owner[0, :2] = 9 << 32 | 14, 9 << 32 | 15
     state.table_count[0] = 1
     state.installed_at[0, 3] = 16
-    state.recall[0, ANSWERER] = 17
+    state.comparison[0, ANSWERER] = 17
     assert held_handles(state, 0) == {11, 12, 13, 14, 16, 17}
 
 
 def test_no_array_of_a_row_holds_handles_that_nobody_knows_of() -> None:
     """An array that is added to the state has to be named here, and if need be in the codec."""
-    handled = "links failed asked owner installed_at views handle recall departed seat under_way"
+    handled = (
+        "links failed asked owner installed_at views handle comparison departed seat under_way"
+    )
     without = (
         "params sampler round link_profile successor predecessor offsets guest_targets "
         "guest_rounds clockwise_order constrained subscriptions primary table table_count alarm "
         "event_copies event_rounds event_values event_hops event_next event_heads event_older "
-        "delivered_heads delivered_older held_heads held_older delivered delivered_next pending "
+        "delivered_heads delivered_older held got wanted_since delivered delivered_next pending "
         "load counters work "
-        "held_copies held_rounds held_values held_next installed_digest kind seed view_size "
+        "installed_digest kind seed view_size "
         "shuffle_length key draws profile view_profile spare seen merges tells_times active_slots"
     )
     fields = set(State.__annotations__) | set(SamplerState.__annotations__)

@@ -28,7 +28,7 @@ NODES = 11
 POISON = 0x5A5A5A5A5A5A
 RETURNED = [
     kind + UNREACHABLE
-    for kind in (messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT, messages.RECALL)
+    for kind in (messages.TMAN_REQUEST, messages.INSTALL, messages.EVENT, messages.COMPARE)
 ]
 
 

@@ -67,7 +67,7 @@ BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 def good_records(s: state_state.State) -> dict[int, Words]:
     """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
     links = [1, *overlays.descriptor(s, SENDER)]
-    asked = [int(s.recall[0, state_state.FROM_VALUE]), int(s.recall[0, state_state.PAGE_FROM])]
+    part = [5, 9, 50, 0, 0]
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     remembered = int(s.event_copies[0].max())
     bodies: dict[int, list[int]] = {
@@ -80,9 +80,12 @@ def good_records(s: state_state.State) -> dict[int, Words]:
         records.EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
         records.FIND_PLACE: [0, 0, *overlays.descriptor(s, SENDER)],
         records.HANDOVER: [2, *handed],
-        records.RECALL: [3, 0, 1 << 30, 1, 50, 0, *RANGE, *RANGE],
-        records.RECALL_ANSWER: [*asked, RING_MASK, 0],
-        records.RECALLED: [9, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
+        records.COMPARE: [3, 0, 1, 16, *part, 7, 0, *RANGE, *RANGE],
+        records.COMPARED: [*part, 1, 1, 3, 1 << 40],
+        records.LISTED: [*part, 1, 9, 4, 1 << 30, 1 << 59],
+        records.LACKING: [*part, 1, remembered],
+        records.REPAIRED: [9, 0, 1, 8, 1, -1, 1 << 30, 1 << 59],
+        records.COMPARE_SOON: [],
         records.REPLAY_OFFER: [2, 1 << 40, 1 << 41],
         records.RING_OFFER: [2, 1 << 40, 1 << 30, 1 << 59, 1 << 41, 1 << 30, 1 << 59],
         records.REPLAY_WANTED: [1, remembered],
@@ -90,7 +93,6 @@ def good_records(s: state_state.State) -> dict[int, Words]:
         records.FIND_SEAT: [0, 1 << 40, *overlays.descriptor(s, 3)],
         records.SEAT_FOUND: [SEAT, *links, 1, 0, *overlays.descriptor(s, 4)],
         records.MOVED: [1 << 40, *links],
-        records.KEEP: [11, 0, 0, 1, 1, -1, 1 << 30, 1 << 59],
     }
     return {kind: overlays.record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
         records.JOIN: overlays.record(records.JOIN, 0, 0, overlays.descriptor(s, SENDER)),
@@ -124,6 +126,8 @@ COUNT_AT = dict.fromkeys(
     records.REPLAY_OFFER: BODY,
     records.RING_OFFER: BODY,
     records.REPLAY_WANTED: BODY,
+    records.COMPARED: BODY + records.SUMS,
+    **dict.fromkeys((records.LISTED, records.LACKING), BODY + records.LISTED_COPIES),
     **dict.fromkeys((records.INSTALL, records.INSTALL_NEWS), BODY + DESCRIPTOR + 1),
     **dict.fromkeys((records.SEAT_FOUND, records.MOVED), BODY + 1),
 }

@@ -120,7 +120,12 @@ class LoopbackPeer:
         self.order = PublicationOrder(self.messages, lambda: self.schema, time.time)
 
     @asynccontextmanager
-    async def subscribe(self, expression: str) -> AsyncIterator[AsyncIterator[LoopbackEvent]]:
+    async def subscribe(
+        self,
+        expression: str,
+        *,
+        past_s: float = 0.0,  # noqa: ARG002
+    ) -> AsyncIterator[AsyncIterator[LoopbackEvent]]:
         if len(self.subscribers) >= self.capacity:
             raise CapacityError("subscriptions", self.capacity)
         send, receive = trio.open_memory_channel[LoopbackEvent](AHEAD)

@@ -100,7 +100,8 @@ class DurableClients:
                 continue
             client = self._client(kept.client)
             try:
-                await self._activate(client, kept.id, kept.expression)
+                past_s = self._history.past_s(kept)
+                await self._activate(client, kept.id, kept.expression, past_s)
             except REFUSALS as error:
                 check_refusal(error)
                 _log.warning("subscription %s of client %s: %s", kept.id, kept.client, error)
@@ -201,10 +202,12 @@ class DurableClients:
             self._clients[name] = DurableClient(name, trio.current_time())
         return self._clients[name]
 
-    async def _activate(self, client: DurableClient, key: str, expression: str) -> None:
+    async def _activate(
+        self, client: DurableClient, key: str, expression: str, past_s: float = 0.0
+    ) -> None:
         parsed = parse_expression(self._peer.schema, expression)
         scope = await self._nursery.start(
-            partial(feed, self._peer, expression, self._history.append)
+            partial(feed, self._peer, expression, self._history.append, past_s=past_s)
         )
         client.active[key] = Active(expression, parsed, scope)
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import cbor2
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from gossamer.node.errors import StoreDamagedError, StoreError
 from gossamer.node.local.frames import event_values_from_wire, values_to_wire
@@ -95,6 +95,10 @@ class History:
         """Those of all clients."""
         return await self._writer.read(lambda store: store.subscriptions.all())
 
+    def past_s(self, kept: StoredSubscription) -> float:
+        """For how long a subscription is wanted; infinite where nobody knows."""
+        return kept.past_s(self._now())
+
     def is_known(self, client: str) -> bool:
         """Whether the client has a place."""
         return client in self._places
@@ -135,7 +139,7 @@ class History:
         def keep(store: Store) -> int:
             start = 0 if from_start else store.events.last_position()
             store.deliveries.mark_all(client, [])
-            store.subscriptions.add(subscription)
+            store.subscriptions.add(evolve(subscription, since=self._now()))
             _write_places(store, {client: start, **places})
             return start
 

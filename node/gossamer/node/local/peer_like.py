@@ -65,7 +65,9 @@ class PeerLike(Protocol):
         """Whether it misses nothing as far as it knows."""
         ...
 
-    def subscribe(self, expression: str) -> AbstractAsyncContextManager[AsyncIterator[EventLike]]:
+    def subscribe(
+        self, expression: str, *, past_s: float = 0.0
+    ) -> AbstractAsyncContextManager[AsyncIterator[EventLike]]:
         """Events that match, for as long as the context is open; one may come again.
 
         After that what came before can still be taken; then the iteration ends.

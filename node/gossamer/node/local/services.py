@@ -170,9 +170,12 @@ async def feed(
     expression: str,
     take: Callable[[EventLike], Awaitable[None]],
     *,
+    past_s: float = 0.0,
     task_status: trio.TaskStatus[trio.CancelScope],
 ) -> None:
     """Give what matches ``expression`` to ``take`` until the scope it starts with is cancelled.
+
+    It is in force for ``past_s`` already: what came since is still given.
 
     What has come by then is still given: a node that stops in order loses nothing that it has.
 
@@ -183,7 +186,7 @@ async def feed(
     interrupted: EventLike | None = None
     with trio.CancelScope() as scope:
         try:
-            async with peer.subscribe(expression) as events:
+            async with peer.subscribe(expression, past_s=past_s) as events:
                 task_status.started(scope)
                 async for event in events:
                     interrupted = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -105,7 +106,7 @@ class Peer:
         mark: Mark,
         keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
-        retry_s: float,
+        round_s: float,
         messages: Unicast,
         standing: Standing | None = None,
     ) -> None:
@@ -113,6 +114,7 @@ class Peer:
         self.standing = Standing(key) if standing is None else standing
         self.addresses: tuple[Address, ...] = ()
         self.messages = messages
+        self._round_s = round_s
         self.version = version
         self.counters = counters
         limit = runtime.core.settings.subscriptions
@@ -123,6 +125,7 @@ class Peer:
         self._core: Core = runtime.core
         self._events = events
         self._authentication = authentication
+        retry_s = runtime.core.settings.retry_rounds * round_s
         self._publications = Publications(runtime, events, acknowledge_s, counters, retry_s)
         self._format = EventFormat(version)
         self._now = now
@@ -204,7 +207,12 @@ class Peer:
         await self._ready()
 
     def subscribe(
-        self, expression: str, *, name: str = "", room: int = DEFAULT_ROOM
+        self,
+        expression: str,
+        *,
+        name: str = "",
+        room: int = DEFAULT_ROOM,
+        past_s: float = 0.0,
     ) -> Subscription:
         """The stream of events that match ``expression``, from now on until it is closed.
 
@@ -214,6 +222,8 @@ class Peer:
                 for it while it takes none; both over restarts of the peer too, but for the
                 events that wait.
             room: events that may wait to be taken; the oldest is dropped for one more.
+            past_s: for how many seconds it is in force already, as by a process of before: what
+                came since, and is held still, comes to it.
 
         Raises:
             ExpressionError: the expression does not parse or fit the schema.
@@ -222,7 +232,7 @@ class Peer:
             PeerStopped: the peer runs no more.
         """
         self._check()
-        return self.subscribers.add(expression, name, room)
+        return self.subscribers.add(expression, name, room, past_s)
 
     def unsubscribe(self, expression: str, name: str) -> bool:
         """Let no more events wait for a named application; return whether any did."""
@@ -372,10 +382,16 @@ class Peer:
         if self._stopped:
             raise PeerStopped
 
-    def _on_interest(self, boxes: Sequence[Box]) -> None:
+    def _on_interest(self, past_s: Mapping[Box, float]) -> None:
         if self._stopped:
             return
-        self._core.subscribe(boxes)
+        most = self._core.settings.retention_rounds
+        self._core.subscribe(
+            {
+                box: most if math.isinf(past) else min(most, int(past / self._round_s))
+                for box, past in past_s.items()
+            }
+        )
         # Told at once rather than at the next round.
         self._runtime.handle(self._core.timer(INSTALL_TIMER))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -60,11 +61,10 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     listening = await nursery.start(parts.pool.run, dependencies.listen)
     _advertise(parts, listening)
     phase_s = dependencies.draws.uniform(0, dependencies.round_s)
-    timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.catch_up.was_paused)
+    timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.was_paused)
     await _recall_peers(parts)
-    parts.peer.subscribers.recall(await parts.keeper.subscriptions())
-    await _recall_catch_up(parts)
-    nursery.start_soon(parts.catch_up.run)
+    parts.peer.subscribers.recall(await parts.keeper.subscriptions(), dependencies.now())
+    await _say_what_is_missed(parts)
     nursery.start_soon(parts.keeper.run)
     parts.services.start(nursery)
     nursery.start_soon(parts.views.run)
@@ -107,8 +107,16 @@ async def _recall_peers(parts: PeerParts) -> None:
             parts.bootstrap.add(DiscoveredPeer(known.key, known.addresses, REMEMBERED))
 
 
-async def _recall_catch_up(parts: PeerParts) -> None:
+async def _say_what_is_missed(parts: PeerParts) -> None:
+    """Warn if this peer was away for longer than others keep events."""
     away_s = await parts.keeper.away_s()
-    if away_s is not None:
-        kept_s = parts.dependencies.settings.retention_rounds * parts.dependencies.round_s
-        parts.catch_up.was_away(away_s, kept_s)
+    dependencies = parts.dependencies
+    kept_s = dependencies.settings.retention_rounds * dependencies.round_s
+    if away_s is not None and math.isinf(away_s):
+        log.warning("the clock was set back: events are asked for as far back as they are kept")
+    elif away_s is not None and away_s > kept_s:
+        log.warning(
+            "away for longer than events are kept: older ones are missed",
+            away_s=f"{away_s:.0f}",
+            kept_s=f"{kept_s:.0f}",
+        )

@@ -11,7 +11,6 @@ from gossamer.node.errors import PeerUnreachable, RefusedByPeer
 from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.bootstrap import Bootstrap
-from gossamer.node.peer.catch_up import CatchUp
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end
@@ -38,7 +37,6 @@ class ConnectionEvents:
     Args:
         runtime: takes the frames of the connections.
         address_book: learns who is where.
-        catch_up: asks for what a broken connection may have lost.
         keeper: remembers who was met.
         descriptors: verify certificates; None without them.
         counters: where ends of connections are counted.
@@ -49,7 +47,6 @@ class ConnectionEvents:
         self,
         runtime: Runtime,
         address_book: AddressBook,
-        catch_up: CatchUp,
         keeper: Keeper,
         descriptors: DescriptorCache | None,
         counters: Counters,
@@ -57,7 +54,6 @@ class ConnectionEvents:
     ) -> None:
         self._runtime = runtime
         self._address_book = address_book
-        self._catch_up = catch_up
         self._keeper = keeper
         self._descriptors = descriptors
         self._counters = counters
@@ -109,7 +105,6 @@ class ConnectionEvents:
         with suppress(CapacityError):
             self._address_book.learn(identity.key, (), identity.name)
         self._pool.try_send(identity.key, self._runtime.greeting())
-        self._catch_up.found(identity.key)
         self._services.greet(identity.key)
         connection = self._pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
@@ -136,16 +131,13 @@ class ConnectionEvents:
         if farewell.cause is Cause.SHUTDOWN:
             # What came to it while it said its goodbyes went no further.
             self._runtime.report_loss(identity.key)
-            self._catch_up.stopped(identity.key)
             self._runtime.report_failure(identity.key)
         elif farewell.cause is Cause.LOST:
             self._nursery.start_soon(self._look_after, identity.key)
 
-    def on_loss(self, identity: PeerIdentity, alive_until: float) -> None:
-        """A connection ended in disorder; another may have taken over."""
-        connection = self._pool.get(identity.key)
-        replaced = connection is not None and connection.is_open
-        self._catch_up.lost(identity.key, alive_until, replaced=replaced)
+    def on_loss(self, identity: PeerIdentity) -> None:
+        """A connection ended in disorder: what was on its way may be lost."""
+        self._runtime.report_loss(identity.key)
 
     def cut(self, key: int, error: RemoteProtocolError) -> None:
         """A peer has broken a rule by what it sent a while ago."""

@@ -17,7 +17,6 @@ from gossamer.node.peer.batches.steps import linked_step
 from gossamer.node.peer.batches.tiers import Tiers
 from gossamer.node.peer.batches.way import EventBatches
 from gossamer.node.peer.bootstrap import Bootstrap
-from gossamer.node.peer.catch_up import CatchUp, quiet_rounds
 from gossamer.node.peer.cluster_info import schema_fingerprint
 from gossamer.node.peer.connection_events import ConnectionEvents
 from gossamer.node.peer.dependencies import Dependencies
@@ -79,8 +78,6 @@ class PeerParts:
         self.keeper = Keeper(
             dependencies.writer,
             dependencies.now,
-            lambda: self.catch_up.is_whole,
-            lambda: self.catch_up.missing_s,
         )
         self.events = EventMemory(
             2 * dependencies.settings.event_memory,
@@ -104,21 +101,11 @@ class PeerParts:
         )
         self.runtime.on_held = self._on_held
         backlog = Backlog()
-        self.catch_up = CatchUp(
-            self.runtime,
-            self._heard_at,
-            round_s=dependencies.round_s,
-            quiet_rounds=quiet_rounds(dependencies.settings),
-            silence_s=dependencies.limits.silence_seconds + dependencies.limits.ping_seconds,
-            replay_s=dependencies.settings.replay_rounds * dependencies.round_s,
-            kept_s=dependencies.settings.retention_rounds * dependencies.round_s,
-        )
-        losses = Losses(self.catch_up.was_not_sent, self.catch_up.long_loss_s)
+        losses = Losses(self.runtime.tell_of_loss)
         self.overloads = Overloads(backlog, self.counters, self.address_book, losses)
         self.connection_events = ConnectionEvents(
             self.runtime,
             self.address_book,
-            self.catch_up,
             self.keeper,
             self.descriptors,
             self.counters,
@@ -152,7 +139,6 @@ class PeerParts:
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
         self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
-        self.catch_up.listen(self.messages)
         self.services = services = self._make_services()
         self.reports = ClusterReports(
             self.members, self.pool, lambda: report_of(self.views, self.core)
@@ -315,7 +301,7 @@ class PeerParts:
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
             acknowledge_s=dependencies.acknowledge_s,
-            retry_s=dependencies.settings.retry_rounds * dependencies.round_s,
+            round_s=dependencies.round_s,
             standing=self.standing,
             messages=self.messages,
         )
@@ -352,8 +338,14 @@ class PeerParts:
         )
         peer.ready_when(self.bootstrap.wait_until_settled)
         peer.search_by(self.bootstrap.look_for)
-        peer.whole_when(lambda: self.catch_up.is_whole)
+        peer.whole_when(lambda: self.core.is_whole)
         return peer
+
+    def was_paused(self, seconds: float) -> None:
+        """The process, or its machine, was paused for so long."""
+        skipped = int(seconds // self.dependencies.round_s)
+        if skipped:
+            self.runtime.skip_rounds(skipped)
 
     def _certificate(self) -> PeerCertificate | None:
         return None if self.dependencies.member is None else self.dependencies.member.certificate
@@ -367,10 +359,6 @@ class PeerParts:
             fingerprint=None if certificate is None else certificate.fingerprint,
             schema=schema_fingerprint(self.dependencies.schema),
         )
-
-    def _heard_at(self, key: int) -> float | None:
-        connection = self.pool.get(key)
-        return None if connection is None else connection.heard_at
 
     def _on_held(self, event: int, brought_by: int) -> None:
         self.events.hold(event)

@@ -27,7 +27,7 @@ EVENT_ID_BYTES: Final = -(-ID_BITS // 8)
 LEASE: Final = 1 << 16
 # Peers met since the last write; more are written at their next connection.
 MAX_MET: Final = 1024
-# How often it is noted that this peer runs: what it misses while it does not is asked for.
+# How often it is noted that this peer runs.
 ALIVE_S: Final = 10.0
 _ALIVE_AT: Final = "alive at"
 # The last time of more than `GAP_S` in which the peer did not run, or by which its clock was set:
@@ -43,29 +43,19 @@ class Keeper:
         numbers: of descriptors; they only grow, over restarts too.
     """
 
-    def __init__(
-        self,
-        writer: StoreWriter,
-        now: Callable[[], float],
-        is_whole: Callable[[], bool] = lambda: True,
-        missing_s: Callable[[], float] = lambda: 0.0,
-    ) -> None:
+    def __init__(self, writer: StoreWriter, now: Callable[[], float]) -> None:
         """A keeper that is not open yet.
 
         Args:
             writer: of the state file.
             now: Unix seconds.
-            is_whole: whether the peer has nothing to ask for, as far as it knows.
-            missing_s: for how long until now it may miss something that it asks for later.
         """
         self.numbers = SequenceNumbers(self._take_lease, LEASE)
         self._writer = writer
         self._now = now
-        self._is_whole = is_whole
-        self._missing_s = missing_s
         self._leases: deque[int] = deque()
         self._met: dict[int, KnownPeer] = {}
-        self._asked: dict[tuple[str, str], bool] = {}
+        self._asked: dict[tuple[str, str], float | None] = {}
         self._work = trio.Event()
         self._last_noted: float | None = None
 
@@ -79,7 +69,7 @@ class Keeper:
         await self._lease()
 
     async def away_s(self) -> float | None:
-        """For how long the peer may have missed events until now, None if it never ran.
+        """For how long the peer did not run until now, None if it never did.
 
         By the machine's clock: infinite where that was set back meanwhile, since nobody knows then.
         """
@@ -101,15 +91,13 @@ class Keeper:
             await trio.sleep(ALIVE_S)
 
     async def note_alive(self) -> None:
-        """Note until when the peer missed nothing, unless it has still to catch up on an absence.
+        """Note until when the peer ran.
 
         What fails is told by the writer's next `flush`.
         """
         now = self._now()
         await self._note_gap(now)
-        if not self._is_whole():
-            return
-        alive_at = repr(now - self._missing_s()).encode()
+        alive_at = repr(now).encode()
         await self._writer.write(lambda store: store.set_meta(_ALIVE_AT, alive_at))
 
     async def _note_gap(self, now: float) -> None:
@@ -135,8 +123,8 @@ class Keeper:
         asked, self._asked = self._asked, {}
         for peer in met.values():
             await self._writer.write(_remember, peer)
-        for (name, expression), wanted in asked.items():
-            await self._writer.write(_keep if wanted else _drop, name, expression)
+        for (name, expression), since in asked.items():
+            await self._writer.write(_keep, name, expression, since)
 
     async def known_peers(self) -> list[KnownPeer]:
         """The peers known before a restart."""
@@ -148,7 +136,7 @@ class Keeper:
 
     def note_subscription(self, name: str, expression: str, wanted: bool) -> None:
         """Keep a subscription of a named application, or drop it; it is written soon."""
-        self._asked[name, expression] = wanted
+        self._asked[name, expression] = self._now() if wanted else None
         self._work.set()
 
     def note_met(self, identity: PeerIdentity, address_book: AddressBook) -> None:
@@ -196,12 +184,11 @@ def _remember(store: Store, peer: KnownPeer) -> None:
     store.peers.remember(peer)
 
 
-def _keep(store: Store, name: str, expression: str) -> None:
-    store.subscriptions.add(StoredSubscription(name, expression, expression))
-
-
-def _drop(store: Store, name: str, expression: str) -> None:
-    store.subscriptions.remove(name, expression)
+def _keep(store: Store, name: str, expression: str, since: float | None) -> None:
+    if since is None:
+        store.subscriptions.remove(name, expression)
+    else:
+        store.subscriptions.add(StoredSubscription(name, expression, expression, since))
 
 
 def _mark(store: Store, name: str, ids: Iterable[bytes]) -> list[bytes]:

@@ -49,7 +49,6 @@ from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO
 from gossamer.protocol.peer.codec import held_handles
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
-    CAUGHT_UP,
     DELIVER,
     EVENT,
     EVENT_ID,
@@ -57,7 +56,7 @@ from gossamer.protocol.peer.record_table.records import (
     HELD,
     NOT_PUBLISHED,
     PUBLISHED,
-    RECALLED,
+    REPAIRED,
 )
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.step import TIMERS
@@ -95,8 +94,6 @@ class Runtime:
             could not be published since too many wait for that.
         on_held: told of an event that this peer is to hold for peers that are away, and of the key
             of the neighbour that it came from.
-        on_caught_up: told when all that was missed is here.
-        on_round: told when a round begins.
         on_greeting: told the key of each peer that introduced itself and can be joined through.
         observer: shown every record that the peer takes, before it does, and every delivery.
     """
@@ -118,8 +115,6 @@ class Runtime:
         self.observer: Callable[[Record], None] | None = None
         self.on_publication: Callable[[int, bool], None] = lambda _event, _held: None
         self.on_held: Callable[[int, int], None] = lambda _event, _brought_by: None
-        self.on_caught_up: Callable[[], None] = lambda: None
-        self.on_round: Callable[[], None] = lambda: None
         self._address_book = address_book
         self._wire = wire
         self._authentication = authentication
@@ -207,7 +202,6 @@ class Runtime:
             if self._publishers is not None:
                 self._publishers.new_round()
             self._take_late_frames()
-            self.on_round()
         self.handle(self.core.timer(kind))
 
     def handle(self, record: Record) -> None:
@@ -218,7 +212,7 @@ class Runtime:
 
     def carry_out(self, cause: Record, record: Record) -> None:
         """Do what follows from the record ``cause``."""
-        self._counting_recovered = cause[KIND] == RECALLED
+        self._counting_recovered = cause[KIND] == REPAIRED
         self._carry_out(record, Cause(cause, self._address_book, self._events))
 
     def _take_inbox(self) -> None:
@@ -228,7 +222,7 @@ class Runtime:
                 record = self._inbox.popleft()
                 if self.observer is not None:
                     self.observer(record)
-                self._counting_recovered = record[KIND] == RECALLED
+                self._counting_recovered = record[KIND] == REPAIRED
                 cause = Cause(record, self._address_book, self._events)
                 for written in self.core.take(record):
                     self._carry_out(written, cause)
@@ -252,22 +246,13 @@ class Runtime:
         if entry is not None:
             self.handle(self.core.link_broke(entry.handle))
 
-    def remembered_rounds(self) -> float:
-        """For how many whole rounds until now all events that passed can be offered anew."""
-        return self.core.remembered_rounds()
-
-    def silent_peers(self, rounds: int) -> list[int]:
-        """Keys of neighbours of whom no news has come for so long, and of those that failed."""
-        return [self._address_book.key_of(handle) for handle in self.core.silent(rounds)]
-
-    def linked_peers(self) -> list[int]:
-        """Keys of the neighbours."""
-        handles = self.core.neighbours()
-        return [self._address_book.key_of(handle) for handle in handles if handle >= 0]
-
-    def catch_up(self, rounds: int) -> None:
-        """Ask for the events that were missed in so many rounds."""
-        self.handle(self.core.catch_up(rounds))
+    def tell_of_loss(self, key: int) -> None:
+        """Have peer ``key`` look soon for what it was not sent."""
+        self.report_loss(key)
+        entry = self._address_book.find(key)
+        if entry is not None:
+            record = self.core.compare_soon(entry.handle)
+            self._send(record, Cause(record, self._address_book, self._events))
 
     def skip_rounds(self, rounds: int) -> None:
         """Let so many rounds have passed without this peer."""
@@ -424,8 +409,6 @@ class Runtime:
             self.on_held(record[BODY], cause.sender)
         elif record[KIND] in (PUBLISHED, NOT_PUBLISHED):
             self.on_publication(record[BODY], record[KIND] == PUBLISHED)
-        elif record[KIND] == CAUGHT_UP:
-            self.on_caught_up()
         else:
             self._inbox.append(record)
 

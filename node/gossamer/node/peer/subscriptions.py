@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -53,6 +53,7 @@ class Subscription:
         name: of the application, "" where it has none.
         dropped: how many events found no room.
         cover: boxes that hold all that matches, by which events find their way here.
+        since: by the clock, when it came in force; infinitely long ago where nobody knows.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class Subscription:
         room: int,
         mark: Mark | None,
         on_close: Callable[[Subscription], None],
+        since: float,
     ) -> None:
         """A subscription that nobody takes events from yet."""
         self.expression = wanted.text
         self.name = name
         self.dropped = 0
         self.cover = cover
+        self.since = since
         self._wants = wanted.matches
         self._room = room
         self._mark = mark
@@ -182,19 +185,22 @@ class Subscribers:
         limit: how many different subscriptions there may be, and how many boxes the overlay holds
             for them: with more, those of each subscription are coarser (setting `subscriptions`).
         counters: where dropped and delivered events are counted.
-        on_change: told the boxes wanted whenever they change.
+        on_change: told the boxes wanted whenever they change, and for how many seconds each is
+            in force already.
         on_named: told name and expression of a subscription that is to outlive the peer, and
             whether it is wanted or not any more.
         mark: notes deliveries to named applications, None where nothing is kept.
+        clock: seconds.
     """
 
     schema: Schema
     hashes: Sequence[OrderPreservingHash]
     limit: int
     counters: Counters
-    on_change: Callable[[Sequence[Box]], None]
+    on_change: Callable[[Mapping[Box, float]], None]
     on_named: Callable[[str, str, bool], None] = lambda _name, _expression, _wanted: None
     mark: Mark | None = None
+    clock: Callable[[], float] = trio.current_time
     _all: list[Subscription] = attrs.field(factory=list)
 
     def __len__(self) -> int:
@@ -203,8 +209,10 @@ class Subscribers:
     def __iter__(self) -> Iterator[Subscription]:
         return iter(list(self._all))
 
-    def add(self, expression: str, name: str = "", room: int = DEFAULT_ROOM) -> Subscription:
-        """A subscription, in force from now on; that of a named application may be there already.
+    def add(
+        self, expression: str, name: str = "", room: int = DEFAULT_ROOM, past_s: float = 0.0
+    ) -> Subscription:
+        """A subscription in force for ``past_s``; that of a named application may be there already.
 
         Raises:
             ExpressionError: the expression does not parse or fit the schema; nothing changed.
@@ -213,7 +221,7 @@ class Subscribers:
         """
         kept = self._find(expression, name)
         if kept is None:
-            kept = self.restore(expression, name, room)
+            kept = self.restore(expression, name, room, past_s)
             if name:
                 self.on_named(name, expression, True)
         elif kept.is_open:
@@ -221,7 +229,9 @@ class Subscribers:
         kept.open()
         return kept
 
-    def restore(self, expression: str, name: str, room: int = DEFAULT_ROOM) -> Subscription:
+    def restore(
+        self, expression: str, name: str, room: int = DEFAULT_ROOM, past_s: float = 0.0
+    ) -> Subscription:
         """A new subscription for which events wait; raises as `add`."""
         wanted = parse_expression(self.schema, expression)
         boxes = cover(self.schema, self.hashes, wanted)
@@ -231,17 +241,21 @@ class Subscribers:
         if boxes not in covers and len(covers) >= self.limit:
             raise CapacityError("subscriptions", self.limit, "raise protocol.subscriptions")
         mark = self.mark if name else None
-        made = Subscription(wanted, boxes, name, room, mark, self._on_close)
+        since = self.clock() - past_s
+        made = Subscription(wanted, boxes, name, room, mark, self._on_close, since)
         self._all.append(made)
-        if boxes not in covers:
+        if past_s > 0 or boxes not in covers:
             self._tell()
         return made
 
-    def recall(self, kept: Iterable[StoredSubscription]) -> None:
-        """Restore what applications with names wanted before this peer was started."""
+    def recall(self, kept: Iterable[StoredSubscription], now: float) -> None:
+        """Restore what applications with names wanted before this peer was started.
+
+        By Unix time ``now``: what is of later, the clock was set back.
+        """
         for stored in kept:
             try:
-                self.restore(stored.expression, stored.client)
+                self.restore(stored.expression, stored.client, past_s=stored.past_s(now))
             except (ExpressionError, CapacityError) as error:
                 # The schema or the settings have changed since.
                 log.warning(
@@ -296,8 +310,12 @@ class Subscribers:
         most = MOST_BOXES
         while most > 1 and sum(min(len(boxes), most) for boxes in covers) > self.limit:
             most //= 2
-        boxes = (box for boxes in covers for box in coarser(boxes, most))
-        self.on_change(list(dict.fromkeys(map(_box, boxes))))
+        now = self.clock()
+        past_s = dict[Box, float]()
+        for one in self._all:
+            for box in map(_box, coarser(one.cover, most)):
+                past_s[box] = max(past_s.get(box, 0.0), now - one.since)
+        self.on_change(past_s)
 
 
 def _box(encoded: EncodedBox) -> Box:

@@ -32,7 +32,6 @@ from gossamer.protocol.peer.state.state import (
     FORGOTTEN,
     HOPS_EXCEEDED,
     MERGED,
-    NOT_GIVEN_BACK,
     PUSHED_OUT,
     REFUSED_ENTRIES,
     REPEATED,
@@ -48,7 +47,6 @@ _OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
     {
         "event memory": FORGOTTEN,
         "held events": PUSHED_OUT,
-        "giving back": NOT_GIVEN_BACK,
         "routing table": REFUSED_ENTRIES,
         "boxes": MERGED,
         "failures": FAILURES_FORGOTTEN,

@@ -106,9 +106,12 @@ _COMPOSITES: Final = (
         PRIMARY KEY (client, label)) WITHOUT ROWID""",
 )
 
+_SINCE_WHEN: Final = ("ALTER TABLE subscriptions ADD COLUMN since REAL NOT NULL DEFAULT 0",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     _BROKER,
     _DUMPS_IN_PORTIONS,
     _COMPOSITES,
+    _SINCE_WHEN,
 )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+import math
+from typing import Final
+
+from attrs import astuple, frozen
 
 from gossamer.node.store.database import Database
 from gossamer.protocol.kernel.errors import CapacityError
+
+_ADD: Final = """INSERT INTO subscriptions VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET expression = excluded.expression,
+    since = iif(expression = excluded.expression, since, excluded.since)"""
 
 
 @frozen
@@ -16,11 +23,17 @@ class StoredSubscription:
         client: name of the client.
         id: the client's name for the subscription.
         expression: its text.
+        since: Unix seconds since when it is wanted; 0 where that is not known.
     """
 
     client: str
     id: str
     expression: str
+    since: float = 0.0
+
+    def past_s(self, now: float) -> float:
+        """For how long it is wanted by Unix time ``now``; infinite where the clock was set back."""
+        return now - self.since if now >= self.since else math.inf
 
 
 class Subscriptions:
@@ -33,12 +46,14 @@ class Subscriptions:
     def add(self, subscription: StoredSubscription) -> None:
         """Keep ``subscription`` in place of the client's earlier one of that id.
 
+        One that does not change is wanted since it was first.
+
         Raises:
             CapacityError: there are as many as allowed; nothing changed.
         """
-        row = (subscription.client, subscription.id, subscription.expression)
+        row = astuple(subscription)
         with self._database.transaction():
-            self._database.execute("INSERT OR REPLACE INTO subscriptions VALUES (?, ?, ?)", row)
+            self._database.execute(_ADD, row)
             ((count,),) = self._database.rows("SELECT count(*) FROM subscriptions")
             if count > self._limit:
                 raise CapacityError("subscriptions", self._limit)

@@ -138,11 +138,6 @@ class Connection:
         return self.admitted.identity
 
     @property
-    def alive_until(self) -> float:
-        """As of `KeepAlive`."""
-        return self._keep_alive.alive_until
-
-    @property
     def is_open(self) -> bool:
         """Whether frames can be sent."""
         return self._state is State.OPEN

@@ -47,13 +47,7 @@ class KeepAlive:
         self._ping_sent_at: float | None = None
         self._sent_before = 0
         self._looked_at = now
-        self._heard_after = now
         self._silent_for = 0.0
-
-    @property
-    def alive_until(self) -> float:
-        """By trio's clock, a time until which the peer was heard; nothing may have come since."""
-        return self._looked_at if self.heard else self._heard_after
 
     def look(self, now: float) -> None:
         """Ping a peer that was not heard or was sent nothing since the last time; cut a silent one.
@@ -66,8 +60,6 @@ class KeepAlive:
             return
         # Silence is counted in our own ticks rather than by the clock: a process that was paused
         # finds the clock advanced, and what the peer sent meanwhile still unread.
-        if self.heard:
-            self._heard_after = self._looked_at
         self._looked_at = now
         heard, self.heard = self.heard, False
         listened = self.is_reading and not heard

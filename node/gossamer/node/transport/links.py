@@ -53,8 +53,7 @@ class PoolEvents:
         on_up: a peer is connected; called once until `on_down`, whichever connection it is.
         on_down: a peer is connected no more, and why.
         on_loss: a connection to a peer ended such that frames under way may be lost, whether or
-            not there is another, and until when it was alive for sure, by trio's clock; called
-            before `on_down`.
+            not there is another; called before `on_down`.
         on_busy: a peer was turned away since all connections are in use.
         on_dropped: a frame of a flow was dropped since too much waits for the peer of that key.
     """
@@ -63,7 +62,7 @@ class PoolEvents:
     on_up: Callable[[PeerIdentity], None]
     on_down: Callable[[PeerIdentity, Farewell], None]
     on_bytes: Callable[[PeerIdentity, memoryview], Together] = lambda _identity, _data: NOTHING
-    on_loss: Callable[[PeerIdentity, float], None] = lambda _identity, _alive_until: None
+    on_loss: Callable[[PeerIdentity], None] = lambda _identity: None
     on_busy: Callable[[], None] = lambda: None
     on_dropped: Callable[[int, Flow], None] = lambda _key, _flow: None
 
@@ -396,7 +395,7 @@ class ConnectionPool:
         assert connection.farewell is not None
         self.ends[connection.farewell.cause] += 1
         if connection.farewell.cause not in IN_ORDER:
-            self._events.on_loss(connection.identity, connection.alive_until)
+            self._events.on_loss(connection.identity)
         key = connection.identity.key
         if trio.current_time() - connection.opened_at >= self._back_off.stable_s:
             self._attempts.pop(key, None)

@@ -31,9 +31,9 @@ from gossamer.protocol.peer.record_table.layouts import (
 from gossamer.protocol.peer.record_table.records import EVENT_ORIGIN, TABLE
 from gossamer.protocol.peer.sampling.sampler import record_layouts
 from gossamer.protocol.peer.settings.config import Settings
+from gossamer.protocol.peer.state.event_logs import ANSWERER
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
-    ANSWERER,
     COPY,
     OLD_PREDECESSOR,
     OLD_SUCCESSOR,
@@ -206,7 +206,7 @@ def held_handles(s: State, p: int) -> set[int]:
         *(s.owner[p, :count], s.installed_at[p]),
     )
     held = {int(word) & HANDLE_MASK for words in packed for word in words if word >= 0}
-    others = [int(s.recall[p, ANSWERER])]
+    others = s.comparison[p, ANSWERER : ANSWERER + 1].tolist()
     if s.params.move_rounds > 0:
         others += s.seat[p, [OLD_PREDECESSOR, OLD_SUCCESSOR]].tolist()
     for copy in s.under_way[p]:

@@ -13,6 +13,8 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     INSTALL,
     JOIN,
+    LISTED,
+    LISTED_AT_ONCE,
     OFFERED_AT_ONCE,
     OFFERED_ON_RING,
     PUBLISH,
@@ -20,8 +22,6 @@ from gossamer.protocol.peer.record_table.records import (
     RING_OFFER,
     TABLE,
 )
-from gossamer.protocol.peer.rendezvous.arc_return import GIVEN_BACK
-from gossamer.protocol.peer.rendezvous.event_log import PAGE_EVENTS
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import profile_words
 
@@ -55,13 +55,13 @@ def largest_step(settings: Settings) -> int:
     descriptor = 1 + profile_words(settings)
     box = 1 + 2 * settings.coordinates
     layouts = TABLE.layouts(settings)
-    install, event, offer = (
+    install, event, offer, listed = (
         BODY + most_of(layouts[kind], profile_words(settings)).words
-        for kind in (INSTALL, EVENT, REPLAY_OFFER)
+        for kind in (INSTALL, EVENT, REPLAY_OFFER, LISTED)
     )
     events = settings.routing_table_entries + settings.coordinates
     events += settings.pending_publications * settings.coordinates
-    events += OFFERED_AT_ONCE + PAGE_EVENTS + GIVEN_BACK
+    events += OFFERED_AT_ONCE + 2 * LISTED_AT_ONCE
     events += settings.acknowledged_hops + settings.hand_on * settings.event_memory
     offers = settings.event_memory // OFFERED_AT_ONCE + 1
     on_ring = 0
@@ -73,6 +73,7 @@ def largest_step(settings: Settings) -> int:
         + (settings.routing_table_entries + settings.rows) * (box + 2)
         + events * (event + 8)
         + offers * offer
+        + 2 * listed
         + on_ring
         + 4 * (settings.links + settings.view_size + 2) * descriptor
     )

@@ -58,7 +58,6 @@ def approach_rarely_read(s: State, p: int) -> None:
     prefetch(s.constrained, p, 0)
     prefetch(s.subscriptions, p, 0)
     prefetch(s.seat, p, 0)
-    prefetch(s.recall, p, 0)
     prefetch(s.installed_digest, p, 0)
     memory = s.event_copies.shape[1]
     newest = (s.event_next[p] - 1) % memory

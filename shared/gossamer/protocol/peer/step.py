@@ -33,6 +33,9 @@ from gossamer.protocol.peer.places.placement import take_place
 from gossamer.protocol.peer.record_table.records import (
     ACKNOWLEDGE,
     CATCH_UP,
+    COMPARE,
+    COMPARE_SOON,
+    COMPARED,
     EVENT,
     EVENT_TAKEN,
     FIND_HOST,
@@ -46,16 +49,15 @@ from gossamer.protocol.peer.record_table.records import (
     INSTALL_NEWS,
     INSTALL_TIMER,
     JOIN,
-    KEEP,
+    LACKING,
     LINK_BROKE,
+    LISTED,
     LOAD_SHIFTED,
     MOVED,
     OVERLAY_TIMER,
     PLACE_FOUND,
     PUBLISH,
-    RECALL,
-    RECALL_ANSWER,
-    RECALLED,
+    REPAIRED,
     REPLAY_OFFER,
     REPLAY_WANTED,
     RING_OFFER,
@@ -70,27 +72,24 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.rendezvous.arc_return import (
     arc_begins,
-    give_back_what_is_due,
     hand_on_again,
+    hand_on_what_is_due,
     on_link_broke,
     predecessor_handle,
 )
+from gossamer.protocol.peer.rendezvous.comparing import (
+    compare_on,
+    expect_difference_before,
+    on_catch_up,
+    on_compare_soon,
+    on_rounds_skipped,
+)
 from gossamer.protocol.peer.rendezvous.delivery import (
     on_event,
-    on_keep,
     on_publish,
-    on_recalled,
     publish_again,
     reroute_event,
     send_again,
-)
-from gossamer.protocol.peer.rendezvous.event_log import (
-    ask_again,
-    on_catch_up,
-    on_recall,
-    on_recall_answer,
-    on_rounds_skipped,
-    recall_elsewhere,
 )
 from gossamer.protocol.peer.rendezvous.handover import on_handover
 from gossamer.protocol.peer.rendezvous.hop_acknowledgements import on_event_taken
@@ -104,6 +103,14 @@ from gossamer.protocol.peer.rendezvous.installation import (
     on_install_timer as install_again,
 )
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
+from gossamer.protocol.peer.rendezvous.repairing import (
+    compare_elsewhere,
+    on_compare,
+    on_compared,
+    on_lacking,
+    on_listed,
+    on_repaired,
+)
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
@@ -111,10 +118,10 @@ from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.profile import (
     LOAD,
 )
+from gossamer.protocol.peer.state.event_logs import LONG_AGO, NEXT_AT, TASK
 from gossamer.protocol.peer.state.links import handle_in, is_off_ring, note_heard, settle_ring
 from gossamer.protocol.peer.state.state import (
     GREETINGS,
-    SUBSCRIPTION,
     WANTED,
     State,
 )
@@ -189,7 +196,7 @@ def on_install_timer(s: State, p: int, now: int, words: Any, at: int, out: Outbo
 def on_event_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outbox) -> None:
     """Publish and ask again what was not answered."""
     publish_again(s, p, out)
-    ask_again(s, p, out)
+    compare_on(s, p, out)
     hand_on_again(s, p, out)
     send_again(s, p, out)
     offer_last_round(s, p, out)
@@ -213,10 +220,12 @@ ABOUT_EVENTS: Final = MappingProxyType(
         REPLAY_OFFER: on_replay_offer,
         RING_OFFER: on_ring_offer,
         REPLAY_WANTED: on_replay_wanted,
-        RECALLED: on_recalled,
-        KEEP: on_keep,
-        RECALL: on_recall,
-        RECALL_ANSWER: on_recall_answer,
+        COMPARE: on_compare,
+        COMPARED: on_compared,
+        LISTED: on_listed,
+        LACKING: on_lacking,
+        REPAIRED: on_repaired,
+        COMPARE_SOON: on_compare_soon,
         CATCH_UP: on_catch_up,
         ROUNDS_SKIPPED: on_rounds_skipped,
         LINK_BROKE: on_broken_link,
@@ -264,7 +273,7 @@ RETURNED: Final = MappingProxyType(
         INSTALL_NEWS: reinstall_elsewhere,
         EVENT: reroute_event,
         FIND_PLACE: find_place_elsewhere,
-        RECALL: recall_elsewhere,
+        COMPARE: compare_elsewhere,
     }
 )
 
@@ -328,7 +337,7 @@ _take_returned = dispatch(
         INSTALL_NEWS: take_about_installation,
         EVENT: take_about_events,
         FIND_PLACE: take_about_places,
-        RECALL: take_about_events,
+        COMPARE: take_about_events,
     }
 )
 
@@ -396,8 +405,9 @@ def settle(
         found = successor_handle(s, p)
         if found >= 0 and found != successor and may_greet(s, p):
             greet_successor(s, p, out)
+    expect_difference_before(s, p, out)
     repair_ring(s, p, has_failed, successor, predecessor, out)
-    give_back_what_is_due(s, p, predecessor, arc_start, out)
+    hand_on_what_is_due(s, p, predecessor, arc_start, out)
 
 
 @rule
@@ -454,9 +464,11 @@ def restart(s: State, p: int) -> None:
     s.under_way[p, :, :] = -1
     s.alarm[p, :] = -1
     s.asked[p, :] = -1
-    s.held_next[p] = 0
-    s.held_heads[p, :] = 0
-    s.recall[p, SUBSCRIPTION] = -1
+    s.held.next[p] = 0
+    s.held.heads[p, :] = 0
+    s.held.whole_since[p] = LONG_AGO
+    s.comparison[p, TASK : TASK + 1] = -1
+    s.comparison[p, NEXT_AT : NEXT_AT + 1] = s.round[p]
     s.load[p] = 0
     if s.params.ring_links > 0:
         s.sampler.profile[p, LOAD] = 0

@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.peer.rendezvous.comparing import expect_difference
 from gossamer.protocol.peer.settings.profile import HALF_BITS, NOTHING, range_word
-from gossamer.protocol.peer.state.state import NEXT_SINCE, SINCE, SUBSCRIPTION, State
+from gossamer.protocol.peer.state.event_logs import IS_WHOLE, NEXT_AT, TASK
+from gossamer.protocol.peer.state.state import State
+
+# Hosts tell since when a subscription is in force by another clock than that of rounds.
+UNCERTAIN_ROUNDS = 2
 
 
 def subscribe(
-    s: State, p: int, boxes: npt.NDArray[np.int64], constrained: npt.NDArray[np.int64]
+    s: State,
+    p: int,
+    boxes: npt.NDArray[np.int64],
+    constrained: npt.NDArray[np.int64],
+    past: npt.NDArray[np.int64] | None = None,
 ) -> None:
     """Let the subscriptions of row ``p`` be these and no others.
 
@@ -19,6 +28,8 @@ def subscribe(
         p: the row.
         boxes: int64[k, 2A], lowest and highest hashed value of every attribute.
         constrained: int64[k], bit a set where attribute a is constrained.
+        past: int64[k], for how many rounds each is in force already: since now where not given,
+            and those that are there for as long as they are.
 
     Raises:
         ValueError: there are more than the settings allow; nothing changed.
@@ -29,13 +40,38 @@ def subscribe(
             f"{count} subscriptions, expected at most {s.constrained.shape[1]} "
             "(setting subscriptions)"
         )
+    note_since_when(s, p, boxes, np.zeros(count, np.int64) if past is None else past)
     s.constrained[p] = -1
     s.constrained[p, :count] = constrained
     s.subscriptions[p, :count] = boxes
     write_interest(s, p)
-    if s.recall[p, SUBSCRIPTION] >= 0:
-        # Which of them were asked for so far is not known any more.
-        s.recall[p, NEXT_SINCE] = s.recall[p, SINCE]
+
+
+def note_since_when(
+    s: State, p: int, boxes: npt.NDArray[np.int64], past: npt.NDArray[np.int64]
+) -> None:
+    """Note since when each of the ``boxes`` is wanted; what a new one has missed is looked for.
+
+    What is compared is begun anew, as subscriptions have other numbers now.
+    """
+    if s.comparison.shape[1] == 0:
+        return
+    before = {
+        s.subscriptions[p, k].tobytes(): int(s.wanted_since[p, k])
+        for k in range(s.constrained.shape[1])
+        if s.constrained[p, k] >= 0
+    }
+    now = int(s.round[p])
+    for k, box in enumerate(np.asarray(boxes, np.int64)):
+        known = before.get(box.tobytes(), now)
+        s.wanted_since[p, k] = known
+        if now - past[k] < known - UNCERTAIN_ROUNDS:
+            s.wanted_since[p, k] = now - past[k]
+            s.comparison[p, IS_WHOLE] = 0
+            expect_difference.interpreted(s, p)
+    if s.comparison[p, TASK] >= 0:
+        s.comparison[p, TASK] = -1
+        s.comparison[p, NEXT_AT] = now
 
 
 def write_interest(s: State, p: int) -> None:

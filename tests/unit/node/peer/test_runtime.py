@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -19,6 +20,7 @@ from gossamer.node.peer.load.gossip_timer import SteadyTimer
 from gossamer.node.peer.load.sender import MAX_WAITING, PoolSender
 from gossamer.node.peer.subscriptions import BATCH, TURN, Subscribers
 from gossamer.node.security.descriptors import DescriptorCache
+from gossamer.node.store.subscriptions import StoredSubscription
 from gossamer.node.transport.base.frames import FrameDecoder
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
@@ -239,9 +241,10 @@ class Desk:
     """Subscribers and what they told."""
 
     def __init__(self, limit: int = 3) -> None:
-        self.boxes: list[Sequence[Box]] = []
+        self.boxes: list[Mapping[Box, float]] = []
         self.named: list[tuple[str, str, bool]] = []
         self.ledger = Ledger()
+        self.now = 0.0
         self.counters = Counters()
         self.subscribers = Subscribers(
             SCHEMA,
@@ -251,6 +254,7 @@ class Desk:
             on_change=self.boxes.append,
             on_named=lambda *told: self.named.append(told),
             mark=self.ledger.mark,
+            clock=lambda: self.now,
         )
 
     def deliver(self, *prices: float) -> None:
@@ -321,7 +325,20 @@ def test_boxes_are_told_once_and_as_fine_as_there_is_room_for() -> None:
     assert len(desk.boxes[-1]) == 5
     for stream in (many, few, third):
         stream.close()
-    assert desk.boxes[-1] == []
+    assert not desk.boxes[-1]
+
+
+def test_boxes_are_told_with_how_long_they_have_been_in_force_where_one_outlived_a_peer() -> None:
+    """Two that want the same are one, in force as long as the longer; one of nobody knows when."""
+    desk = Desk()
+    desk.subscribers.add("price > 5", past_s=40)
+    desk.now = 10
+    desk.subscribers.add("price > 5")
+    kept = StoredSubscription("app", "x", "price > 6", 100)
+    desk.subscribers.recall([kept], now=170)
+    assert list(desk.boxes[-1].values()) == [50, 70]
+    desk.subscribers.recall([attrs.evolve(kept, client="later")], now=90)
+    assert list(desk.boxes[-1].values()) == [50, math.inf]
 
 
 async def test_events_wait_for_a_named_application_which_gets_none_twice(desk: Desk) -> None:

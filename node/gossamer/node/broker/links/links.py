@@ -126,7 +126,7 @@ class Neighbours:
         log.info("neighbour is connected", broker=key_text(one.key), name=one.label)
         self._meet(one)
 
-    def on_loss(self, identity: PeerIdentity, _alive_until: float) -> None:
+    def on_loss(self, identity: PeerIdentity) -> None:
         """Frames may be lost; if another connection has taken over, a new session begins on it."""
         one = self.known.get(identity.key)
         now = self.pool.get(identity.key)

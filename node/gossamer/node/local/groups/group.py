@@ -141,11 +141,13 @@ class Group:
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Do this peer's part until cancelled; started once what comes is kept."""
         subscription = StoredSubscription(self.client, self.name, self.expression)
+        kept = [one for one in await self._history.subscriptions() if one.client == self.client]
+        past_s = max(map(self._history.past_s, kept), default=0.0)
         with self.scope:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 await nursery.start(
-                    partial(feed, self._peer, self.expression, self._history.append)
+                    partial(feed, self._peer, self.expression, self._history.append, past_s=past_s)
                 )
                 await self._history.subscribe(subscription, from_start=False)
                 task_status.started()

@@ -6,8 +6,7 @@ arrays. The peer knows itself as handle `SELF`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -29,7 +28,7 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.peer import step as rules
 from gossamer.protocol.peer.places.placement import Int64s, want_place
 from gossamer.protocol.peer.record_table.records import (
-    CATCH_UP,
+    COMPARE_SOON,
     EVENT_VALUES,
     LINK_BROKE,
     PUBLISH,
@@ -41,7 +40,8 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import held_boxes, point_of, points_of
-from gossamer.protocol.peer.state.links import AGE_SHIFT, HANDLE_MASK
+from gossamer.protocol.peer.state.event_logs import IS_WHOLE
+from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTERS, State, make_state
 
 Record = list[int]
@@ -123,28 +123,14 @@ class Core:
         """Handles of the link slots, in their order; -1 where one is empty."""
         return [word & HANDLE_MASK if word >= 0 else -1 for word in self.state.links[SELF].tolist()]
 
-    def silent(self, rounds: int) -> Iterator[int]:
-        """Handles of neighbours of whom no news has come for so long, and of those that failed."""
-        links = self.state.links[SELF]
-        yield from (links[links >> AGE_SHIFT >= rounds] & HANDLE_MASK).tolist()
-        failed = self.state.failed[SELF]
-        recent = (failed >> AGE_SHIFT) + 1 >= self.state.round[SELF]
-        yield from (failed[(failed >= 0) & recent] & HANDLE_MASK).tolist()
-
-    def remembered_rounds(self) -> float:
-        """For how many whole rounds until now every event copy is remembered.
-
-        Infinite as long as none had to make room for another.
-        """
-        oldest = self.state.event_next[SELF]
-        if self.state.event_copies[SELF, oldest] < 0:
-            return math.inf
-        # Of the round of the oldest some may be forgotten.
-        return float(self.state.round[SELF] - self.state.event_rounds[SELF, oldest] - 1)
-
     def members(self) -> list[int]:
         """Handles of the random view."""
         return [word & HANDLE_MASK for word in self.state.sampler.views[SELF].tolist() if word >= 0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is known to be missing here."""
+        return bool(self.state.comparison[SELF, IS_WHOLE : IS_WHOLE + 1].all())
 
     @property
     def is_alone(self) -> bool:
@@ -206,13 +192,13 @@ class Core:
         """The command to wait for no acknowledgement of an event any more."""
         return header(WITHDRAW, SELF, [event])
 
-    def catch_up(self, rounds: int) -> Record:
-        """The command to ask for what was missed in so many rounds."""
-        return header(CATCH_UP, SELF, [rounds])
-
     def rounds_skipped(self, rounds: int) -> Record:
         """The news that the peer was held up for so many rounds, which others have counted."""
         return header(ROUNDS_SKIPPED, SELF, [rounds])
+
+    def compare_soon(self, handle: int) -> Record:
+        """The news for a peer that it was not sent all that is for it."""
+        return [BODY, COMPARE_SOON, handle, SELF]
 
     def link_broke(self, handle: int) -> Record:
         """The news that what was on its way to a peer may be lost."""
@@ -223,8 +209,10 @@ class Core:
         made: Record = rules.join_record(SELF, contact, np.array(profile, np.int64)).tolist()
         return made
 
-    def subscribe(self, boxes: Sequence[Box]) -> None:
+    def subscribe(self, boxes: Mapping[Box, int] | Sequence[Box]) -> None:
         """Let the subscriptions be these and no others; beyond that nothing happens at once.
+
+        Those of a mapping are in force for so many rounds already: what was missed is made good.
 
         Raises:
             CapacityError: there are more than the settings allow; nothing changed.
@@ -235,9 +223,11 @@ class Core:
         settings = self.settings
         self._held = {box: self._held.get(box) or _held_rows(settings, box) for box in boxes}
         rows = [row for held in self._held.values() for row in held]
-        rules.subscribe(self.state, SELF, *_arrays(settings.coordinates, rows))
+        past = boxes if isinstance(boxes, Mapping) else dict.fromkeys(boxes, 0)
+        since_when = np.array([past[box] for box, held in self._held.items() for _ in held])
+        rules.subscribe(self.state, SELF, *_arrays(settings.coordinates, rows), since_when)
         if settings.placement == "interest":
-            want_place(self.state, settings, SELF, *_arrays(settings.attributes, boxes))
+            want_place(self.state, settings, SELF, *_arrays(settings.attributes, [*boxes]))
 
     def wanted_arcs(self) -> Iterator[list[tuple[int, int]]]:
         """For each subscription, the parts of the ring at which events lie that it may want."""

@@ -19,7 +19,7 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_MODE,
     EVENT_ORIGIN,
     PUBLISH,
-    RECALLED,
+    REPAIRED,
     REPLAY_WANTED,
     TREE,
 )
@@ -86,7 +86,7 @@ class Cause:
                     self._address_book.key_of(self._from), self._publisher(self._event)
                 )
             return self._flow
-        if written[KIND] not in EVENT_MESSAGES or written[KIND] == RECALLED:
+        if written[KIND] not in EVENT_MESSAGES or written[KIND] == REPAIRED:
             # Held events come by pages, as they are asked for, and in order: after the last of a
             # page the asker takes it for whole.
             return None

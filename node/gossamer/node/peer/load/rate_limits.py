@@ -12,15 +12,19 @@ from typing import Final
 
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.protocol.peer.record_table.records import (
+    COMPARE,
+    COMPARE_SOON,
+    COMPARED,
     FIND_HOST,
     FIND_SEAT,
     FINGER_REQUEST,
     HANDOVER,
     INSTALL,
     INSTALL_NEWS,
+    LACKING,
+    LISTED,
     LOAD_SHIFTED,
     MOVED,
-    RECALL,
     REPLAY_OFFER,
     REPLAY_WANTED,
     RING_OFFER,
@@ -44,8 +48,12 @@ PER_ROUND: Final = MappingProxyType(
         FIND_SEAT: 96,
         # Old neighbours are told once, and new ones.
         MOVED: 24,
-        # Those of others pass through here, too, and somebody who was away asks page by page.
-        RECALL: 96,
+        # A peer asks 32 questions in a round; those of others pass through here, too.
+        COMPARE: 96,
+        COMPARED: 96,
+        LISTED: 96,
+        LACKING: 96,
+        COMPARE_SOON: 24,
         # Of 256 events each, where a neighbour's path moves while much is published.
         REPLAY_OFFER: 96,
         RING_OFFER: 96,

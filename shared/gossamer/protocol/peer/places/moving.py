@@ -3,7 +3,6 @@
 Goes beyond the paper, whose identifiers say nothing of interests. Where no subscription of a peer
 lies at its place any more (`placement.want_place`), and it has not moved for `move_rounds`, it
 
-- lets those who come after it hold what it holds (`handover.hand_log_down`), a page a round;
 - looks the place up that it wants, as a guest does a host: who answers for it tells its links;
 - hands its entries over to its successor, takes the new place, and tells its old neighbours, which
   take one another for neighbours from then on;
@@ -39,7 +38,7 @@ from gossamer.protocol.peer.record_table.records import (
     SEAT_PLACE,
     SEAT_TARGET,
 )
-from gossamer.protocol.peer.rendezvous.handover import hand_log_down, hand_over
+from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, has_moved, next_hop
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
@@ -59,7 +58,6 @@ from gossamer.protocol.peer.state.links import (
     write_own_descriptor,
 )
 from gossamer.protocol.peer.state.state import (
-    KEPT_UP_TO,
     MALFORMED,
     MOVED_IN,
     MOVES_FROM,
@@ -107,9 +105,6 @@ def look_for_seat(s: State, p: int, out: Outbox) -> None:
         s.seat[p, WANTED] = with_low_bits_anew(s, p, me)
     wanted = s.seat[p, WANTED]
     if wanted < 0:
-        s.seat[p, KEPT_UP_TO] = -1
-        return
-    if k >= 0 and not hand_log_down(s, p, out):
         return
     if wanted >= OFF_THE_RING:
         leave_ring(s, p, out)
@@ -243,8 +238,7 @@ def on_seat_found(s: State, p: int, now: int, words: Any, at: int, out: Outbox) 
         if words[first + i * size + 1 + IDENTIFIER] == place:
             s.seat[p, WANTED] = with_low_bits_anew(s, p, place)
             return
-    if s.successor[p] < 0 or hand_log_down(s, p, out):
-        move(s, p, now, words, first, links, fingers, out)
+    move(s, p, now, words, first, links, fingers, out)
 
 
 # Moving
@@ -254,7 +248,6 @@ def on_seat_found(s: State, p: int, now: int, words: Any, at: int, out: Outbox) 
 def begin_at(s: State, p: int, place: int) -> None:
     """Stand at a place from now on, and not at another for some rounds."""
     s.seat[p, MOVES_FROM] = s.round[p] + s.params.move_rounds
-    s.seat[p, KEPT_UP_TO] = -1
     s.seat[p, WANTED] = NOWHERE
     s.counters[p, SHIFTED] += 1
     take_place(s, p, place)

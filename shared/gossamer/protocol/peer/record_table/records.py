@@ -25,12 +25,15 @@ from gossamer.protocol.peer.record_table.fields import (
 )
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.event_logs import LEVELS
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
 MAX_EVENT: Final = (1 << 58) - 1
 # How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
 # a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
 GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
+# Copies that a peer lists, or asks for, at once; and the parts whose sums it tells.
+LISTED_AT_ONCE, PARTS = 64, 16
 # Event copies in one offer; there are as many offers as it takes.
 OFFERED_AT_ONCE = 256
 # Events in one offer to a neighbour on the ring.
@@ -79,24 +82,50 @@ _offered = List(
     (Word("event copy", 0, RING_MASK), PerAttribute(Word("value", 0, RING_MASK, "hashed"))),
     OFFERED_ON_RING,
 )
-_value = Word("value asked for", 0, RING_MASK)
-_place = Word("place in the log", 0, RING_MASK, "0 where the peer is still to be found")
-_holds_entries = Word("holds entries", 0, 1, "whether the newcomer asks for none")
-_find_place: tuple[Field, ...] = (_hops, _holds_entries, _newcomer)
-_recall: tuple[Field, ...] = (
+# A copy that one side of a comparison lacked: an event whose hops nobody counts.
+_age = Word("age", 0, RING_MASK, "rounds since it was published")
+_repaired = tuple(_age if field is _hops else field for field in _event)
+_from = Word("first value", 0, RING_MASK, "of the part of the ring that is compared")
+_to = Word("last value", 0, RING_MASK)
+_rounds_back = Word("rounds", 0, RING_MASK, "how old the copies are at most")
+_level = Word("level", 0, LEVELS, "of the range of hashes: how many sixteenths it is cut to")
+_prefix = Word("prefix", 0, 16**LEVELS - 1, "the first bits of these hashes")
+_question = Word("question", 0, 16, "0 which copies, 1 or 16 what the sums of so many parts are")
+_range = (_from, _to, _rounds_back, _level, _prefix)
+# What is compared: of the copies of a part of the ring those in a box, or all.
+_part: tuple[Field, ...] = (
+    *_range,
+    Word("salt", 0, RING_MASK, "by which the copies are hashed"),
+    Word("attribute", -1, Limit("coordinates", -1), "of the copies, -1 any"),
+    PerAttribute(Interval("range of values", "wanted of an attribute")),
+)
+_compare: tuple[Field, ...] = (
     Handle("asker"),
     _hops,
-    _value,
-    _place,
-    Word("rounds", 0, RING_MASK, "how many back"),
-    *_box,
+    Word("found", 0, 1, "1 where the one who is to answer is found"),
+    _question,
+    *_part,
 )
-_recall_answer: tuple[Field, ...] = (
-    _value,
-    _place,
-    Word("identifier", 0, RING_MASK, "where the answerer is"),
-    Word("place where more begins", 0, RING_MASK, "in its log, 0 where there is no more"),
+_sums = List(
+    "sums",
+    (Word("copies", 0, RING_MASK), Word("sum", 0, RING_MASK, "of their hashes")),
+    PARTS,
 )
+_compared: tuple[Field, ...] = (*_range, _question, _sums)
+_listed: tuple[Field, ...] = (
+    *_range,
+    List(
+        "event copies",
+        (
+            Word("event copy", 0, RING_MASK),
+            _age,
+            PerAttribute(Word("value", 0, RING_MASK, "hashed")),
+        ),
+        LISTED_AT_ONCE,
+    ),
+)
+_holds_entries = Word("holds entries", 0, 1, "whether the newcomer asks for none")
+_find_place: tuple[Field, ...] = (_hops, _holds_entries, _newcomer)
 _finger: tuple[Field, ...] = (
     Word("level", 0, Limit("finger_levels"), "of the finger; 0 for the farthest ring neighbour"),
     _sender,
@@ -155,7 +184,9 @@ PUBLISH = _command(
     9, "PUBLISH", "Publish an event; of its words, identifier and values are read.", *_event
 )
 WITHDRAW = _command(10, "WITHDRAW", "Wait for no answer to this event any more.", _event_id)
-CATCH_UP = _command(11, "CATCH_UP", "Ask for what was missed in so many rounds.", _rounds)
+CATCH_UP = _command(
+    11, "CATCH_UP", "What is wanted was so for so many rounds, and some was missed.", _rounds
+)
 LINK_BROKE = _command(12, "LINK_BROKE", "What was on its way to this peer may be lost.", _peer)
 ROUNDS_SKIPPED = _command(13, "ROUNDS_SKIPPED", "This peer missed so many rounds.", _rounds)
 
@@ -177,9 +208,9 @@ HANDOVER = _message(
     List("entries", _entry, Limit("routing_table_entries")),
 )
 STORED = _message(28, "STORED", "An event is held for one attribute.", _event_id, _attribute)
-RECALL = _message(29, "RECALL", "A question for held events.", *_recall)
-RECALL_ANSWER = _message(30, "RECALL_ANSWER", "That was a page of them.", *_recall_answer)
-RECALLED = _message(31, "RECALLED", "A held event.", *_event)
+COMPARE = _message(29, "COMPARE", "What does its receiver have?", *_compare)
+COMPARED = _message(30, "COMPARED", "How much that is.", *_compared)
+REPAIRED = _message(31, "REPAIRED", "A copy that its receiver lacked.", *_repaired)
 REPLAY_OFFER = _message(32, "REPLAY_OFFER", "Events that a new box would have been sent.", _copies)
 REPLAY_WANTED = _message(33, "REPLAY_WANTED", "Those of them that were not seen.", _copies)
 # From 34 to 41 are HyParView's.
@@ -213,7 +244,7 @@ SEAT_FOUND = _message(
     *_seat_found,
     only_with="move_rounds",
 )
-# From 48 to 52 are effects.
+# From 48 to 51 are effects.
 EVENT_TAKEN = _message(
     53,
     "EVENT_TAKEN",
@@ -221,6 +252,15 @@ EVENT_TAKEN = _message(
     Word("event copy", 0, RING_MASK),
     only_with="acknowledged_hops",
 )
+LISTED = _message(54, "LISTED", "The copies that the sender has.", *_listed)
+LACKING = _message(
+    55,
+    "LACKING",
+    "Those of them that the sender lacks.",
+    *_range,
+    List("event copies", (Word("event copy", 0, RING_MASK),), LISTED_AT_ONCE),
+)
+COMPARE_SOON = _message(56, "COMPARE_SOON", "Some of what was for its receiver was not sent.")
 MOVED = _message(
     60,
     "MOVED",
@@ -228,10 +268,6 @@ MOVED = _message(
     *_moved,
     only_with="move_rounds",
 )
-KEEP = _message(
-    61, "KEEP", "A held event, for the receiver to hold.", *_event, only_with="move_rounds"
-)
-
 RING_OFFER = _message(
     62,
     "RING_OFFER",
@@ -251,11 +287,12 @@ DELIVER = _effect(
 PUBLISHED = _effect(49, "PUBLISHED", "All who answer for an event hold it.", _event_id)
 NOT_PUBLISHED = _effect(50, "NOT_PUBLISHED", "There was no room to wait for that.", _event_id)
 HELD = _effect(51, "HELD", "This peer holds an event for those who are away.", _event_id)
-CAUGHT_UP = _effect(52, "CAUGHT_UP", "What was missed is here.", Word("nothing", 0, 0, "0, unread"))
 
 # Those that carry an event.
 EVENT_MESSAGES = tuple(
-    kind.number for kind in TABLE if kind.sort is Sort.MESSAGE and kind.fields == _event
+    kind.number
+    for kind in TABLE
+    if kind.sort is Sort.MESSAGE and kind.fields in (_event, _repaired)
 )
 
 # Where the words of an event stand in the body of a record that carries one.
@@ -292,15 +329,20 @@ SEAT_LINKS = offset(_seat_found, "links")
 LEFT_PLACE = offset(_moved, "place")
 LEFT_LINKS = offset(_moved, "links")
 
-# Of a RECALL and of its answer.
-ASKER = offset(_recall, "asker")
-RECALL_HOPS = offset(_recall, "hops")
-WANTED_VALUE = offset(_recall, "value asked for")
-WANTED_FROM = offset(_recall, "place in the log")
-WANTED_ROUNDS = offset(_recall, "rounds")
-WANTED_BOX = offset(_recall, "attribute")
-ANSWER_VALUE = offset(_recall_answer, "value asked for")
-ANSWER_FROM = offset(_recall_answer, "place in the log")
-ANSWER_IDENTIFIER = offset(_recall_answer, "identifier")
-ANSWER_MORE = offset(_recall_answer, "place where more begins")
-ANSWER_WORDS = ANSWER_MORE + 1
+# Of a comparison: of what is compared, of a question and of its answers.
+EVENT_AGE = offset(_repaired, "age")
+COMPARED_FROM = offset(_part, "first value")
+COMPARED_TO = offset(_part, "last value")
+COMPARED_ROUNDS = offset(_part, "rounds")
+COMPARED_LEVEL = offset(_part, "level")
+COMPARED_PREFIX = offset(_part, "prefix")
+COMPARED_SALT = offset(_part, "salt")
+COMPARED_BOX = offset(_part, "attribute")
+ASKER = offset(_compare, "asker")
+COMPARE_HOPS = offset(_compare, "hops")
+IS_FOUND = offset(_compare, "found")
+QUESTION_ASKED = offset(_compare, "question")
+COMPARED_PART = offset(_compare, "first value")
+QUESTION_ANSWERED = offset(_compared, "question")
+SUMS = offset(_compared, "sums")
+LISTED_COPIES = offset(_listed, "event copies")

@@ -1,11 +1,6 @@
-"""Events given to the predecessor that were taken in its place, and links that broke.
+"""Events handed on that were taken in another peer's place, and links that broke.
 
-Goes beyond the paper. A peer answers for the arc that begins at the predecessor it knows of, and
-for a moment that may be too much: others took the predecessor for dead, or old news of it came
-after newer ones, so that it seemed to be where it was before it took over a part of the arc. What
-is published in that moment is held and disseminated here, to those who asked here; the predecessor
-and those who asked there would never get it. So whenever the own arc becomes shorter, the events of
-the last rounds in the part that is gone go to the predecessor. What it has seen it drops.
+Goes beyond the paper.
 """
 
 from __future__ import annotations
@@ -15,7 +10,6 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
-    EVENT,
     EVENT_ATTRIBUTE,
     EVENT_HOPS,
     EVENT_ID,
@@ -24,8 +18,8 @@ from gossamer.protocol.peer.record_table.records import (
     FINAL,
     GREEDY,
 )
+from gossamer.protocol.peer.rendezvous.comparing import expect_difference
 from gossamer.protocol.peer.rendezvous.delivery import send_event
-from gossamer.protocol.peer.rendezvous.event_log import first_since, send_held
 from gossamer.protocol.peer.rendezvous.hop_acknowledgements import NO_OTHER_WAY, await_next_hop
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.refreshing import install_anew
@@ -33,11 +27,7 @@ from gossamer.protocol.peer.rendezvous.replay import HANDED_ON, TAKEN_AS_OURS, c
 from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.peer.rendezvous.routing_table import remove_source
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
-from gossamer.protocol.peer.state.state import MALFORMED, NOT_GIVEN_BACK, TO_HAND_ON, State
-
-# Events given back at once, at most: what a second or two bring.
-GIVEN_BACK = 128
+from gossamer.protocol.peer.state.state import MALFORMED, TO_HAND_ON, State
 
 
 @rule
@@ -57,55 +47,12 @@ def arc_begins(s: State, p: int) -> Any:
 
 
 @rule
-def give_back_what_is_due(s: State, p: int, predecessor: int, arc_start: int, out: Outbox) -> None:
-    """Give events back after a step, before which predecessor and start of the arc were these."""
+def hand_on_what_is_due(s: State, p: int, predecessor: int, arc_start: int, out: Outbox) -> None:
+    """Hand events on after a step, before which predecessor and start of the arc were these."""
     found = predecessor_handle(s, p)
-    if found < 0:
-        return
-    begins = arc_begins(s, p)
-    if s.params.hand_on == 1 and (found != predecessor or begins != arc_start):
+    has_changed = found != predecessor or arc_begins(s, p) != arc_start
+    if s.params.hand_on == 1 and found >= 0 and has_changed:
         hand_on(s, p, out)
-    if found != predecessor:
-        give_back_everything(s, p, out)
-    elif begins != arc_start:
-        me = s.sampler.profile[p, IDENTIFIER]
-        if clockwise(begins, me) < clockwise(arc_start, me):
-            give_back(s, p, arc_start, out)
-
-
-@rule
-def give_back_everything(s: State, p: int, out: Outbox) -> None:
-    """Give the predecessor whatever of the last rounds it answers for."""
-    give_back(s, p, (arc_begins(s, p) + 1) & RING_MASK, out)
-
-
-@rule
-def give_back(s: State, p: int, after: int, out: Outbox) -> None:
-    """Give the predecessor the events of the last rounds that it answers for.
-
-    Only those with values past ``after``, up to the predecessor itself, and only the newest of
-    them if there are many; of the older ones it is counted that they were not given, unless those
-    of them that were taken in its place follow one after another (`hand_on`).
-    """
-    predecessor = handle_of_slot(s, p, s.predecessor[p])
-    arc_start = arc_begins(s, p)
-    size = s.held_copies.shape[1]
-    attributes = s.params.attributes
-    oldest = s.round[p] - s.params.replay_rounds
-    number = first_since(s, p, oldest) if size > 0 else 0
-    first_given = max(number, s.held_next[p] - GIVEN_BACK)
-    while number < s.held_next[p]:
-        place = number % size
-        attribute = s.held_copies[p, place] % attributes
-        value = rendezvous_value(s, attribute, s.held_values[p, place, attribute])
-        if clockwise(value, arc_start) < clockwise(after, arc_start):
-            hop = next_hop(s, p, value)
-            if hop >= 0 and handle_of_slot(s, p, hop >> 1) == predecessor:
-                if number >= first_given:
-                    send_held(s, p, EVENT, place, predecessor, out)
-                elif s.params.hand_on == 0:
-                    s.counters[p, NOT_GIVEN_BACK] += 1
-        number += 1
 
 
 @rule
@@ -162,7 +109,7 @@ def expect_to_hand_on_again(s: State, p: int) -> None:
 
 
 @rule
-def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
     """What was on its way to a peer, which may well live, may be lost.
 
     What it asked for is forgotten until it asks again, which it does within a round, as we do: that
@@ -176,5 +123,4 @@ def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     remove_source(s, p, handle)
     install_anew(s, p)
     expect_to_hand_on_again(s, p)
-    if predecessor_handle(s, p) == handle and handle >= 0:
-        give_back_everything(s, p, out)
+    expect_difference(s, p)

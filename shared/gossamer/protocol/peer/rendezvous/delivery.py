@@ -33,7 +33,7 @@ from gossamer.protocol.peer.record_table.records import (
     REPLICA,
     TREE,
 )
-from gossamer.protocol.peer.rendezvous.event_log import hold
+from gossamer.protocol.peer.rendezvous.event_log import hold, note_got
 from gossamer.protocol.peer.rendezvous.hop_acknowledgements import (
     NO_OTHER_WAY,
     acknowledge_hop,
@@ -122,8 +122,8 @@ def send_event(
 
 
 @rule
-def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, out: Outbox) -> None:
-    """Hand an event to the application, unless it has it already."""
+def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, out: Outbox) -> None:
+    """Hand an event, published so many rounds ago, to the application, unless it has it."""
     event = words[body + EVENT_ID]
     place = s.delivered_next[p]
     if place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event) >= 0:
@@ -131,6 +131,7 @@ def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, out: Outbox
     s.delivered[p, place] = event
     chain(s.delivered_heads, s.delivered_older, p, place, event)
     s.delivered_next[p] = (place + 1) % s.delivered.shape[1]
+    note_got(s, p, event, age, words, body + EVENT_VALUES)
     me = s.sampler.handle[p]
     at = open_record(out, DELIVER, me, me, 3)
     if at < 0:
@@ -201,7 +202,7 @@ def disseminate(
     remember(s, p, copy, hops, words, body + EVENT_VALUES)
     interested = is_interested(s, p, words, body + EVENT_VALUES)
     if interested:
-        deliver(s, p, words, body, tree_hops, out)
+        deliver(s, p, words, body, tree_hops, 0, out)
     told = forward_down(s, p, source, words, body, tree_hops, out)
     offer_at_once(s, p, source, words, body, out)
     if not interested and told == 0 and words[body + EVENT_MODE] == TREE:
@@ -213,8 +214,7 @@ def disseminate(
 def take_to_hold(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> int:
     """Take an event copy as one of those who answer for it; returns what `disseminate` does."""
     taken = disseminate(s, p, source, words, body, 0, out)
-    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
-    hold(s, p, copy, taken == 0, words, body + EVENT_VALUES, out)
+    hold(s, p, words, body, 0, out)
     return taken
 
 
@@ -330,24 +330,6 @@ def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> N
     else:
         take_to_hold(s, p, words[at + FROM], words, body, out)
         send_replica(s, p, mode - REPLICA, words, body, out)
-
-
-@rule
-def on_keep(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Hold an event for a peer that is about to leave its place; all who want it have it."""
-    if event_is_well_formed(s, p, words, at):
-        body = at + BODY
-        copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
-        hold(s, p, copy, True, words, body + EVENT_VALUES, out)
-
-
-@rule
-def on_recalled(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Take an event that ``p`` missed while it was away, for itself alone."""
-    if event_is_well_formed(s, p, words, at):
-        body = at + BODY
-        if is_interested(s, p, words, body + EVENT_VALUES):
-            deliver(s, p, words, body, 0, out)
 
 
 @rule

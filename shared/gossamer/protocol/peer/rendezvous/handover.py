@@ -12,14 +12,12 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rows.row_search import copy_row
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.record_table.records import HANDOVER, KEEP
+from gossamer.protocol.peer.record_table.records import HANDOVER
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
-from gossamer.protocol.peer.rendezvous.event_log import first_since, send_held
 from gossamer.protocol.peer.rendezvous.routing import (
     anchor,
     handle_of_slot,
     own_arc_begins,
-    rendezvous_value,
 )
 from gossamer.protocol.peer.rendezvous.routing_table import fresh_owner, is_covered_by, source_of
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
@@ -28,15 +26,11 @@ from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
     BOX,
     HANDED_OVER,
-    KEPT_UP_TO,
     MALFORMED,
     REFUSED_ENTRIES,
     SOURCE_IDENTIFIER,
     State,
 )
-
-# Held copies handed down at once: what a second or two bring.
-KEPT_AT_ONCE = 128
 
 
 @rule
@@ -99,65 +93,6 @@ def hand_over(s: State, p: int, newcomer: int, identifier: int, out: Outbox) -> 
             count += 1
     out.words[at + BODY] = count
     close_record(out, at, 1 + count * size)
-
-
-@rule
-def hand_log_down(s: State, p: int, out: Outbox) -> bool:
-    """Let those who come after ``p`` hold what it holds, so that it may leave; False if not yet.
-
-    As many hold an event then as before. A page of the log is handed down in a round.
-    """
-    size = s.held_copies.shape[1]
-    if size == 0:
-        return True
-    since = first_since(s, p, s.round[p] - s.params.retention_rounds)
-    number = max(s.seat[p, KEPT_UP_TO], since)
-    sent = 0
-    while number < s.held_next[p] and sent < KEPT_AT_ONCE:
-        place = number % size
-        attribute = s.held_copies[p, place] % s.params.attributes
-        value = rendezvous_value(s, attribute, s.held_values[p, place, attribute])
-        k = next_holder(s, p, value)
-        if k >= 0:
-            send_held(s, p, KEEP, place, handle_of_slot(s, p, k), out)
-            sent += 1
-        number += 1
-    s.seat[p, KEPT_UP_TO] = number
-    return bool(number == s.held_next[p])
-
-
-@rule
-def next_holder(s: State, p: int, value: int) -> int:
-    """The link slot of who holds an event of this value when ``p`` does not, or -1.
-
-    Its rendezvous node and `replicas` successors hold it: where ``p`` is the j-th of these, the
-    next is as many places behind ``p`` as are missing.
-    """
-    me = s.sampler.profile[p, IDENTIFIER]
-    ring = s.params.ring_links
-    missing = s.params.replicas + 1
-    for k in range(ring, 2 * ring):
-        if s.links[p, k] >= 0:
-            other = s.link_profile[p, k, IDENTIFIER]
-            missing -= clockwise(value, other) < clockwise(value, me)
-    if missing < 1:
-        return -1
-    for k in range(ring):
-        if s.links[p, k] >= 0 and successors_before(s, p, k) == missing - 1:
-            return k
-    return -1
-
-
-@rule
-def successors_before(s: State, p: int, k: int) -> int:
-    """How many of the successors known stand before the one in slot ``k``."""
-    me = s.sampler.profile[p, IDENTIFIER]
-    away = clockwise(me, s.link_profile[p, k, IDENTIFIER])
-    count = 0
-    for other in range(s.params.ring_links):
-        is_nearer = clockwise(me, s.link_profile[p, other, IDENTIFIER]) < away
-        count += is_nearer & (s.links[p, other] >= 0)
-    return count
 
 
 @rule

@@ -20,6 +20,7 @@ from gossamer.protocol.peer.settings.profile import (
     RANGES_OF_FRIENDS_ALONE,
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.event_logs import COMPARISON_WORDS, Log, make_comparison, make_log
 
 Int64s = npt.NDArray[np.int64]
 
@@ -28,14 +29,6 @@ Int64s = npt.NDArray[np.int64]
 SOURCE_IDENTIFIER, BOX = 0, 1
 # Set in the identifier of an entry that was handed over, until its owner asks for it itself.
 HANDED_OVER = 1 << 62
-
-# Words of `State.recall`, how far a peer is in asking for what it missed: the subscription in hand
-# (-1 where it asks for nothing), the round since when, where on the ring the next peer is sought,
-# how long its arc is and how far the walk has come, how many peers past the arc are still to be
-# asked, the place in its log from which the present one is asked and who that is, the round of the
-# last question, and since when to ask again afterwards.
-SUBSCRIPTION, SINCE, FROM_VALUE, ARC_LENGTH, TRAVELLED, FURTHER = 0, 1, 2, 3, 4, 5
-PAGE_FROM, ANSWERER, ASKED_IN, NEXT_SINCE, RECALL_WORDS = 6, 7, 8, 9, 10
 
 # Words of `State.alarm`: the last round in which a peer's ring was disturbed; the round of its last
 # repairs, and how many there were; the last round in which several neighbours were silent; the last
@@ -52,11 +45,11 @@ ALARM_WORDS = SAMPLE + SAMPLED
 COPY, SENT_TO, SENT_IN, RECORD = 0, 1, 2, 3
 
 # Words of `State.seat`, what a peer has to do with its place: the place it is to move to (-1 where
-# it stays), the first round in which it may, up to which number of its log those that come after it
-# hold what it holds, the round of its last move with the neighbours it had until then, and how many
-# new successors it has greeted in which round (round * `MOST_GREETINGS` + number).
-WANTED, MOVES_FROM, KEPT_UP_TO, MOVED_IN, OLD_PREDECESSOR, OLD_SUCCESSOR = 0, 1, 2, 3, 4, 5
-GREETINGS, SEAT_WORDS = 6, 7
+# it stays), the first round in which it may, the round of its last move with the neighbours it had
+# until then, and how many new successors it has greeted in which round (round * `MOST_GREETINGS` +
+# number).
+WANTED, MOVES_FROM, MOVED_IN, OLD_PREDECESSOR, OLD_SUCCESSOR = 0, 1, 2, 3, 4
+GREETINGS, SEAT_WORDS = 5, 6
 
 # Columns of `State.counters`: things that happen to a peer and that its owner should know.
 FALSE_POSITIVES = 0  # events taken from a tree, the first time, that nothing here wanted
@@ -69,7 +62,7 @@ SHIFTED = 6  # changes of the identifier
 REPEATED = 7  # event copies taken a second time and dropped
 FORGOTTEN = 8  # event copies forgotten that may still come again or be asked for
 PUSHED_OUT = 9  # held copies that made room before their time was over
-NOT_GIVEN_BACK = 10  # copies that a predecessor was not given, there were too many
+REPAIRS_TAKEN = 10  # copies that were lacking here when logs were compared
 NOT_TAKEN = 11  # publications of its own that found no room to wait in
 FAILURES_FORGOTTEN = 12  # failed peers forgotten whose old descriptors may still come
 # What those who collect them call them.
@@ -84,7 +77,7 @@ COUNTER_NAMES = (
     "repeated_copies",
     "forgotten_copies",
     "pushed_out_copies",
-    "copies_not_given_back",
+    "repaired_copies",
     "publications_not_taken",
     "forgotten_failures",
 )
@@ -125,6 +118,8 @@ class Work(Struct, shared=True):
         found: int64[T or S, the greater], entries or subscriptions that match the event in hand.
         marks: int64[L], for each remembered event the attributes by which it is asked for, as bits.
         told: int64[T], neighbours that were sent the event in hand.
+        part: int64[8 + 2A], what is asked about, as in a question.
+        sums: int64[32], count and sum of the hashes of each sixteenth of it.
     """
 
     seat_word: Int64s
@@ -156,6 +151,8 @@ class Work(Struct, shared=True):
     found: Int64s
     marks: Int64s
     told: Int64s
+    part: Int64s
+    sums: Int64s
 
 
 class State(Struct):
@@ -206,13 +203,10 @@ class State(Struct):
         pending: int64[n, P, 4 + A], publications not yet acknowledged (see `publication`).
         under_way: int64[n, U, 9 + A], copies that the next hop has not acknowledged (see
             `hop_acknowledgements`).
-        held_copies, held_rounds: int64[n, M], a log of the event copies held for peers that are
-            away, and when they came; place i % M has the i-th.
-        held_values: int64[n, M, A].
-        held_next: int64[n], how many copies were ever held.
-        held_heads, held_older: int64[n, H] and [n, M], chains of `held_copies`; int64[n, 0] where M
-            is small.
-        recall: int64[n, RECALL_WORDS], what this peer asks for itself (see `retention`).
+        held: the copies that a peer holds for others; got: the events that its application got, as
+            copies of attribute 0; of no places where nothing is held.
+        wanted_since: int64[n, S], the round since which each subscription is in force.
+        comparison: int64[n, COMPARISON_WORDS], how far it is in comparing these with others.
         departed: int64[n, F, 2], round << 32 | handle of peers that have moved, -1 where none, and
             the places they left; int64[n, 0, 2] where nobody moves.
         seat: int64[n, SEAT_WORDS], its place and where it moves; int64[n, 0] where nobody does.
@@ -255,13 +249,10 @@ class State(Struct):
     delivered_older: Int64s
     pending: Int64s
     under_way: Int64s
-    held_copies: Int64s
-    held_rounds: Int64s
-    held_values: Int64s
-    held_next: Int64s
-    held_heads: Int64s
-    held_older: Int64s
-    recall: Int64s
+    held: Log
+    got: Log
+    wanted_since: Int64s
+    comparison: Int64s
     departed: Int64s
     seat: Int64s
     load: Int64s
@@ -322,6 +313,8 @@ def make_work(settings: Settings) -> Work:
         found=np.zeros(max(settings.routing_table_entries, settings.rows), np.int64),
         marks=np.zeros(settings.event_memory, np.int64),
         told=np.zeros(settings.routing_table_entries, np.int64),
+        part=np.zeros(8 + 2 * settings.coordinates, np.int64),
+        sums=np.zeros(32, np.int64),
     )
 
 
@@ -360,7 +353,6 @@ def make_state(
             "alarm": (ALARM_WORDS if settings.has_alarm else 0,),
             "guest_targets": (settings.guest_links,),
             "guest_rounds": (2 * settings.guest_links,),
-            "held_next": (),
         },
     )
     sampler = make_sampler(
@@ -380,7 +372,7 @@ def make_state(
     sampler.profile[:, settings.first_range :] = NOTHING
     a, memory = settings.coordinates, settings.event_memory
     heads, older = chains_of(memory)
-    held_heads, held_older = chains_of(settings.held_events)
+    holds = settings.held_events > 0
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -413,13 +405,10 @@ def make_state(
         delivered_older=np.zeros((nodes, older), np.int64),
         pending=_empty(nodes, settings.pending_publications, 4 + a),
         under_way=_empty(nodes, settings.acknowledged_hops, RECORD + 6 + a),
-        # Zeros, which take no memory until something is held.
-        held_copies=np.zeros((nodes, settings.held_events), np.int64),
-        held_heads=np.zeros((nodes, held_heads), np.int64),
-        held_older=np.zeros((nodes, held_older), np.int64),
-        held_rounds=np.zeros((nodes, settings.held_events), np.int64),
-        held_values=np.zeros((nodes, settings.held_events, a), np.int64),
-        recall=_empty(nodes, RECALL_WORDS),
+        held=make_log(settings, nodes),
+        got=make_log(settings, nodes),
+        wanted_since=np.zeros((nodes, settings.rows if holds else 0), np.int64),
+        comparison=make_comparison(nodes, COMPARISON_WORDS if holds else 0),
         departed=_empty(nodes, settings.failures_remembered if settings.move_rounds else 0, 2),
         seat=_empty(nodes, SEAT_WORDS if settings.move_rounds else 0),
         counters=np.zeros((nodes, COUNTERS), np.int64),

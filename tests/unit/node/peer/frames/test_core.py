@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from functools import partial
 from itertools import count
@@ -17,7 +16,6 @@ from gossamer.node.peer.frames.core import SELF, WORTH_ARRAYS, Core
 from gossamer.node.security.sealing import ID_BITS
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import CapacityError
-from gossamer.protocol.peer.rendezvous.replay import remember
 from gossamer.protocol.peer.settings.config import Settings, kindred
 from gossamer.protocol.peer.space.line import RING_SIZE
 
@@ -43,23 +41,6 @@ def test_points_of_many_are_as_of_each(attributes: int, by_key: bool, data: st.D
     together = core.points_of(values, draws)
     assert [list(point) for point in together] == one_by_one
     assert all(type(word) is int for point in together for word in point)
-
-
-@given(rounds=st.lists(st.integers(0, 3), max_size=40))
-def test_events_are_remembered_for_whole_rounds_of_which_none_is_lost(rounds: list[int]) -> None:
-    """Each event comes so many rounds after the one before."""
-    memory = 8
-    core = Core(attrs.evolve(settings_of(1, by_key=True), event_memory=memory), key=7)
-    came: list[int] = []
-    for copy, later in enumerate(rounds):
-        core.state.round[SELF] += later
-        values = [0] * core.settings.coordinates
-        remember.interpreted(core.state, SELF, copy, 0, values, 0)
-        came.append(int(core.state.round[SELF]))
-    now = int(core.state.round[SELF])
-    whole = core.remembered_rounds()
-    assert whole == (now - came[-memory] - 1 if len(came) >= memory else math.inf)
-    assert all(round_ < now - whole for round_ in came[:-memory])
 
 
 # The address book

@@ -266,8 +266,8 @@ def test_an_event_is_encoded_once_for_all_who_get_it_or_recall_it(sides: Sides) 
     assert event_frame(alice, event_body(event, mode=1), 2) != first
     fresh = Side(bob.member, bob.now)
     fresh.meet(alice)
-    record = fresh.taken(alice, alice.encode(records.RECALLED, 1, event_body(event)))
-    assert record[KIND] == records.RECALLED
+    record = fresh.taken(alice, alice.encode(records.REPAIRED, 1, event_body(event)))
+    assert record[KIND] == records.REPAIRED
     assert fresh.events.find(event) == sealed_of(alice)
 
 

@@ -17,7 +17,7 @@ from gossamer.node.peer.frames.events import publisher_of
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
-from gossamer.node.peer.load.losses import QUIET_S, SETTLED_S, Losses
+from gossamer.node.peer.load.losses import QUIET_S, Losses
 from gossamer.node.peer.load.overload import MOST_WAITING, Overloads
 from gossamer.node.peer.load.rate_limits import PER_ROUND, SAVED, RateLimits
 from gossamer.node.security.encoding import encode
@@ -37,8 +37,6 @@ from support.tasks import running
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300
-# Seconds after which a loss is a long one.
-LONG_S = 20
 
 
 def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES, origin: int = 0) -> Frame:
@@ -56,17 +54,14 @@ class Desk:
     def __init__(self) -> None:
         self.counters = Counters()
         self.backlog = Backlog()
-        self.lost: list[tuple[int, float, bool]] = []
+        self.lost: list[int] = []
         self.address_book = AddressBook(1, 100, set, trio.current_time)
         self.address_book.learn(FLOODER, (), "eve")
-        losses = Losses(self._lose, LONG_S)
+        losses = Losses(self.lost.append)
         self.overloads = Overloads(self.backlog, self.counters, self.address_book, losses)
         self.dealt: list[tuple[int, int]] = []
         self.cuts: list[int] = []
         self.inbox = Inbox(self._deal, self.overloads, self._cut)
-
-    def _lose(self, key: int, since: float, *, lasts: bool) -> None:
-        self.lost.append((key, since, lasts))
 
     def _deal(self, sender: int, taken: Frame) -> None:
         if taken["words"] == b"":
@@ -188,29 +183,19 @@ async def test_a_backlog_keeps_more_out(desk: Desk, caplog: pytest.LogCaptureFix
     desk.overloads.note_dropped(HONEST, flow)
     assert desk.dealt == [(RELAY, FLOODER), (RELAY, HONEST)]
     assert (desk.counters.dropped["overload"], desk.counters.dropped["queue full"]) == (1, 1)
-    dropped_at = trio.current_time()
-    await desk.after(QUIET_S)
-    assert desk.lost == [(HONEST, dropped_at, False)], "what it may have missed can be asked for"
 
 
-async def test_a_loss_that_lasts_or_is_offered_anew_is_seen_to_meanwhile(desk: Desk) -> None:
+async def test_a_loss_is_told_once_it_is_over(desk: Desk) -> None:
     flow = Flow(RELAY, FLOODER)
-    began = trio.current_time()
-    desk.overloads.note_dropped(HONEST, flow)
-    await desk.after(QUIET_S)
-    await trio.sleep(SETTLED_S / 2)
-    desk.overloads.note_dropped(HONEST, flow)
-    await desk.after(QUIET_S)
-    await desk.after(SETTLED_S)
-    expected = [(HONEST, began, False)] * 2
-    assert desk.lost == expected
-    began = trio.current_time()
-    for _ in range(int(2.5 * LONG_S)):
+    for _ in range(3):
         desk.overloads.note_dropped(HONEST, flow)
+        await desk.after(QUIET_S - 1)
+    assert desk.lost == []
+    for _ in range(2):
         await desk.after(1)
+    desk.overloads.note_dropped(RELAY, flow)
     await desk.after(QUIET_S)
-    expected += [(HONEST, began, True), (HONEST, began + LONG_S, True)]
-    assert desk.lost == [*expected, (HONEST, began + 2 * LONG_S, False)]
+    assert desk.lost == [HONEST, RELAY]
 
 
 async def test_own_applications_are_named(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

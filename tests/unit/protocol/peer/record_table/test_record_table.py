@@ -24,12 +24,13 @@ NUMBERS = {
     "SAMPLE_TIMER OVERLAY_TIMER INSTALL_TIMER": 1,
     "JOIN PUBLISH WITHDRAW CATCH_UP LINK_BROKE ROUNDS_SKIPPED": 8,
     "TMAN_REQUEST TMAN_REPLY INSTALL INSTALL_NEWS ACKNOWLEDGE EVENT "
-    "FIND_PLACE PLACE_FOUND LOAD_SHIFTED HANDOVER STORED RECALL RECALL_ANSWER RECALLED "
+    "FIND_PLACE PLACE_FOUND LOAD_SHIFTED HANDOVER STORED COMPARE COMPARED REPAIRED "
     "REPLAY_OFFER REPLAY_WANTED": 18,
     "FINGER_REQUEST FINGER_REPLY FIND_HOST HOST_FOUND FIND_SEAT SEAT_FOUND": 42,
-    "DELIVER PUBLISHED NOT_PUBLISHED HELD CAUGHT_UP": 48,
-    "EVENT_TAKEN": 53,
-    "MOVED KEEP RING_OFFER": 60,
+    "DELIVER PUBLISHED NOT_PUBLISHED HELD": 48,
+    "EVENT_TAKEN LISTED LACKING COMPARE_SOON": 53,
+    "MOVED": 60,
+    "RING_OFFER": 62,
 }
 
 
@@ -53,7 +54,7 @@ def test_records_are_refused_where_nothing_sends_them() -> None:
         records.FINGER_REPLY,
     }
     assert kinds <= Codec(config.kindred(100, subscriptions=2)).kinds
-    moves = {records.FIND_SEAT, records.SEAT_FOUND, records.MOVED, records.KEEP}
+    moves = {records.FIND_SEAT, records.SEAT_FOUND, records.MOVED}
     assert Codec(config.kindred(100, move_rounds=0)).kinds.isdisjoint(moves)
     assert moves <= Codec(config.kindred(100)).kinds
 

@@ -43,11 +43,6 @@ BOUNDS = (
         "back may miss them",
     ),
     Bound(
-        "copies_not_given_back",
-        None,
-        "event copies were more than a predecessor is given at once, so that it may miss them",
-    ),
-    Bound(
         "publications_not_taken",
         "pending_publications",
         "publications were not taken, since as many waited for their acknowledgement",

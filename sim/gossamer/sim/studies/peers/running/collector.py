@@ -16,7 +16,6 @@ from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import (
     CATCH_UP,
-    CAUGHT_UP,
     DELIVER,
     EVENT_ID,
     EVENT_MESSAGES,
@@ -50,7 +49,7 @@ NOT_CONTROL = (
     *(SAMPLE_TIMER, OVERLAY_TIMER, INSTALL_TIMER),
     *(JOIN, PUBLISH, WITHDRAW, CATCH_UP, LINK_BROKE, ROUNDS_SKIPPED),
     *EVENT_MESSAGES,
-    *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD, CAUGHT_UP),
+    *(DELIVER, PUBLISHED, NOT_PUBLISHED, HELD),
 )
 # Those of them that nodes do not send each other.
 NO_MESSAGES = tuple(kind for kind in NOT_CONTROL if kind not in EVENT_MESSAGES and kind < KINDS)

@@ -1,0 +1,473 @@
+"""Finding what was missed by comparing: who holds what with whom, and who got what.
+
+Goes beyond the paper: anti-entropy (Demers et al., 1987), by ranges of hashes (Meyer, 2023). Two
+promises are kept so, whatever broke them:
+
+- what is held is held by the rendezvous node of now and its successors. A peer compares its own arc
+  with each of them, and offers what it holds for nobody any more to whom that belongs to;
+- who wants an event that is held has it. A peer compares what its application got, subscription by
+  subscription, with the rendezvous nodes along the arc of the subscription.
+
+These are the tasks of a pass. It is made soon after anything near the peer changed, and again after
+pauses that double, up to `LONGEST_REST`; where something was missing, soon again. Nobody remembers
+who was away, for how long, or why.
+
+A question is about a part of the ring, and is answered by one peer: by `event_log.sum_up` of it.
+Where that differs, the sums of its sixteenths are asked for, and so on, until a range has so few
+copies that they are listed. What a subscriber or holder lacks of these it is given, then it asks
+on: nobody gets more at a time than it asks for. Answers need no memory, and a question that is not
+answered is asked again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.draws import mix
+from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.records import (
+    ASKER,
+    COMPARE,
+    COMPARE_HOPS,
+    COMPARE_SOON,
+    COMPARED_BOX,
+    COMPARED_FROM,
+    COMPARED_LEVEL,
+    COMPARED_PART,
+    COMPARED_PREFIX,
+    COMPARED_ROUNDS,
+    COMPARED_SALT,
+    COMPARED_TO,
+    IS_FOUND,
+    PARTS,
+    QUESTION_ASKED,
+)
+from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
+from gossamer.protocol.peer.rendezvous.event_log import YOUNGEST, is_held_for
+from gossamer.protocol.peer.rendezvous.publication import NOBODY
+from gossamer.protocol.peer.rendezvous.routing import (
+    handle_of_slot,
+    next_hop,
+    own_arc_begins,
+    rendezvous_value,
+)
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.event_logs import (
+    ANSWERER,
+    ASKED_IN,
+    DIFFERING,
+    ENDS_AT,
+    FIRST_REST,
+    IS_WHOLE,
+    LACKED,
+    LEVEL,
+    LEVELS,
+    NEXT_AT,
+    PART_FROM,
+    PART_TO,
+    PREFIX,
+    QUESTION,
+    QUESTIONS,
+    REST,
+    SALT,
+    SINCE,
+    TASK,
+    TRIES,
+    UNANSWERED,
+)
+from gossamer.protocol.peer.state.links import is_off_ring
+from gossamer.protocol.peer.state.state import MALFORMED, State
+
+# Rounds from a change to a pass, and the longest pause between two.
+SOON, LONGEST_REST = FIRST_REST, 1024
+# Rounds without an answer after which a question is asked again, how often that is done, and how
+# many a peer asks in a round.
+ASK_AGAIN_ROUNDS, MOST_TRIES, MOST_QUESTIONS = 2, 3, 32
+# Questions beside the number of sums asked for: which copies there are; and what is waited for
+# after that: those that were lacking, or which of those offered are.
+WHICH, WAITS_FOR_LACKING, WAITS_FOR_WANTED = 0, -1, -2
+NEVER = 1 << 62
+HELD_BACK = -1
+
+
+# When
+
+
+@rule
+def expect_difference(s: State, p: int) -> None:
+    """Something near ``p`` has changed: compare soon, and then less and less often."""
+    if s.comparison.shape[1] > 0:
+        s.comparison[p, NEXT_AT] = min(s.comparison[p, NEXT_AT], s.round[p] + SOON)
+        s.comparison[p, REST] = SOON
+
+
+@rule
+def expect_difference_before(s: State, p: int, out: Outbox) -> None:
+    """The arc of ``p`` has changed, and with it perhaps that of its predecessor: both compare."""
+    expect_difference(s, p)
+    if s.comparison.shape[1] > 0 and s.predecessor[p] >= 0:
+        to = handle_of_slot(s, p, s.predecessor[p])
+        at = open_record(out, COMPARE_SOON, to, s.sampler.handle[p], 0)
+        if at >= 0:
+            close_record(out, at, 0)
+
+
+@rule
+def on_compare_soon(s: State, p: int, _now: int, _words: Any, _at: int, _out: Outbox) -> None:
+    """Somebody could not send all that was for ``p``."""
+    expect_difference(s, p)
+
+
+@rule
+def on_catch_up(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+    """All subscriptions are in force for so many rounds at least, in which ``p`` missed some."""
+    if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
+        s.counters[p, MALFORMED] += 1
+        return
+    for k in range(s.wanted_since.shape[1]):
+        since = s.round[p] - words[at + BODY]
+        s.wanted_since[p, k] = min(s.wanted_since[p, k], since)
+    miss_something(s, p)
+
+
+@rule
+def on_rounds_skipped(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+    """Others have counted so many rounds that ``p``, held up, has not: all is older by these."""
+    if words[at + LENGTH] != BODY + 1 or words[at + BODY] < 0:
+        s.counters[p, MALFORMED] += 1
+        return
+    rounds = words[at + BODY]
+    for place in range(s.held.rounds.shape[1]):
+        s.held.rounds[p, place] -= rounds
+    for place in range(s.got.rounds.shape[1]):
+        s.got.rounds[p, place] -= rounds
+    for k in range(s.wanted_since.shape[1]):
+        s.wanted_since[p, k] -= rounds
+    miss_something(s, p)
+
+
+@rule
+def miss_something(s: State, p: int) -> None:
+    """Something may be missing until a pass has found nothing."""
+    if s.comparison.shape[1] > 0:
+        s.comparison[p, IS_WHOLE] = 0
+    expect_difference(s, p)
+
+
+@rule
+def compare_on(s: State, p: int, out: Outbox) -> None:
+    """Once a round: begin a pass that is due, or ask again what was not answered."""
+    c = s.comparison
+    if c.shape[1] == 0:
+        return
+    c[p, QUESTIONS] = 0
+    if c[p, TASK] >= 0:
+        if c[p, ASKED_IN] + ASK_AGAIN_ROUNDS <= s.round[p]:
+            ask_again(s, p, out)
+    elif c[p, NEXT_AT] <= s.round[p]:
+        c[p, NEXT_AT] = NEVER
+        c[p, LACKED] = 0
+        c[p, UNANSWERED] = 0
+        c[p, SALT] = mix(s.sampler.key[p], s.round[p], 0)
+        begin_task(s, p, 0)
+        ask_on(s, p, out)
+
+
+@rule
+def end_pass(s: State, p: int) -> None:
+    """Rest, for longer and longer while nothing is missing."""
+    c = s.comparison
+    c[p, TASK] = -1
+    if c[p, LACKED] > 0:
+        c[p, IS_WHOLE] = 0
+        c[p, REST] = SOON
+    elif c[p, UNANSWERED] == 0 and (s.successor[p] >= 0 or is_off_ring(s, p)):
+        c[p, IS_WHOLE] = 1
+    if c[p, NEXT_AT] == NEVER:
+        c[p, NEXT_AT] = s.round[p] + c[p, REST]
+        c[p, REST] = min(2 * c[p, REST], LONGEST_REST)
+
+
+# What with whom: tasks number the successors first, then what has strayed, then subscriptions.
+
+
+@rule
+def begin_task(s: State, p: int, task: int) -> None:
+    """Begin the first task from this one on for which there is something to compare, or rest."""
+    last = s.params.replicas + s.constrained.shape[1]
+    while task <= last and not find_part(s, p, task):
+        task += 1
+    if task > last:
+        end_pass(s, p)
+    else:
+        s.comparison[p, TASK] = task
+
+
+@rule
+def find_part(s: State, p: int, task: int) -> bool:
+    """Write down which part of the ring a task is about; False if there is none."""
+    begin_part(s, p)
+    c = s.comparison
+    c[p, SINCE] = s.round[p] - s.params.retention_rounds
+    if task > s.params.replicas:
+        return find_subscription(s, p, task - s.params.replicas - 1)
+    if s.held.copies.shape[1] == 0:
+        return False
+    if task == s.params.replicas:
+        return find_stray(s, p)
+    k = nth_neighbour(s, p, 0, task)
+    if k < 0 or s.predecessor[p] < 0 or is_off_ring(s, p):
+        return False
+    me = s.sampler.profile[p, IDENTIFIER]
+    # What made room is not asked for again.
+    c[p, SINCE] = max(c[p, SINCE], s.held.whole_since[p])
+    c[p, PART_FROM] = (me + own_arc_begins(s, p) + 1) & RING_MASK
+    c[p, PART_TO] = me
+    c[p, ENDS_AT] = me
+    c[p, ANSWERER] = handle_of_slot(s, p, k)
+    return True
+
+
+@rule
+def begin_part(s: State, p: int) -> None:
+    """Let whoever answers for the rest of a part be found anew."""
+    c = s.comparison
+    c[p, ANSWERER] = NOBODY
+    c[p, ENDS_AT] = NOBODY
+    c[p, TRIES] = 0
+    begin_ranges(s, p)
+
+
+@rule
+def begin_ranges(s: State, p: int) -> None:
+    """Let all hashes be compared."""
+    c = s.comparison
+    c[p, LEVEL] = 0
+    c[p, PREFIX] = 0
+    c[p, QUESTION] = 1
+
+
+@rule
+def find_subscription(s: State, p: int, k: int) -> bool:
+    """Let the part be the arc of subscription ``k``, since it is in force."""
+    if s.constrained[p, k] < 0:
+        return False
+    c = s.comparison
+    take_own_box(s, p, k)
+    attribute = s.work.box[0]
+    c[p, PART_FROM] = rendezvous_value(s, attribute, s.work.box[1 + 2 * attribute])
+    c[p, PART_TO] = rendezvous_value(s, attribute, s.work.box[2 + 2 * attribute])
+    # What was pushed out of the log of what came is not asked for: it may have come.
+    since = max(s.wanted_since[p, k], s.got.whole_since[p])
+    c[p, SINCE] = max(c[p, SINCE], since)
+    return True
+
+
+@rule
+def find_stray(s: State, p: int) -> bool:
+    """Let the part begin at a copy that ``p`` does not hold for anybody any more."""
+    c = s.comparison
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if is_stray(s, p, place):
+            value = value_held(s, p, place)
+            c[p, PART_FROM] = value
+            c[p, PART_TO] = (value - 1) & RING_MASK
+            return True
+    return False
+
+
+@rule
+def value_held(s: State, p: int, place: int) -> int:
+    """Where on the ring the copy at a place of the log belongs."""
+    attribute = s.held.copies[p, place] % s.params.attributes
+    return rendezvous_value(s, attribute, s.held.values[p, place, attribute])
+
+
+@rule
+def is_stray(s: State, p: int, place: int) -> bool:
+    """Whether a place of the log has a copy that others are to hold, and that is young enough."""
+    if s.held.copies[p, place] < 0:
+        return False
+    age = s.round[p] - s.held.rounds[p, place]
+    if age < YOUNGEST or age > s.params.retention_rounds:
+        return False
+    return is_off_ring(s, p) or not is_held_for(s, p, value_held(s, p, place))
+
+
+@rule
+def nth_neighbour(s: State, p: int, side: int, n: int) -> int:
+    """The link slot of the successor, or for side 1 predecessor, with ``n`` nearer ones, or -1."""
+    first = side * s.params.ring_links
+    for k in range(first, first + s.params.ring_links):
+        if s.links[p, k] >= 0:
+            nearer = 0
+            away = distance_on_side(s, p, side, k)
+            for other in range(first, first + s.params.ring_links):
+                nearer += s.links[p, other] >= 0 and distance_on_side(s, p, side, other) < away
+            if nearer == n:
+                return k
+    return -1
+
+
+@inline_rule
+def distance_on_side(s: State, p: int, side: int, k: int) -> Any:
+    """How far away the neighbour in slot ``k`` is, clockwise or, for side 1, the other way."""
+    me = s.sampler.profile[p, IDENTIFIER]
+    other = s.link_profile[p, k, IDENTIFIER]
+    return clockwise(me, other) if side == 0 else clockwise(other, me)
+
+
+@rule
+def end_part(s: State, p: int, end: int) -> None:
+    """All up to ``end`` is compared: go on after it, or to the next task."""
+    c = s.comparison
+    start = c[p, PART_FROM]
+    if c[p, TASK] == s.params.replicas:
+        begin_task(s, p, c[p, TASK])
+    elif clockwise(start, end) >= clockwise(start, c[p, PART_TO]):
+        begin_task(s, p, c[p, TASK] + 1)
+    else:
+        c[p, PART_FROM] = (end + 1) & RING_MASK
+        begin_part(s, p)
+
+
+# Asking
+
+
+@rule
+def ask_on(s: State, p: int, out: Outbox) -> None:
+    """Ask what comes next, until there is somebody to ask; what ``p`` holds itself it has."""
+    c = s.comparison
+    while c[p, TASK] >= 0:
+        if c[p, ANSWERER] >= 0:
+            send_question(s, p, c[p, ANSWERER], 1, out)
+            return
+        hop = next_hop(s, p, c[p, PART_FROM])
+        if hop >= 0:
+            send_question(s, p, handle_of_slot(s, p, hop >> 1), 0, out)
+            return
+        if c[p, TASK] == s.params.replicas or s.successor[p] < 0:
+            begin_task(s, p, c[p, TASK] + 1)
+        else:
+            end_part(s, p, s.sampler.profile[p, IDENTIFIER])
+
+
+@rule
+def ask_again(s: State, p: int, out: Outbox) -> None:
+    """Ask what was held back; find anew who has not answered, and leave it at that in the end."""
+    c = s.comparison
+    if c[p, ASKED_IN] != HELD_BACK:
+        c[p, TRIES] += 1
+        if c[p, TRIES] > MOST_TRIES:
+            c[p, UNANSWERED] = 1
+            begin_task(s, p, c[p, TASK] + 1)
+        else:
+            begin_ranges(s, p)
+            if c[p, TASK] >= s.params.replicas:
+                c[p, ANSWERER] = NOBODY
+                c[p, ENDS_AT] = NOBODY
+    ask_on(s, p, out)
+
+
+@rule
+def write_part(s: State, p: int) -> None:
+    """Write to ``work.part`` what is asked about, as a question has it."""
+    c = s.comparison
+    part = s.work.part
+    part[COMPARED_FROM] = c[p, PART_FROM]
+    part[COMPARED_TO] = c[p, PART_TO] if c[p, ENDS_AT] < 0 else c[p, ENDS_AT]
+    part[COMPARED_ROUNDS] = max(0, s.round[p] - c[p, SINCE])
+    part[COMPARED_LEVEL] = c[p, LEVEL]
+    part[COMPARED_PREFIX] = c[p, PREFIX]
+    part[COMPARED_SALT] = c[p, SALT]
+    box = COMPARED_BOX
+    if c[p, TASK] > s.params.replicas:
+        take_own_box(s, p, c[p, TASK] - s.params.replicas - 1)
+        for w in range(s.work.box.shape[0]):
+            part[box + w] = s.work.box[w]
+        return
+    part[box] = -1
+    for a in range(s.params.attributes):
+        part[box + 1 + 2 * a] = 0
+        part[box + 2 + 2 * a] = RING_MASK
+
+
+@inline_rule
+def part_words(s: State) -> Any:
+    """How many words say what is asked about."""
+    return COMPARED_BOX + s.work.box.shape[0]
+
+
+@rule
+def send_question(s: State, p: int, to: int, is_found: int, out: Outbox) -> None:
+    """Ask a peer, or somebody on the way to it; in the next round if it was enough for this."""
+    c = s.comparison
+    if c[p, QUESTIONS] >= MOST_QUESTIONS:
+        c[p, ASKED_IN] = HELD_BACK
+        return
+    c[p, QUESTIONS] += 1
+    c[p, ASKED_IN] = s.round[p]
+    write_part(s, p)
+    size = COMPARED_PART + part_words(s)
+    at = open_record(out, COMPARE, to, s.sampler.handle[p], size)
+    if at < 0:
+        return
+    body = at + BODY
+    out.words[body + ASKER] = s.sampler.handle[p]
+    out.words[body + COMPARE_HOPS] = 0
+    out.words[body + IS_FOUND] = is_found
+    out.words[body + QUESTION_ASKED] = c[p, QUESTION]
+    for w in range(part_words(s)):
+        out.words[body + COMPARED_PART + w] = s.work.part[w]
+    close_record(out, at, size)
+
+
+# Ranges of hashes
+
+
+@rule
+def note_differing(s: State, p: int, level: int, theirs: Any, at: int) -> None:
+    """Note which sixteenths differ: those of ``work.sums`` and those at ``theirs[at:]``."""
+    differing = 0
+    for part in range(PARTS if level < LEVELS else 0):
+        same = (
+            s.work.sums[2 * part] == theirs[at + 2 * part]
+            and s.work.sums[2 * part + 1] == theirs[at + 2 * part + 1]
+        )
+        differing |= (not same) << part
+    if level < LEVELS:
+        s.comparison[p, DIFFERING + level] = differing
+
+
+@rule
+def take_range(s: State, p: int, level: int, prefix: int) -> bool:
+    """Let the first sixteenth that differs of this range be the next; False if there is none."""
+    c = s.comparison
+    differing = c[p, DIFFERING + level] if level < LEVELS else 0
+    if differing == 0:
+        return False
+    part = 0
+    while (differing >> part) & 1 == 0:
+        part += 1
+    c[p, DIFFERING + level] = differing & ~(1 << part)
+    c[p, LEVEL] = level + 1
+    c[p, PREFIX] = prefix << 4 | part
+    c[p, QUESTION] = WHICH
+    c[p, TRIES] = 0
+    return True
+
+
+@rule
+def end_range(s: State, p: int) -> None:
+    """The range in hand is the same on both sides: take the next that differs, or end the part."""
+    c = s.comparison
+    level = c[p, LEVEL]
+    prefix = c[p, PREFIX]
+    while level > 0:
+        level -= 1
+        prefix >>= 4
+        if take_range(s, p, level, prefix):
+            return
+    end_part(s, p, c[p, ENDS_AT])

@@ -1,0 +1,563 @@
+"""Answering comparisons, and giving what was lacking (see `comparing`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    Outbox,
+    close_record,
+    drop_record,
+    open_record,
+)
+from gossamer.protocol.kernel.rows.hash_chains import place_in_ring
+from gossamer.protocol.kernel.rows.row_search import copy_words, find_boxes
+from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.peer.record_table.records import (
+    ASKER,
+    COMPARE,
+    COMPARE_HOPS,
+    COMPARED,
+    COMPARED_BOX,
+    COMPARED_FROM,
+    COMPARED_LEVEL,
+    COMPARED_PART,
+    COMPARED_PREFIX,
+    COMPARED_ROUNDS,
+    COMPARED_SALT,
+    COMPARED_TO,
+    EVENT_AGE,
+    EVENT_ATTRIBUTE,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    EVENT_ORIGIN,
+    EVENT_TREE_HOPS,
+    EVENT_VALUES,
+    FINAL,
+    GREEDY,
+    IS_FOUND,
+    LACKING,
+    LISTED,
+    LISTED_AT_ONCE,
+    LISTED_COPIES,
+    PARTS,
+    QUESTION_ANSWERED,
+    QUESTION_ASKED,
+    REPAIRED,
+    SUMS,
+)
+from gossamer.protocol.peer.rendezvous.comparing import (
+    MOST_TRIES,
+    SOON,
+    WAITS_FOR_LACKING,
+    WAITS_FOR_WANTED,
+    WHICH,
+    ask_on,
+    begin_task,
+    end_range,
+    is_stray,
+    note_differing,
+    part_words,
+    take_range,
+    value_held,
+    write_part,
+)
+from gossamer.protocol.peer.rendezvous.delivery import deliver, disseminate, event_is_well_formed
+from gossamer.protocol.peer.rendezvous.event_log import (
+    TAKEN_OUT,
+    YOUNGEST,
+    all_sums,
+    hash_of,
+    hold,
+    is_compared,
+    is_held_for,
+    is_in_range,
+    note_got,
+    place_in_log,
+    sum_up,
+    whole_rounds,
+)
+from gossamer.protocol.peer.rendezvous.publication import NOBODY
+from gossamer.protocol.peer.rendezvous.replay import has_seen
+from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
+from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.state.event_logs import (
+    ANSWERER,
+    ASKED_IN,
+    ENDS_AT,
+    LACKED,
+    LEVEL,
+    LEVELS,
+    OFFERED_UP_TO,
+    PART_FROM,
+    PREFIX,
+    QUESTION,
+    SINCE,
+    TASK,
+    TRIES,
+)
+from gossamer.protocol.peer.state.links import HANDLE_MASK
+from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, MALFORMED, REPAIRS_TAKEN, State
+
+# Rounds after which a difference is found at the latest if it is looked for at once.
+PROMPT_ROUNDS = YOUNGEST + 2 * SOON
+# Words of a copy that is listed, before its values.
+LISTED_COPY, LISTED_AGE, LISTED_VALUES = 0, 1, 2
+
+
+# Who is asked
+
+
+@rule
+def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Bring a question one hop closer to the peer it is for, or answer it.
+
+    Whoever answers for the first value of a part does so for what of the part is its own.
+    """
+    if not question_is_well_formed(s, p, words, at):
+        return
+    body = at + BODY
+    part = body + COMPARED_PART
+    if words[body + COMPARE_HOPS] >= s.params.hop_limit:
+        s.counters[p, HOPS_EXCEEDED] += 1
+        return
+    start = words[part + COMPARED_FROM]
+    if words[body + IS_FOUND] == 0:
+        hop = next_hop(s, p, start)
+        if hop >= 0:
+            pass_question_on(s, p, handle_of_slot(s, p, hop >> 1), words, body, out)
+            return
+        me = s.sampler.profile[p, IDENTIFIER]
+        if clockwise(start, me) < clockwise(start, words[part + COMPARED_TO]):
+            words[part + COMPARED_TO] = me
+    # A question that came back to its asker, whose ring has changed, is asked again in time.
+    if words[body + ASKER] == s.sampler.handle[p]:
+        return
+    words[part + COMPARED_ROUNDS] = whole_rounds(s, s.held, p, words[part + COMPARED_ROUNDS])
+    sum_up(s, s.held, p, False, words, part)
+    question = words[body + QUESTION_ASKED]
+    if question == WHICH and all_sums(s, 0) <= LISTED_AT_ONCE:
+        list_compared(s, p, words[body + ASKER], words, part, out)
+    else:
+        tell_sums(s, p, words[body + ASKER], question if question > 0 else PARTS, words, part, out)
+
+
+@rule
+def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
+    """Whether a question has the schema's number of values and possible numbers."""
+    body = at + BODY
+    part = body + COMPARED_PART
+    if (
+        words[at + LENGTH] == BODY + COMPARED_PART + part_words(s)
+        and 0 <= words[body + ASKER] <= HANDLE_MASK
+        and words[body + COMPARE_HOPS] >= 0
+        and 0 <= words[body + QUESTION_ASKED] <= PARTS
+        and words[part + COMPARED_ROUNDS] >= 0
+        and range_is_possible(words, part)
+        and -1 <= words[part + COMPARED_BOX] < s.params.attributes
+    ):
+        return True
+    s.counters[p, MALFORMED] += 1
+    return False
+
+
+@inline_rule
+def range_is_possible(words: Any, at: int) -> Any:
+    """Whether a level is one that there is."""
+    return 0 <= words[at + COMPARED_LEVEL] <= LEVELS
+
+
+@rule
+def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
+    """Send a question one hop further."""
+    size = COMPARED_PART + part_words(s)
+    at = open_record(out, COMPARE, to, s.sampler.handle[p], size)
+    if at >= 0:
+        copy_words(words, body, size, out.words, at + BODY)
+        out.words[at + BODY + COMPARE_HOPS] += 1
+        close_record(out, at, size)
+
+
+@rule
+def compare_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
+    """Route a question around a peer that could not be reached."""
+    if s.params.reroute == 1 and words[at + BODY + IS_FOUND] == 0:
+        on_compare(s, p, now, words, at, out)
+
+
+@rule
+def tell_sums(s: State, p: int, to: int, parts: int, words: Any, part: int, out: Outbox) -> None:
+    """Send the sums of a range, one or those of its sixteenths; none of them says only: go on."""
+    at = open_record(out, COMPARED, to, s.sampler.handle[p], SUMS + 1 + 2 * PARTS)
+    if at < 0:
+        return
+    body = at + BODY
+    copy_words(words, part, COMPARED_SALT, out.words, body)
+    out.words[body + QUESTION_ANSWERED] = parts
+    out.words[body + SUMS] = parts
+    for i in range(2 * parts):
+        sums = s.work.sums[i] if parts == PARTS else all_sums(s, i)
+        out.words[body + SUMS + 1 + i] = sums
+    close_record(out, at, SUMS + 1 + 2 * parts)
+
+
+@rule
+def list_compared(s: State, p: int, to: int, words: Any, part: int, out: Outbox) -> None:
+    """Send which copies a range has, with ages and values; `sum_up` has counted them."""
+    size = LISTED_VALUES + s.params.attributes
+    most = all_sums(s, 0)
+    at = open_record(out, LISTED, to, s.sampler.handle[p], LISTED_COPIES + 1 + most * size)
+    if at < 0:
+        return
+    copy_words(words, part, COMPARED_SALT, out.words, at + BODY)
+    first = at + BODY + LISTED_COPIES + 1
+    count = 0
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if count < most and is_in_question(s, p, place, words, part):
+            write_listed(s, p, place, out, first + count * size)
+            count += 1
+    out.words[first - 1] = count
+    close_record(out, at, LISTED_COPIES + 1 + count * size)
+
+
+@rule
+def is_in_question(s: State, p: int, place: int, words: Any, part: int) -> bool:
+    """Whether the copy at a place of the log of what is held is among those compared."""
+    copy = s.held.copies[p, place]
+    return (
+        copy >= 0
+        and is_compared(s, s.held, p, place, copy, words, part)
+        and is_in_range(
+            words[part + COMPARED_LEVEL],
+            words[part + COMPARED_PREFIX],
+            hash_of(copy, words[part + COMPARED_SALT]),
+        )
+    )
+
+
+@rule
+def write_listed(s: State, p: int, place: int, out: Outbox, to: int) -> None:
+    """Write a copy that is held to a list: which, how old, and its values."""
+    out.words[to + LISTED_COPY] = s.held.copies[p, place]
+    out.words[to + LISTED_AGE] = max(0, s.round[p] - s.held.rounds[p, place])
+    for a in range(s.params.attributes):
+        out.words[to + LISTED_VALUES + a] = s.held.values[p, place, a]
+
+
+# Who asks
+
+
+@rule
+def is_awaited(s: State, p: int, words: Any, at: int, question: int) -> bool:
+    """Whether the answer at ``words[at:]`` is to what ``p`` asked last, and that was this."""
+    c = s.comparison
+    if c.shape[1] == 0 or c[p, TASK] < 0 or c[p, QUESTION] != question:
+        return False
+    body = at + BODY
+    return bool(
+        words[body + COMPARED_FROM] == c[p, PART_FROM]
+        and words[body + COMPARED_LEVEL] == c[p, LEVEL]
+        and words[body + COMPARED_PREFIX] == c[p, PREFIX]
+        and (c[p, ANSWERER] < 0 or c[p, ANSWERER] == words[at + FROM])
+    )
+
+
+@rule
+def on_compared(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Look closer where sums differ, and go on where they do not."""
+    body = at + BODY
+    parts = words[body + SUMS] if words[at + LENGTH] > BODY + SUMS else -1
+    if (
+        not (parts == 0 or parts == 1 or parts == PARTS)
+        or words[at + LENGTH] != BODY + SUMS + 1 + 2 * parts
+        or words[body + COMPARED_ROUNDS] < 0
+    ):
+        s.counters[p, MALFORMED] += 1
+        return
+    c = s.comparison
+    if parts == 0:
+        if is_awaited(s, p, words, at, WAITS_FOR_LACKING):
+            end_range(s, p)
+            ask_on(s, p, out)
+        return
+    if not is_awaited(s, p, words, at, parts) and not (
+        parts == PARTS and is_awaited(s, p, words, at, WHICH)
+    ):
+        return
+    c[p, ANSWERER] = words[at + FROM]
+    c[p, ENDS_AT] = words[body + COMPARED_TO] & RING_MASK
+    c[p, SINCE] = max(c[p, SINCE], s.round[p] - words[body + COMPARED_ROUNDS])
+    c[p, TRIES] = 0
+    if c[p, TASK] == s.params.replicas:
+        offer_strays(s, p, out)
+        return
+    look_closer(s, p, parts, words, body + SUMS + 1)
+    ask_on(s, p, out)
+
+
+@rule
+def look_closer(s: State, p: int, parts: int, words: Any, theirs: int) -> None:
+    """Choose the next question: about a part of what differs, or about what comes after it."""
+    c = s.comparison
+    write_part(s, p)
+    if c[p, TASK] > s.params.replicas:
+        sum_up(s, s.got, p, True, s.work.part, 0)
+    else:
+        sum_up(s, s.held, p, False, s.work.part, 0)
+    if parts == PARTS:
+        note_differing(s, p, c[p, LEVEL], words, theirs)
+        if not take_range(s, p, c[p, LEVEL], c[p, PREFIX]):
+            end_range(s, p)
+        return
+    ours = all_sums(s, 0)
+    if ours == words[theirs] and all_sums(s, 1) == words[theirs + 1]:
+        end_range(s, p)
+    elif max(ours, words[theirs]) <= LISTED_AT_ONCE:
+        c[p, QUESTION] = WHICH
+    else:
+        c[p, QUESTION] = PARTS
+
+
+@rule
+def on_listed(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Ask for those that are lacking here, and give those that are lacking there.
+
+    A list that was not asked for is an offer of what has strayed.
+    """
+    size = LISTED_VALUES + s.params.attributes
+    first = at + BODY + LISTED_COPIES + 1
+    count = words[first - 1] if words[at + LENGTH] > BODY + LISTED_COPIES else -1
+    if count < 0 or count > LISTED_AT_ONCE or words[at + LENGTH] != first - at + count * size:
+        s.counters[p, MALFORMED] += 1
+        return
+    is_offer = not is_awaited(s, p, words, at, WHICH)
+    if is_offer and s.held.copies.shape[1] == 0:
+        return
+    lacking = 0
+    reply = open_lacking(s, p, words, at, count, out)
+    if reply < 0:
+        return
+    for i in range(count):
+        if is_lacking(s, p, is_offer, words, first + i * size):
+            out.words[reply + BODY + LISTED_COPIES + 1 + lacking] = words[first + i * size]
+            lacking += 1
+    if is_offer or lacking > 0:
+        close_lacking(out, reply, lacking)
+    else:
+        drop_record(out, reply)
+    if is_offer:
+        return
+    c = s.comparison
+    c[p, LACKED] += lacking
+    c[p, TRIES] = 0
+    if c[p, TASK] < s.params.replicas:
+        give_unlisted(s, p, words, at, first, count, out)
+    if lacking > 0:
+        c[p, QUESTION] = WAITS_FOR_LACKING
+        c[p, ASKED_IN] = s.round[p]
+    else:
+        end_range(s, p)
+        ask_on(s, p, out)
+
+
+@rule
+def open_lacking(s: State, p: int, words: Any, at: int, most: int, out: Outbox) -> int:
+    """Begin to ask whose list stands at ``words[at:]`` for some of it; -1 without room."""
+    size = LISTED_COPIES + 1 + most
+    reply = open_record(out, LACKING, words[at + FROM], s.sampler.handle[p], size)
+    if reply >= 0:
+        copy_words(words, at + BODY, LISTED_COPIES, out.words, reply + BODY)
+    return reply
+
+
+@rule
+def close_lacking(out: Outbox, at: int, count: int) -> None:
+    """Finish a record that asks for so many copies."""
+    out.words[at + BODY + LISTED_COPIES] = count
+    close_record(out, at, LISTED_COPIES + 1 + count)
+
+
+@rule
+def is_lacking(s: State, p: int, to_hold: bool, words: Any, at: int) -> bool:
+    """Whether a copy that is listed at ``words[at:]`` is lacking here.
+
+    What an application is known to have got, by its number alone, is noted with its values.
+    """
+    copy = words[at + LISTED_COPY]
+    if copy < 0 or words[at + LISTED_AGE] < 0:
+        return False
+    if to_hold or s.comparison[p, TASK] < s.params.replicas:
+        return bool(place_in_log(s.held, p, copy) < 0)
+    event = copy // s.params.attributes
+    if place_in_log(s.got, p, event * s.params.attributes) >= 0:
+        return False
+    if was_delivered(s, p, event):
+        note_got(s, p, event, words[at + LISTED_AGE], words, at + LISTED_VALUES)
+        return False
+    return True
+
+
+@rule
+def give_unlisted(
+    s: State, p: int, words: Any, at: int, first: int, count: int, out: Outbox
+) -> None:
+    """Give the other side those of the range in hand that it has not listed."""
+    size = LISTED_VALUES + s.params.attributes
+    write_part(s, p)
+    given = 0
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if given == LISTED_AT_ONCE or not is_in_question(s, p, place, s.work.part, 0):
+            continue
+        listed = False
+        for i in range(count):
+            listed |= words[first + i * size] == s.held.copies[p, place]
+        if not listed:
+            give(s, p, place, FINAL, words[at + FROM], out)
+            given += 1
+    s.comparison[p, LACKED] += given
+
+
+@rule
+def give(s: State, p: int, place: int, mode: int, to: int, out: Outbox) -> None:
+    """Send a copy that is held: for its receiver itself, or as `FINAL` for it to hold."""
+    attributes = s.params.attributes
+    at = open_record(out, REPAIRED, to, s.sampler.handle[p], EVENT_VALUES + attributes)
+    if at < 0:
+        return
+    body = at + BODY
+    out.words[body + EVENT_ID] = s.held.copies[p, place] // attributes
+    out.words[body + EVENT_ATTRIBUTE] = s.held.copies[p, place] % attributes
+    out.words[body + EVENT_MODE] = mode
+    out.words[body + EVENT_AGE] = max(0, s.round[p] - s.held.rounds[p, place])
+    out.words[body + EVENT_TREE_HOPS] = 1
+    out.words[body + EVENT_ORIGIN] = NOBODY
+    for a in range(attributes):
+        out.words[body + EVENT_VALUES + a] = s.held.values[p, place, a]
+    close_record(out, at, EVENT_VALUES + attributes)
+
+
+@rule
+def on_lacking(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Give what is lacking; then whoever asked goes on, and so does ``p`` if it had offered it."""
+    first = at + BODY + LISTED_COPIES + 1
+    count = words[first - 1] if words[at + LENGTH] > BODY + LISTED_COPIES else -1
+    if count < 0 or count > LISTED_AT_ONCE or words[at + LENGTH] != first - at + count:
+        s.counters[p, MALFORMED] += 1
+        return
+    offered = is_awaited(s, p, words, at, WAITS_FOR_WANTED)
+    for i in range(count):
+        place = place_in_log(s.held, p, words[first + i])
+        if place >= 0:
+            give(s, p, place, FINAL if offered else GREEDY, words[at + FROM], out)
+    if not offered:
+        tell_sums(s, p, words[at + FROM], 0, words, at + BODY, out)
+        return
+    c = s.comparison
+    c[p, LACKED] += count
+    if count == 0:
+        take_out_offered(s, p)
+        begin_task(s, p, c[p, TASK])
+        ask_on(s, p, out)
+    elif c[p, TRIES] < MOST_TRIES:
+        # Once more: what is not lacking then has arrived.
+        c[p, TRIES] += 1
+        offer_strays(s, p, out)
+
+
+@rule
+def offer_strays(s: State, p: int, out: Outbox) -> None:
+    """List the first of what is held for nobody, to whom that belongs."""
+    c = s.comparison
+    size = LISTED_VALUES + s.params.attributes
+    write_part(s, p)
+    most = LISTED_COPIES + 1 + LISTED_AT_ONCE * size
+    at = open_record(out, LISTED, c[p, ANSWERER], s.sampler.handle[p], most)
+    if at < 0:
+        return
+    copy_words(s.work.part, 0, COMPARED_SALT, out.words, at + BODY)
+    first = at + BODY + LISTED_COPIES + 1
+    c[p, OFFERED_UP_TO] = s.held.next[p]
+    count = 0
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if count < LISTED_AT_ONCE and is_offered(s, p, place):
+            write_listed(s, p, place, out, first + count * size)
+            count += 1
+    out.words[first - 1] = count
+    close_record(out, at, LISTED_COPIES + 1 + count * size)
+    c[p, QUESTION] = WAITS_FOR_WANTED
+    c[p, ASKED_IN] = s.round[p]
+
+
+@rule
+def is_offered(s: State, p: int, place: int) -> bool:
+    """Whether a copy has strayed from the part in hand, and had when this was offered last."""
+    c = s.comparison
+    size = s.held.copies.shape[1]
+    number = s.held.next[p] - 1 - (s.held.next[p] - 1 - place) % size
+    if number >= c[p, OFFERED_UP_TO] or not is_stray(s, p, place):
+        return False
+    start = c[p, PART_FROM]
+    return clockwise(start, value_held(s, p, place)) <= clockwise(start, c[p, ENDS_AT])
+
+
+@rule
+def take_out_offered(s: State, p: int) -> None:
+    """Hold no longer what was offered last, which is held where it belongs."""
+    count = 0
+    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
+        if count < LISTED_AT_ONCE and is_offered(s, p, place):
+            s.held.copies[p, place] = TAKEN_OUT
+            count += 1
+
+
+# Who lacked something
+
+
+@rule
+def was_delivered(s: State, p: int, event: int) -> bool:
+    """Whether the application has got an event of late."""
+    place = s.delivered_next[p]
+    found = place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event)
+    return bool(found >= 0)
+
+
+@rule
+def wanted_then(s: State, p: int, words: Any, at: int, age: int) -> bool:
+    """Whether a subscription that was in force so many rounds ago asks for these values."""
+    found = s.work.found
+    count = s.constrained.shape[1]
+    size = s.params.attributes
+    for i in range(find_boxes(s, s.subscriptions, p, count, 0, words, at, size, found)):
+        k = found[i]
+        if s.constrained[p, k] >= 0 and s.wanted_since[p, k] <= s.round[p] - age:
+            return True
+    return False
+
+
+@rule
+def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Take a copy that was lacking here: to deliver, to hold, or both.
+
+    One that is found so soon goes down the tree as well: those who asked here may lack it, too.
+    """
+    if not event_is_well_formed(s, p, words, at) or s.comparison.shape[1] == 0:
+        return
+    body = at + BODY
+    age = words[body + EVENT_AGE]
+    attribute = words[body + EVENT_ATTRIBUTE]
+    value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
+    to_hold = words[body + EVENT_MODE] == FINAL or is_held_for(s, p, value)
+    copy = words[body + EVENT_ID] * s.params.attributes + attribute
+    words[body + EVENT_HOPS] = 1
+    s.counters[p, REPAIRS_TAKEN] += 1
+    if wanted_then(s, p, words, body + EVENT_VALUES, age):
+        deliver(s, p, words, body, 0, age, out)
+    if to_hold:
+        if age <= s.params.replay_rounds + PROMPT_ROUNDS and not has_seen(s, p, copy):
+            disseminate(s, p, NOBODY, words, body, 0, out)
+        hold(s, p, words, body, age, out)
