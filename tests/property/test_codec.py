@@ -72,7 +72,7 @@ def real_records(sampler: str) -> dict[int, list[list[int]]]:
     hosts.cycle()
     state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
     hosts.handle(record(messages.CATCH_UP, 5, 5, [50]))
-    hosts.cycle()
+    hosts.rounds(8)
     found: dict[int, list[list[int]]] = {}
     for words in hosts.passed:
         if words[TO] != words[FROM] and words[KIND] < UNREACHABLE:

@@ -107,6 +107,8 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
     for cycle in range(cycles):
         if cycle == 3:
             hosts.alive[[2, 7]] = False
+            asked = [4, 0, 0, 1, 5, 9, 9, 0, 0, 7, -1, *[0, RING_MASK] * 2]
+            hosts.step(4, overlays.record(messages.COMPARE + UNREACHABLE, 2, 4, asked))
         if cycle == 4:
             state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
         if cycle == 5:

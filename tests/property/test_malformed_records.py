@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, TO, USER, Words
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
+from gossamer.protocol.peer.rendezvous import comparing
 from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state import event_logs
 from gossamer.protocol.peer.state import state as state_state
 from support import overlays
 from support.record_strategies import small_settings
@@ -54,6 +56,10 @@ def lively_state() -> state_state.State:
     hosts.step(0, overlays.record(records.PUBLISH, 0, 0, [WAITING, 0, 0, 0, 0, -1, 5, 6]))
     hosts.step(0, overlays.record(records.CATCH_UP, 0, 0, [50]))
     state.seat[0, state_state.WANTED] = SEAT
+    state.comparison[0, event_logs.NEXT_AT] = comparing.NEVER
+    asked = {"TASK": SETTINGS.replicas + 1, "PART_FROM": 5, "QUESTION": 1, "ANSWERER": -1}
+    for word, value in asked.items():
+        state.comparison[0, getattr(event_logs, word)] = value
     return state
 
 
@@ -248,8 +254,9 @@ def test_no_hostile_record_breaks_a_peer(kind: int, changes: dict[int, int], sou
     words = good_records(state)[kind]
     fixed = COUNT_AT.get(kind, -1) - BODY
     for place, word in changes.items():
-        if place % (len(words) - BODY) != fixed:
-            words[BODY + place % (len(words) - BODY)] = word
+        place %= max(1, len(words) - BODY)
+        if place != fixed and len(words) > BODY:
+            words[BODY + place] = word
     words[FROM] = 0 if kind in (records.JOIN, records.PUBLISH) else source
     hosts = overlays.Hosts(state, SETTINGS)
     hosts.step(0, words)

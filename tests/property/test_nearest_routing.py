@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.peer.places.placement import places_of, want_place
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ID
-from gossamer.protocol.peer.rendezvous.routing import next_hop, plan_arcs
+from gossamer.protocol.peer.routing.lookup import next_hop, plan_arcs
 from gossamer.protocol.peer.settings.config import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

@@ -37,7 +37,7 @@ from gossamer.protocol.kernel.rows.row_search import (
 )
 from gossamer.protocol.kernel.rules import Rule, use_compiled
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.rendezvous.routing import slots_around
+from gossamer.protocol.peer.routing.lookup import slots_around
 from gossamer.protocol.peer.sampling import descriptors
 from gossamer.protocol.peer.sampling.sampler import make_sampler
 from gossamer.protocol.peer.settings.config import Settings

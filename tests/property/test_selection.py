@@ -15,7 +15,7 @@ from gossamer.compiled.store import keep_compiled_code
 from gossamer.protocol.kernel.records import KIND
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.rendezvous.routing import neighbour_arc_begins, own_arc_begins
+from gossamer.protocol.peer.routing.lookup import neighbour_arc_begins, own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import add_contact, pack
 from gossamer.protocol.peer.settings import profile
 from gossamer.protocol.peer.settings.config import Settings

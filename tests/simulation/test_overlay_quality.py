@@ -13,7 +13,7 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import DELIVER
-from gossamer.protocol.peer.rendezvous.routing import next_hop
+from gossamer.protocol.peer.routing.lookup import next_hop
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import SAMPLERS
 from gossamer.protocol.peer.settings.profile import IDENTIFIER

@@ -27,7 +27,7 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT, INSTALL_TIMER
-from gossamer.protocol.peer.rendezvous.routing import next_hop
+from gossamer.protocol.peer.routing.lookup import next_hop
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER

@@ -21,7 +21,7 @@ from gossamer.protocol.peer.record_table.records import (
     PUBLISH,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.rendezvous.routing_table import is_interested
+from gossamer.protocol.peer.routing.table import is_interested
 from gossamer.protocol.peer.space.routing_key import low_bits
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import COUNTER_NAMES

@@ -113,7 +113,7 @@ from gossamer.protocol.peer.rendezvous.repairing import (
 )
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
-from gossamer.protocol.peer.rendezvous.routing_table import remove_source
+from gossamer.protocol.peer.routing.table import remove_source
 from gossamer.protocol.peer.sampling.sampler import sample_link_broke
 from gossamer.protocol.peer.settings.profile import (
     LOAD,

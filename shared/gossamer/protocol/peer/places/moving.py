@@ -39,7 +39,7 @@ from gossamer.protocol.peer.record_table.records import (
     SEAT_TARGET,
 )
 from gossamer.protocol.peer.rendezvous.handover import hand_over
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, has_moved, next_hop
+from gossamer.protocol.peer.routing.lookup import handle_of_slot, has_moved, next_hop
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

@@ -25,13 +25,14 @@ from gossamer.protocol.peer.record_table.fields import (
 )
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.event_logs import LEVELS
 
 # An event's identifier times the number of attributes, at most 16, has to fit the ring's 62 bits.
 MAX_EVENT: Final = (1 << 58) - 1
 # How an event copy travels: greedily to its rendezvous node, on its believed last hop there, down
 # a delivery tree, or along successors of the rendezvous node (mode REPLICA + how many are left).
 GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
+# Times that a range of hashes is cut to sixteenths at most.
+LEVELS: Final = 8
 # Copies that a peer lists, or asks for, at once; and the parts whose sums it tells.
 LISTED_AT_ONCE, PARTS = 64, 16
 # Event copies in one offer; there are as many offers as it takes.
@@ -260,7 +261,7 @@ LACKING = _message(
     *_range,
     List("event copies", (Word("event copy", 0, RING_MASK),), LISTED_AT_ONCE),
 )
-COMPARE_SOON = _message(56, "COMPARE_SOON", "Some of what was for its receiver was not sent.")
+COMPARE_SOON = _message(56, "COMPARE_SOON", "Its receiver may lack something.")
 MOVED = _message(
     60,
     "MOVED",

@@ -24,8 +24,8 @@ from gossamer.protocol.peer.rendezvous.hop_acknowledgements import NO_OTHER_WAY,
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.refreshing import install_anew
 from gossamer.protocol.peer.rendezvous.replay import HANDED_ON, TAKEN_AS_OURS, count_recent
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
-from gossamer.protocol.peer.rendezvous.routing_table import remove_source
+from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop, rendezvous_value
+from gossamer.protocol.peer.routing.table import remove_source
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.state.state import MALFORMED, TO_HAND_ON, State
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.rules import rule
-from gossamer.protocol.peer.rendezvous.routing import anchor, own_arc_begins, plan_arcs
-from gossamer.protocol.peer.rendezvous.routing_table import aggregate
+from gossamer.protocol.peer.routing.lookup import anchor, own_arc_begins, plan_arcs
+from gossamer.protocol.peer.routing.table import aggregate
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING, RING_MASK, clockwise
 from gossamer.protocol.peer.state.state import State

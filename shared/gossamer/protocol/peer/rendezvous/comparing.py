@@ -40,13 +40,14 @@ from gossamer.protocol.peer.record_table.records import (
     COMPARED_SALT,
     COMPARED_TO,
     IS_FOUND,
+    LEVELS,
     PARTS,
     QUESTION_ASKED,
 )
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
 from gossamer.protocol.peer.rendezvous.event_log import YOUNGEST, is_held_for
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
-from gossamer.protocol.peer.rendezvous.routing import (
+from gossamer.protocol.peer.routing.lookup import (
     handle_of_slot,
     next_hop,
     own_arc_begins,
@@ -63,7 +64,6 @@ from gossamer.protocol.peer.state.event_logs import (
     IS_WHOLE,
     LACKED,
     LEVEL,
-    LEVELS,
     NEXT_AT,
     PART_FROM,
     PART_TO,
@@ -115,8 +115,11 @@ def expect_difference_before(s: State, p: int, out: Outbox) -> None:
 
 
 @rule
-def on_compare_soon(s: State, p: int, _now: int, _words: Any, _at: int, _out: Outbox) -> None:
-    """Somebody could not send all that was for ``p``."""
+def on_compare_soon(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox) -> None:
+    """Somebody could not send all that was for ``p``, or answers for more or less than before."""
+    if words[at + LENGTH] != BODY:
+        s.counters[p, MALFORMED] += 1
+        return
     expect_difference(s, p)
 
 

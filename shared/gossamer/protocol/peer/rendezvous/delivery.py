@@ -59,14 +59,14 @@ from gossamer.protocol.peer.rendezvous.replay import (
     remember,
 )
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
-from gossamer.protocol.peer.rendezvous.routing import (
+from gossamer.protocol.peer.routing.lookup import (
     goes_back,
     handle_of_slot,
     has_moved,
     next_hop,
     rendezvous_value,
 )
-from gossamer.protocol.peer.rendezvous.routing_table import is_interested, source_of
+from gossamer.protocol.peer.routing.table import is_interested, source_of
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.state.links import HANDLE_MASK, note_asked, slot_of
 from gossamer.protocol.peer.state.state import (

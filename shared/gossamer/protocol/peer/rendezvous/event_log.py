@@ -34,7 +34,7 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
 )
 from gossamer.protocol.peer.rendezvous.publication import tell_application
-from gossamer.protocol.peer.rendezvous.routing import rendezvous_value
+from gossamer.protocol.peer.routing.lookup import rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import Log

@@ -14,12 +14,12 @@ from gossamer.protocol.kernel.rows.row_search import copy_row
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import HANDOVER
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
-from gossamer.protocol.peer.rendezvous.routing import (
+from gossamer.protocol.peer.routing.lookup import (
     anchor,
     handle_of_slot,
     own_arc_begins,
 )
-from gossamer.protocol.peer.rendezvous.routing_table import fresh_owner, is_covered_by, source_of
+from gossamer.protocol.peer.routing.table import fresh_owner, is_covered_by, source_of
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import HANDLE_MASK

@@ -58,8 +58,8 @@ from gossamer.protocol.peer.rendezvous.refreshing import (
     what_to_install,
 )
 from gossamer.protocol.peer.rendezvous.replay import offer_events
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot
-from gossamer.protocol.peer.rendezvous.routing_table import (
+from gossamer.protocol.peer.routing.lookup import handle_of_slot
+from gossamer.protocol.peer.routing.table import (
     aggregate,
     fresh_owner,
     is_handed_over,

@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.protocol.kernel.records import BODY, LENGTH
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
-from gossamer.protocol.peer.rendezvous.routing_table import (
+from gossamer.protocol.peer.routing.table import (
     entry_covers,
     is_handed_over,
     listed_box_covers,

@@ -13,7 +13,7 @@ from typing import Any
 
 from gossamer.protocol.kernel.rows.row_compare import digest_row, digest_rows
 from gossamer.protocol.kernel.rules import inline_rule, rule
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot
+from gossamer.protocol.peer.routing.lookup import handle_of_slot
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
 from gossamer.protocol.peer.state.links import handle_in
 from gossamer.protocol.peer.state.state import State

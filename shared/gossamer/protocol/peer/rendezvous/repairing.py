@@ -41,6 +41,7 @@ from gossamer.protocol.peer.record_table.records import (
     GREEDY,
     IS_FOUND,
     LACKING,
+    LEVELS,
     LISTED,
     LISTED_AT_ONCE,
     LISTED_COPIES,
@@ -83,7 +84,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
 )
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import has_seen
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop, rendezvous_value
+from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop, rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import (
@@ -92,7 +93,6 @@ from gossamer.protocol.peer.state.event_logs import (
     ENDS_AT,
     LACKED,
     LEVEL,
-    LEVELS,
     OFFERED_UP_TO,
     PART_FROM,
     PREFIX,
@@ -144,7 +144,8 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
     if question == WHICH and all_sums(s, 0) <= LISTED_AT_ONCE:
         list_compared(s, p, words[body + ASKER], words, part, out)
     else:
-        tell_sums(s, p, words[body + ASKER], question if question > 0 else PARTS, words, part, out)
+        parts = 1 if question == 1 else PARTS
+        tell_sums(s, p, words[body + ASKER], parts, words, part, out)
 
 
 @rule

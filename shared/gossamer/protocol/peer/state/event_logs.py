@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.rows.hash_chains import chains_of
 from gossamer.protocol.kernel.struct import Struct
+from gossamer.protocol.peer.record_table.records import LEVELS
 from gossamer.protocol.peer.settings.config import Settings
 
 Int64s = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ LACKED, IS_WHOLE, UNANSWERED = 15, 16, 17
 # How many copies were ever held when some were offered.
 OFFERED_UP_TO = 18
 # For each level, as bits, which sixteenths of a range differ and are still to be compared.
-DIFFERING, LEVELS = 19, 8
+DIFFERING = 19
 COMPARISON_WORDS = DIFFERING + LEVELS
 
 

@@ -26,7 +26,7 @@ from gossamer.protocol.peer.record_table.records import (
     SEARCH_HOPS,
     SEARCH_TARGET,
 )
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
+from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import SPREAD_BITS

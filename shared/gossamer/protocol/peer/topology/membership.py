@@ -19,7 +19,7 @@ from gossamer.protocol.peer.record_table.records import (
     PLACE_FOUND,
 )
 from gossamer.protocol.peer.rendezvous.handover import hand_over
-from gossamer.protocol.peer.rendezvous.routing import handle_of_slot, next_hop
+from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
 from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (

@@ -9,7 +9,7 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.rendezvous.routing import anchor
+from gossamer.protocol.peer.routing.lookup import anchor
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
 from gossamer.protocol.peer.space.ring import RING_MASK

@@ -17,7 +17,7 @@ from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.received_boxes import head_words
 from gossamer.protocol.peer.rendezvous.refreshing import NOTHING_INSTALLED
-from gossamer.protocol.peer.rendezvous.routing_table import remove_expired
+from gossamer.protocol.peer.routing.table import remove_expired
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import FROM, KIND, TO, UNREACHABLE
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.rendezvous.routing import own_arc_begins
+from gossamer.protocol.peer.routing.lookup import own_arc_begins
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER

@@ -33,7 +33,7 @@ from gossamer.protocol.peer.record_table.records import (
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.delivery import is_false_positive
-from gossamer.protocol.peer.rendezvous.routing_table import is_interested
+from gossamer.protocol.peer.routing.table import is_interested
 from gossamer.protocol.peer.state.state import State
 from gossamer.sim.engine.bandwidth import WORD_BYTES
 
