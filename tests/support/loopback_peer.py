@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import trio
@@ -118,6 +118,9 @@ class LoopbackPeer:
 
     def __attrs_post_init__(self) -> None:
         self.order = PublicationOrder(self.messages, lambda: self.schema, time.time)
+
+    def has_got(self, events: Iterable[int]) -> None:
+        """Nothing comes to it that was published before."""
 
     @asynccontextmanager
     async def subscribe(

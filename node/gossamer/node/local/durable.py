@@ -30,6 +30,8 @@ from gossamer.protocol.kernel.errors import CapacityError
 PRUNE_S: Final = 60.0
 # How long a connection is waited for that a client has closed just before it connects again.
 ENDING_S: Final = 1.0
+# Events of the log that are known to need not come again, as many as a peer remembers by default.
+KNOWN: Final = 1 << 15
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +96,11 @@ class DurableClients:
         return len(self._clients)
 
     async def restore(self) -> None:
-        """Take up the subscriptions that were kept; one that is none any more is dropped."""
+        """Take up the subscriptions that were kept; one that is none any more is dropped.
+
+        What the log has need not come again.
+        """
+        self._peer.has_got(await self._history.newest(KNOWN))
         for kept in await self._history.subscriptions():
             if kept.client.startswith(GROUP_MARK):
                 continue

@@ -95,6 +95,11 @@ class History:
         """Those of all clients."""
         return await self._writer.read(lambda store: store.subscriptions.all())
 
+    async def newest(self, limit: int) -> list[int]:
+        """The identifiers of the newest events that are kept, the newest last."""
+        raw = await self._writer.read(lambda store: store.events.newest(limit))
+        return [int.from_bytes(one, "big") for one in raw]
+
     def past_s(self, kept: StoredSubscription) -> float:
         """For how long a subscription is wanted; infinite where nobody knows."""
         return kept.past_s(self._now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -76,6 +76,10 @@ class PeerLike(Protocol):
             ExpressionError: the expression does not fit the schema.
             CapacityError: the peer holds as many subscriptions as it may.
         """
+        ...
+
+    def has_got(self, events: Iterable[int]) -> None:
+        """These events need not come: all who may want them have them from before."""
         ...
 
     async def publish(

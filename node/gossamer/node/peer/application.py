@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -233,6 +233,10 @@ class Peer:
         """
         self._check()
         return self.subscribers.add(expression, name, room, past_s)
+
+    def has_got(self, events: Iterable[int]) -> None:
+        """These events need not come: all who may want them have them from before."""
+        self._core.has_got(events)
 
     def unsubscribe(self, expression: str, name: str) -> bool:
         """Let no more events wait for a named application; return whether any did."""

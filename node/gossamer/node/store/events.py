@@ -79,6 +79,11 @@ class Events:
         )
         return [RetainedEvent(*row) for row in rows]
 
+    def newest(self, limit: int) -> list[bytes]:
+        """The identifiers of the newest events, the newest last."""
+        query = "SELECT event_id FROM events ORDER BY position DESC LIMIT ?"
+        return [bytes(one) for (one,) in reversed(list(self._database.rows(query, (limit,))))]
+
     def last_position(self) -> int:
         """The greatest position that was ever given; 0 before the first."""
         found = self._database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")

@@ -139,7 +139,7 @@ def test_check_shows_settings_and_what_would_stop_the_node(tmp_path: Path, shell
         shell.capsys.readouterr()
         assert main(["node", command, "desk"]) == 2
         said = shell.capsys.readouterr().err
-        assert "has state of version 5, expected at most 4" in said
+        assert "has state of version 6, expected at most 5" in said
     for file, text, words in (
         ("schema.toml", "[attributes.a]\ntype = 'string'\n", "describes schema"),
         ("node.toml", "[delivery]\nretain = 3\n", "node.toml: delivery.retain is an unknown"),
@@ -205,7 +205,7 @@ def test_options_that_exclude_others_exit_with_2(shell: Shell) -> None:
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
     path = tmp_path / "odd name?.db"
     Store(path).close()
-    assert read_version(path) == 4
+    assert read_version(path) == 5
     (tmp_path / "text.db").write_text("nothing of the kind")
     with pytest.raises(errors.StoreDamagedError):
         read_version(tmp_path / "text.db")

@@ -6,7 +6,7 @@ arrays. The peer knows itself as handle `SELF`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -36,6 +36,7 @@ from gossamer.protocol.peer.record_table.records import (
     WITHDRAW,
 )
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
+from gossamer.protocol.peer.rendezvous.delivery import note_delivered
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
@@ -238,6 +239,11 @@ class Core:
             ends = list(zip(box.ranges[0::2], box.ranges[1::2], strict=True))
             named = [one for place, one in enumerate(ends) if box.constrained >> place & 1]
             yield named or [(0, (1 << RING_BITS) - 1)]
+
+    def has_got(self, events: Iterable[int]) -> None:
+        """The applications have these events, as from a process of before."""
+        for event in events:
+            note_delivered.interpreted(self.state, SELF, event)
 
     def restart(self) -> None:
         """Forget everybody, and keep subscriptions and what was delivered."""

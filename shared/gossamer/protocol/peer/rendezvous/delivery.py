@@ -122,15 +122,23 @@ def send_event(
 
 
 @rule
-def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, out: Outbox) -> None:
-    """Hand an event, published so many rounds ago, to the application, unless it has it."""
-    event = words[body + EVENT_ID]
+def note_delivered(s: State, p: int, event: int) -> bool:
+    """Note that the application has an event; return whether that is new."""
     place = s.delivered_next[p]
     if place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event) >= 0:
-        return
+        return False
     s.delivered[p, place] = event
     chain(s.delivered_heads, s.delivered_older, p, place, event)
     s.delivered_next[p] = (place + 1) % s.delivered.shape[1]
+    return True
+
+
+@rule
+def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, out: Outbox) -> None:
+    """Hand an event, published so many rounds ago, to the application, unless it has it."""
+    event = words[body + EVENT_ID]
+    if not note_delivered(s, p, event):
+        return
     note_got(s, p, event, age, words, body + EVENT_VALUES)
     me = s.sampler.handle[p]
     at = open_record(out, DELIVER, me, me, 3)
