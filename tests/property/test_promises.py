@@ -21,7 +21,7 @@ STEPS = st.one_of(
     st.tuples(st.just("rounds"), st.integers(1, 30)),
     st.tuples(st.just("publish"), peers),
     st.tuples(st.just("publish"), peers),
-    st.tuples(st.sampled_from(["crash", "start", "pause", "resume"]), peers),
+    st.tuples(st.sampled_from(["crash", "start", "pause", "resume", "want"]), peers),
     st.tuples(st.just("cut"), st.integers(1, (1 << PEERS) - 2)),
     st.tuples(st.just("mute"), peers, peers),
     st.tuples(st.just("heal")),

@@ -30,6 +30,7 @@ from gossamer.protocol.kernel.records import (
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.commands import join_record, largest_step, publish_record
+from gossamer.protocol.peer.places.placement import want_place
 from gossamer.protocol.peer.record_table.records import (
     DELIVER,
     EVENT_ID,
@@ -137,8 +138,7 @@ class World:
         self._counts = np.zeros(2, np.int64)
         self._out = make_outbox(64 * largest_step(self.settings))
         for p in range(peers):
-            low = self.draws.randrange(RING_MASK)
-            self.want(p, low, min(RING_MASK, low + RING_MASK // self.draws.randrange(1, 5)))
+            self.want(p)
         for p in range(1, peers):
             self.join(p, self.draws.randrange(p))
             self.rounds(1)
@@ -177,10 +177,14 @@ class World:
         """Let a peer join through another."""
         self.handle(join_record(p, contact, self.state.sampler.profile[contact]))
 
-    def want(self, p: int, low: int, high: int) -> None:
-        """Let a reader ask for this range, and nothing else, from now on."""
+    def want(self, p: int) -> None:
+        """Let a reader ask for another range, and nothing else; its peer may move for that."""
+        low = self.draws.randrange(RING_MASK)
+        high = min(RING_MASK, low + RING_MASK // self.draws.randrange(1, 5))
         bounds, mask = np.array([[low, high]], np.int64), np.array([1])
         peer.subscribe(self.state, p, *held_boxes(self.settings, bounds, mask))
+        if self.settings.placement == "interest":
+            want_place(self.state, self.settings, p, bounds, mask)
         self.wanted[p].append(Want(low, high, self.now))
         if self.state_of[p] == UP:
             self.handle(record(INSTALL_TIMER, p, p))

@@ -220,7 +220,7 @@ def find_part(s: State, p: int, task: int) -> bool:
         return False
     if task == s.params.replicas:
         return find_stray(s, p)
-    k = nth_neighbour(s, p, 0, task)
+    k = nth_successor(s, p, task)
     if k < 0 or s.predecessor[p] < 0 or is_off_ring(s, p):
         return False
     me = s.sampler.profile[p, IDENTIFIER]
@@ -300,26 +300,19 @@ def is_stray(s: State, p: int, place: int) -> bool:
 
 
 @rule
-def nth_neighbour(s: State, p: int, side: int, n: int) -> int:
-    """The link slot of the successor, or for side 1 predecessor, with ``n`` nearer ones, or -1."""
-    first = side * s.params.ring_links
-    for k in range(first, first + s.params.ring_links):
+def nth_successor(s: State, p: int, n: int) -> int:
+    """The link slot of the first peer after ``p`` that ``n`` others stand before, or -1."""
+    me = s.sampler.profile[p, IDENTIFIER]
+    for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
             nearer = 0
-            away = distance_on_side(s, p, side, k)
-            for other in range(first, first + s.params.ring_links):
-                nearer += s.links[p, other] >= 0 and distance_on_side(s, p, side, other) < away
+            away = clockwise(me, s.link_profile[p, k, IDENTIFIER])
+            for other in range(s.links.shape[1]):
+                distance = clockwise(me, s.link_profile[p, other, IDENTIFIER])
+                nearer += s.links[p, other] >= 0 and distance < away
             if nearer == n:
                 return k
     return -1
-
-
-@inline_rule
-def distance_on_side(s: State, p: int, side: int, k: int) -> Any:
-    """How far away the neighbour in slot ``k`` is, clockwise or, for side 1, the other way."""
-    me = s.sampler.profile[p, IDENTIFIER]
-    other = s.link_profile[p, k, IDENTIFIER]
-    return clockwise(me, other) if side == 0 else clockwise(other, me)
 
 
 @rule

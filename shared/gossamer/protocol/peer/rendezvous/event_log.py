@@ -104,7 +104,7 @@ def is_held_for(s: State, p: int, value: int) -> bool:
     """
     me = s.sampler.profile[p, IDENTIFIER]
     between = 0
-    for k in range(s.params.ring_links, 2 * s.params.ring_links):
+    for k in range(s.links.shape[1]):
         if s.links[p, k] >= 0:
             other = s.link_profile[p, k, IDENTIFIER]
             between += clockwise(value, other) < clockwise(value, me)
