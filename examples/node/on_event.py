@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 
 from gossamer.client import NodeError, ReceivedEvent, connect
@@ -28,13 +29,15 @@ PAUSE_S = 2.0
 
 
 def tell_systemd(words: str) -> None:
-    """Send words to the service manager, where there is one."""
+    """Send words to the service manager, where there is one; one that does not read is not told."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+        to.setblocking(False)
         to.connect(f"\0{address[1:]}" if address.startswith("@") else address)
-        to.sendall(words.encode())
+        with suppress(BlockingIOError):
+            to.sendall(words.encode())
 
 
 def stay_alive(stopped: threading.Event) -> None:
