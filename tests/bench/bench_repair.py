@@ -3,8 +3,8 @@
     python tests/bench/bench_repair.py [cut-1 cut-20 split-5 crash join rest] [--peers 8]
 
 Peers in memory, with the settings and rounds of nodes, under a clock that jumps: seconds are those
-of that clock, whatever the machine does. Of each accident the longest that an event was missing: from
-its publication, or the end of the accident, to when the last reader had it.
+of that clock, whatever the machine does. Of each accident the longest that an event was missing,
+from its publication, or the end of the accident, to when the last reader had it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, TO, USER, Words
 from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.rendezvous import comparing
+from gossamer.protocol.peer.recovery import comparing
 from gossamer.protocol.peer.settings.profile import LOAD
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state import event_logs

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
+    BODY,
     FROM,
     KIND,
+    LENGTH,
     TO,
     UNREACHABLE,
     Outbox,
@@ -70,19 +72,27 @@ from gossamer.protocol.peer.record_table.records import (
     WITHDRAW,
 )
 from gossamer.protocol.peer.record_table.table import Sort
+from gossamer.protocol.peer.recovery.answering import compare_elsewhere, on_compare
+from gossamer.protocol.peer.recovery.comparing import (
+    compare_on,
+    expect_difference,
+    expect_difference_before,
+    on_catch_up,
+    on_compare_soon,
+    on_rounds_skipped,
+)
+from gossamer.protocol.peer.recovery.repairing import (
+    on_compared,
+    on_lacking,
+    on_listed,
+    on_repaired,
+)
 from gossamer.protocol.peer.rendezvous.arc_return import (
     arc_begins,
     hand_on_again,
     hand_on_what_is_due,
     on_link_broke,
     predecessor_handle,
-)
-from gossamer.protocol.peer.rendezvous.comparing import (
-    compare_on,
-    expect_difference_before,
-    on_catch_up,
-    on_compare_soon,
-    on_rounds_skipped,
 )
 from gossamer.protocol.peer.rendezvous.delivery import (
     on_event,
@@ -103,14 +113,6 @@ from gossamer.protocol.peer.rendezvous.installation import (
     on_install_timer as install_again,
 )
 from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
-from gossamer.protocol.peer.rendezvous.repairing import (
-    compare_elsewhere,
-    on_compare,
-    on_compared,
-    on_lacking,
-    on_listed,
-    on_repaired,
-)
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.routing.table import remove_source
@@ -206,6 +208,8 @@ def on_event_timer(s: State, p: int, _now: int, _words: Any, _at: int, out: Outb
 def on_broken_link(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """What was on its way to a peer may be lost, and the peer may have failed."""
     on_link_broke(s, p, now, words, at, out)
+    if words[at + LENGTH] == BODY + 1:
+        expect_difference(s, p)
     sample_link_broke(s.sampler, p, now, words, at, out)
 
 

@@ -18,7 +18,6 @@ from gossamer.protocol.peer.record_table.records import (
     FINAL,
     GREEDY,
 )
-from gossamer.protocol.peer.rendezvous.comparing import expect_difference
 from gossamer.protocol.peer.rendezvous.delivery import send_event
 from gossamer.protocol.peer.rendezvous.hop_acknowledgements import NO_OTHER_WAY, await_next_hop
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
@@ -123,4 +122,3 @@ def on_link_broke(s: State, p: int, _now: int, words: Any, at: int, _out: Outbox
     remove_source(s, p, handle)
     install_anew(s, p)
     expect_to_hand_on_again(s, p)
-    expect_difference(s, p)

@@ -151,10 +151,8 @@ def deliver(s: State, p: int, words: Any, body: int, tree_hops: int, age: int, o
 
 
 @rule
-def forward_down(
-    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
-) -> int:
-    """Send the event to every neighbour that asked for it; return to how many."""
+def find_askers(s: State, p: int, source: int, words: Any, body: int) -> int:
+    """Write to ``work.told`` who, but for ``source``, asked here for an event; return how many."""
     told = 0
     found = s.work.found
     neighbours = s.work.told
@@ -170,7 +168,17 @@ def forward_down(
         if not known:
             neighbours[told] = neighbour
             told += 1
-            send_event(s, p, neighbour, TREE, tree_hops + 1, words, body, out)
+    return told
+
+
+@rule
+def forward_down(
+    s: State, p: int, source: int, words: Any, body: int, tree_hops: int, out: Outbox
+) -> int:
+    """Send the event to every neighbour that asked for it; return to how many."""
+    told = find_askers(s, p, source, words, body)
+    for t in range(told):
+        send_event(s, p, s.work.told[t], TREE, tree_hops + 1, words, body, out)
     return told
 
 

@@ -16,7 +16,7 @@ Int64s = npt.NDArray[np.int64]
 LONG_AGO = -(1 << 62)
 
 # Words of `State.comparison`, how far a peer is in comparing what it has with what others have (see
-# `rendezvous.comparing`).
+# `recovery.comparing`).
 #
 # The task in hand (-1 where it rests), and the part of the ring that is left of it.
 TASK, PART_FROM, PART_TO = 0, 1, 2

@@ -263,7 +263,7 @@ def find_subscription(s: State, p: int, k: int) -> bool:
     c[p, PART_FROM] = rendezvous_value(s, attribute, s.work.box[1 + 2 * attribute])
     c[p, PART_TO] = rendezvous_value(s, attribute, s.work.box[2 + 2 * attribute])
     # What was pushed out of the log of what came is not asked for: it may have come.
-    since = max(s.wanted_since[p, k], s.got.whole_since[p])
+    since = max(s.wanted_since[p, k] - 1, s.got.whole_since[p])
     c[p, SINCE] = max(c[p, SINCE], since)
     return True
 

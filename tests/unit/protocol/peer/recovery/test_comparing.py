@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, make_outbox
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.rendezvous import comparing, event_log, repairing
+from gossamer.protocol.peer.recovery import comparing, repairing
+from gossamer.protocol.peer.rendezvous import event_log
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -135,7 +136,7 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
     assert events_of(hosts) == expected, f"seed {seed}"
 
 
-@settings(max_examples=larger(3, 60))
+@settings(max_examples=larger(1, 60))
 @given(seed=st.integers(0, 1000), parts=st.integers(2, 4))
 def test_parts_that_were_apart_hold_and_get_each_others_events(seed: int, parts: int) -> None:
     """Everybody restarts while they are apart, a tenth of what is sent gets lost afterwards."""
@@ -365,14 +366,14 @@ def test_what_is_asked_at_rest_grows_rarer_and_does_not_grow_with_what_is_held()
         hosts.subscribe(p, (p << 58, (p << 58) + (1 << 57)))
     for event in range(100):
         hosts.publish(event % NODES, event, (event * 7919 << 40) & RING_MASK)
-    hosts.rounds(60)
+    hosts.rounds(30)
     counts = []
     for _ in range(2):
         hosts.passed.clear()
-        hosts.rounds(100)
+        hosts.rounds(35)
         counts.append(sum(w[KIND] in COMPARING for w in hosts.passed) / NODES)
     words = sum(len(w) for w in hosts.passed if w[KIND] in COMPARING) / NODES
-    assert counts[1] <= counts[0] <= 40, counts
+    assert counts[1] <= counts[0] <= 40, counts  # of passes with nine questions and answers
     assert hosts.of_kind(records.REPAIRED) == hosts.of_kind(records.LISTED) == []
     assert words < 1000
 

@@ -15,16 +15,10 @@ from gossamer.protocol.kernel.records import (
 )
 from gossamer.protocol.kernel.rows.hash_chains import place_in_ring
 from gossamer.protocol.kernel.rows.row_search import copy_words, find_boxes
-from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
-    ASKER,
-    COMPARE,
-    COMPARE_HOPS,
-    COMPARED,
-    COMPARED_BOX,
     COMPARED_FROM,
     COMPARED_LEVEL,
-    COMPARED_PART,
     COMPARED_PREFIX,
     COMPARED_ROUNDS,
     COMPARED_SALT,
@@ -39,21 +33,25 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     FINAL,
     GREEDY,
-    IS_FOUND,
     LACKING,
-    LEVELS,
     LISTED,
     LISTED_AT_ONCE,
     LISTED_COPIES,
     PARTS,
-    QUESTION_ANSWERED,
-    QUESTION_ASKED,
     REPAIRED,
     SUMS,
+    TREE,
 )
-from gossamer.protocol.peer.rendezvous.comparing import (
+from gossamer.protocol.peer.recovery.answering import (
+    LISTED_AGE,
+    LISTED_COPY,
+    LISTED_VALUES,
+    is_in_question,
+    tell_sums,
+    write_listed,
+)
+from gossamer.protocol.peer.recovery.comparing import (
     MOST_TRIES,
-    SOON,
     WAITS_FOR_LACKING,
     WAITS_FOR_WANTED,
     WHICH,
@@ -62,30 +60,27 @@ from gossamer.protocol.peer.rendezvous.comparing import (
     end_range,
     is_stray,
     note_differing,
-    part_words,
     take_range,
     value_held,
     write_part,
 )
-from gossamer.protocol.peer.rendezvous.delivery import deliver, disseminate, event_is_well_formed
+from gossamer.protocol.peer.rendezvous.delivery import (
+    deliver,
+    event_is_well_formed,
+    find_askers,
+)
 from gossamer.protocol.peer.rendezvous.event_log import (
     TAKEN_OUT,
-    YOUNGEST,
     all_sums,
-    hash_of,
     hold,
-    is_compared,
     is_held_for,
-    is_in_range,
     note_got,
     place_in_log,
     sum_up,
-    whole_rounds,
 )
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
-from gossamer.protocol.peer.rendezvous.replay import has_seen
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop, rendezvous_value
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
+from gossamer.protocol.peer.routing.lookup import rendezvous_value
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import (
     ANSWERER,
@@ -101,154 +96,7 @@ from gossamer.protocol.peer.state.event_logs import (
     TASK,
     TRIES,
 )
-from gossamer.protocol.peer.state.links import HANDLE_MASK
-from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, MALFORMED, REPAIRS_TAKEN, State
-
-# Rounds after which a difference is found at the latest if it is looked for at once.
-PROMPT_ROUNDS = YOUNGEST + 2 * SOON
-# Words of a copy that is listed, before its values.
-LISTED_COPY, LISTED_AGE, LISTED_VALUES = 0, 1, 2
-
-
-# Who is asked
-
-
-@rule
-def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Bring a question one hop closer to the peer it is for, or answer it.
-
-    Whoever answers for the first value of a part does so for what of the part is its own.
-    """
-    if not question_is_well_formed(s, p, words, at):
-        return
-    body = at + BODY
-    part = body + COMPARED_PART
-    if words[body + COMPARE_HOPS] >= s.params.hop_limit:
-        s.counters[p, HOPS_EXCEEDED] += 1
-        return
-    start = words[part + COMPARED_FROM]
-    if words[body + IS_FOUND] == 0:
-        hop = next_hop(s, p, start)
-        if hop >= 0:
-            pass_question_on(s, p, handle_of_slot(s, p, hop >> 1), words, body, out)
-            return
-        me = s.sampler.profile[p, IDENTIFIER]
-        if clockwise(start, me) < clockwise(start, words[part + COMPARED_TO]):
-            words[part + COMPARED_TO] = me
-    # A question that came back to its asker, whose ring has changed, is asked again in time.
-    if words[body + ASKER] == s.sampler.handle[p]:
-        return
-    words[part + COMPARED_ROUNDS] = whole_rounds(s, s.held, p, words[part + COMPARED_ROUNDS])
-    sum_up(s, s.held, p, False, words, part)
-    question = words[body + QUESTION_ASKED]
-    if question == WHICH and all_sums(s, 0) <= LISTED_AT_ONCE:
-        list_compared(s, p, words[body + ASKER], words, part, out)
-    else:
-        parts = 1 if question == 1 else PARTS
-        tell_sums(s, p, words[body + ASKER], parts, words, part, out)
-
-
-@rule
-def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
-    """Whether a question has the schema's number of values and possible numbers."""
-    body = at + BODY
-    part = body + COMPARED_PART
-    if (
-        words[at + LENGTH] == BODY + COMPARED_PART + part_words(s)
-        and 0 <= words[body + ASKER] <= HANDLE_MASK
-        and words[body + COMPARE_HOPS] >= 0
-        and 0 <= words[body + QUESTION_ASKED] <= PARTS
-        and words[part + COMPARED_ROUNDS] >= 0
-        and range_is_possible(words, part)
-        and -1 <= words[part + COMPARED_BOX] < s.params.attributes
-    ):
-        return True
-    s.counters[p, MALFORMED] += 1
-    return False
-
-
-@inline_rule
-def range_is_possible(words: Any, at: int) -> Any:
-    """Whether a level is one that there is."""
-    return 0 <= words[at + COMPARED_LEVEL] <= LEVELS
-
-
-@rule
-def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outbox) -> None:
-    """Send a question one hop further."""
-    size = COMPARED_PART + part_words(s)
-    at = open_record(out, COMPARE, to, s.sampler.handle[p], size)
-    if at >= 0:
-        copy_words(words, body, size, out.words, at + BODY)
-        out.words[at + BODY + COMPARE_HOPS] += 1
-        close_record(out, at, size)
-
-
-@rule
-def compare_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
-    """Route a question around a peer that could not be reached."""
-    if s.params.reroute == 1 and words[at + BODY + IS_FOUND] == 0:
-        on_compare(s, p, now, words, at, out)
-
-
-@rule
-def tell_sums(s: State, p: int, to: int, parts: int, words: Any, part: int, out: Outbox) -> None:
-    """Send the sums of a range, one or those of its sixteenths; none of them says only: go on."""
-    at = open_record(out, COMPARED, to, s.sampler.handle[p], SUMS + 1 + 2 * PARTS)
-    if at < 0:
-        return
-    body = at + BODY
-    copy_words(words, part, COMPARED_SALT, out.words, body)
-    out.words[body + QUESTION_ANSWERED] = parts
-    out.words[body + SUMS] = parts
-    for i in range(2 * parts):
-        sums = s.work.sums[i] if parts == PARTS else all_sums(s, i)
-        out.words[body + SUMS + 1 + i] = sums
-    close_record(out, at, SUMS + 1 + 2 * parts)
-
-
-@rule
-def list_compared(s: State, p: int, to: int, words: Any, part: int, out: Outbox) -> None:
-    """Send which copies a range has, with ages and values; `sum_up` has counted them."""
-    size = LISTED_VALUES + s.params.attributes
-    most = all_sums(s, 0)
-    at = open_record(out, LISTED, to, s.sampler.handle[p], LISTED_COPIES + 1 + most * size)
-    if at < 0:
-        return
-    copy_words(words, part, COMPARED_SALT, out.words, at + BODY)
-    first = at + BODY + LISTED_COPIES + 1
-    count = 0
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if count < most and is_in_question(s, p, place, words, part):
-            write_listed(s, p, place, out, first + count * size)
-            count += 1
-    out.words[first - 1] = count
-    close_record(out, at, LISTED_COPIES + 1 + count * size)
-
-
-@rule
-def is_in_question(s: State, p: int, place: int, words: Any, part: int) -> bool:
-    """Whether the copy at a place of the log of what is held is among those compared."""
-    copy = s.held.copies[p, place]
-    return (
-        copy >= 0
-        and is_compared(s, s.held, p, place, copy, words, part)
-        and is_in_range(
-            words[part + COMPARED_LEVEL],
-            words[part + COMPARED_PREFIX],
-            hash_of(copy, words[part + COMPARED_SALT]),
-        )
-    )
-
-
-@rule
-def write_listed(s: State, p: int, place: int, out: Outbox, to: int) -> None:
-    """Write a copy that is held to a list: which, how old, and its values."""
-    out.words[to + LISTED_COPY] = s.held.copies[p, place]
-    out.words[to + LISTED_AGE] = max(0, s.round[p] - s.held.rounds[p, place])
-    for a in range(s.params.attributes):
-        out.words[to + LISTED_VALUES + a] = s.held.values[p, place, a]
-
+from gossamer.protocol.peer.state.state import MALFORMED, REPAIRS_TAKEN, State
 
 # Who asks
 
@@ -535,7 +383,8 @@ def wanted_then(s: State, p: int, words: Any, at: int, age: int) -> bool:
     size = s.params.attributes
     for i in range(find_boxes(s, s.subscriptions, p, count, 0, words, at, size, found)):
         k = found[i]
-        if s.constrained[p, k] >= 0 and s.wanted_since[p, k] <= s.round[p] - age:
+        # Rounds of different peers begin at different moments.
+        if s.constrained[p, k] >= 0 and s.wanted_since[p, k] <= s.round[p] - age + 1:
             return True
     return False
 
@@ -544,21 +393,38 @@ def wanted_then(s: State, p: int, words: Any, at: int, age: int) -> bool:
 def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
     """Take a copy that was lacking here: to deliver, to hold, or both.
 
-    One that is found so soon goes down the tree as well: those who asked here may lack it, too.
+    What is held goes down the tree as well: those who asked here lack it, too, without knowing.
     """
     if not event_is_well_formed(s, p, words, at) or s.comparison.shape[1] == 0:
         return
     body = at + BODY
     age = words[body + EVENT_AGE]
+    mode = words[body + EVENT_MODE]
     attribute = words[body + EVENT_ATTRIBUTE]
     value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
-    to_hold = words[body + EVENT_MODE] == FINAL or is_held_for(s, p, value)
-    copy = words[body + EVENT_ID] * s.params.attributes + attribute
-    words[body + EVENT_HOPS] = 1
+    to_hold = mode == FINAL or is_held_for(s, p, value)
     s.counters[p, REPAIRS_TAKEN] += 1
+    if to_hold or mode == TREE:
+        pass_down(s, p, words[at + FROM], words, body, out)
+    if to_hold:
+        hold(s, p, words, body, age, out)
+    words[body + EVENT_HOPS] = 1
     if wanted_then(s, p, words, body + EVENT_VALUES, age):
         deliver(s, p, words, body, 0, age, out)
-    if to_hold:
-        if age <= s.params.replay_rounds + PROMPT_ROUNDS and not has_seen(s, p, copy):
-            disseminate(s, p, NOBODY, words, body, 0, out)
-        hold(s, p, words, body, age, out)
+
+
+@rule
+def pass_down(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
+    """Send a copy that was lacking, unless it was here, to all who asked for it."""
+    copy = words[body + EVENT_ID] * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    if has_seen(s, p, copy):
+        return
+    remember(s, p, copy, 1 << 32 | 1, words, body + EVENT_VALUES)
+    size = EVENT_VALUES + s.params.attributes
+    for t in range(find_askers(s, p, source, words, body)):
+        at = open_record(out, REPAIRED, s.work.told[t], s.sampler.handle[p], size)
+        if at < 0:
+            return
+        copy_words(words, body, size, out.words, at + BODY)
+        out.words[at + BODY + EVENT_MODE] = TREE
+        close_record(out, at, size)
