@@ -60,7 +60,7 @@ def test_every_way_of_writing_does_the_same(name: str) -> None:
     assert _difference(name, nodes, rounds, interpreted=True) is None
 
 
-# Of one that trades numbers, one with views and one with timers; all are compared interpreted, above.
+# Of one that trades numbers, one with views, one with timers; all are compared interpreted, above.
 COMPILED_HERE = ("averaging", "hyparview", "rumor")
 
 
