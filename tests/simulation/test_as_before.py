@@ -39,6 +39,9 @@ SCENARIOS = {
     "vinifera/scenario.toml": ("churn.end_s=1800",),
 }
 
+# Those that take long even so, and whose studies other tests run.
+DEAR = ("scale/scenario.toml", "trees/scenario.toml")
+
 # The tests by which hosts, engines and forms of a rule are held equal.
 GUARDS = {
     "equivalence/test_node_and_event_engine.py": "event engine and real peers, message for message",
@@ -55,8 +58,14 @@ def test_every_example_scenario_is_listed_and_the_guards_of_equality_are_there()
         assert "def test_" in (ROOT / "tests" / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("size", ["small", pytest.param("whole", marks=pytest.mark.campaign)])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, marks=[pytest.mark.campaign] * (size == "whole" or name in DEAR))
+        for name in SCENARIOS
+        for size in ("small", "whole")
+    ],
+)
 def test_examples_are_as_before(name: str, size: str, tmp_path: Path, write_golden: bool) -> None:
     settings = SCENARIOS[name] if size == "small" else ()
     options = [word for setting in settings for word in ("--set", setting)]

@@ -189,7 +189,7 @@ def only_system(record: RunRecord) -> SystemRecord:
         crowd(4),
         pytest.param(crowd(20), marks=pytest.mark.campaign),
         crowd(20, event_memory=16),
-        slow("paper"),
+        pytest.param(slow("paper"), marks=pytest.mark.campaign),
         slow("resilient"),
         slow("baseline", duplication=0.2),
     ],
