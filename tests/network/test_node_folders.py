@@ -106,7 +106,7 @@ def test_a_state_file_of_a_newer_version(folder: Path, capsys: CaptureFixture, s
     more = [word for setting in settings for word in ("--set", setting)]
     assert main(["node", "run", str(folder), *more]) == 2
     told = sentence(capsys.readouterr().err.splitlines()[-1])
-    assert f"{state} has state of version 5, expected at most 4" in told
+    assert f"{state} has state of version 6, expected at most 5" in told
     assert told.endswith("; upgrade gossamer")
 
 

@@ -12,6 +12,8 @@ from gossamer.protocol.peer.settings.config import Settings
 
 Int64s = npt.NDArray[np.int64]
 
+# Events that a peer notes which its application got, at least.
+LEAST_GOT = 4096
 # A round before all that count.
 LONG_AGO = -(1 << 62)
 
@@ -60,9 +62,14 @@ class Log(Struct):
     older: Int64s
 
 
-def make_log(settings: Settings, nodes: int) -> Log:
-    """Logs with nothing in them, whose zeros take no memory until something is."""
-    size, a = settings.held_events, settings.coordinates
+def got_events(settings: Settings) -> int:
+    """How many events a peer notes that its application got, whatever it holds for others."""
+    return max(settings.held_events, LEAST_GOT) if settings.retention_rounds > 0 else 0
+
+
+def make_log(settings: Settings, nodes: int, size: int) -> Log:
+    """Logs of so many places with nothing in them: zeros, which take no memory until written."""
+    a = settings.coordinates
     heads, older = chains_of(size)
     return Log(
         copies=np.zeros((nodes, size), np.int64),

@@ -20,7 +20,13 @@ from gossamer.protocol.peer.settings.profile import (
     RANGES_OF_FRIENDS_ALONE,
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
-from gossamer.protocol.peer.state.event_logs import COMPARISON_WORDS, Log, make_comparison, make_log
+from gossamer.protocol.peer.state.event_logs import (
+    COMPARISON_WORDS,
+    Log,
+    got_events,
+    make_comparison,
+    make_log,
+)
 
 Int64s = npt.NDArray[np.int64]
 
@@ -204,7 +210,7 @@ class State(Struct):
         under_way: int64[n, U, 9 + A], copies that the next hop has not acknowledged (see
             `hop_acknowledgements`).
         held: the copies that a peer holds for others; got: the events that its application got, as
-            copies of attribute 0; of no places where nothing is held.
+            copies of attribute 0; of no places where nothing is compared.
         wanted_since: int64[n, S], the round since which each subscription is in force.
         comparison: int64[n, COMPARISON_WORDS], how far it is in comparing these with others.
         departed: int64[n, F, 2], round << 32 | handle of peers that have moved, -1 where none, and
@@ -372,7 +378,7 @@ def make_state(
     sampler.profile[:, settings.first_range :] = NOTHING
     a, memory = settings.coordinates, settings.event_memory
     heads, older = chains_of(memory)
-    holds = settings.held_events > 0
+    compares = settings.retention_rounds > 0
     entry_words = BOX + 1 + 2 * a
     columns = rows.views()
     columns["clockwise_order"][:] = np.arange(8 * order_words(settings), dtype=np.uint8).view(
@@ -405,10 +411,10 @@ def make_state(
         delivered_older=np.zeros((nodes, older), np.int64),
         pending=_empty(nodes, settings.pending_publications, 4 + a),
         under_way=_empty(nodes, settings.acknowledged_hops, RECORD + 6 + a),
-        held=make_log(settings, nodes),
-        got=make_log(settings, nodes),
-        wanted_since=np.zeros((nodes, settings.rows if holds else 0), np.int64),
-        comparison=make_comparison(nodes, COMPARISON_WORDS if holds else 0),
+        held=make_log(settings, nodes, settings.held_events),
+        got=make_log(settings, nodes, got_events(settings)),
+        wanted_since=np.zeros((nodes, settings.rows if compares else 0), np.int64),
+        comparison=make_comparison(nodes, COMPARISON_WORDS if compares else 0),
         departed=_empty(nodes, settings.failures_remembered if settings.move_rounds else 0, 2),
         seat=_empty(nodes, SEAT_WORDS if settings.move_rounds else 0),
         counters=np.zeros((nodes, COUNTERS), np.int64),
