@@ -133,6 +133,7 @@ class World:
         self.published_at: dict[int, int] = {}
         self.excused = set[int]()
         self.wanted: list[list[Want]] = [[] for _ in range(peers)]
+        self._skipped = np.zeros(peers, np.int64)
         self._served = np.zeros((MOST_SERVED, 2), np.int64)
         self._answered = np.zeros(MOST_SERVED, np.int64)
         self._counts = np.zeros(2, np.int64)
@@ -226,7 +227,8 @@ class World:
 
     def _be_back(self, p: int) -> None:
         self.state_of[p] = UP
-        skipped = self.now - int(self.state.round[p])
+        skipped = self.now - int(self.state.round[p] + self._skipped[p])
+        self._skipped[p] += skipped
         self.handle(record(ROUNDS_SKIPPED, p, p, [skipped]))
         others = [q for q in range(self.n) if q != p and self.is_linkable(p, q)]
         if others:
