@@ -49,7 +49,7 @@ def mix_many(seed: int, keys: npt.NDArray[np.int64], counter: int) -> npt.NDArra
     """`mix` for an array of keys at once: int64, same shape, same values."""
     odd = np.uint64(0x9E3779B97F4A7C15)
     first, second = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-    z = np.uint64(seed & _MASK) ^ (keys.astype(np.uint64) * odd)
+    z = np.uint64(int(seed) & _MASK) ^ (keys.astype(np.uint64) * odd)
     z = (z ^ (z >> np.uint64(30))) * first
     z = (z ^ (z >> np.uint64(27))) * second
     z = (z ^ (z >> np.uint64(31))) + np.uint64(counter * 0xD1B54A32D192ED03 & _MASK)

@@ -22,7 +22,6 @@ from gossamer.protocol.peer.record_table.records import (
     COMPARED_FROM,
     COMPARED_LEVEL,
     COMPARED_PART,
-    COMPARED_PREFIX,
     COMPARED_ROUNDS,
     COMPARED_SALT,
     COMPARED_TO,
@@ -42,9 +41,7 @@ from gossamer.protocol.peer.recovery.comparing import (
 )
 from gossamer.protocol.peer.rendezvous.event_log import (
     all_sums,
-    hash_of,
-    is_compared,
-    is_in_range,
+    find_compared,
     sum_up,
     whole_rounds,
 )
@@ -154,36 +151,18 @@ def tell_sums(s: State, p: int, to: int, parts: int, words: Any, part: int, out:
 
 @rule
 def list_compared(s: State, p: int, to: int, words: Any, part: int, out: Outbox) -> None:
-    """Send which copies a range has, with ages and values; `sum_up` has counted them."""
+    """Send which copies a range has, with ages and values; there are few enough of them."""
     size = LISTED_VALUES + s.params.attributes
-    most = all_sums(s, 0)
-    at = open_record(out, LISTED, to, s.sampler.handle[p], LISTED_COPIES + 1 + most * size)
+    count = find_compared(s, s.held, p, False, words, part, LISTED_AT_ONCE)
+    at = open_record(out, LISTED, to, s.sampler.handle[p], LISTED_COPIES + 1 + count * size)
     if at < 0:
         return
     copy_words(words, part, COMPARED_SALT, out.words, at + BODY)
     first = at + BODY + LISTED_COPIES + 1
-    count = 0
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if count < most and is_in_question(s, p, place, words, part):
-            write_listed(s, p, place, out, first + count * size)
-            count += 1
+    for i in range(count):
+        write_listed(s, p, s.work.compared[i], out, first + i * size)
     out.words[first - 1] = count
     close_record(out, at, LISTED_COPIES + 1 + count * size)
-
-
-@rule
-def is_in_question(s: State, p: int, place: int, words: Any, part: int) -> bool:
-    """Whether the copy at a place of the log of what is held is among those compared."""
-    copy = s.held.copies[p, place]
-    return (
-        copy >= 0
-        and is_compared(s, s.held, p, place, copy, words, part)
-        and is_in_range(
-            words[part + COMPARED_LEVEL],
-            words[part + COMPARED_PREFIX],
-            hash_of(copy, words[part + COMPARED_SALT]),
-        )
-    )
 
 
 @rule

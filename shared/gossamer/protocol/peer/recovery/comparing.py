@@ -44,8 +44,8 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
     QUESTION_ASKED,
 )
+from gossamer.protocol.peer.recovery.strays import find_strays, value_held
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
-from gossamer.protocol.peer.rendezvous.event_log import YOUNGEST, is_held_for
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.routing.lookup import (
     handle_of_slot,
@@ -272,31 +272,12 @@ def find_subscription(s: State, p: int, k: int) -> bool:
 def find_stray(s: State, p: int) -> bool:
     """Let the part begin at a copy that ``p`` does not hold for anybody any more."""
     c = s.comparison
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if is_stray(s, p, place):
-            value = value_held(s, p, place)
-            c[p, PART_FROM] = value
-            c[p, PART_TO] = (value - 1) & RING_MASK
-            return True
-    return False
-
-
-@rule
-def value_held(s: State, p: int, place: int) -> int:
-    """Where on the ring the copy at a place of the log belongs."""
-    attribute = s.held.copies[p, place] % s.params.attributes
-    return rendezvous_value(s, attribute, s.held.values[p, place, attribute])
-
-
-@rule
-def is_stray(s: State, p: int, place: int) -> bool:
-    """Whether a place of the log has a copy that others are to hold, and that is young enough."""
-    if s.held.copies[p, place] < 0:
+    if find_strays(s, p, 0, RING_MASK, s.held.next[p], 1) == 0:
         return False
-    age = s.round[p] - s.held.rounds[p, place]
-    if age < YOUNGEST or age > s.params.retention_rounds:
-        return False
-    return is_off_ring(s, p) or not is_held_for(s, p, value_held(s, p, place))
+    value = value_held(s, p, s.work.compared[0])
+    c[p, PART_FROM] = value
+    c[p, PART_TO] = (value - 1) & RING_MASK
+    return True
 
 
 @rule

@@ -46,7 +46,6 @@ from gossamer.protocol.peer.recovery.answering import (
     LISTED_AGE,
     LISTED_COPY,
     LISTED_VALUES,
-    is_in_question,
     tell_sums,
     write_listed,
 )
@@ -58,12 +57,11 @@ from gossamer.protocol.peer.recovery.comparing import (
     ask_on,
     begin_task,
     end_range,
-    is_stray,
     note_differing,
     take_range,
-    value_held,
     write_part,
 )
+from gossamer.protocol.peer.recovery.strays import find_strays
 from gossamer.protocol.peer.rendezvous.delivery import (
     deliver,
     event_is_well_formed,
@@ -72,6 +70,7 @@ from gossamer.protocol.peer.rendezvous.delivery import (
 from gossamer.protocol.peer.rendezvous.event_log import (
     TAKEN_OUT,
     all_sums,
+    find_compared,
     hold,
     is_held_for,
     note_got,
@@ -81,7 +80,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
 from gossamer.protocol.peer.routing.lookup import rendezvous_value
-from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
+from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.event_logs import (
     ANSWERER,
     ASKED_IN,
@@ -259,9 +258,8 @@ def give_unlisted(
     size = LISTED_VALUES + s.params.attributes
     write_part(s, p)
     given = 0
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if given == LISTED_AT_ONCE or not is_in_question(s, p, place, s.work.part, 0):
-            continue
+    for found in range(find_compared(s, s.held, p, False, s.work.part, 0, LISTED_AT_ONCE)):
+        place = s.work.compared[found]
         listed = False
         for i in range(count):
             listed |= words[first + i * size] == s.held.copies[p, place]
@@ -324,44 +322,34 @@ def offer_strays(s: State, p: int, out: Outbox) -> None:
     c = s.comparison
     size = LISTED_VALUES + s.params.attributes
     write_part(s, p)
-    most = LISTED_COPIES + 1 + LISTED_AT_ONCE * size
+    c[p, OFFERED_UP_TO] = s.held.next[p]
+    count = find_offered(s, p)
+    most = LISTED_COPIES + 1 + count * size
     at = open_record(out, LISTED, c[p, ANSWERER], s.sampler.handle[p], most)
     if at < 0:
         return
     copy_words(s.work.part, 0, COMPARED_SALT, out.words, at + BODY)
     first = at + BODY + LISTED_COPIES + 1
-    c[p, OFFERED_UP_TO] = s.held.next[p]
-    count = 0
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if count < LISTED_AT_ONCE and is_offered(s, p, place):
-            write_listed(s, p, place, out, first + count * size)
-            count += 1
+    for i in range(count):
+        write_listed(s, p, s.work.compared[i], out, first + i * size)
     out.words[first - 1] = count
-    close_record(out, at, LISTED_COPIES + 1 + count * size)
+    close_record(out, at, most)
     c[p, QUESTION] = WAITS_FOR_WANTED
     c[p, ASKED_IN] = s.round[p]
 
 
 @rule
-def is_offered(s: State, p: int, place: int) -> bool:
-    """Whether a copy has strayed from the part in hand, and had when this was offered last."""
+def find_offered(s: State, p: int) -> int:
+    """Write to ``work.compared`` what was offered of the part in hand; return how many."""
     c = s.comparison
-    size = s.held.copies.shape[1]
-    number = s.held.next[p] - 1 - (s.held.next[p] - 1 - place) % size
-    if number >= c[p, OFFERED_UP_TO] or not is_stray(s, p, place):
-        return False
-    start = c[p, PART_FROM]
-    return clockwise(start, value_held(s, p, place)) <= clockwise(start, c[p, ENDS_AT])
+    return find_strays(s, p, c[p, PART_FROM], c[p, ENDS_AT], c[p, OFFERED_UP_TO], LISTED_AT_ONCE)
 
 
 @rule
 def take_out_offered(s: State, p: int) -> None:
     """Hold no longer what was offered last, which is held where it belongs."""
-    count = 0
-    for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if count < LISTED_AT_ONCE and is_offered(s, p, place):
-            s.held.copies[p, place] = TAKEN_OUT
-            count += 1
+    for i in range(find_offered(s, p)):
+        s.held.copies[p, s.work.compared[i]] = TAKEN_OUT
 
 
 # Who lacked something

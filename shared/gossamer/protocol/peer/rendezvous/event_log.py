@@ -15,10 +15,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.draws import mix
+import numpy as np
+import numpy.typing as npt
+
+from gossamer.protocol.kernel.draws import mix, mix_many
 from gossamer.protocol.kernel.records import Outbox
 from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
-from gossamer.protocol.kernel.rules import inline_rule, rule
+from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
+from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.record_table.records import (
     COMPARED_BOX,
     COMPARED_FROM,
@@ -34,11 +38,13 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
 )
 from gossamer.protocol.peer.rendezvous.publication import tell_application
-from gossamer.protocol.peer.routing.lookup import rendezvous_value
+from gossamer.protocol.peer.routing.lookup import anchor, rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import Log
 from gossamer.protocol.peer.state.state import PUSHED_OUT, State
+
+Int64s = npt.NDArray[np.int64]
 
 # Rounds from publication on in which a copy may be under way.
 YOUNGEST = 4
@@ -122,17 +128,23 @@ def hash_of(copy: int, salt: int) -> Any:
 
 
 @rule
-def is_compared(s: State, log: Log, p: int, place: int, copy: int, words: Any, at: int) -> bool:
-    """Whether the part at ``words[at:]`` has the copy at a place of a log, whatever its hash."""
+def is_compared(
+    s: State, log: Log, p: int, place: int, attribute: int, words: Any, at: int
+) -> bool:
+    """Whether the range at ``words[at:]`` has a copy; ``attribute`` as of `copy_at`."""
     age = s.round[p] - log.rounds[p, place]
-    if age < YOUNGEST or age > words[at + COMPARED_ROUNDS]:
+    if log.copies[p, place] < 0 or age < YOUNGEST or age > words[at + COMPARED_ROUNDS]:
         return False
-    return is_in_part(s, log, p, place, copy, words, at)
+    copy = copy_at(log, p, place, attribute)
+    if not is_in_part(s, log, p, place, copy, words, at):
+        return False
+    hashed = hash_of(copy, words[at + COMPARED_SALT])
+    return is_in_range(words[at + COMPARED_LEVEL], words[at + COMPARED_PREFIX], hashed)
 
 
 @rule
 def is_in_part(s: State, log: Log, p: int, place: int, copy: int, words: Any, at: int) -> bool:
-    """The same, whatever its age."""
+    """Whether the part at ``words[at:]`` has a copy, whatever its age and hash."""
     attribute = copy % s.params.attributes
     value = rendezvous_value(s, attribute, log.values[p, place, attribute])
     start = words[at + COMPARED_FROM]
@@ -162,9 +174,47 @@ def is_in_range(level: int, prefix: int, hashed: int) -> bool:
     return hashed >> (RING_BITS - LEVEL_BITS * level) == prefix
 
 
-@rule
-def sum_up(s: State, log: Log, p: int, is_got: bool, words: Any, at: int) -> None:
-    """Write to ``work.sums`` count and sum of hashes of each sixteenth of what is compared.
+def _compared_at_once(
+    s: Any, log: Any, p: int, is_got: bool, words: Any, at: int
+) -> tuple[Int64s, Int64s]:
+    """Places and hashes of the copies that are compared, by arrays."""
+    count = min(log.next[p], log.copies.shape[1])
+    copies, values = as_array(log.copies)[p, :count], as_array(log.values)[p, :count]
+    box = at + COMPARED_BOX
+    ages = s.round[p] - as_array(log.rounds)[p, :count]
+    chosen = (copies >= 0) & (ages >= YOUNGEST) & (ages <= words[at + COMPARED_ROUNDS])
+    if is_got:
+        copies = copies + max(words[box], 0)
+    attributes = copies % s.params.attributes
+    own = values[np.arange(count), attributes]
+    if s.params.by_value == 0:
+        own = np.array([anchor(a) for a in range(s.params.attributes)], np.int64)[attributes]
+    start = words[at + COMPARED_FROM]
+    chosen &= ((own - start) & RING_MASK) <= clockwise(start, words[at + COMPARED_TO])
+    if words[box] >= 0:
+        chosen &= attributes == words[box]
+        for a in range(s.params.attributes):
+            chosen &= values[:, a] >= words[box + 1 + 2 * a]
+            chosen &= values[:, a] <= words[box + 2 + 2 * a]
+    places = chosen.nonzero()[0]
+    hashes = mix_many(words[at + COMPARED_SALT], copies[places], 0)
+    shift = RING_BITS - LEVEL_BITS * words[at + COMPARED_LEVEL]
+    in_range = hashes >> shift == words[at + COMPARED_PREFIX]
+    return places[in_range], hashes[in_range]
+
+
+def _find_compared_at_once(
+    s: Any, log: Any, p: int, is_got: bool, words: Any, at: int, most: int
+) -> int:
+    places, _ = _compared_at_once(s, log, p, is_got, words, at)
+    count = min(len(places), most)
+    as_array(s.work.compared)[:count] = places[:count]
+    return count
+
+
+@rule_with_interpreted_form(_find_compared_at_once, inline=False)
+def find_compared(s: State, log: Log, p: int, is_got: bool, words: Any, at: int, most: int) -> int:
+    """Write to ``work.compared`` the places of ``most`` copies that are compared; their number.
 
     Args:
         s: the state; its scratch space changes.
@@ -173,21 +223,42 @@ def sum_up(s: State, log: Log, p: int, is_got: bool, words: Any, at: int) -> Non
         is_got: see there.
         words: hold what is compared, as a question has it, from ``at`` on.
         at: see there.
+        most: at most `LISTED_AT_ONCE`.
+    """
+    attribute = words[at + COMPARED_BOX] if is_got else -1
+    found = 0
+    for place in range(min(log.next[p], log.copies.shape[1])):
+        if found < most and is_compared(s, log, p, place, attribute, words, at):
+            s.work.compared[found] = place
+            found += 1
+    return found
+
+
+def _sum_up_at_once(s: Any, log: Any, p: int, is_got: bool, words: Any, at: int) -> None:
+    _, hashes = _compared_at_once(s, log, p, is_got, words, at)
+    shift = RING_BITS - LEVEL_BITS * (words[at + COMPARED_LEVEL] + 1)
+    parts = (hashes >> shift) & (PARTS - 1)
+    sums = np.zeros((PARTS, 2), np.uint64)
+    np.add.at(sums, parts, np.stack([np.ones_like(hashes), hashes], axis=1).astype(np.uint64))
+    as_array(s.work.sums)[:] = (sums & np.uint64(RING_MASK)).astype(np.int64).reshape(-1)
+
+
+@rule_with_interpreted_form(_sum_up_at_once, inline=False)
+def sum_up(s: State, log: Log, p: int, is_got: bool, words: Any, at: int) -> None:
+    """Write to ``work.sums`` count and sum of hashes of each sixteenth of what is compared.
+
+    Arguments as of `find_compared`.
     """
     sums = s.work.sums
     for i in range(2 * PARTS):
         sums[i] = 0
     attribute = words[at + COMPARED_BOX] if is_got else -1
-    level = words[at + COMPARED_LEVEL]
+    shift = RING_BITS - LEVEL_BITS * (words[at + COMPARED_LEVEL] + 1)
     for place in range(min(log.next[p], log.copies.shape[1])):
-        if log.copies[p, place] < 0:
-            continue
-        copy = copy_at(log, p, place, attribute)
-        if not is_compared(s, log, p, place, copy, words, at):
-            continue
-        hashed = hash_of(copy, words[at + COMPARED_SALT])
-        if is_in_range(level, words[at + COMPARED_PREFIX], hashed):
-            part = (hashed >> (RING_BITS - LEVEL_BITS * (level + 1))) & (PARTS - 1)
+        if is_compared(s, log, p, place, attribute, words, at):
+            copy = copy_at(log, p, place, attribute)
+            hashed = hash_of(copy, words[at + COMPARED_SALT])
+            part = (hashed >> shift) & (PARTS - 1)
             sums[2 * part] += 1
             sums[2 * part + 1] = (sums[2 * part + 1] + hashed) & RING_MASK
 

@@ -126,6 +126,7 @@ class Work(Struct, shared=True):
         told: int64[T], neighbours that were sent the event in hand.
         part: int64[8 + 2A], what is asked about, as in a question.
         sums: int64[32], count and sum of the hashes of each sixteenth of it.
+        compared: int64[64], places of logs that are listed.
     """
 
     seat_word: Int64s
@@ -159,6 +160,7 @@ class Work(Struct, shared=True):
     told: Int64s
     part: Int64s
     sums: Int64s
+    compared: Int64s
 
 
 class State(Struct):
@@ -321,6 +323,7 @@ def make_work(settings: Settings) -> Work:
         told=np.zeros(settings.routing_table_entries, np.int64),
         part=np.zeros(8 + 2 * settings.coordinates, np.int64),
         sums=np.zeros(32, np.int64),
+        compared=np.zeros(64, np.int64),
     )
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, make_outbox
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
+from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.recovery import comparing, repairing
+from gossamer.protocol.peer.recovery import comparing, repairing, strays
 from gossamer.protocol.peer.rendezvous import event_log
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state import event_logs, state
 from gossamer.protocol.peer.step import join_record, restart
@@ -502,3 +503,54 @@ def test_what_the_successor_took_in_its_place_comes_to_it_when_it_hears_of_it() 
     hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
     hosts.rounds(event_log.YOUNGEST + 3 * comparing.SOON)
     assert events_of(hosts) == [1]
+
+
+def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, list[int]]:
+    """A peer with logs of all sorts of copies, and a question about them."""
+    draws = np.random.default_rng(seed)
+    hosts = overlay(seed % 5, attributes=2, rendezvous=rendezvous, held_events=64)
+    s = hosts.state
+    for log in (s.held, s.got):
+        size = log.copies.shape[1]
+        log.copies[0] = draws.integers(-1, 40, size)
+        log.copies[0, draws.random(size) < 0.2] = -1
+        log.rounds[0] = draws.integers(-30, 1, size)
+        log.values[0] = draws.integers(0, RING_MASK, (size, s.params.attributes), endpoint=True)
+        log.next[0] = draws.integers(0, 2 * size)
+    if off_ring:
+        s.sampler.profile[0, IDENTIFIER] |= OFF_THE_RING
+    ends = np.sort(draws.integers(0, RING_MASK, (s.params.attributes, 2)), axis=1).reshape(-1)
+    start, end = draws.integers(0, RING_MASK, 2).tolist()
+    level = int(draws.integers(0, 2))
+    rest = [level, int(draws.integers(0, 16**level)), int(draws.integers(0, RING_MASK))]
+    return s, [start, end, 25, *rest, int(draws.integers(-1, 2)), *ends.tolist()]
+
+
+@settings(max_examples=larger(6, 200))
+@given(
+    seed=st.integers(0, 1 << 30),
+    rendezvous=st.sampled_from(["value", "attribute"]),
+    off_ring=st.booleans(),
+    most=st.integers(0, 64),
+)
+def test_logs_are_looked_through_alike_by_arrays_and_place_by_place(
+    seed: int, rendezvous: str, off_ring: bool, most: int
+) -> None:
+    s, words = filled(seed, rendezvous, off_ring)
+    before = int(s.held.next[0]) - seed % 9
+
+    def forms(one: Rule, *arguments: Any) -> list[Any]:
+        found = []
+        for form in (one.source, one.interpreted):
+            s.work.compared[:], s.work.sums[:] = -1, -1
+            told = form(s, *arguments)
+            found.append((told, s.work.compared.tolist(), s.work.sums.tolist()))
+        return found
+
+    for log, is_got in ((s.held, False), (s.got, True)):
+        one, other = forms(event_log.find_compared, log, 0, is_got, words, 0, most)
+        assert one == other, f"seed {seed}"
+        one, other = forms(event_log.sum_up, log, 0, is_got, words, 0)
+        assert one == other, f"seed {seed}"
+    one, other = forms(strays.find_strays, 0, words[0], words[1], before, most)
+    assert one == other, f"seed {seed}"
