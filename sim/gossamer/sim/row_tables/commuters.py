@@ -115,7 +115,7 @@ class CommuterRows:
 
     def _commutes(self, who: Int64s) -> tuple[Int64s, ...]:
         spec = self.spec
-        leaving, homes, offices = spec.leaving_of(who), spec.homes_of(who), spec.offices_of(who)
+        leaving, homes, offices = spec.leaving_of(who), spec.homes_of(who), spec.workplaces_of(who)
         moves = (leaving >= 0) & (leaving < self.span) & (homes != offices)
         return who[moves], leaving[moves].astype(np.int64), homes[moves], offices[moves]
 

@@ -236,7 +236,7 @@ def _some(curves: Sequence[Curve], styles: dict[str, SystemStyle]) -> list[tuple
     step = max(1, len(found) / _MOST_CURVES)
     chosen = [found[int(place * step)] for place in range(min(len(found), _MOST_CURVES))]
     strengths = strengths_of([curve.system for curve in chosen])
-    dropped = _told_by_axis([curve.condition for curve in chosen])
+    dropped = _shown_by_axis([curve.condition for curve in chosen])
     return [
         (
             curve,
@@ -255,7 +255,7 @@ def _place(curve: Curve) -> tuple[str, Condition]:
     return curve.system, curve.condition
 
 
-def _told_by_axis(conditions: Sequence[Condition]) -> set[str]:
+def _shown_by_axis(conditions: Sequence[Condition]) -> set[str]:
     """What need not be said of conditions because the number that takes most values tells it."""
     axis = axis_of(conditions)
     return decided_by(axis, conditions) - {axis} if axis else set()

@@ -80,9 +80,9 @@ class StreamSettings:
         require_files(self.deliveries)
         if self.published is not None:
             require_files(self.published)
-        was_begun(out, self.told())
+        was_begun(out, self.recorded())
 
-    def told(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         """What has to be the same when the stream is resumed."""
         published = None if self.published is None else self.published.absolute().shown()
         followed = {"deliveries": self.deliveries.absolute().shown(), "published": published}
@@ -111,8 +111,8 @@ def follow_stream(session: Any, settings: StreamSettings, out: Place) -> pa.Tabl
     with _alone(out), job_errors("following the stream"), _configured(session):
         lines = growing_lines(session, settings.deliveries, settings.files_a_batch)
         due = _due(session, settings)
-        if not was_begun(out, settings.told()):
-            describe(out, settings.told())
+        if not was_begun(out, settings.recorded()):
+            describe(out, settings.recorded())
             write_lineage(out, lineage_of(session, [], []))
         windows = windowed(sound(lines, "subscriber", "received_at"), due, settings.windows)
         queries: list[Any] = []

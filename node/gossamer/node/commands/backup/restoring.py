@@ -53,7 +53,7 @@ def restore(backup: Path, folder: Path) -> list[str]:
     finally:
         for one in made:
             shutil.rmtree(one, ignore_errors=True)
-    return _told(manifest, folder, expires)
+    return _summary(manifest, folder, expires)
 
 
 def _check_free(folder: Path) -> None:
@@ -90,7 +90,7 @@ def _go_on(made: Path) -> None:
             go_on_from(path, now, [forgotten])
 
 
-def _told(manifest: Manifest, folder: Path, expires: float | None) -> list[str]:
+def _summary(manifest: Manifest, folder: Path, expires: float | None) -> list[str]:
     when = f"{datetime.fromtimestamp(manifest.made_at).astimezone():%Y-%m-%d %H:%M}"
     who = f"peer {manifest.peer!r} ({manifest.key})" if manifest.key else "the node"
     told = [f"restored {who} as of {when} to {folder}"]

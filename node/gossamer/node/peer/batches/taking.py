@@ -145,7 +145,7 @@ def write_out(b: Batch, row: int) -> None:
         b.written[written, WRITTEN_TO] = b.out[at + TO]
         b.written[written, WRITTEN_FOR] = row
         if b.out[at + TO] == SELF or not goes_by_batch(b, row, at):
-            write_told(b, written, at)
+            pass_to_host(b, written, at)
         elif last >= 0 and is_same_frame(b, last, at):
             # An event goes to one receiver after another, unchanged.
             for w in range(WRITTEN_KIND, WRITTEN_END + 1):
@@ -178,7 +178,7 @@ def goes_by_batch(b: Batch, row: int, at: int) -> bool:
 
 
 @rule
-def write_told(b: Batch, written: int, at: int) -> None:
+def pass_to_host(b: Batch, written: int, at: int) -> None:
     """Hand the record at ``b.out[at:]`` to the host as it is."""
     begin = b.counts[WORDS_TOLD]
     size = b.out[at + LENGTH]

@@ -129,12 +129,12 @@ class Commuters:
         """Where each of these subscribers lives: a place among the subscriber hosts."""
         return choices(self.seed, _HOMES, rows, 0, len(self.overlay.subscriber_hosts))
 
-    def offices_of(self, rows: Int64s) -> Int64s:
+    def workplaces_of(self, rows: Int64s) -> Int64s:
         """Where each works, if it is a commuter: any of the hosts but its home, or its home."""
         homes, others = self.homes_of(rows), len(self.overlay.subscriber_hosts) - 1
         if not others:
             return homes
-        offices = (self._office_draws(rows) * others).astype(np.int64)
+        offices = (self._workplace_draws(rows) * others).astype(np.int64)
         return offices + (offices >= homes)
 
     def leaving_of(self, rows: Int64s) -> Floats:
@@ -147,7 +147,7 @@ class Commuters:
         strides = np.rint(self.walk_spread * normal(self.seed, _WALKS, rows, 1 + 2 * turn))
         return turn * self.walk_every + phases, strides.astype(np.int64)
 
-    def _office_draws(self, rows: Int64s) -> Floats:
+    def _workplace_draws(self, rows: Int64s) -> Floats:
         return uniform(self.seed, _OFFICES, rows, 0)
 
     def _at_home(self, rows: Int64s) -> list[Placed]:
@@ -163,7 +163,7 @@ class Commuters:
         leaving = self.leaving_of(who)
         inside = (leaving >= 0) & (leaving < span)
         who, leaving = who[inside], leaving[inside].astype(np.int64)
-        offices = self._office_draws(who).tolist()
+        offices = self._workplace_draws(who).tolist()
         going = (
             Journey(int(leaving[i]), i, self.overlay.subscriber_hosts, offices[i])
             for i in np.argsort(leaving, kind="stable").tolist()
