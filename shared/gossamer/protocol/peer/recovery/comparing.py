@@ -85,6 +85,8 @@ SOON, LONGEST_REST = FIRST_REST, 1024
 # Rounds without an answer after which a question is asked again, how often that is done, and how
 # many a peer asks in a round.
 ASK_AGAIN_ROUNDS, MOST_TRIES, MOST_QUESTIONS = 2, 3, 32
+# A pause after which who has not answered is not waited for any more.
+PATIENT_ROUNDS = 8 * SOON
 # Questions beside the number of sums asked for: which copies there are; and what is waited for
 # after that: those that were lacking, or which of those offered are.
 WHICH, WAITS_FOR_LACKING, WAITS_FOR_WANTED = 0, -1, -2
@@ -186,11 +188,19 @@ def end_pass(s: State, p: int) -> None:
     if c[p, LACKED] > 0:
         c[p, IS_WHOLE] = 0
         c[p, REST] = SOON
-    elif c[p, UNANSWERED] == 0 and (s.successor[p] >= 0 or is_off_ring(s, p)):
+    elif has_asked(s, p):
         c[p, IS_WHOLE] = 1
     if c[p, NEXT_AT] == NEVER:
         c[p, NEXT_AT] = s.round[p] + c[p, REST]
         c[p, REST] = min(2 * c[p, REST], LONGEST_REST)
+
+
+@rule
+def has_asked(s: State, p: int) -> bool:
+    """Whether ``p`` has asked all whom it could: nothing more that can be had is missing."""
+    knows_others = s.successor[p] >= 0 or is_off_ring(s, p)
+    is_answered = s.comparison[p, UNANSWERED] == 0 or s.comparison[p, REST] >= PATIENT_ROUNDS
+    return bool(knows_others and is_answered)
 
 
 # What with whom: tasks number the successors first, then what has strayed, then subscriptions.

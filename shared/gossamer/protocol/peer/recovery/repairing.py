@@ -201,7 +201,6 @@ def on_listed(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
     if is_offer:
         return
     c = s.comparison
-    c[p, LACKED] += lacking
     c[p, TRIES] = 0
     if c[p, TASK] < s.params.replicas:
         give_unlisted(s, p, words, at, first, count, out)
@@ -257,7 +256,6 @@ def give_unlisted(
     """Give the other side those of the range in hand that it has not listed."""
     size = LISTED_VALUES + s.params.attributes
     write_part(s, p)
-    given = 0
     for found in range(find_compared(s, s.held, p, False, s.work.part, 0, LISTED_AT_ONCE)):
         place = s.work.compared[found]
         listed = False
@@ -265,8 +263,6 @@ def give_unlisted(
             listed |= words[first + i * size] == s.held.copies[p, place]
         if not listed:
             give(s, p, place, FINAL, words[at + FROM], out)
-            given += 1
-    s.comparison[p, LACKED] += given
 
 
 @rule
@@ -305,7 +301,6 @@ def on_lacking(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
         tell_sums(s, p, words[at + FROM], 0, words, at + BODY, out)
         return
     c = s.comparison
-    c[p, LACKED] += count
     if count == 0:
         take_out_offered(s, p)
         begin_task(s, p, c[p, TASK])
@@ -391,7 +386,7 @@ def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
     attribute = words[body + EVENT_ATTRIBUTE]
     value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
     to_hold = mode == FINAL or is_held_for(s, p, value)
-    s.counters[p, REPAIRS_TAKEN] += 1
+    note_repair(s, p, words, body)
     if to_hold or mode == TREE:
         pass_down(s, p, words[at + FROM], words, body, out)
     if to_hold:
@@ -399,6 +394,17 @@ def on_repaired(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
     words[body + EVENT_HOPS] = 1
     if wanted_then(s, p, words, body + EVENT_VALUES, age):
         deliver(s, p, words, body, 0, age, out)
+
+
+@rule
+def note_repair(s: State, p: int, words: Any, body: int) -> None:
+    """Count a copy that really was lacking: there may be more of them."""
+    event = words[body + EVENT_ID]
+    copy = event * s.params.attributes + words[body + EVENT_ATTRIBUTE]
+    is_got = place_in_log(s.got, p, event * s.params.attributes) >= 0
+    if not is_got and place_in_log(s.held, p, copy) < 0:
+        s.counters[p, REPAIRS_TAKEN] += 1
+        s.comparison[p, LACKED] += 1
 
 
 @rule

@@ -10,10 +10,10 @@ from gossamer.protocol.kernel.rules import rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.rendezvous.event_log import YOUNGEST, is_held_for
 from gossamer.protocol.peer.routing.lookup import (
-    anchor,
+    ANCHORS,
     rendezvous_value,
 )
-from gossamer.protocol.peer.settings.profile import IDENTIFIER
+from gossamer.protocol.peer.settings.profile import IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.links import is_off_ring
 from gossamer.protocol.peer.state.state import State
@@ -53,11 +53,9 @@ def _find_strays_at_once(s: Any, p: int, start: int, end: int, before: int, most
     stray = (copies >= 0) & (ages >= YOUNGEST) & (ages <= s.params.retention_rounds)
     stray &= following - 1 - (following - 1 - places) % size < before
     attributes = copies % s.params.attributes
-    own = values[places, attributes]
-    if s.params.by_value == 0:
-        own = np.array([anchor(a) for a in range(s.params.attributes)], np.int64)[attributes]
-    stray &= ((own - start) & RING_MASK) <= clockwise(start, end)
-    if not is_off_ring(s, p):
+    own = values[places, attributes] if s.params.by_value else ANCHORS[attributes]
+    stray &= ((own - start) & RING_MASK) <= ((end - start) & RING_MASK)
+    if s.sampler.profile[p, IDENTIFIER] < OFF_THE_RING:
         me, between = s.sampler.profile[p, IDENTIFIER], np.zeros(len(places), np.int64)
         for k in range(s.links.shape[1]):
             if s.links[p, k] >= 0:

@@ -38,7 +38,7 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
 )
 from gossamer.protocol.peer.rendezvous.publication import tell_application
-from gossamer.protocol.peer.routing.lookup import anchor, rendezvous_value
+from gossamer.protocol.peer.routing.lookup import ANCHORS, rendezvous_value
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS, RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import Log
@@ -186,11 +186,9 @@ def _compared_at_once(
     if is_got:
         copies = copies + max(words[box], 0)
     attributes = copies % s.params.attributes
-    own = values[np.arange(count), attributes]
-    if s.params.by_value == 0:
-        own = np.array([anchor(a) for a in range(s.params.attributes)], np.int64)[attributes]
-    start = words[at + COMPARED_FROM]
-    chosen &= ((own - start) & RING_MASK) <= clockwise(start, words[at + COMPARED_TO])
+    own = values[np.arange(count), attributes] if s.params.by_value else ANCHORS[attributes]
+    start, end = words[at + COMPARED_FROM], words[at + COMPARED_TO]
+    chosen &= ((own - start) & RING_MASK) <= ((end - start) & RING_MASK)
     if words[box] >= 0:
         chosen &= attributes == words[box]
         for a in range(s.params.attributes):

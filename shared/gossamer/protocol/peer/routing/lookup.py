@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gossamer.protocol.kernel.rows.row_search import PAIR_BITS, around_in_column
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER
@@ -243,6 +245,10 @@ def anchor(attribute: int) -> int:
     for _ in range(attribute):
         point = (point + golden) & RING_MASK
     return point
+
+
+# Those of all attributes that there may be.
+ANCHORS = np.array([anchor.interpreted(attribute) for attribute in range(16)], np.int64)
 
 
 @rule

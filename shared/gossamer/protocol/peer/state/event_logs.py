@@ -30,8 +30,8 @@ LEVEL, PREFIX, QUESTION, ASKED_IN, TRIES = 7, 8, 9, 10, 11
 # Questions asked in this round; the round in which it begins anew, and for how long it rests then.
 QUESTIONS, NEXT_AT, REST = 12, 13, 14
 FIRST_REST = 4
-# Copies that one side lacked, whether nothing is known to be missing, and whether somebody did not
-# answer.
+# Copies that were lacking here and came, whether nothing is known to be missing, and whether there
+# was no answer.
 LACKED, IS_WHOLE, UNANSWERED = 15, 16, 17
 # How many copies were ever held when some were offered.
 OFFERED_UP_TO = 18

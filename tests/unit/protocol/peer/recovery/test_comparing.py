@@ -340,6 +340,24 @@ def test_who_does_not_answer_is_left_out_in_the_end() -> None:
     rounds = comes_to_rest(hosts)
     assert rounds > comparing.ASK_AGAIN_ROUNDS * comparing.MOST_TRIES
     assert not is_whole(hosts)
+    hosts.rounds(4 * comparing.PATIENT_ROUNDS)
+    assert is_whole(hosts), "who is never answered would wait for ever"
+
+
+def test_what_cannot_be_had_is_not_asked_for_again_and_again() -> None:
+    """As where a holder has forgotten the values of what it holds, of which there were too many."""
+    hosts = left()
+    hosts.publish(0, 1, 7)
+    hosts.rounds(event_log.YOUNGEST)
+    hosts.loses = lambda words: words[KIND] == records.REPAIRED
+    come_back(hosts)
+    hosts.rounds(100)
+    hosts.passed.clear()
+    hosts.rounds(40)
+    assert events_of(hosts) == []
+    assert is_whole(hosts)
+    asked = [w for w in hosts.of_kind(records.LACKING) if w[3] == AWAY]
+    assert len(asked) <= 3 * (1 + hosts.settings.replicas)
 
 
 def test_who_compares_alone_or_where_nothing_is_held_or_nothing_at_all_is_done() -> None:
