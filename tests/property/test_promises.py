@@ -28,6 +28,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("preset", PRESETS)
 @given(seed=st.integers(0, 1 << 20), schedule=st.lists(STEPS, max_size=30))
 def test_nothing_acknowledged_is_lost_or_comes_twice(
