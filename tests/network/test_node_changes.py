@@ -167,10 +167,10 @@ async def test_events_go_on_arriving_once_while_clocks_jump(cluster: MadeCluster
                 published.add(await crowd.publish(key, 1))
             await crowd.rounds(4)
             crowd.offset_s = 0.0
-            crowd.offsets_s = {keys[3]: jump_s}
+            crowd.wrong_s = {keys[3]: jump_s}
             published.add(await crowd.publish(keys[3], 1))
             await crowd.rounds(4)
-            crowd.offsets_s = {}
+            crowd.wrong_s = {}
         assert await take_ids(events, len(published)) == published
         await crowd.rounds(8)
         assert len(events) == 0
@@ -182,12 +182,12 @@ async def test_a_peer_whose_clock_was_wrong_is_back_once_it_is_right(cluster: Ma
     async with member_peers(cluster, 4) as crowd:
         key = list(crowd.peers)[2]
         await crowd.stop(key)
-        crowd.offsets_s = {key: 1000 * DAY_S}
+        crowd.wrong_s = {key: 1000 * DAY_S}
         peer = await crowd.add(key)
         await trio.sleep(10)
         assert peer.counters.refused["certificate"] > 0
         assert linked(peer) == set()
-        crowd.offsets_s = {}
+        crowd.wrong_s = {}
         await crowd.whole()
 
 

@@ -347,7 +347,7 @@ async def away_for(
             await publisher.publish({"price": price, "symbol": "A"})
             await trio.sleep(away_s / 10)
             if price == 5:
-                crowd.wrong_s += set_ahead_s
+                crowd.wrong_s = dict.fromkeys(KEYS, set_ahead_s)
         await crowd.add(away)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)

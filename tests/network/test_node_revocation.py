@@ -62,7 +62,7 @@ async def test_who_is_revoked_learns_it_and_publishes_no_more(cluster: MadeClust
         with pytest.raises(PeerRevoked, match=f"this peer \\({bad:016x}\\) is revoked"):
             await peer.publish({"price": 6, "symbol": "A"})
         assert peer.snapshot().troubles == (str(PeerRevoked(bad)),)
-        assert peer.gauges().revoked == 1
+        assert peer.gauges().troubles["revoked"] == 1
         assert not peer.standing.alone
         folder = crowd.members[bad].folder
         await eventually(folder.proof.exists)

@@ -188,6 +188,44 @@ async def test_what_expires_is_gone_everywhere(tmp_path: Path) -> None:
         await agreed(crowd, {"SAP": 2})
 
 
+@on_jumping_clock
+async def test_a_clock_that_was_wrong_does_no_lasting_harm(tmp_path: Path) -> None:
+    """One peer's clock is two hours ahead for a while, or behind, and then right again."""
+    async with a_crowd(tmp_path) as crowd:
+        wrong, other = crowd.peers[FEW[1]], crowd.peers[FEW[2]]
+        events = wrong.subscribe("price >= 0")
+        await crowd.rounds(6)
+        for price, wrong_s in enumerate((7200.0, -7200.0, 86_400.0 * 365)):
+            crowd.wrong_s = {FEW[1]: wrong_s}
+            await comes_true(lambda: "clock" in wrong.standing.by_kind(), 20.0)
+            assert "NTP" in wrong.standing.by_kind()["clock"]
+            await publish(wrong, "IBM", 10 * price)
+            await agreed(crowd, {"IBM": 10 * price})
+            await publish(other, "IBM", 10 * price + 1)
+            await agreed(crowd, {"IBM": 10 * price + 1})
+            crowd.wrong_s = {}
+            await publish(wrong, "IBM", 10 * price + 2)
+            await agreed(crowd, {"IBM": 10 * price + 2})
+            assert not wrong.standing.troubles()
+        for event in await taken(events):
+            assert abs(event.published_at - EPOCH_S - trio.current_time()) < 300.0
+
+
+@on_jumping_clock
+async def test_what_a_peer_alone_published_ahead_of_time_gives_way(tmp_path: Path) -> None:
+    """Alone, nothing tells a peer that its clock is wrong."""
+    async with memory_peers(tmp_path, FEW[0]) as crowd:
+        crowd.wrong_s = {FEW[0]: 7200.0}
+        await publish(crowd.peers[FEW[0]], "IBM", 1)
+        crowd.wrong_s = {}
+        for key in FEW[1:]:
+            await crowd.add(key)
+        await crowd.whole()
+        for price, key in enumerate(FEW, 2):
+            await publish(crowd.peers[key], "IBM", price)
+            await agreed(crowd, {"IBM": price})
+
+
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
 async def test_commands_keep_and_print_last_values(shell: Shell) -> None:
     with running_fleet(shell, PEERS, protocol__round_s=0.2) as fleet:

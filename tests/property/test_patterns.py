@@ -9,8 +9,11 @@ import pytest
 from attrs import define, field
 
 from gossamer.protocol.patterns import ordering
+from gossamer.protocol.patterns.cluster_clock import BOUND_S, STEP_S, ClusterClock
 from gossamer.protocol.patterns.groups import Leader, Member, Report, Round
 from gossamer.protocol.patterns.last_values import COMPARED, LastValue, LastValues, chunks
+
+EVER = 1 << 62  # the latest time that is believed
 
 
 def value(key: int, time: int, *, size: int = 10, **more: object) -> LastValue:
@@ -29,7 +32,7 @@ def test_peers_that_compare_come_to_agree_on_the_newest(seed: int) -> None:
         if key not in newest or newest[key].stamp < one.stamp:
             newest[key] = one
         for peer in draws.sample(peers, 2):
-            peer.put(one)
+            peer.put(one, EVER)
         a, b = draws.sample(range(5), 2)
         _compare(peers, told, a, b)
     for _ in range(3):
@@ -44,39 +47,94 @@ def test_peers_that_compare_come_to_agree_on_the_newest(seed: int) -> None:
 
 def _compare(peers: list[LastValues], told: dict[tuple[int, int], int], a: int, b: int) -> None:
     told[a, b], news = peers[a].since(told[a, b])
-    for place in peers[b].missing([(one.key, one.stamp) for one in news]):
-        assert peers[b].put(news[place])
+    for place in peers[b].missing([(one.key, one.stamp) for one in news], EVER):
+        assert peers[b].put(news[place], EVER)
 
 
 def test_older_values_change_nothing_and_expired_ones_are_forgotten() -> None:
     values = LastValues()
-    assert values.put(value(1, 5))
-    assert not values.put(value(1, 5))
-    assert not values.put(value(1, 4, is_deleted=True))
-    assert values.put(value(1, 6, is_deleted=True))
+    assert values.put(value(1, 5), EVER)
+    assert not values.put(value(1, 5), EVER)
+    assert not values.put(value(1, 4, is_deleted=True), EVER)
+    assert values.put(value(1, 6, is_deleted=True), EVER)
     assert (values.all(0.0), len(values)) == ([], 1)
-    assert not values.put(value(1, 5))
+    assert not values.put(value(1, 5), EVER)
     values = LastValues(limit=3, limit_bytes=100)
-    values.put(value(1, 1, expires_at=50.0))
-    values.put(value(2, 2))
+    values.put(value(1, 1, expires_at=50.0), EVER)
+    values.put(value(2, 2), EVER)
     assert [one.key for one in values.all(49.0)] == [b"1", b"2"]
     assert [one.key for one in values.all(50.0)] == [b"2"]
     for key in (3, 4, 5):
-        values.put(value(key, key))
+        values.put(value(key, key), EVER)
     assert [one.key for one in values.all(50.0)] == [b"3", b"4", b"5"]
-    values.put(value(3, 9, size=85))
+    values.put(value(3, 9, size=85), EVER)
     assert [one.key for one in values.all(50.0)] == [b"5", b"3"]
 
 
 def test_many_are_compared_in_pieces() -> None:
     values = LastValues()
     for key in range(COMPARED + 10):
-        values.put(value(key, key + 1))
+        values.put(value(key, key + 1), EVER)
     serial, first = values.since(0)
     _, rest = values.since(serial)
     assert (len(first), len(rest)) == (COMPARED, 10)
     pieces = list(chunks([value(1, 1, size=60), value(2, 2, size=60), value(3, 3, size=500)], 100))
     assert [len(piece) for piece in pieces] == [1, 1, 1]
+
+
+def test_a_value_of_a_clock_that_was_ahead_gives_way() -> None:
+    values = LastValues()
+    assert values.put(value(1, 7200), 7300)
+    assert values.put(value(1, 50), latest=100)
+    assert values.missing([(b"1", (60, 60)), (b"1", (101, 1)), (b"1", (40, 40))], 100) == [0]
+
+
+TRUE_S = 1_000_000.0
+
+
+def clock_of(*ahead_s: float) -> ClusterClock:
+    """A peer's, whose neighbours' clocks are ahead of the true time by so much."""
+    clock = ClusterClock()
+    for key, one in enumerate(ahead_s):
+        clock.heard(key, TRUE_S + one, 0.0)
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("own_s", "others_s", "skew_s", "believed_s"),
+    [
+        (0.0, (), 0.0, 0.0),
+        (7200.0, (), 0.0, 7200.0),
+        (7200.0, (0.0, 1.0), 7199.0, 1.0),
+        (7200.0, (0.0, 7200.0), 0.0, 7200.0),
+        (4.0, (0.0, -1.0), 0.0, 4.0),
+        (-7200.0, (0.0, 1.0), -7200.0, -7200.0),
+    ],
+)
+def test_a_clock_ahead_of_all_others_is_not_believed(
+    own_s: float, others_s: tuple[float, ...], skew_s: float, believed_s: float
+) -> None:
+    clock = clock_of(*others_s)
+    for steady_s in (0.0, 500.0):
+        now_s = TRUE_S + own_s + steady_s
+        assert clock.skew_s(now_s, steady_s) == pytest.approx(skew_s)
+        assert clock.believed_s(now_s, steady_s) == pytest.approx(TRUE_S + steady_s + believed_s)
+    clock.keep(frozenset())
+    assert clock.skew_s(TRUE_S + own_s, 0.0) == 0.0
+
+
+def test_times_are_later_than_those_seen_that_can_be_believed() -> None:
+    clock = clock_of(0.0, 0.0, 1e9)
+    behind_s = TRUE_S - 3600.0
+    clock.see(TRUE_S + 3.0, behind_s, 0.0)
+    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + STEP_S
+    # A neighbour that says that it is far later makes nothing of then believed.
+    clock.see(TRUE_S + 1e9, behind_s, 0.0)
+    clock.see(TRUE_S + BOUND_S + 0.1, behind_s, 0.0)
+    assert clock.believed_s(behind_s, 0.0) == TRUE_S + 3.0 + STEP_S
+    alone = ClusterClock()
+    alone.see(TRUE_S + 7200.0, TRUE_S + 7200.0, 0.0)
+    assert alone.believed_s(TRUE_S, 0.0) == TRUE_S, "what was ahead is not seen for ever"
 
 
 PATIENCE = 10.0
@@ -119,7 +177,7 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
                     under_way.remove(time)
         elif what < 0.7 and under_way:
             time = under_way.pop(draws.randrange(len(under_way)))
-            got += order.take(time, time, now)
+            got += order.take(time, time, now, EVER)
         elif what < 0.85:
             asked = order.question(now)
             if asked is not None:
@@ -133,11 +191,11 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
         ]
         for time in delayed:
             under_way.remove(time)
-            got += order.take(time, time, now)
+            got += order.take(time, time, now, EVER)
     for time in unsettled:
         log.settle(time)
     for time in under_way:
-        got += order.take(time, time, now)
+        got += order.take(time, time, now, EVER)
     for _ in range(60):
         now += 1.0
         asked = order.question(now)
@@ -154,25 +212,44 @@ def test_acknowledged_events_come_in_order_and_none_is_lost(seed: int) -> None:
 
 def test_publishers_that_are_silent_or_have_forgotten_are_waited_for() -> None:
     order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
-    assert order.take(200, "b", now=0.0) == []
-    assert order.take(100, "a", now=1.0) == []
+    assert order.take(200, "b", now=0.0, latest=EVER) == []
+    assert order.take(100, "a", now=1.0, latest=EVER) == []
     assert order.question(1.0) == (0, 200)
     assert order.release(9.0) == []
     assert order.release(11.5) == [ordering.Released("a"), ordering.Released("b")]
-    assert order.take(150, "between", now=12.0) == [ordering.Released("between", late=True)]
+    assert order.take(150, "between", now=12.0, latest=EVER) == [
+        ordering.Released("between", late=True)
+    ]
     order = ordering.Sequencer(0, PATIENCE)
-    order.take(100, "a", now=0.0)
+    order.take(100, "a", now=0.0, latest=EVER)
     assert order.answer(0, (0, 100), [], now=0.1) == [ordering.Released("a")]
-    order.take(300, "c", now=1.0)
+    order.take(300, "c", now=1.0, latest=EVER)
     # It was started anew at 250, and knows nothing of what was between.
     assert order.answer(100, (250, 300), [], now=1.1) == []
-    assert order.take(200, "b", now=2.0) == []
+    assert order.take(200, "b", now=2.0, latest=EVER) == []
     assert order.release(11.2) == [ordering.Released("b"), ordering.Released("c")]
+
+
+def test_times_begin_anew_where_a_clock_was_ahead() -> None:
+    log: ordering.PublishedLog[int] = ordering.PublishedLog(0)
+    order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
+    hour = 3_600_000_000
+    ahead, first, second = log.reserve(hour), log.reserve(1000), log.reserve(999)
+    assert (ahead, first, second) == (hour, 1001, 1002)
+    assert log.between(0, hour, lambda _: True)[0] == 1000, "of before, nothing is known"
+    order.take(ahead, "ahead", now=0.0, latest=2 * hour)
+    order.answer(0, (0, ahead), [], now=0.0)
+    assert order.take(second, "second", now=1.0, latest=hour // 2) == []
+    assert order.take(first, "first", now=1.0, latest=hour // 2) == []
+    assert order.answer(first - 1, (first - 1, second), [], now=1.0) == [
+        ordering.Released("first"),
+        ordering.Released("second"),
+    ]
 
 
 def test_what_is_pending_is_waited_for_and_what_does_not_come_is_given_up() -> None:
     order: ordering.Sequencer[str] = ordering.Sequencer(0, PATIENCE)
-    order.take(200, "b", now=0.0)
+    order.take(200, "b", now=0.0, latest=EVER)
     pending = [ordering.Listed(100, 1, ordering.Fate.PENDING)]
     assert order.answer(0, (0, 200), pending, now=0.1) == []
     assert order.release(60.0) == []
@@ -180,7 +257,7 @@ def test_what_is_pending_is_waited_for_and_what_does_not_come_is_given_up() -> N
     given_up = [ordering.Listed(100, 1, ordering.Fate.GIVEN_UP)]
     assert order.answer(0, (0, 200), given_up, now=60.1) == [ordering.Released("b")]
     order = ordering.Sequencer(0, PATIENCE, is_known={2}.__contains__)
-    order.take(200, "b", now=0.0)
+    order.take(200, "b", now=0.0, latest=EVER)
     listed = [
         ordering.Listed(100, 1, ordering.Fate.ACKNOWLEDGED),
         ordering.Listed(120, 2, ordering.Fate.ACKNOWLEDGED),

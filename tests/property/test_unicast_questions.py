@@ -17,6 +17,7 @@ from gossamer.node.local.replies import Replies
 from gossamer.node.peer.frames.event_authentication import PlainEvents
 from gossamer.node.peer.frames.events import EventFormat
 from gossamer.node.peer.unicast import last_values
+from gossamer.node.peer.unicast.cluster_time import SERVICE as CLOCK
 from gossamer.node.peer.unicast.envelopes import REQUEST_TYPE, ReplyTo, enclosed, opened
 from gossamer.node.peer.unicast.last_values import SERVICE as LAST
 from gossamer.node.peer.unicast.order import SERVICE as ORDER
@@ -53,11 +54,11 @@ def offered() -> dict[str, Callable[[int, bytes], bytes]]:
     Replies(peer)
     form = EventFormat(SchemaVersion.first(SCHEMA))
     sealed_events = last_values.SealedEvents(PlainEvents(2), lambda: form)
-    last_values.LastValueKeeper(peer.messages, sealed_events, lambda: 0.0, random.Random(1), 1.0)
+    last_values.LastValueKeeper(peer.messages, sealed_events, peer.clock, random.Random(1), 1.0)
     return peer.messages.services
 
 
-@pytest.mark.parametrize("name", [REPLY, ORDER, LAST])
+@pytest.mark.parametrize("name", [REPLY, ORDER, LAST, CLOCK])
 @given(body=BODIES)
 def test_a_service_answers_or_refuses(name: str, body: bytes) -> None:
     with suppress(ValueError):

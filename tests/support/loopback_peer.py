@@ -11,6 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from gossamer.node.errors import EventTooLarge, NoAnswerError, NodeError, NotAcknowledged
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import key_of, mark_of
 from gossamer.node.peer.unicast.messages import Service
 from gossamer.node.peer.unicast.order import PublicationOrder
@@ -115,8 +116,10 @@ class LoopbackPeer:
     messages: OwnMessages = field(factory=OwnMessages)
     round_s: float = EMPTY.round_s
     order: PublicationOrder = field(init=False)
+    clock: ClusterTime = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.clock = ClusterTime(self.messages, time.time)
         self.order = PublicationOrder(self.messages, lambda: self.schema, time.time)
 
     def has_got(self, events: Iterable[int]) -> None:

@@ -27,9 +27,7 @@ class MemberPeers(MemoryPeers):
 
     cluster: MadeCluster
     members: dict[int, Membership] = attrs.field(factory=dict)
-    # offset_s, offsets_s: how wrong all clocks are, and the clocks of some peers beside that.
-    offset_s: float = 0.0
-    offsets_s: dict[int, float] = attrs.field(factory=dict)
+    offset_s: float = 0.0  # how wrong all clocks are, beside those of some
     change: Callable[[int, Dependencies], Dependencies] = lambda _, dependencies: dependencies
     # By which members sign their events, once they have published.
     event_keys: dict[int, EventKey] = attrs.field(factory=dict)
@@ -46,7 +44,7 @@ class MemberPeers(MemoryPeers):
 
     def now(self, key: int = -1) -> float:
         """Unix seconds, as the peer ``key`` sees them."""
-        wrong_s = self.offset_s + self.offsets_s.get(key, 0.0)
+        wrong_s = self.offset_s + self.wrong_s.get(key, 0.0)
         return self.cluster.now + trio.current_time() + wrong_s
 
     async def admit(self, name: str) -> int:

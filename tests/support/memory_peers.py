@@ -66,7 +66,7 @@ class MemoryPeers:
     schema: Schema = SCHEMA
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
-    wrong_s: float = 0.0  # how far all clocks are ahead
+    wrong_s: dict[int, float] = attrs.field(factory=dict)  # how far clocks are ahead
     # Keys of the peers whose addresses a peer is told.
     bootstrap: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
     peers: dict[int, Peer] = attrs.field(factory=dict)  # those that run
@@ -145,7 +145,8 @@ class MemoryPeers:
             sources=lambda _: [static_peers(map(address_of, self.bootstrap(key)))],
             compiled="never",  # otherwise in `switching_ways`
             draws=random.Random(key),
-            now=lambda: EPOCH_S + self.wrong_s + trio.current_time(),
+            now=lambda: EPOCH_S + self.wrong_s.get(key, 0.0) + trio.current_time(),
+            steady=trio.current_time,
         )
 
 

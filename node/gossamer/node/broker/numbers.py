@@ -108,8 +108,7 @@ def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
         load=0.0,
         position=0.0,
         certificate_expires_s=None if certificate is None else certificate.not_after,
-        revoked=int(node.standing.revoked),
-        alone=int(node.standing.alone),
+        troubles=node.standing.counts(),
         members=node.cluster_members.counts(),
     )
 

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gossamer.node.page.snapshot import Snapshot
+from gossamer.node.peer.unicast.cluster_time import EventClock
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import Schema
@@ -33,7 +34,7 @@ class EventLike(Protocol):
 
     @property
     def published_at(self) -> float:
-        """By the publisher's clock, Unix seconds."""
+        """By the publisher's clock, Unix seconds; by its neighbours', while it is ahead of them."""
         ...
 
     @property
@@ -58,6 +59,11 @@ class PeerLike(Protocol):
     @property
     def messages(self) -> Unicast:
         """Questions to other peers, and answers to theirs."""
+        ...
+
+    @property
+    def clock(self) -> EventClock:
+        """What time it is for events."""
         ...
 
     @property

@@ -70,6 +70,19 @@ REFUSAL_CAUSES: Final = (
 # What members of the cluster are, and what happens to them; see `monitoring.members`.
 MEMBER_STATES: Final = ("alive", "suspect", "gone", "revoked")
 MEMBER_CHANGES: Final = ("joined", "left", "failed", "returned", "revoked")
+# What may be wrong with a node, the worst first; what is the case is told as sentences, too.
+TROUBLES: Final = (
+    "revoked",
+    "certificate",  # it expires soon, or is not valid yet
+    "alone",  # others are known, and none is reached
+    "clock",  # it differs from those of all neighbours
+    "unreachable",  # pairs of members that do not reach each other
+    "identity",  # another process runs under this node's key
+    "disk",  # something could not be written
+    "address",  # one that is advertised, the machine does not have
+    "flood",  # somebody publishes more than is kept for all
+    "overload",  # more comes than can be dealt with
+)
 CLOSE_CAUSES: Final = ("goodbye", "broken", "silent", "stalled", "bad frame", "flood", "unused")
 
 # Seconds; from a hop on loopback to what nobody wants to wait for.
@@ -168,8 +181,7 @@ class Gauges:
         load: events seen a round, as load shifting counts them.
         position: on the ring, 0 to 1.
         certificate_expires_s: seconds since 1970, None without TLS.
-        revoked: 1 once this peer belongs to its cluster no more.
-        alone: 1 while it knows other peers and reaches none.
+        troubles: for each of TROUBLES 1 while it is the case, else 0.
         members: how many there are of each of MEMBER_STATES, this peer included.
         groups, group_workers, group_events: queue groups that this peer is of, their workers here,
             and their events that nobody is known to have dealt with.
@@ -190,8 +202,7 @@ class Gauges:
     load: float
     position: float
     certificate_expires_s: float | None = None
-    revoked: int = 0
-    alone: int = 0
+    troubles: Mapping[str, int] = attrs.field(factory=_counts(TROUBLES))
     members: Mapping[str, int] = attrs.field(factory=_counts(MEMBER_STATES))
     groups: int = 0
     group_workers: int = 0
@@ -328,8 +339,7 @@ METRICS: Final = (
         "certificate_expires_s",
         "When this peer's certificate expires, seconds since 1970.",
     ),
-    Metric("revoked", "gauge", "revoked", "1 once this peer is known to be revoked, 0 before."),
-    Metric("alone", "gauge", "alone", "1 while it knows other peers and reaches none, else 0."),
+    Metric("trouble", "gauge", "troubles", "1 while this is wrong, else 0.", "kind"),
     Metric(
         "members",
         "gauge",

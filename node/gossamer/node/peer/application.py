@@ -23,6 +23,7 @@ from gossamer.node.peer.publishing.publications import Publications
 from gossamer.node.peer.runtime import Delivery, Runtime
 from gossamer.node.peer.subscriptions import DEFAULT_ROOM, Mark, Subscribers, Subscription
 from gossamer.node.peer.unicast.announcements import ANNOUNCEMENT_TYPE
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.last_values import LastValueKeeper, SealedEvents, may_be_last
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.peer.unicast.order import PublicationOrder
@@ -88,6 +89,7 @@ class Peer:
         subscribers: all subscriptions.
         standing: whether it belongs to its cluster and reaches others.
         messages: questions to other peers, and answers to theirs.
+        clock: what time it is for events.
         last: the last values that this peer keeps.
     """
 
@@ -102,7 +104,7 @@ class Peer:
         version: SchemaVersion,
         hashes: Sequence[OrderPreservingHash],
         draws: random.Random,
-        now: Callable[[], float],
+        clock: ClusterTime,
         mark: Mark,
         keep: Callable[[str, str, bool], None],
         acknowledge_s: float,
@@ -128,8 +130,8 @@ class Peer:
         retry_s = runtime.core.settings.retry_rounds * round_s
         self._publications = Publications(runtime, events, acknowledge_s, counters, retry_s)
         self._format = EventFormat(version)
-        self._now = now
-        self._order = PublicationOrder(messages, lambda: self.schema, now)
+        self.clock = clock
+        self._order = PublicationOrder(messages, lambda: self.schema, clock.now)
         self._ready: Callable[[], Awaitable[None]] = runtime.heard_back.wait
         self._look_for: Callable[[Sequence[tuple[str, int]]], None] = lambda _: None
         self._views: Views | None = None
@@ -139,7 +141,7 @@ class Peer:
         self.last = LastValueKeeper(
             messages,
             SealedEvents(authentication, lambda: self._format),
-            now,
+            clock,
             draws,
             LAST_S,
         )
@@ -153,7 +155,7 @@ class Peer:
             version,
             hashes,
             draws,
-            now,
+            clock.now,
         )
         self._hear: Callable[[Event], None] = lambda _: None
         runtime.on_delivery = self._on_delivery
@@ -430,10 +432,11 @@ class Peer:
             self.counters.drop("bad frame")
             return
         self._delivered.add(event.id)
+        self.clock.see(event.published_at)
         if may_be_last(content):
             self.last.note(event, sealed)
         if event.payload is not None and event.payload.content_type == ANNOUNCEMENT_TYPE:
             self._hear(event)
             return
         if self.subscribers.deliver(event):
-            self.counters.delivery_latency.observe(self._now() - event.published_at)
+            self.counters.delivery_latency.observe(self.clock.now() - event.published_at)

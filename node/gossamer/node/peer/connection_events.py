@@ -18,6 +18,7 @@ from gossamer.node.peer.membership.member_services import MemberServices
 from gossamer.node.peer.membership.met import note_connected, note_disconnected
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Runtime
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.transport.base.base import (
     Address,
@@ -66,10 +67,11 @@ class ConnectionEvents:
         members: MemberTable,
         services: MemberServices,
         bootstrap: Bootstrap,
+        clock: ClusterTime,
     ) -> None:
         """What is made after the transport: needed before the first connection."""
         self._pool, self._members = pool, members
-        self._services, self._bootstrap = services, bootstrap
+        self._services, self._bootstrap, self._clock = services, bootstrap, clock
 
     def start(self, nursery: trio.Nursery) -> None:
         """Look from now on, in ``nursery``, whether peers whose connections break are there."""
@@ -106,6 +108,7 @@ class ConnectionEvents:
             self._address_book.learn(identity.key, (), identity.name)
         self._pool.try_send(identity.key, self._runtime.greeting())
         self._services.greet(identity.key)
+        self._clock.connected()
         connection = self._pool.get(identity.key)
         if connection is None or not connection.admitted.dialled:
             self._counters.accepted += 1

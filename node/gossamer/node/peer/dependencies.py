@@ -46,6 +46,7 @@ class Dependencies:
         compiled: whether events are taken by compiled rules, see `Node`.
         draws: everything that is left to chance.
         now: Unix seconds.
+        steady: seconds that only grow, at the pace of ``now``.
     """
 
     key: int
@@ -71,6 +72,7 @@ class Dependencies:
     compiled: str = NEVER
     draws: random.Random
     now: Callable[[], float]
+    steady: Callable[[], float]
 
     @property
     def schema_version(self) -> SchemaVersion:

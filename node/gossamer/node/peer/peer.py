@@ -37,6 +37,7 @@ from gossamer.node.peer.assembly import run_peer
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.subscriptions import Subscription
+from gossamer.node.peer.unicast.cluster_time import steady_time
 from gossamer.node.security.addresses import ADDRESSES
 from gossamer.node.security.cluster import (
     ClusterFolder,
@@ -156,6 +157,7 @@ def _dependencies(
         compiled=config.node.compiled,
         draws=random.SystemRandom(),
         now=time.time,
+        steady=steady_time,
     )
 
 

@@ -40,6 +40,7 @@ from gossamer.node.peer.membership.services import show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.persistence import Keeper
 from gossamer.node.peer.runtime import Delivery, Runtime
+from gossamer.node.peer.unicast.cluster_time import ClusterTime
 from gossamer.node.peer.unicast.messages import Messages
 from gossamer.node.peer.views import PeerViews, report_of
 from gossamer.node.security.certificates import PeerCertificate
@@ -139,6 +140,8 @@ class PeerParts:
             self.pool, self.counters, self.runtime.hand_back, self.overloads.note_dropped
         )
         self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
+        self.clock = ClusterTime(self.messages, dependencies.now, dependencies.steady)
+        self.standing.complaints["clock"] = self.clock.complaint
         self.services = services = self._make_services()
         self.reports = ClusterReports(
             self.members, self.pool, lambda: report_of(self.views, self.core)
@@ -184,7 +187,9 @@ class PeerParts:
             draws=dependencies.draws,
             round_s=dependencies.round_s,
         )
-        self.connection_events.attach(self.pool, self.members, self.services, self.bootstrap)
+        self.connection_events.attach(
+            self.pool, self.members, self.services, self.bootstrap, self.clock
+        )
         self.runtime.on_greeting = self.connection_events.on_greeting
         self.peer = self._make_peer()
 
@@ -297,7 +302,7 @@ class PeerParts:
             version=dependencies.schema_version,
             hashes=uniform_hashes(dependencies.schema),
             draws=dependencies.draws,
-            now=dependencies.now,
+            clock=self.clock,
             mark=self.keeper.mark,
             keep=self.keeper.note_subscription,
             acknowledge_s=dependencies.acknowledge_s,

@@ -145,8 +145,7 @@ class PeerViews:
             load=int(self.core.state.load[SELF]) / _EVENTS_A_ROUND,
             position=ring_fraction(self.core.identifier),
             certificate_expires_s=self.certificate_expires_s,
-            revoked=int(self.standing.revoked),
-            alone=int(self.standing.alone),
+            troubles=self.standing.counts(),
             members={} if self.members is None else self.members.counts(),
         )
 

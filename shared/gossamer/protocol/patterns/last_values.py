@@ -5,6 +5,9 @@ peer keeps the newest of each key that it has heard of, and peers compare what t
 another the keys and times of what it has got since it last did so, and sends what is newer (push
 anti-entropy, Demers et al., "Epidemic Algorithms for Replicated Database Maintenance", 1987). What
 is deleted stays as a mark, since an older value would come back from a peer that was away.
+
+What was published by a clock that was ahead (`cluster_clock`) gives way to any value that can be
+believed, or its key could not be set again until that time.
 """
 
 from __future__ import annotations
@@ -62,10 +65,14 @@ class LastValues:
     def __len__(self) -> int:
         return len(self._values)
 
-    def put(self, value: LastValue) -> bool:
-        """Keep a value if it is the newest of its key; return whether it is."""
-        known = self._values.get(value.key)
-        if known is not None and known[1].stamp >= value.stamp:
+    def put(self, value: LastValue, latest: int) -> bool:
+        """Keep a value if it is the newest of its key; return whether it is.
+
+        Args:
+            value: one that can be believed.
+            latest: the latest time that can be, in microseconds.
+        """
+        if not self._is_news(value.key, value.stamp, latest):
             return False
         self._drop(value.key)
         self.serial += 1
@@ -103,14 +110,17 @@ class LastValues:
             return self.serial, [one for _, one in news]
         return news[COMPARED - 1][0], [one for _, one in news[:COMPARED]]
 
-    def missing(self, told: Iterable[tuple[bytes, Stamp]]) -> list[int]:
+    def missing(self, told: Iterable[tuple[bytes, Stamp]], latest: int) -> list[int]:
         """Places in a list of keys and stamps of what is newer than what is kept here."""
-        wanted = []
-        for place, (key, stamp) in enumerate(told):
-            known = self._values.get(key)
-            if known is None or known[1].stamp < stamp:
-                wanted.append(place)
-        return wanted
+        return [
+            place
+            for place, (key, stamp) in enumerate(told)
+            if stamp[0] <= latest and self._is_news(key, stamp, latest)
+        ]
+
+    def _is_news(self, key: bytes, stamp: Stamp, latest: int) -> bool:
+        known = self._values.get(key)
+        return known is None or known[1].stamp < stamp or known[1].stamp[0] > latest
 
     def _drop(self, key: bytes) -> None:
         known = self._values.pop(key, None)

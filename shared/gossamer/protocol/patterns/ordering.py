@@ -13,6 +13,9 @@ Where the publisher does not answer, or does not remember that far, the event is
 `patience`. What comes after a later event has been handed on is handed on at once, as **late**: an
 event is never lost for the sake of order.
 
+Where a clock was ahead for a while and is right again (`cluster_clock`), times begin anew: for the
+publisher with the next event, for a subscriber with the next event that comes.
+
 All times of publishers are whole microseconds; those of this peer are seconds of one clock that
 never goes back.
 """
@@ -26,6 +29,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from attrs import define, frozen
 
+from gossamer.protocol.patterns.cluster_clock import BOUND_S
+
 T = TypeVar("T")
 
 # Events that a publisher remembers, and matching ones that it names in an answer.
@@ -35,6 +40,8 @@ LISTED: Final = 1024
 ASK_AGAIN_S: Final = 0.5
 # How far before the first event of a publisher it is asked for earlier ones, in microseconds.
 BEFORE_FIRST: Final = 5_000_000
+# How far the last event's time may be ahead of what is believed to be now, in microseconds.
+AHEAD: Final = round(BOUND_S * 1e6)
 
 
 class Fate(enum.IntEnum):
@@ -80,8 +87,14 @@ class PublishedLog(Generic[T]):
         self._entries: list[_Published[T]] = []
 
     def reserve(self, now: int) -> int:
-        """The time of the next event: now, or a microsecond after that of the last one."""
+        """The time of the next event: now, or a microsecond after that of the last one.
+
+        Where that one is of a clock which was ahead, all so far is forgotten.
+        """
         last = self._entries[-1].time if self._entries else self.since
+        if last > now + AHEAD:
+            self._entries.clear()
+            self.since = last = now
         entry: _Published[T] = _Published(max(now, last + 1))
         self._entries.append(entry)
         if len(self._entries) > REMEMBERED:
@@ -187,8 +200,17 @@ class Sequencer(Generic[T]):
         """How many events are held back."""
         return len(self._waiting)
 
-    def take(self, time: int, item: T, now: float) -> list[Released[T]]:
-        """An event comes; return what is handed on by that."""
+    def take(self, time: int, item: T, now: float, latest: int) -> list[Released[T]]:
+        """An event comes; return what is handed on by that.
+
+        Args:
+            time: when it was published.
+            item: the event.
+            now: seconds.
+            latest: the latest time of an event that can be believed, in microseconds.
+        """
+        if self._through is not None and self._through > latest:
+            self._forget()
         if self._through is None:
             self._through = min(time - 1, max(self._begins, time - BEFORE_FIRST))
             self._covered = self._through
@@ -256,6 +278,12 @@ class Sequencer(Generic[T]):
     def release_one(self) -> Released[T]:
         """Hand on the earliest event that waits, though an earlier one may come."""
         return Released(self._pass(min(self._waiting)))
+
+    def _forget(self) -> None:
+        """Know of nothing that came; what waits goes on as it is."""
+        self._through, self._has_passed = None, False
+        self._covered, self._blind_until = -1, -1.0
+        self._missing.clear()
 
     def _may_pass(self, time: int, now: float) -> bool:
         patient = now - self._waiting[time].since < self._patience

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -99,4 +98,4 @@ class KeptInOrder:
 
 def begin_of(services: Services) -> float:
     """Unix seconds from which on a subscription that begins now is promised its events."""
-    return time.time() + ROUNDS_TO_START * services.peer.snapshot().round_s
+    return services.peer.clock.now() + ROUNDS_TO_START * services.peer.snapshot().round_s

@@ -76,7 +76,8 @@ class Ordered(Generic[EventT]):
     def take(self, event: EventT) -> None:
         """An event comes, in whatever order."""
         order = self._of(event.publisher)
-        self._ready += order.take(_time(event), event, self._now)
+        latest = round(self._peer.clock.latest() * 1e6)
+        self._ready += order.take(_time(event), event, self._now, latest)
         if len(self) > ROOM and order.waiting:
             self._ready.append(order.release_one())
         self._news.set()

@@ -15,6 +15,7 @@ from attrs import define, field
 
 from gossamer.node.errors import PeerRevoked
 from gossamer.node.monitoring.logs import log
+from gossamer.node.monitoring.metrics import TROUBLES
 
 # Seconds between two looks at what is wrong, and until what lasts is in the log again.
 LOOK_S: Final = 2.0
@@ -34,13 +35,18 @@ class Standing:
         key: its permanent key.
         revoked: whether the cluster's authority has said that it belongs no more.
         reaches_nobody: tells whether it knows other peers and reaches none.
-        complaints: each tells one thing more that is wrong, in a sentence; "" for nothing.
+        complaints: by kind of trouble, of `TROUBLES`: tells what is wrong, in a sentence; "" for
+            nothing.
     """
 
     key: int = 0
     revoked: bool = False
     reaches_nobody: Callable[[], bool] = lambda: False
-    complaints: list[Callable[[], str]] = field(factory=list)
+    complaints: dict[str, Callable[[], str]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.complaints["revoked"] = lambda: str(PeerRevoked(self.key)) if self.revoked else ""
+        self.complaints["alone"] = lambda: ALONE if self.alone else ""
 
     @property
     def alone(self) -> bool:
@@ -56,25 +62,30 @@ class Standing:
         if self.revoked:
             raise PeerRevoked(self.key)
 
+    def by_kind(self) -> dict[str, str]:
+        """What is wrong: a sentence for people, by kind of trouble."""
+        found = {kind: complaint() for kind, complaint in self.complaints.items()}
+        return {kind: found[kind] for kind in TROUBLES if found.get(kind)}
+
     def troubles(self) -> tuple[str, ...]:
         """What is wrong, a sentence each, for people."""
-        found = [complaint() for complaint in self.complaints]
-        if self.revoked:
-            found.insert(0, str(PeerRevoked(self.key)))
-        elif self.alone:
-            found.append(ALONE)
-        return tuple(filter(None, found))
+        return tuple(self.by_kind().values())
+
+    def counts(self) -> dict[str, int]:
+        """For each kind of trouble 1 while there is some, else 0."""
+        found = self.by_kind()
+        return {kind: int(kind in found) for kind in TROUBLES}
 
     async def tell(self) -> None:
         """Have each trouble in the log when it comes, each minute that it lasts, and at its end."""
         told: dict[str, float] = {}
         while True:
-            now, troubles = trio.current_time(), self.troubles()
-            for trouble in troubles:
-                if now - told.get(trouble, -math.inf) >= TELL_AGAIN_S:
-                    told[trouble] = now
-                    log.warning("trouble", cause=trouble)
-            for trouble in told.keys() - set(troubles):
-                del told[trouble]
-                log.info("trouble is over", cause=trouble)
+            now, troubles = trio.current_time(), self.by_kind()
+            for kind, sentence in troubles.items():
+                if now - told.get(kind, -math.inf) >= TELL_AGAIN_S:
+                    told[kind] = now
+                    log.warning("trouble", kind=kind, cause=sentence)
+            for kind in told.keys() - troubles.keys():
+                del told[kind]
+                log.info("trouble is over", kind=kind)
             await trio.sleep(LOOK_S)

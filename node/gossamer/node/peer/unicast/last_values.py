@@ -17,6 +17,7 @@ from attrs import frozen
 from gossamer.node.errors import NoAnswerError
 from gossamer.node.peer.frames.event_authentication import EventAuthentication
 from gossamer.node.peer.frames.events import Event, EventFormat
+from gossamer.node.peer.unicast.cluster_time import EventClock
 from gossamer.node.peer.unicast.messages import Unicast
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.sealing import identifier
@@ -33,8 +34,6 @@ COMPARE, VALUES = range(2)
 PIECE_BYTES: Final = 1 << 16
 ANSWER_S: Final = 5.0
 KEY_BYTES: Final = 16
-# How far ahead of this peer's clock an event may be to be the newest of its key.
-AHEAD_S: Final = 3600.0
 # How long a mark of what is deleted lasts: longer than any value that a peer away could bring back
 # is likely to be missed.
 DELETED_S: Final = 7 * 86_400.0
@@ -151,7 +150,7 @@ class LastValueKeeper:
     Args:
         messages: to other peers.
         sealed_events: reads events.
-        now: Unix seconds.
+        clock: says what time it is, and how late an event may be of.
         draws: choose whom to compare with.
         round_s: seconds between two comparisons.
     """
@@ -160,14 +159,14 @@ class LastValueKeeper:
         self,
         messages: Unicast,
         sealed_events: SealedEvents,
-        now: Callable[[], float],
+        clock: EventClock,
         draws: random.Random,
         round_s: float,
     ) -> None:
         self.values = LastValues()
         self._messages = messages
         self._sealed_events = sealed_events
-        self._now = now
+        self._clock = clock
         self._draws = draws
         self._round_s = round_s
         # By key and connection, since a peer that was started anew has forgotten what it was told.
@@ -182,16 +181,17 @@ class LastValueKeeper:
             return
         lasts_s = mark.lasts_s or (DELETED_S if mark.is_deleted else 0.0)
         expires_at = event.published_at + lasts_s if lasts_s else 0.0
-        now = self._now()
-        if (expires_at and expires_at <= now) or event.published_at > now + AHEAD_S:
-            return
+        self._clock.see(event.published_at)
+        latest = self._latest()
         stamp = (round(event.published_at * 1e6), event.id)
-        self.values.put(LastValue(key, stamp, sealed, expires_at, mark.is_deleted))
+        if (expires_at and expires_at <= self._clock.now()) or stamp[0] > latest:
+            return
+        self.values.put(LastValue(key, stamp, sealed, expires_at, mark.is_deleted), latest)
 
     def events(self) -> list[Event]:
         """The last values, as events."""
         found = []
-        for one in self.values.all(self._now()):
+        for one in self.values.all(self._clock.now()):
             try:
                 found.append(self._sealed_events.read(one.stamp[1], one.data))
             except ValueError:
@@ -202,7 +202,7 @@ class LastValueKeeper:
         """Compare with others, one after another, until cancelled."""
         while True:
             await trio.sleep(self._round_s * self._draws.uniform(0.5, 1.5))
-            self.values.expire(self._now())
+            self.values.expire(self._clock.now())
             connected = sorted(self._messages.connected.items())
             self._told = {one: self._told.get(one, 0) for one in connected}
             behind = [one for one in connected if self._told[one] < self.values.serial]
@@ -228,13 +228,18 @@ class LastValueKeeper:
         if not left:
             self._told[other] = serial
 
+    def _latest(self) -> int:
+        """The latest time of an event that can be believed, in microseconds."""
+        return round(self._clock.latest() * 1e6)
+
     def _answer(self, sender: int, body: bytes) -> bytes:
         question = decode(body)
         if type(question) is not list or [type(one) for one in question] != [int, list]:
             raise ValueError("no question about last values")
         kind, parts = question
         if kind == COMPARE:
-            return encode(self.values.missing([_key_and_stamp(one) for one in parts]))
+            told = [_key_and_stamp(one) for one in parts]
+            return encode(self.values.missing(told, self._latest()))
         if kind != VALUES:
             raise ValueError("no question about last values")
         return encode([place for place, part in enumerate(parts) if not self._take(sender, part)])
