@@ -161,6 +161,6 @@ def _read(body: bytes) -> float:
 
 def _duration(seconds: float) -> str:
     for unit, size in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * size:
+        if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
