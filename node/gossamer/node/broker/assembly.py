@@ -22,7 +22,7 @@ from gossamer.node.broker.links.dialling import Dialler
 from gossamer.node.broker.links.links import Neighbours
 from gossamer.node.broker.links.routes import Passage, Routes, RouteService
 from gossamer.node.broker.members import Members
-from gossamer.node.errors import RefusedByPeer, WorkApartError
+from gossamer.node.errors import NodeError, RefusedByPeer, WorkApartError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import Member, MemberTable
@@ -30,6 +30,7 @@ from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.admission import admit
 from gossamer.node.peer.membership.disconnect_reasons import count_end, count_refusal
+from gossamer.node.peer.membership.doubles import DoubledIdentities
 from gossamer.node.peer.membership.met import note_connected, note_disconnected
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
@@ -113,9 +114,11 @@ class BrokerNode:
         )
         self._book = AddressBook(given.key, BOOK_CAPACITY, tuple, trio.current_time)
         self.transport = given.make_transport(self._introduction(), self._verify)
-        self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.doubles = DoubledIdentities()
+        self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self._on_refused_by
         self.standing = Standing(given.key, reaches_nobody=self._reaches_nobody)
+        self.standing.complaints["identity"] = self.doubles.complaint
         self.cluster_members = self._make_members()
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,
@@ -126,6 +129,7 @@ class BrokerNode:
                 on_up=self._on_up,
                 on_down=self._on_down,
                 on_loss=self.neighbours.on_loss,
+                on_admitted=self.doubles.on_admitted,
                 on_busy=partial(count_refusal, self.counters),
             ),
             self._book.addresses_of,
@@ -242,6 +246,10 @@ class BrokerNode:
         revoked, now = self._revocations.revoked, self._given.now()
         return admit(certificate, hello, self._descriptors, revoked, self.counters, now)
 
+    def _on_refusal(self, error: NodeError | None, remote: Address) -> None:
+        count_refusal(self.counters, error, remote)
+        self.doubles.on_refusal(error, remote)
+
     def _on_refused_by(self, error: RefusedByPeer) -> None:
         if self._revocations is not None:
             self._revocations.hear(error.proof)
@@ -287,6 +295,7 @@ class BrokerNode:
 
     def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
         count_end(self.counters, identity, farewell)
+        self.doubles.on_down(identity, farewell)
         note_disconnected(self.cluster_members, identity, farewell)
         if self._renewals is not None:
             self._renewals.forget(identity.key)

@@ -86,6 +86,10 @@ class PeerRefused(NodeError, RemoteProtocolError):
         super().__init__(f"refused a peer: {reason}")
 
 
+class DoubledIdentity(PeerRefused):
+    """The same, since another process runs under our own key."""
+
+
 class RefusedByPeer(NodeError):
     """A peer does not accept us.
 

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 import trio
 
+from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.members import Member, MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.application import Inside, Peer, Views
@@ -35,6 +36,7 @@ from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import PoolSender
 from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.disconnect_reasons import count_refusal
+from gossamer.node.peer.membership.doubles import DoubledIdentities
 from gossamer.node.peer.membership.member_services import MemberServices
 from gossamer.node.peer.membership.services import show_certificate
 from gossamer.node.peer.membership.status import Standing
@@ -46,7 +48,7 @@ from gossamer.node.peer.views import PeerViews, report_of
 from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
-from gossamer.node.transport.base.base import LocalPeer
+from gossamer.node.transport.base.base import Address, Farewell, LocalPeer, PeerIdentity
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.queues.fair_queue import Backlog
 from gossamer.protocol.kernel.linking.object_code import LinkedCode
@@ -115,9 +117,11 @@ class PeerParts:
         self.transport = dependencies.make_transport(
             self._introduction(), self.connection_events.verify
         )
-        self.transport.on_refusal = partial(count_refusal, self.counters)
+        self.doubles = DoubledIdentities()
+        self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self.connection_events.on_refused_by
         self.standing = Standing(dependencies.key, reaches_nobody=self._reaches_nobody)
+        self.standing.complaints["identity"] = self.doubles.complaint
         self.members = self._make_members()
         self.pool = ConnectionPool(
             self.transport,
@@ -127,7 +131,8 @@ class PeerParts:
                 on_frame=self.runtime.on_frame,
                 on_bytes=self.runtime.on_bytes,
                 on_up=self.connection_events.on_up,
-                on_down=self.connection_events.on_down,
+                on_down=self._on_down,
+                on_admitted=self.doubles.on_admitted,
                 on_loss=self.connection_events.on_loss,
                 on_busy=partial(count_refusal, self.counters),
                 on_dropped=self.overloads.note_dropped,
@@ -368,6 +373,14 @@ class PeerParts:
     def _on_held(self, event: int, brought_by: int) -> None:
         self.events.hold(event)
         self.peer.note_held(event, brought_by)
+
+    def _on_refusal(self, error: NodeError | None, remote: Address) -> None:
+        count_refusal(self.counters, error, remote)
+        self.doubles.on_refusal(error, remote)
+
+    def _on_down(self, identity: PeerIdentity, farewell: Farewell) -> None:
+        self.doubles.on_down(identity, farewell)
+        self.connection_events.on_down(identity, farewell)
 
     def _reaches_nobody(self) -> bool:
         """Whether others are known, and none is a neighbour on the ring to hold anything."""

@@ -24,6 +24,7 @@ from hmac import compare_digest
 import trio
 
 from gossamer.node.errors import BadFrame, HandshakeFailed, PeerRefused, RefusedByPeer
+from gossamer.node.errors.transport import DoubledIdentity
 from gossamer.node.transport.base.base import (
     Address,
     Admitted,
@@ -47,7 +48,8 @@ from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 
 # 2: events carry the version of their schema, and lookups of places what the newcomer holds.
 # 3: events are sealed: their identifiers are hashes, and their publishers sign them.
-PROTOCOL_VERSION = 3
+# 4: what was missed is found by comparing logs, and hellos name the process.
+PROTOCOL_VERSION = 4
 
 # Read at once while the peer is a stranger; its hello fits.
 HANDSHAKE_CHUNK_BYTES = 4096
@@ -140,6 +142,8 @@ class _Talk:
             fields["fingerprint"] = self._me.fingerprint
         if self._me.schema:
             fields["schema"] = self._me.schema
+        if self._me.process:
+            fields["process"] = self._me.process
         return encode_frame("hello", **fields)
 
     async def _next(self) -> Frame:
@@ -176,6 +180,7 @@ class _Talk:
             nonce=frame["nonce"],
             fingerprint=frame.get("fingerprint"),
             schema=frame.get("schema", ""),
+            process=frame.get("process", b""),
         )
 
     def _check(
@@ -194,7 +199,8 @@ class _Talk:
             said = f"its certificate says {identity.key:016x}"
             raise PeerRefused(f"it claims key {hello.key:016x}, {said}")
         if hello.key == self._me.key:
-            raise PeerRefused("it has our own key")
+            is_ours = hello.process in (b"", self._me.process)
+            raise (PeerRefused if is_ours else DoubledIdentity)("it has our own key")
         if expected is not None and hello.key != expected:
             raise PeerRefused(f"it is peer {hello.key:016x}, expected peer {expected:016x}")
         return identity

@@ -54,6 +54,7 @@ class PoolEvents:
         on_down: a peer is connected no more, and why.
         on_loss: a connection to a peer ended such that frames under way may be lost, whether or
             not there is another; called before `on_down`.
+        on_admitted: a connection to a peer came up, of several or not; called before `on_up`.
         on_busy: a peer was turned away since all connections are in use.
         on_dropped: a frame of a flow was dropped since too much waits for the peer of that key.
     """
@@ -63,6 +64,7 @@ class PoolEvents:
     on_down: Callable[[PeerIdentity, Farewell], None]
     on_bytes: Callable[[PeerIdentity, memoryview], Together] = lambda _identity, _data: NOTHING
     on_loss: Callable[[PeerIdentity], None] = lambda _identity: None
+    on_admitted: Callable[[Admitted], None] = lambda _: None
     on_busy: Callable[[], None] = lambda: None
     on_dropped: Callable[[int, Flow], None] = lambda _key, _flow: None
 
@@ -347,10 +349,12 @@ class ConnectionPool:
             self._end_dial(key, dial)
         if refusal is not None:
             connection.start_closing(refusal)
-        elif replaced is None:
-            self._events.on_up(admitted.identity)
         else:
-            replaced.start_closing(Cause.REPLACED)
+            self._events.on_admitted(admitted)
+        if refusal is None and replaced is None:
+            self._events.on_up(admitted.identity)
+        elif replaced is not None:
+            replaced.start_closing(Cause.REPLACED, self._replacer(connection, replaced))
         self._serving.add(connection)
         try:
             on_bytes = partial(self._events.on_bytes, admitted.identity)
@@ -383,7 +387,14 @@ class ConnectionPool:
         self._links[key] = new
         return None, old
 
+    def _replacer(self, new: Connection, old: Connection) -> str:
+        """Where another process of the peer's key is, which took its place; "" for the same one."""
+        is_another = new.admitted.hello.process != old.admitted.hello.process
+        return new.admitted.place if is_another else ""
+
     def _is_better(self, new: Connection, old: Connection) -> bool:
+        if not new.admitted.hello.process:
+            return False  # it has a look at us
         at_once = new.opened_at - old.opened_at <= self._limits.handshake_seconds
         if not at_once or not old.is_open or new.admitted.dialled == old.admitted.dialled:
             return True

@@ -199,6 +199,7 @@ def probes(member: Membership, schema: str) -> Probes:
         software="gossamer doctor",
         fingerprint=member.certificate.fingerprint,
         schema=schema,
+        process=b"",
     )
 
     async def secure(stream: trio.SocketStream) -> trio.abc.Stream:

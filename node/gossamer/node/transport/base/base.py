@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
@@ -15,6 +17,8 @@ from gossamer.protocol.kernel.errors import ConfigError
 
 # Bytes taken from a stream at once, and given to it at once.
 CHUNK_BYTES = 1 << 16
+# Random bytes by which the processes of a key are told apart.
+PROCESS_BYTES = 8
 
 
 class Address(NamedTuple):
@@ -62,6 +66,8 @@ class Hello:
         nonce: random bytes of this connection, to be echoed.
         fingerprint: SHA-256 of the certificate it presents, None without TLS.
         schema: tells what its events are made of from what others' are; "" where it does not say.
+        process: random bytes of the process that it is; none of one that only has a look, and is
+            no peer to be connected to.
     """
 
     version: int
@@ -72,6 +78,7 @@ class Hello:
     nonce: bytes
     fingerprint: bytes | None
     schema: str = ""
+    process: bytes = b""
 
 
 @attrs.frozen(slots=True)
@@ -84,6 +91,7 @@ class LocalPeer:
     addresses: tuple[Address, ...] = ()
     fingerprint: bytes | None = None
     schema: str = ""
+    process: bytes = attrs.field(factory=partial(secrets.token_bytes, PROCESS_BYTES))
 
 
 @attrs.frozen(slots=True)
@@ -176,6 +184,11 @@ class Admitted:
     dialled: bool
     remote: Address
     rest: bytes = b""
+
+    @property
+    def place(self) -> str:
+        """Where the peer is: the address that it says it listens at, or that it came from."""
+        return str(self.hello.addresses[0] if self.hello.addresses else self.remote)
 
 
 Handler = Callable[[Admitted], Awaitable[None]]

@@ -16,6 +16,7 @@ from types import MappingProxyType
 import cbor2
 
 from gossamer.node.errors import BadFrame
+from gossamer.node.transport.base.base import PROCESS_BYTES
 from gossamer.node.transport.base.limits import HEADER_BYTES, Limits
 from gossamer.node.transport.base.schema import (
     Bytes,
@@ -49,6 +50,7 @@ CONTROL_FRAMES = FrameTypes(
             "nonce": Bytes(NONCE_BYTES, shortest=NONCE_BYTES),
             "fingerprint": Optional(Bytes(FINGERPRINT_BYTES, shortest=FINGERPRINT_BYTES)),
             "schema": Optional(Text(32)),
+            "process": Optional(Bytes(PROCESS_BYTES, shortest=PROCESS_BYTES)),
         },
         "welcome": {"echo": Bytes(NONCE_BYTES, shortest=NONCE_BYTES)},
         "goodbye": {
