@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ import trio
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Protocol
 from gossamer.node.discovery.sources import static_peers
+from gossamer.node.errors import AddressGone
 from gossamer.node.peer.assembly import run_peer
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.peer import Peer
@@ -66,6 +67,7 @@ class MemoryPeers:
     schema: Schema = SCHEMA
     round_s: float = ROUND_S
     acknowledge_s: float = 10.0
+    lost: AddressGone | None = None  # what their addresses are, if they are
     wrong_s: dict[int, float] = attrs.field(factory=dict)  # how far clocks are ahead
     # Keys of the peers whose addresses a peer is told.
     bootstrap: Callable[[int], Iterable[int]] = lambda key: [1] if key != 1 else []
@@ -121,6 +123,11 @@ class MemoryPeers:
     async def rounds(self, rounds: int = 4) -> None:
         await rounds_pass(*self.peers.values(), rounds=rounds)
 
+    def _advertise(self, listening: Sequence[Address]) -> Sequence[Address]:
+        if self.lost is not None:
+            raise self.lost
+        return listening
+
     def _settings(self) -> dict[str, Any]:
         return SETTINGS | {"attributes": len(self.schema)} | self.settings
 
@@ -140,7 +147,7 @@ class MemoryPeers:
             limits=self.limits,
             make_transport=make,
             listen=[address_of(key)],
-            advertise=lambda listening: listening,
+            advertise=self._advertise,
             writer=writer,
             sources=lambda _: [static_peers(map(address_of, self.bootstrap(key)))],
             compiled="never",  # otherwise in `switching_ways`

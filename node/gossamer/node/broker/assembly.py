@@ -118,7 +118,8 @@ class BrokerNode:
         self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self._on_refused_by
         self.standing = Standing(given.key, reaches_nobody=self._reaches_nobody)
-        self.standing.complaints["identity"] = self.doubles.complaint
+        self.standing.ask("identity", self.doubles.complaint)
+        self.standing.ask("disk", given.writer.complaint)
         self.cluster_members = self._make_members()
         self.pool = self.neighbours.pool = ConnectionPool(
             self.transport,

@@ -21,6 +21,7 @@ from gossamer.node.errors.base import (
     NodeError,
 )
 from gossamer.node.errors.configuration import (
+    AddressGone,
     BackupError,
     ConfigurationError,
     DiscoveryError,
@@ -91,6 +92,7 @@ from gossamer.node.errors.transport import (
 )
 
 __all__ = [
+    "AddressGone",
     "BackupError",
     "BadFrame",
     "BatchLineError",

@@ -29,6 +29,21 @@ class ConfigurationError(NodeError):
         super().__init__(f"{prefix}{named} is {found or brief(value)}, expected {expected}")
 
 
+class AddressGone(NodeError):
+    """This machine has lost an address that a peer listens at; nothing changed.
+
+    Attributes:
+        host: the address.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(
+            f"this machine does not have the address {brief(host)} any more, at which this peer "
+            "listens: nobody reaches it there"
+        )
+
+
 class InterfaceError(NodeError):
     """This machine has no such network interface; nothing was opened.
 

@@ -100,6 +100,10 @@ class History:
         raw = await self._writer.read(lambda store: store.events.newest(limit))
         return [int.from_bytes(one, "big") for one in raw]
 
+    def complaint(self) -> str:
+        """What of it could not be written a moment ago, in a sentence; "" where nothing was."""
+        return self._writer.complaint()
+
     def past_s(self, kept: StoredSubscription) -> float:
         """For how long a subscription is wanted; infinite where nobody knows."""
         return kept.past_s(self._now())

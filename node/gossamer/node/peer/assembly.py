@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 import attrs
 import trio
 
 from gossamer.node.discovery.sources import REMEMBERED, DiscoveredPeer
-from gossamer.node.errors import InterfaceError
+from gossamer.node.errors import AddressGone, InterfaceError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
@@ -62,6 +62,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     _advertise(parts, listening)
     phase_s = dependencies.draws.uniform(0, dependencies.round_s)
     timer = SteadyTimer(dependencies.round_s, phase_s, parts.counters, parts.was_paused)
+    parts.standing.ask("overload", timer.complaint)
     await _recall_peers(parts)
     parts.peer.subscribers.recall(await parts.keeper.subscriptions(), dependencies.now())
     await _say_what_is_missed(parts)
@@ -86,8 +87,11 @@ async def _follow_addresses(parts: PeerParts, listening: Sequence[Address]) -> N
     while True:
         await trio.sleep(ADDRESSES_S)
         before = parts.peer.addresses
-        with suppress(InterfaceError):  # it is gone for now, and others find this peer as before
+        try:
             _advertise(parts, listening)
+            parts.address_complaint = ""
+        except (InterfaceError, AddressGone) as error:  # others find this peer as before
+            parts.address_complaint = str(error)
         if parts.peer.addresses != before:
             log.info("this machine has other addresses", addresses=parts.members.own.addresses)
 

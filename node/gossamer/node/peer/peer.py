@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ import trio
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.discovery.network_interfaces import choose, local_addresses
 from gossamer.node.discovery.sources import Source, static_peers
-from gossamer.node.errors import ConfigurationError
+from gossamer.node.errors import AddressGone, ConfigurationError
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
@@ -189,7 +190,12 @@ def advertised(config: NodeConfig, listening: Sequence[Address]) -> Sequence[Add
 
     What is configured; else the addresses listened on, those of the interfaces in use where it
     listens on all of them.
+
+    Raises:
+        InterfaceError: the interface that is configured is gone.
+        AddressGone: the machine has lost an address that is listened on.
     """
+    _check_hosts([address.host for address in listening if address.host not in WILDCARDS])
     if config.listen.advertise:
         return [Address.parse(text) for text in config.listen.advertise][:ADDRESSES]
     found: dict[Address, None] = {}
@@ -203,6 +209,22 @@ def advertised(config: NodeConfig, listening: Sequence[Address]) -> Sequence[Add
             if one.address.version == version and not one.address.is_link_local:
                 found[Address(str(one.address), address.port)] = None
     return list(found)[:ADDRESSES]
+
+
+def _check_hosts(hosts: Iterable[str]) -> None:
+    local = {str(one.address).partition("%")[0] for one in local_addresses()}
+    for host in hosts:
+        bare = host.partition("%")[0]
+        if bare not in local and _is_this_machine_s(bare):
+            raise AddressGone(host)
+
+
+def _is_this_machine_s(host: str) -> bool:
+    """Whether a host that is listened on is an address that an interface has to have."""
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name
 
 
 def _sources(

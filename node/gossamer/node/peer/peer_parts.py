@@ -118,10 +118,15 @@ class PeerParts:
             self._introduction(), self.connection_events.verify
         )
         self.doubles = DoubledIdentities()
+        # What is wrong with the addresses that it listens at, in a sentence.
+        self.address_complaint = ""
         self.transport.on_refusal = self._on_refusal
         self.transport.on_refused_by = self.connection_events.on_refused_by
         self.standing = Standing(dependencies.key, reaches_nobody=self._reaches_nobody)
-        self.standing.complaints["identity"] = self.doubles.complaint
+        self.standing.ask("identity", self.doubles.complaint)
+        self.standing.ask("disk", dependencies.writer.complaint)
+        self.standing.ask("overload", self.overloads.complaint)
+        self.standing.ask("address", lambda: self.address_complaint)
         self.members = self._make_members()
         self.pool = ConnectionPool(
             self.transport,
@@ -146,7 +151,7 @@ class PeerParts:
         )
         self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
         self.clock = ClusterTime(self.messages, dependencies.now, dependencies.steady)
-        self.standing.complaints["clock"] = self.clock.complaint
+        self.standing.ask("clock", self.clock.complaint)
         self.services = services = self._make_services()
         self.reports = ClusterReports(
             self.members, self.pool, lambda: report_of(self.views, self.core)

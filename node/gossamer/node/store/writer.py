@@ -6,8 +6,9 @@ again. Waiting for another process's lock and for the disk happens in a thread.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -27,6 +28,9 @@ GATHER_S: Final = 0.005
 # Writes in a commit, and between two turns of the event loop.
 GROUP: Final = 512
 TURN: Final = 64
+
+# For how long it is told that something could not be written; a node that runs writes more often.
+TOLD_S: Final = 60.0
 
 # How a call that may have to wait for a lock or the disk is made.
 Aside = Callable[[Callable[[], None]], Awaitable[None]]
@@ -59,9 +63,15 @@ class StoreWriter:
         self._send, self._receive = trio.open_memory_channel[_Write](pending)
         self._urgent = trio.Event()
         self._first_failure: StoreError | CapacityError | None = None
+        self._refused, self._refused_at = "", -math.inf
         self._aside = _in_a_thread() if aside is None else aside
         # Held while a group is written: the connection then shows what is not on the disk yet.
         self._turn = trio.Lock()
+
+    def complaint(self) -> str:
+        """What could not be written a moment ago, and why, in a sentence; "" where nothing was."""
+        lasts = trio.current_time() - self._refused_at < TOLD_S
+        return f"what is to last is not written: {self._refused}" if lasts else ""
 
     async def read(
         self, method: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
@@ -156,8 +166,15 @@ class StoreWriter:
             for write in group:
                 write.error = write.error or error
         self.counts["commits"] += 1
+        self._note_refusal(group)
         for write in group:
             self._finish(write)
+
+    def _note_refusal(self, group: Sequence[_Write]) -> None:
+        """Note whether the disk, or the file, refused writes."""
+        refused = [one.error for one in group if isinstance(one.error, StoreError)]
+        self._refused_at = trio.current_time() if refused else -math.inf
+        self._refused = str(refused[0]) if refused else ""
 
     def _attempt(self, write: _Write) -> None:
         """Carry out one write; if it fails, it alone is taken back."""

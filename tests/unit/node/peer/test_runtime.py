@@ -53,6 +53,14 @@ async def test_rounds_come_steadily_each_with_every_timer_and_some_are_left_out(
             times.append(trio.current_time())
     assert times == [64.75, 66.5, 68.5]
     assert counters.rounds_late == 1
+    assert timer.complaint() == "", "a pause is no slowness"
+    for _ in range(4):
+        await trio.sleep(5.0)
+        for _ in range(len(TIMERS)):
+            await timer.next_timer()
+    assert timer.complaint() == "this node is too slow: 5 of the last 30 rounds began late"
+    await trio.sleep(60.0)
+    assert timer.complaint() == ""
 
 
 class Pool:

@@ -108,9 +108,13 @@ async def test_a_write_that_fails_takes_no_other_with_it_and_is_reported_once(pa
 
 async def test_a_full_disk_fails_writes_and_spares_those_that_fit(path: Path) -> None:
     async with open_writer(path, max_pages=60) as writer:
+        assert writer.complaint() == ""
         with pytest.raises(StoreFullError):
             await writer.run(retain, 1, 1_000_000)
+        assert "what is to last is not written" in writer.complaint()
+        assert "disk is full" in writer.complaint()
         assert await writer.run(retain, 2)
+        assert writer.complaint() == ""
         await writer.write(retain, 3, 1_000_000)
         with pytest.raises(StoreError):
             await writer.flush()

@@ -124,6 +124,7 @@ class RunningNode(NodeProcess):
         retention_s = config.delivery.retention_s
         path = config.identity.folder / FILE_NAME
         history = await stack.enter_async_context(open_history(path, retention_s))
+        peer.standing.ask("disk", history.complaint)
         self._groups = groups = Groups(peer, history, retention_s)
         services = Services(
             peer=peer,

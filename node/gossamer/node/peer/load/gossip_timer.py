@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -12,6 +13,9 @@ from gossamer.protocol.peer.step import TIMERS
 
 # A round begun later than this part of its length counts as late.
 _LATE: Final = 0.5
+# Which part of the last minute's rounds is many.
+MANY: Final = 0.1
+MINUTE_S: Final = 60.0
 
 
 class GossipTimer(Protocol):
@@ -48,6 +52,17 @@ class SteadyTimer:
         self._due = trio.current_time() + phase_s
         self._number = -1
         self._left: list[int] = []
+        self._late_at: deque[float] = deque()
+
+    def complaint(self) -> str:
+        """Whether many rounds were late in the last minute, in a sentence; "" where few were."""
+        now = trio.current_time()
+        while self._late_at and now - self._late_at[0] > MINUTE_S:
+            self._late_at.popleft()
+        late, of = len(self._late_at), MINUTE_S / self._round_s
+        if late <= MANY * of:
+            return ""
+        return f"this node is too slow: {late} of the last {of:.0f} rounds began late"
 
     async def next_timer(self) -> tuple[int, int]:
         if not self._left:
@@ -62,6 +77,7 @@ class SteadyTimer:
         late = trio.current_time() - self._due
         if late > _LATE * self._round_s:
             self._counters.rounds_late += 1
+            self._late_at.append(trio.current_time())
             self._on_late(late)
             self._due += late // self._round_s * self._round_s
         self._due += self._round_s

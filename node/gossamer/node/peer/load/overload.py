@@ -81,6 +81,16 @@ class Overloads:
         """Who brings too much right now."""
         return len(self._lasting)
 
+    def complaint(self) -> str:
+        """Who brings too much right now, in a sentence; "" where nobody does."""
+        if not self._lasting:
+            return ""
+        source, overload = next(iter(self._lasting.items()))
+        named = " with events of ".join(self._named(source, overload.main_publisher()).values())
+        more = len(self._lasting) - 1
+        others = f", and so do {more} more" if more else ""
+        return f"{named} brings more than can be passed on{others}: some of it is dropped"
+
     def may_pass_on(self, flow: Flow) -> bool:
         """Whether there is room for a new event of a flow; nothing is noted."""
         return self._backlog.of(flow) < MOST_WAITING

@@ -77,7 +77,7 @@ def make_services(
         standing.revoked = True
 
     revocations.on_own = leave
-    standing.complaints["certificate"] = renewals.complaint
+    standing.ask("certificate", renewals.complaint)
     return revocations, renewals
 
 

@@ -35,18 +35,21 @@ class Standing:
         key: its permanent key.
         revoked: whether the cluster's authority has said that it belongs no more.
         reaches_nobody: tells whether it knows other peers and reaches none.
-        complaints: by kind of trouble, of `TROUBLES`: tells what is wrong, in a sentence; "" for
-            nothing.
     """
 
     key: int = 0
     revoked: bool = False
     reaches_nobody: Callable[[], bool] = lambda: False
-    complaints: dict[str, Callable[[], str]] = field(factory=dict)
+    _complaints: dict[str, list[Callable[[], str]]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.complaints["revoked"] = lambda: str(PeerRevoked(self.key)) if self.revoked else ""
-        self.complaints["alone"] = lambda: ALONE if self.alone else ""
+        self._complaints = {kind: [] for kind in TROUBLES}
+        self.ask("revoked", lambda: str(PeerRevoked(self.key)) if self.revoked else "")
+        self.ask("alone", lambda: ALONE if self.alone else "")
+
+    def ask(self, kind: str, complaint: Callable[[], str]) -> None:
+        """Have ``complaint`` tell what is wrong of a kind of trouble, in a sentence, or ""."""
+        self._complaints[kind].append(complaint)
 
     @property
     def alone(self) -> bool:
@@ -64,8 +67,12 @@ class Standing:
 
     def by_kind(self) -> dict[str, str]:
         """What is wrong: a sentence for people, by kind of trouble."""
-        found = {kind: complaint() for kind, complaint in self.complaints.items()}
-        return {kind: found[kind] for kind in TROUBLES if found.get(kind)}
+        asked = ((kind, one()) for kind, all_of_it in self._complaints.items() for one in all_of_it)
+        found: dict[str, str] = {}
+        for kind, sentence in asked:
+            if sentence:
+                found.setdefault(kind, sentence)
+        return found
 
     def troubles(self) -> tuple[str, ...]:
         """What is wrong, a sentence each, for people."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -135,8 +136,13 @@ async def test_what_a_flood_adds_is_dropped(desk: Desk, caplog: pytest.LogCaptur
     assert len(desk.dealt) == 2001 - refused
     await desk.after(0)
     assert len(desk.overloads) == 2
+    assert re.fullmatch(
+        r"eve \(\w{16}\) with events of eve \(\w{16}\) brings more than can be passed on, and so"
+        r" do 1 more: some of it is dropped",
+        desk.overloads.complaint(),
+    )
     await desk.after(QUIET_S)
-    assert len(desk.overloads) == 0
+    assert (len(desk.overloads), desk.overloads.complaint()) == (0, "")
     said = [(record.message, record.fields) for record in caplog.records]  # type: ignore[attr-defined]
     assert [message for message, _ in said] == ["overload begins"] * 2 + ["overload ends"] * 2
     for (_, fields), source in zip(said, (FLOODER, RELAY) * 2, strict=True):
