@@ -72,6 +72,7 @@ def real_records(sampler: str) -> dict[int, list[list[int]]]:
     hosts.cycle()
     state.seat[1::3, WANTED] = state.sampler.key[::-3][: len(state.seat[1::3])] + 99
     hosts.handle(record(messages.CATCH_UP, 5, 5, [50]))
+    hosts.handle(*hosts.step(2, record(UNREACHABLE + messages.STORED, 7, 2, [4, 0])))
     hosts.rounds(8)
     found: dict[int, list[list[int]]] = {}
     for words in hosts.passed:

@@ -72,6 +72,7 @@ async def _start(parts: PeerParts, nursery: trio.Nursery) -> None:
     nursery.start_soon(parts.members.run)
     nursery.start_soon(parts.reports.run)
     nursery.start_soon(parts.clock.run)
+    nursery.start_soon(parts.reachability.run)
     nursery.start_soon(parts.peer.last.run)
     nursery.start_soon(parts.tiers.run)
     nursery.start_soon(parts.runtime.run, timer)

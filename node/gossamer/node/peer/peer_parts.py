@@ -38,6 +38,7 @@ from gossamer.node.peer.membership.cluster_reports import ClusterReports
 from gossamer.node.peer.membership.disconnect_reasons import count_refusal
 from gossamer.node.peer.membership.doubles import DoubledIdentities
 from gossamer.node.peer.membership.member_services import MemberServices
+from gossamer.node.peer.membership.reachability import Reachability
 from gossamer.node.peer.membership.services import show_certificate
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.persistence import Keeper
@@ -152,6 +153,10 @@ class PeerParts:
         self.messages = Messages(dependencies.key, self.pool, self.address_book, self.counters)
         self.clock = ClusterTime(self.messages, dependencies.now, dependencies.steady)
         self.standing.ask("clock", self.clock.complaint)
+        self.reachability = Reachability(
+            self.messages, self.pool, self.address_book, dependencies.draws
+        )
+        self.standing.ask("unreachable", self.reachability.complaint)
         self.services = services = self._make_services()
         self.reports = ClusterReports(
             self.members, self.pool, lambda: report_of(self.views, self.core)

@@ -235,6 +235,17 @@ class ConnectionPool:
         """Forget that connecting to peer ``key`` failed: there is news of where it is."""
         self._attempts.pop(key, None)
 
+    def failing(self, failures: int, within_s: float) -> list[int]:
+        """The keys of peers to whom connecting failed so often in a row, the last time just now."""
+        since = trio.current_time() - within_s
+        return [
+            key
+            for key, attempts in self._attempts.items()
+            if attempts.failures >= failures
+            and attempts.not_before > since
+            and key not in self._links
+        ]
+
     async def meet(
         self, addresses: Sequence[Address], on_met: Callable[[Admitted], None]
     ) -> PeerIdentity:

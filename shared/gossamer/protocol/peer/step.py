@@ -66,6 +66,7 @@ from gossamer.protocol.peer.record_table.records import (
     ROUNDS_SKIPPED,
     SEAT_FOUND,
     STORED,
+    STORED_FOR,
     TABLE,
     TMAN_REPLY,
     TMAN_REQUEST,
@@ -112,7 +113,12 @@ from gossamer.protocol.peer.rendezvous.installation import (
 from gossamer.protocol.peer.rendezvous.installation import (
     on_install_timer as install_again,
 )
-from gossamer.protocol.peer.rendezvous.publication import on_stored, on_withdraw
+from gossamer.protocol.peer.rendezvous.publication import (
+    answer_over_neighbours,
+    on_stored,
+    on_stored_for,
+    on_withdraw,
+)
 from gossamer.protocol.peer.rendezvous.replay import on_replay_offer, on_replay_wanted
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_last_round, on_ring_offer
 from gossamer.protocol.peer.routing.table import remove_source
@@ -219,6 +225,7 @@ ABOUT_EVENTS: Final = MappingProxyType(
         EVENT: on_event,
         EVENT_TAKEN: on_event_taken,
         STORED: on_stored,
+        STORED_FOR: on_stored_for,
         PUBLISH: on_publish,
         WITHDRAW: on_withdraw,
         REPLAY_OFFER: on_replay_offer,
@@ -276,6 +283,7 @@ RETURNED: Final = MappingProxyType(
         INSTALL: reinstall_elsewhere,
         INSTALL_NEWS: reinstall_elsewhere,
         EVENT: reroute_event,
+        STORED: answer_over_neighbours,
         FIND_PLACE: find_place_elsewhere,
         COMPARE: compare_elsewhere,
     }
@@ -340,6 +348,7 @@ _take_returned = dispatch(
         INSTALL: take_about_installation,
         INSTALL_NEWS: take_about_installation,
         EVENT: take_about_events,
+        STORED: take_about_events,
         FIND_PLACE: take_about_places,
         COMPARE: take_about_events,
     }

@@ -262,6 +262,14 @@ LACKING = _message(
     List("event copies", (Word("event copy", 0, RING_MASK),), LISTED_AT_ONCE),
 )
 COMPARE_SOON = _message(56, "COMPARE_SOON", "Its receiver may lack something.")
+STORED_FOR = _message(
+    57,
+    "STORED_FOR",
+    "An event is held for one attribute, which its publisher is to know.",
+    _event_id,
+    _attribute,
+    Handle("publisher"),
+)
 MOVED = _message(
     60,
     "MOVED",

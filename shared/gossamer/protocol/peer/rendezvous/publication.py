@@ -3,6 +3,7 @@
 Goes beyond the paper, where whoever publishes hears nothing more of it. An event copy that names
 its publisher is answered by the last of the rendezvous node's k successors that take it
 (`replicas`), or by the rendezvous node itself where there are none: by then all of them hold it.
+Where it cannot reach the publisher, its neighbours on the ring pass the answer on, if they can.
 The publisher remembers what is not answered and publishes it again, after pauses that grow; peers
 that hold a copy drop it and answer. With `replay_rounds`, those who hold an event hand it to
 subscribers whose path broke with a peer that failed, so that an acknowledged event survives k
@@ -13,7 +14,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    TO,
+    Outbox,
+    close_record,
+    open_record,
+)
 from gossamer.protocol.kernel.rows.row_search import position_in_column
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
@@ -24,7 +33,9 @@ from gossamer.protocol.peer.record_table.records import (
     NOT_PUBLISHED,
     PUBLISHED,
     STORED,
+    STORED_FOR,
 )
+from gossamer.protocol.peer.state.links import HANDLE_MASK, handle_in
 from gossamer.protocol.peer.state.state import MALFORMED, NOT_TAKEN, State
 
 NOBODY = -1
@@ -129,6 +140,43 @@ def on_stored(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> 
         s.counters[p, MALFORMED] += 1
         return
     take_answer(s, p, words[at + BODY], words[at + BODY + 1], out)
+
+
+@rule
+def answer_over_neighbours(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """An answer came back: have the neighbours on the ring tell the publisher, who may be there.
+
+    Pairs of peers may not reach each other, as behind two firewalls, and both reach a third one.
+    """
+    publisher, me = words[at + TO], s.sampler.handle[p]
+    event, attribute = words[at + BODY], words[at + BODY + 1]
+    for k in range(2 * s.params.ring_links):
+        if s.links[p, k] >= 0:
+            tell_stored(handle_in(s.links[p, k]), me, event, attribute, publisher, out)
+
+
+@rule
+def tell_stored(to: int, me: int, event: int, attribute: int, publisher: int, out: Outbox) -> None:
+    """Send the answer to a publisher to it, or to whoever is to pass it on."""
+    at = open_record(out, STORED_FOR, to, me, 3)
+    if at >= 0:
+        out.words[at + BODY] = event
+        out.words[at + BODY + 1] = attribute
+        out.words[at + BODY + 2] = publisher
+        close_record(out, at, 3)
+
+
+@rule
+def on_stored_for(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
+    """Take an answer that others pass on, or pass it on, once."""
+    if words[at + LENGTH] != BODY + 3 or not 0 <= words[at + BODY + 1] < s.params.attributes:
+        s.counters[p, MALFORMED] += 1
+        return
+    event, attribute, publisher = words[at + BODY], words[at + BODY + 1], words[at + BODY + 2]
+    if publisher == s.sampler.handle[p]:
+        take_answer(s, p, event, attribute, out)
+    elif 0 <= publisher <= HANDLE_MASK and publisher != words[at + FROM]:
+        tell_stored(publisher, s.sampler.handle[p], event, attribute, publisher, out)
 
 
 @rule

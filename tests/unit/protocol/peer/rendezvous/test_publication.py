@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, Words
+from gossamer.protocol.kernel.records import BODY, FROM, KIND, TO, UNREACHABLE, Words
 from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.publication import TRIED_AT
 from gossamer.protocol.peer.settings.config import Settings
@@ -133,6 +133,27 @@ def test_unanswered_publications_are_bounded_and_forgotten_at_a_restart() -> Non
     kinds = {int(words[KIND]) for words in hosts.passed}
     assert records.EVENT in kinds
     assert not kinds & {records.STORED, records.PUBLISHED, records.NOT_PUBLISHED}
+
+
+def test_an_answer_that_finds_no_way_goes_over_neighbours_once() -> None:
+    """The one who answers and the publisher do not reach each other, as behind two firewalls."""
+    hosts = unanswered(7)
+    answering = hosts.rendezvous(VALUE)
+    returned = record(UNREACHABLE + records.STORED, 0, answering, [7, 0])
+    hosts.handle(*hosts.step(answering, returned))
+    assert told(hosts, records.PUBLISHED) == [(0, 7)]
+    asked = {int(w[TO]) for w in hosts.of_kind(records.STORED_FOR)} - {0}
+    assert 0 < len(asked) <= 2 * hosts.settings.ring_links
+    again = record(UNREACHABLE + records.STORED_FOR, 0, asked.pop(), [7, 0, 0])
+    assert not [one for one in hosts.step(int(again[FROM]), again) if one[KIND] != records.INSTALL]
+
+
+@pytest.mark.parametrize("body", [[7, 0], [7, -1, 0], [7, 1, 0], [-1, 0, 0], [8, 0, 0], [7, 0, -1]])
+def test_a_strange_answer_of_a_neighbour_changes_nothing(body: list[int]) -> None:
+    hosts = unanswered(7)
+    before = hosts.state.pending.copy()
+    assert hosts.step(0, record(records.STORED_FOR, 0, 5, body)) == []
+    np.testing.assert_array_equal(hosts.state.pending, before)
 
 
 @pytest.mark.parametrize("body", [[7], [7, 0, 0], [7, -1], [7, 1], [-1, 0], [8, 0]], ids=str)
