@@ -73,7 +73,7 @@ BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 def good_records(s: state_state.State) -> dict[int, Words]:
     """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
     links = [1, *overlays.descriptor(s, SENDER)]
-    part = [5, 9, 50, 0, 0]
+    part = [5, 9, 50, records.ALL_CLASSES, 0, 0]
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     remembered = int(s.event_copies[0].max())
     bodies: dict[int, list[int]] = {

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory, publisher_of
+from gossamer.node.peer.frames.events import Event, EventFormat, EventMemory
 from gossamer.node.security.encoding import encode
+from gossamer.node.security.sealing import publisher_of
 from gossamer.protocol.content import schema
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.payload import Payload

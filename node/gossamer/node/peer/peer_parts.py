@@ -28,7 +28,7 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     SignedAuthentication,
 )
 from gossamer.node.peer.frames.event_authentication import SignedEvents, make_event_authentication
-from gossamer.node.peer.frames.events import EventMemory, ValueMemory
+from gossamer.node.peer.frames.events import EventMemory, SharedMemory
 from gossamer.node.peer.frames.forgeries import Forgeries
 from gossamer.node.peer.frames.wire import Wire, frame_types
 from gossamer.node.peer.load.losses import Losses
@@ -86,7 +86,7 @@ class PeerParts:
         self.events = EventMemory(
             2 * dependencies.settings.event_memory,
             EVENT_MEMORY_BYTES,
-            ValueMemory(dependencies.settings.held_events, HELD_BYTES),
+            SharedMemory(dependencies.settings.held_events, HELD_BYTES),
         )
         self.descriptors = self._make_descriptors()
         self.authentication = self._make_authentication()
@@ -127,6 +127,7 @@ class PeerParts:
         self.standing.ask("identity", self.doubles.complaint)
         self.standing.ask("disk", dependencies.writer.complaint)
         self.standing.ask("overload", self.overloads.complaint)
+        self.standing.ask("flood", self._flood)
         self.standing.ask("address", lambda: self.address_complaint)
         self.members = self._make_members()
         self.pool = ConnectionPool(
@@ -383,6 +384,17 @@ class PeerParts:
     def _on_held(self, event: int, brought_by: int) -> None:
         self.events.hold(event)
         self.peer.note_held(event, brought_by)
+
+    def _flood(self) -> str:
+        """Whose events have pushed out others of theirs before their time, in a sentence, or ""."""
+        if not self.views.pushes_out:
+            return ""
+        publisher = self.events.held.main_publisher()
+        who = "somebody" if publisher is None else self.overloads.name_of(publisher)
+        return (
+            f"{who} publishes more than is kept for those who are away: the oldest of its events "
+            "make room before the retention time is over"
+        )
 
     def _on_refusal(self, error: NodeError | None, remote: Address) -> None:
         count_refusal(self.counters, error, remote)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -99,6 +100,7 @@ class PeerViews:
     _meters: dict[str, RateMeter] = attrs.field(factory=dict)
     _frames_told: dict[Connection, tuple[int, int]] = attrs.field(factory=dict)
     _outgrown_at: dict[str, float] = attrs.field(factory=dict)
+    _pushed_out_at: float = -math.inf
 
     async def run(self) -> None:
         """Count, round after round, what only a look at the connections tells; until cancelled."""
@@ -107,9 +109,16 @@ class PeerViews:
             self.count_link_frames()
             self.note_outgrown()
 
+    @property
+    def pushes_out(self) -> bool:
+        """Whether held events have made room before their time within the last minute."""
+        return trio.current_time() - self._pushed_out_at < OUTGROWN_AGAIN_S
+
     def note_outgrown(self) -> None:
         """Count what found no room since the last time; log it where events may be lost by it."""
         told = self.core.counters
+        if told[PUSHED_OUT] > self.counters.outgrown["held events"]:
+            self._pushed_out_at = trio.current_time()
         for table, column in _OUTGROWN.items():
             more = told[column] - self.counters.outgrown[table]
             self.counters.outgrown[table] = told[column]

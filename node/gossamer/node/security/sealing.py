@@ -15,8 +15,10 @@ matched on its way, travels as words of its record.
 event of it: no event can come before another under its identifier, be remembered, held or
 acknowledged in its place. Whoever takes an event from another peer computes the hash, in a
 microsecond; whether the signature is right is for those to verify who hand it to an application.
-An identifier has 58 bits: to make a second event of a given one takes 2^58 tries. Who wants two
-events of its own with one identifier needs some 2^29.
+An identifier has 58 bits. The first 6 tell the class of the publisher, by which logs are shared
+(`gossamer.protocol.peer.rendezvous.event_log`), so that a flood under one name is told from other
+names without reading events; 52 are of the hash: to make a second event of a given one takes 2^52
+tries. Who wants two events of its own with one identifier needs some 2^26.
 
 What a peer publishes within a few milliseconds shares a signature, of the root of a Merkle
 tree (Merkle, "A digital signature based on a conventional encryption function", 1988) whose leaves
@@ -38,6 +40,7 @@ from gossamer.node.security.event_keys import (
     SIGNER_BYTES,
     EventKey,
 )
+from gossamer.protocol.peer.record_table.records import CLASS_AT, PUBLISHER_CLASSES
 
 DRAW_BYTES: Final = 8
 ID_BITS: Final = 58
@@ -58,10 +61,39 @@ _EVENT: Final = blake2b(digest_size=8, person=b"gossamer event")
 
 
 def identifier(sealed: bytes) -> int:
-    """The identifier of an event: `ID_BITS` of a hash of all of it."""
+    """The identifier of an event: the class of its publisher, and bits of a hash of all of it."""
     made = _EVENT.copy()
     made.update(sealed)
-    return int.from_bytes(made.digest(), "big") >> (64 - ID_BITS)
+    hashed = int.from_bytes(made.digest(), "big") >> (64 - CLASS_AT)
+    return class_of_publisher(publisher_of(sealed)) << CLASS_AT | hashed
+
+
+@lru_cache(maxsize=4096)
+def class_of_publisher(key: int) -> int:
+    """The class of publishers that a permanent key is of; 0 for none (-1)."""
+    if key < 0:
+        return 0
+    hashed = blake2b(key.to_bytes(8, "big"), digest_size=8, person=b"gossamer class")
+    return int.from_bytes(hashed.digest(), "big") % PUBLISHER_CLASSES
+
+
+# An event's bytes are a short list, and the first is a key: by its first byte, how many follow.
+_LISTS: Final = range(0x81, 0x98)
+_KEY_SIZES: Final = {0x1B: 8, 0x1A: 4, 0x19: 2, 0x18: 1}
+_SMALL_KEYS: Final = range(0x18)
+
+
+def publisher_of(data: bytes) -> int:
+    """The key of the publisher that an event's bytes name, without reading the rest.
+
+    -1 where they name none.
+    """
+    if len(data) < 2 or data[0] not in _LISTS:
+        return -1
+    size = _KEY_SIZES.get(data[1], 0)
+    if size == 0:
+        return data[1] if data[1] in _SMALL_KEYS else -1
+    return int.from_bytes(data[2 : 2 + size], "big") if len(data) >= 2 + size else -1
 
 
 class Proof(NamedTuple):

@@ -479,7 +479,8 @@ def restart(s: State, p: int) -> None:
     s.asked[p, :] = -1
     s.held.next[p] = 0
     s.held.heads[p, :] = 0
-    s.held.whole_since[p] = LONG_AGO
+    s.held.shares[p, :] = 0
+    s.held.whole_since[p, :] = LONG_AGO
     s.comparison[p, TASK : TASK + 1] = -1
     s.comparison[p, NEXT_AT : NEXT_AT + 1] = s.round[p]
     s.load[p] = 0

@@ -15,12 +15,12 @@ from gossamer.node.peer.batches.exchange import Exchange, FrameRow, WrittenRow
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF, Record
 from gossamer.node.peer.frames.event_frames import event_frame, read_event_frame
-from gossamer.node.peer.frames.events import EventMemory, publisher_of
+from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.flows import NEW_COSTS
 from gossamer.node.peer.frames.wire import WORD_BYTES, Wire
 from gossamer.node.peer.load.overload import Overloads
 from gossamer.node.peer.load.sender import FrameSender
-from gossamer.node.security.sealing import identifier
+from gossamer.node.security.sealing import identifier, publisher_of
 from gossamer.node.transport.base.limits import HEADER_BYTES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import NOTHING, Together

@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from gossamer.node.monitoring.metrics import Counters
-from gossamer.node.peer.frames.events import EventMemory, publisher_of
+from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import OTHERS_NAME, REVOKED, UNSIGNED, Forgeries
 from gossamer.node.peer.frames.publishers import PublisherService
 from gossamer.node.security.certificates import Revoked
@@ -34,6 +34,7 @@ from gossamer.node.security.sealing import (
     MOST_SHARING,
     Proof,
     Seal,
+    publisher_of,
     sign,
 )
 from gossamer.node.transport.links import ConnectionPool

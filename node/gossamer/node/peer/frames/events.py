@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final
 
 import attrs
 
 from gossamer.node.security.encoding import decode, encode
+from gossamer.node.security.sealing import publisher_of
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.evolution import FIRST_VERSION, SchemaVersion, read_leniently
 from gossamer.protocol.content.limits import MAX_LITERAL
 from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.values import Kind, Value
+from gossamer.protocol.peer.record_table.records import CLASS_AT
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+# Events that are looked at to find whose most are.
+LOOKED_AT: Final = 512
 _WORD: Final = range(-(1 << 63), 1 << 63)
 
 
@@ -40,25 +45,6 @@ class Event:
     publisher: int
     published_at: float
     payload: Payload | None = None
-
-
-# An event's bytes are a short list, and the first is a key: by its first byte, how many follow.
-_LISTS: Final = range(0x81, 0x98)
-_KEY_SIZES: Final = {0x1B: 8, 0x1A: 4, 0x19: 2, 0x18: 1}
-_SMALL_KEYS: Final = range(0x18)
-
-
-def publisher_of(data: bytes) -> int:
-    """The key of the publisher that an event's bytes name, without reading the rest.
-
-    -1 where they name none.
-    """
-    if len(data) < 2 or data[0] not in _LISTS:
-        return -1
-    size = _KEY_SIZES.get(data[1], 0)
-    if size == 0:
-        return data[1] if data[1] in _SMALL_KEYS else -1
-    return int.from_bytes(data[2 : 2 + size], "big") if len(data) >= 2 + size else -1
 
 
 _PARTS: Final = ([int, int, int, list], [int, int, int, list, list])
@@ -218,6 +204,60 @@ class ValueMemory:
         return self._events.get(event)
 
 
+class SharedMemory:
+    """Events as they are sealed, within bounds that publishers share.
+
+    The oldest of the class that takes most makes room, as in the protocol's log of them.
+
+    Attributes:
+        bytes: of all.
+    """
+
+    def __init__(self, events: int, size: int) -> None:
+        self.bytes = 0
+        self._limit = events
+        self._limit_bytes = size
+        self._classes: dict[int, OrderedDict[int, bytes]] = {}
+        self._sizes: Counter[int] = Counter()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def keep(self, event: int, sealed: bytes) -> None:
+        """Remember an event; one that is known stays as it came first."""
+        of_class = self._classes.setdefault(event >> CLASS_AT, OrderedDict())
+        if event in of_class:
+            return
+        of_class[event] = sealed
+        self._count += 1
+        self._grow(event >> CLASS_AT, len(sealed))
+        while self.bytes > self._limit_bytes or self._count > self._limit:
+            largest = self._largest()
+            _, dropped = self._classes[largest].popitem(last=False)
+            self._count -= 1
+            self._grow(largest, -len(dropped))
+
+    def find(self, event: int) -> bytes | None:
+        """All of an event, None where it is not remembered."""
+        of_class = self._classes.get(event >> CLASS_AT)
+        return None if of_class is None else of_class.get(event)
+
+    def main_publisher(self) -> int | None:
+        """Whose events, as they say, are most of the newest of the class that takes most."""
+        if not self.bytes:
+            return None
+        newest = islice(reversed(self._classes[self._largest()].values()), LOOKED_AT)
+        return Counter(map(publisher_of, newest)).most_common(1)[0][0]
+
+    def _largest(self) -> int:
+        return max(self._sizes, key=self._sizes.__getitem__)
+
+    def _grow(self, of_class: int, size: int) -> None:
+        self.bytes += size
+        self._sizes[of_class] += size
+
+
 class EventMemory(ValueMemory):
     """The events, as they are sealed, that this peer may yet have to pass on or deliver.
 
@@ -228,10 +268,10 @@ class EventMemory(ValueMemory):
         pinned: events that are kept until they are taken out here.
     """
 
-    def __init__(self, events: int, size: int, held: ValueMemory | None = None) -> None:
+    def __init__(self, events: int, size: int, held: SharedMemory | None = None) -> None:
         """A memory of its own bounds, beside that of the events that are held."""
         super().__init__(events, size)
-        self.held = ValueMemory(0, 0) if held is None else held
+        self.held = SharedMemory(0, 0) if held is None else held
         self.pinned: dict[int, bytes] = {}
 
     def hold(self, event: int) -> None:

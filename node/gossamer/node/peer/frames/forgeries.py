@@ -13,8 +13,8 @@ from gossamer.node.errors import ChangedEvent
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
-from gossamer.node.peer.frames.events import publisher_of
 from gossamer.node.security.identity import key_text
+from gossamer.node.security.sealing import publisher_of
 
 # Under which of `metrics.FORGERY_CAUSES` each counts.
 CHANGED: Final = "changed"

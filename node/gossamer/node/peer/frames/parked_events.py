@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from gossamer.node.peer.frames.events import publisher_of
+from gossamer.node.security.sealing import publisher_of
 
 # Events that wait, together and of those that one neighbour brought, and their bytes.
 MOST_PARKED: Final = 1024

@@ -26,12 +26,12 @@ from gossamer.node.peer.frames.descriptor_authentication import (
     Authentication,
 )
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
-from gossamer.node.peer.frames.events import EventMemory, publisher_of
+from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.security.schema_document import DOCUMENT_LIMIT
-from gossamer.node.security.sealing import MOST_SEAL_BYTES, identifier
+from gossamer.node.security.sealing import MOST_SEAL_BYTES, identifier, publisher_of
 from gossamer.node.transport.base.frames import CONTROL_FRAMES, KEY_HIGH, encode_frame
 from gossamer.node.transport.base.schema import (
     Bytes,

@@ -140,6 +140,10 @@ class Overloads:
             dropped=sum(overload.dropped.values()),
         )
 
+    def name_of(self, publisher: int) -> str:
+        """What people call a publisher."""
+        return self._text(publisher)
+
     def _named(self, source: Hashable, publisher: Hashable) -> dict[str, str]:
         """Who it is, for people: who brought it, and whose events most of it is, where known."""
         named = {"peer": self._text(source)}

@@ -35,6 +35,13 @@ GREEDY, FINAL, TREE, REPLICA = 0, 1, 2, 3
 LEVELS: Final = 8
 # Copies that a peer lists, or asks for, at once; and the parts whose sums it tells.
 LISTED_AT_ONCE, PARTS = 64, 16
+# Publishers share a log in so many classes, which the first bits of their events' identifiers tell:
+# one that has more than its share pushes out no other's copies. They are compared all at once, or
+# by class.
+PUBLISHER_CLASSES: Final = 60
+CLASS_AT: Final = 52
+ALL_CLASSES: Final = (1 << PUBLISHER_CLASSES) - 1
+BY_CLASS: Final = 1 << PUBLISHER_CLASSES
 # Event copies in one offer; there are as many offers as it takes.
 OFFERED_AT_ONCE = 256
 # Events in one offer to a neighbour on the ring.
@@ -92,7 +99,8 @@ _rounds_back = Word("rounds", 0, RING_MASK, "how old the copies are at most")
 _level = Word("level", 0, LEVELS, "of the range of hashes: how many sixteenths it is cut to")
 _prefix = Word("prefix", 0, 16**LEVELS - 1, "the first bits of these hashes")
 _question = Word("question", 0, 16, "0 which copies, 1 or 16 what the sums of so many parts are")
-_range = (_from, _to, _rounds_back, _level, _prefix)
+_classes = Word("classes", 0, BY_CLASS | ALL_CLASSES, "of publishers, as bits; and if by class")
+_range = (_from, _to, _rounds_back, _classes, _level, _prefix)
 # What is compared: of the copies of a part of the ring those in a box, or all.
 _part: tuple[Field, ...] = (
     *_range,
@@ -343,6 +351,7 @@ EVENT_AGE = offset(_repaired, "age")
 COMPARED_FROM = offset(_part, "first value")
 COMPARED_TO = offset(_part, "last value")
 COMPARED_ROUNDS = offset(_part, "rounds")
+COMPARED_CLASSES = offset(_part, "classes")
 COMPARED_LEVEL = offset(_part, "level")
 COMPARED_PREFIX = offset(_part, "prefix")
 COMPARED_SALT = offset(_part, "salt")

@@ -15,10 +15,12 @@ from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     ASKER,
+    BY_CLASS,
     COMPARE,
     COMPARE_HOPS,
     COMPARED,
     COMPARED_BOX,
+    COMPARED_CLASSES,
     COMPARED_FROM,
     COMPARED_LEVEL,
     COMPARED_PART,
@@ -43,6 +45,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     all_sums,
     find_compared,
     sum_up,
+    whole_classes,
     whole_rounds,
 )
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
@@ -80,7 +83,7 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
     # A question that came back to its asker, whose ring has changed, is asked again in time.
     if words[body + ASKER] == s.sampler.handle[p]:
         return
-    words[part + COMPARED_ROUNDS] = whole_rounds(s, s.held, p, words[part + COMPARED_ROUNDS])
+    answer_for_what_is_whole(s, p, words, part)
     sum_up(s, s.held, p, False, words, part)
     question = words[body + QUESTION_ASKED]
     if question == WHICH and all_sums(s, 0) <= LISTED_AT_ONCE:
@@ -88,6 +91,17 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
     else:
         parts = 1 if question == 1 else PARTS
         tell_sums(s, p, words[body + ASKER], parts, words, part, out)
+
+
+@rule
+def answer_for_what_is_whole(s: State, p: int, words: Any, part: int) -> None:
+    """Leave out of a question the rounds, or the classes, of which something had to make room."""
+    rounds = words[part + COMPARED_ROUNDS]
+    if words[part + COMPARED_CLASSES] & BY_CLASS == 0:
+        words[part + COMPARED_ROUNDS] = whole_rounds(s, s.held, p, rounds)
+    else:
+        rounds = min(rounds, s.params.retention_rounds)
+        words[part + COMPARED_CLASSES] &= BY_CLASS | whole_classes(s, s.held, p, rounds)
 
 
 @rule
@@ -101,6 +115,7 @@ def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
         and words[body + COMPARE_HOPS] >= 0
         and 0 <= words[body + QUESTION_ASKED] <= PARTS
         and words[part + COMPARED_ROUNDS] >= 0
+        and words[part + COMPARED_CLASSES] >= 0
         and range_is_possible(words, part)
         and -1 <= words[part + COMPARED_BOX] < s.params.attributes
     ):

@@ -17,6 +17,9 @@ Where that differs, the sums of its sixteenths are asked for, and so on, until a
 copies that they are listed. What a subscriber or holder lacks of these it is given, then it asks
 on: nobody gets more at a time than it asks for. Answers need no memory, and a question that is not
 answered is asked again.
+
+A part is compared for the rounds for which both logs are whole. Where that is less than is wanted,
+it is compared once more, all of these rounds of the classes of publishers that are whole in both.
 """
 
 from __future__ import annotations
@@ -27,11 +30,14 @@ from gossamer.protocol.kernel.draws import mix
 from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
+    ALL_CLASSES,
     ASKER,
+    BY_CLASS,
     COMPARE,
     COMPARE_HOPS,
     COMPARE_SOON,
     COMPARED_BOX,
+    COMPARED_CLASSES,
     COMPARED_FROM,
     COMPARED_LEVEL,
     COMPARED_PART,
@@ -46,6 +52,7 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.recovery.strays import find_strays, value_held
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
+from gossamer.protocol.peer.rendezvous.event_log import whole_classes, whole_rounds
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.routing.lookup import (
     handle_of_slot,
@@ -58,6 +65,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.state.event_logs import (
     ANSWERER,
     ASKED_IN,
+    CLASSES,
     DIFFERING,
     ENDS_AT,
     FIRST_REST,
@@ -76,6 +84,7 @@ from gossamer.protocol.peer.state.event_logs import (
     TASK,
     TRIES,
     UNANSWERED,
+    WANTED_SINCE,
 )
 from gossamer.protocol.peer.state.links import is_off_ring
 from gossamer.protocol.peer.state.state import MALFORMED, State
@@ -221,21 +230,19 @@ def begin_task(s: State, p: int, task: int) -> None:
 @rule
 def find_part(s: State, p: int, task: int) -> bool:
     """Write down which part of the ring a task is about; False if there is none."""
-    begin_part(s, p)
     c = s.comparison
-    c[p, SINCE] = s.round[p] - s.params.retention_rounds
+    c[p, WANTED_SINCE] = s.round[p] - s.params.retention_rounds
     if task > s.params.replicas:
         return find_subscription(s, p, task - s.params.replicas - 1)
     if s.held.copies.shape[1] == 0:
         return False
+    begin_part(s, p, whole_rounds(s, s.held, p, s.params.retention_rounds))
     if task == s.params.replicas:
         return find_stray(s, p)
     k = nth_successor(s, p, task)
     if k < 0 or s.predecessor[p] < 0 or is_off_ring(s, p):
         return False
     me = s.sampler.profile[p, IDENTIFIER]
-    # What made room is not asked for again.
-    c[p, SINCE] = max(c[p, SINCE], s.held.whole_since[p])
     c[p, PART_FROM] = (me + own_arc_begins(s, p) + 1) & RING_MASK
     c[p, PART_TO] = me
     c[p, ENDS_AT] = me
@@ -244,13 +251,34 @@ def find_part(s: State, p: int, task: int) -> bool:
 
 
 @rule
-def begin_part(s: State, p: int) -> None:
-    """Let whoever answers for the rest of a part be found anew."""
+def begin_part(s: State, p: int, whole: int) -> None:
+    """Let whoever answers for the rest of a part be found anew.
+
+    What made room is not asked for again: the log that is compared is ``whole`` for so many rounds.
+    """
     c = s.comparison
     c[p, ANSWERER] = NOBODY
     c[p, ENDS_AT] = NOBODY
     c[p, TRIES] = 0
+    c[p, CLASSES] = ALL_CLASSES
+    c[p, SINCE] = s.round[p] - whole
     begin_ranges(s, p)
+
+
+@rule
+def begin_by_class(s: State, p: int) -> bool:
+    """Compare a part once more, by class, if not all that is wanted was compared."""
+    c = s.comparison
+    if c[p, CLASSES] & BY_CLASS != 0 or c[p, SINCE] <= c[p, WANTED_SINCE]:
+        return False
+    rounds = s.round[p] - c[p, WANTED_SINCE]
+    if c[p, TASK] > s.params.replicas:
+        c[p, CLASSES] = BY_CLASS | whole_classes(s, s.got, p, rounds)
+    else:
+        c[p, CLASSES] = BY_CLASS | whole_classes(s, s.held, p, rounds)
+    c[p, SINCE] = c[p, WANTED_SINCE]
+    begin_ranges(s, p)
+    return bool(c[p, CLASSES] != BY_CLASS)
 
 
 @rule
@@ -272,9 +300,8 @@ def find_subscription(s: State, p: int, k: int) -> bool:
     attribute = s.work.box[0]
     c[p, PART_FROM] = rendezvous_value(s, attribute, s.work.box[1 + 2 * attribute])
     c[p, PART_TO] = rendezvous_value(s, attribute, s.work.box[2 + 2 * attribute])
-    # What was pushed out of the log of what came is not asked for: it may have come.
-    since = max(s.wanted_since[p, k] - 1, s.got.whole_since[p])
-    c[p, SINCE] = max(c[p, SINCE], since)
+    c[p, WANTED_SINCE] = max(c[p, WANTED_SINCE], s.wanted_since[p, k] - 1)
+    begin_part(s, p, whole_rounds(s, s.got, p, s.round[p] - c[p, WANTED_SINCE]))
     return True
 
 
@@ -313,11 +340,13 @@ def end_part(s: State, p: int, end: int) -> None:
     start = c[p, PART_FROM]
     if c[p, TASK] == s.params.replicas:
         begin_task(s, p, c[p, TASK])
+    elif begin_by_class(s, p):
+        return
     elif clockwise(start, end) >= clockwise(start, c[p, PART_TO]):
         begin_task(s, p, c[p, TASK] + 1)
     else:
         c[p, PART_FROM] = (end + 1) & RING_MASK
-        begin_part(s, p)
+        begin_part(s, p, whole_rounds(s, s.got, p, s.round[p] - c[p, WANTED_SINCE]))
 
 
 # Asking
@@ -366,6 +395,7 @@ def write_part(s: State, p: int) -> None:
     part[COMPARED_FROM] = c[p, PART_FROM]
     part[COMPARED_TO] = c[p, PART_TO] if c[p, ENDS_AT] < 0 else c[p, ENDS_AT]
     part[COMPARED_ROUNDS] = max(0, s.round[p] - c[p, SINCE])
+    part[COMPARED_CLASSES] = c[p, CLASSES]
     part[COMPARED_LEVEL] = c[p, LEVEL]
     part[COMPARED_PREFIX] = c[p, PREFIX]
     part[COMPARED_SALT] = c[p, SALT]

@@ -17,6 +17,7 @@ from gossamer.protocol.kernel.rows.hash_chains import place_in_ring
 from gossamer.protocol.kernel.rows.row_search import copy_words, find_boxes
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
+    COMPARED_CLASSES,
     COMPARED_FROM,
     COMPARED_LEVEL,
     COMPARED_PREFIX,
@@ -68,7 +69,6 @@ from gossamer.protocol.peer.rendezvous.delivery import (
     find_askers,
 )
 from gossamer.protocol.peer.rendezvous.event_log import (
-    TAKEN_OUT,
     all_sums,
     find_compared,
     hold,
@@ -76,6 +76,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     note_got,
     place_in_log,
     sum_up,
+    take_out,
 )
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
@@ -84,6 +85,7 @@ from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.event_logs import (
     ANSWERER,
     ASKED_IN,
+    CLASSES,
     ENDS_AT,
     LACKED,
     LEVEL,
@@ -124,6 +126,7 @@ def on_compared(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
         not (parts == 0 or parts == 1 or parts == PARTS)
         or words[at + LENGTH] != BODY + SUMS + 1 + 2 * parts
         or words[body + COMPARED_ROUNDS] < 0
+        or words[body + COMPARED_CLASSES] < 0
     ):
         s.counters[p, MALFORMED] += 1
         return
@@ -140,6 +143,7 @@ def on_compared(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -
     c[p, ANSWERER] = words[at + FROM]
     c[p, ENDS_AT] = words[body + COMPARED_TO] & RING_MASK
     c[p, SINCE] = max(c[p, SINCE], s.round[p] - words[body + COMPARED_ROUNDS])
+    c[p, CLASSES] &= words[body + COMPARED_CLASSES]
     c[p, TRIES] = 0
     if c[p, TASK] == s.params.replicas:
         offer_strays(s, p, out)
@@ -344,7 +348,7 @@ def find_offered(s: State, p: int) -> int:
 def take_out_offered(s: State, p: int) -> None:
     """Hold no longer what was offered last, which is held where it belongs."""
     for i in range(find_offered(s, p)):
-        s.held.copies[p, s.work.compared[i]] = TAKEN_OUT
+        take_out(s, s.held, p, s.work.compared[i])
 
 
 # Who lacked something

@@ -6,6 +6,11 @@ notes as many that it got. `comparing` finds what somebody lacks by comparing lo
 ring, or of that the copies in a box, is told by the number of its copies and the sum of their
 hashes, for each sixteenth of the range of hashes where the whole differs.
 
+Publishers share a log by classes. Once it is full, a class that has less than an equal share keeps
+what it has, and others lose their oldest (as by the clock of page replacement: what is kept counts
+as written anew). Each class is whole since its own last loss. So a flood leaves what others
+published, and that is compared by class, for longer than all of it together.
+
 Copies are compared from `YOUNGEST` rounds after their publication, since what is under way is not
 missing, until they are too old to be given to anybody. Peers count the rounds by themselves: a copy
 that is given to a peer is as old there as where it came from.
@@ -24,7 +29,9 @@ from gossamer.protocol.kernel.rows.hash_chains import chain, place_in_ring
 from gossamer.protocol.kernel.rules import inline_rule, rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.record_table.records import (
+    CLASS_AT,
     COMPARED_BOX,
+    COMPARED_CLASSES,
     COMPARED_FROM,
     COMPARED_LEVEL,
     COMPARED_PREFIX,
@@ -36,6 +43,7 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_VALUES,
     HELD,
     PARTS,
+    PUBLISHER_CLASSES,
 )
 from gossamer.protocol.peer.rendezvous.publication import tell_application
 from gossamer.protocol.peer.routing.lookup import ANCHORS, rendezvous_value
@@ -57,18 +65,55 @@ TAKEN_OUT = -1
 def note(s: State, log: Log, p: int, copy: int, published: int, words: Any, at: int) -> bool:
     """Write a copy with the values at ``words[at:]`` to a log; False if one made room too soon."""
     size = log.copies.shape[1]
+    while log.next[p] >= size and is_kept(s, log, p, log.next[p] % size):
+        chain(log.heads, log.older, p, log.next[p] % size, log.copies[p, log.next[p] % size])
+        log.next[p] += 1
     place = log.next[p] % size
     early = False
     if log.next[p] >= size and log.copies[p, place] >= 0:
-        early = log.rounds[p, place] + s.params.retention_rounds >= s.round[p]
-        log.whole_since[p] = max(log.whole_since[p], log.rounds[p, place] + 1)
+        early = is_young(s, log, p, place)
+        loser = class_of(s, log.copies[p, place])
+        log.whole_since[p, loser] = max(log.whole_since[p, loser], log.rounds[p, place] + 1)
+        take_out(s, log, p, place)
     log.copies[p, place] = copy
+    log.shares[p, class_of(s, copy)] += 1
     chain(log.heads, log.older, p, place, copy)
     log.rounds[p, place] = published
     for a in range(s.params.attributes):
         log.values[p, place, a] = words[at + a]
     log.next[p] += 1
     return early
+
+
+@rule
+def is_young(s: State, log: Log, p: int, place: int) -> bool:
+    """Whether the retention time of a copy is not over."""
+    return bool(log.rounds[p, place] + s.params.retention_rounds >= s.round[p])
+
+
+@rule
+def is_kept(s: State, log: Log, p: int, place: int) -> bool:
+    """Whether the oldest copy stays, since its publisher's class has less than an equal share."""
+    if log.copies[p, place] < 0 or not is_young(s, log, p, place):
+        return False
+    present = 0
+    for k in range(PUBLISHER_CLASSES):
+        present += log.shares[p, k] > 0
+    share = log.shares[p, class_of(s, log.copies[p, place])]
+    return bool(share * present < log.copies.shape[1])
+
+
+@rule
+def take_out(s: State, log: Log, p: int, place: int) -> None:
+    """Have a log know no more of the copy at a place."""
+    log.shares[p, class_of(s, log.copies[p, place])] -= 1
+    log.copies[p, place] = TAKEN_OUT
+
+
+@inline_rule
+def class_of(s: State, copy: int) -> Any:
+    """The class of a copy's publisher, which the first bits of its event's identifier tell."""
+    return (copy // s.params.attributes >> CLASS_AT) % PUBLISHER_CLASSES
 
 
 @rule
@@ -135,6 +180,8 @@ def is_compared(
     age = s.round[p] - log.rounds[p, place]
     if log.copies[p, place] < 0 or age < YOUNGEST or age > words[at + COMPARED_ROUNDS]:
         return False
+    if (words[at + COMPARED_CLASSES] >> class_of(s, log.copies[p, place])) & 1 == 0:
+        return False
     copy = copy_at(log, p, place, attribute)
     if not is_in_part(s, log, p, place, copy, words, at):
         return False
@@ -183,6 +230,7 @@ def _compared_at_once(
     box = at + COMPARED_BOX
     ages = s.round[p] - as_array(log.rounds)[p, :count]
     chosen = (copies >= 0) & (ages >= YOUNGEST) & (ages <= words[at + COMPARED_ROUNDS])
+    chosen &= (words[at + COMPARED_CLASSES] >> class_of(s, np.maximum(copies, 0))) & 1 == 1
     if is_got:
         copies = copies + max(words[box], 0)
     attributes = copies % s.params.attributes
@@ -275,4 +323,16 @@ def whole_rounds(s: State, log: Log, p: int, rounds: int) -> int:
     """How many of so many rounds a log is whole for: none younger had to make room."""
     if log.copies.shape[1] == 0:
         return 0
-    return max(0, min(rounds, s.round[p] - log.whole_since[p], s.params.retention_rounds))
+    whole = min(rounds, s.params.retention_rounds)
+    for k in range(PUBLISHER_CLASSES):
+        whole = min(whole, s.round[p] - log.whole_since[p, k])
+    return max(0, whole)
+
+
+@rule
+def whole_classes(s: State, log: Log, p: int, rounds: int) -> int:
+    """The classes, as bits, for which a log is whole for so many rounds."""
+    found = 0
+    for k in range(PUBLISHER_CLASSES if log.copies.shape[1] > 0 else 0):
+        found |= (s.round[p] - log.whole_since[p, k] >= rounds) << k
+    return found

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.rows.hash_chains import chains_of
 from gossamer.protocol.kernel.struct import Struct
-from gossamer.protocol.peer.record_table.records import LEVELS
+from gossamer.protocol.peer.record_table.records import LEVELS, PUBLISHER_CLASSES
 from gossamer.protocol.peer.settings.config import Settings
 
 Int64s = npt.NDArray[np.int64]
@@ -35,8 +35,10 @@ FIRST_REST = 4
 LACKED, IS_WHOLE, UNANSWERED = 15, 16, 17
 # How many copies were ever held when some were offered.
 OFFERED_UP_TO = 18
+# Of which classes of publishers, as bits, and of which round and later copies are wanted at all.
+CLASSES, WANTED_SINCE = 19, 20
 # For each level, as bits, which sixteenths of a range differ and are still to be compared.
-DIFFERING = 19
+DIFFERING = 21
 COMPARISON_WORDS = DIFFERING + LEVELS
 
 
@@ -48,7 +50,9 @@ class Log(Struct):
         rounds: int64[n, M], when they were published, in rounds of this peer.
         values: int64[n, M, A].
         next: int64[n], how many ever were in it.
-        whole_since: int64[n], copies of this round and later had to make room for none.
+        shares: int64[n, `PUBLISHER_CLASSES`], how many of each class of publishers are in it.
+        whole_since: int64[n, `PUBLISHER_CLASSES`], of each class the copies of this round and later
+            had to make room for none.
         heads, older: int64[n, H] and [n, M], chains of ``copies`` (see `kernel.rows.hash_chains`);
             int64[n, 0] where M is small.
     """
@@ -57,6 +61,7 @@ class Log(Struct):
     rounds: Int64s
     values: Int64s
     next: Int64s
+    shares: Int64s
     whole_since: Int64s
     heads: Int64s
     older: Int64s
@@ -76,7 +81,8 @@ def make_log(settings: Settings, nodes: int, size: int) -> Log:
         rounds=np.zeros((nodes, size), np.int64),
         values=np.zeros((nodes, size, a), np.int64),
         next=np.zeros(nodes, np.int64),
-        whole_since=np.full(nodes, LONG_AGO),
+        shares=np.zeros((nodes, PUBLISHER_CLASSES), np.int64),
+        whole_since=np.full((nodes, PUBLISHER_CLASSES), LONG_AGO),
         heads=np.zeros((nodes, heads), np.int64),
         older=np.zeros((nodes, older), np.int64),
     )

@@ -14,7 +14,6 @@ from gossamer.node.errors import BadFrame
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.core import SELF
-from gossamer.node.peer.frames.events import publisher_of
 from gossamer.node.peer.frames.flows import flow_of_frame, is_new
 from gossamer.node.peer.frames.wire import WORD_BYTES
 from gossamer.node.peer.load.inbox import MOST_OF_A_FLOW, MOST_OF_ALL, TURN, Inbox
@@ -22,6 +21,7 @@ from gossamer.node.peer.load.losses import QUIET_S, Losses
 from gossamer.node.peer.load.overload import MOST_WAITING, Overloads
 from gossamer.node.peer.load.rate_limits import PER_ROUND, SAVED, RateLimits
 from gossamer.node.security.encoding import encode
+from gossamer.node.security.sealing import publisher_of
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.queues.fair_queue import Backlog, Flow
 from gossamer.protocol.kernel.errors import RemoteProtocolError

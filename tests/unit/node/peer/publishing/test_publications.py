@@ -17,7 +17,7 @@ import trio.testing
 from gossamer.node.errors import NotAcknowledged
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.core import SELF, Box, Core, Record
-from gossamer.node.peer.frames.events import EventMemory, ValueMemory
+from gossamer.node.peer.frames.events import EventMemory, SharedMemory
 from gossamer.node.peer.load.window import FEWEST, Window
 from gossamer.node.peer.publishing.publications import Publications, Sealed
 from gossamer.protocol.kernel.records import BODY, KIND
@@ -316,7 +316,7 @@ async def test_values_outlast_others_until_the_acknowledgement_and_while_they_ar
         desk.runtime.on_publication(7, True)
     desk.events.keep(110, b"others")
     assert desk.events.find(7) is None
-    events = EventMemory(2, 1 << 10, ValueMemory(2, 1 << 10))
+    events = EventMemory(2, 1 << 10, SharedMemory(2, 1 << 10))
     for event in range(3):
         events.keep(event, b"values")
         events.hold(event)

@@ -252,6 +252,65 @@ def test_neither_what_is_too_old_nor_what_came_before_a_subscription_is_given() 
     assert events_of(hosts) == [1, 2]
 
 
+def of_class(publisher_class: int, event: int) -> int:
+    """The identifier of an event whose publisher is of this class."""
+    return publisher_class << records.CLASS_AT | event
+
+
+def test_a_flood_erases_nothing_of_others_and_those_who_are_away_get_it() -> None:
+    """A flood of 20 times what is held, of which they get the last round's that is held whole."""
+    size = 16
+    hosts = left(7, 7, held_events=size)
+    quiet = [of_class(1, event) for event in range(4)]
+    flood = [of_class(2, event) for event in range(20 * size)]
+    for event in (*quiet[:2], *flood[: 10 * size], *quiet[2:], *flood[10 * size : -3]):
+        hosts.publish(0, event, 7)
+    hosts.cycle()
+    for event in flood[-3:]:
+        hosts.publish(0, event, 7)
+    hosts.rounds(event_log.YOUNGEST)
+    for holder in holders(hosts, 7):
+        assert held(hosts, holder) == {*quiet, *flood[-(size - len(quiet)) :]}
+    come_back(hosts)
+    hosts.rounds(5 * comparing.SOON)
+    assert events_of(hosts) == sorted([*quiet, *flood[-3:]])
+    assert is_whole(hosts)
+
+
+@settings(max_examples=larger(20, 400))
+@given(
+    size=st.sampled_from([1, 5, 16, CHAINED_FROM]),
+    written=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=120),
+    floods=st.integers(0, 3),
+)
+def test_a_log_is_shared_by_publishers(
+    size: int, written: list[tuple[int, bool]], floods: int
+) -> None:
+    """As by an oracle that keeps, of a class with at least an equal share, all but the oldest."""
+    hosts = Hosts.ring(Settings(held_events=size, retention_rounds=50), [1 << 60])
+    log, kept = hosts.state.held, list[int]()
+    more = [(9, False)] * floods * size
+    for number, (of, is_taken_out) in enumerate([*written, *more, *written]):
+        copy = of_class(of, number)
+        if is_taken_out and kept:
+            gone = kept.pop(number % len(kept))
+            place = event_log.place_in_log.interpreted(log, 0, gone)
+            event_log.take_out.interpreted(hosts.state, log, 0, place)
+        event_log.note.interpreted(hosts.state, log, 0, copy, 0, np.zeros(9, np.int64), 0)
+        kept.append(copy)
+        shares = Counter(one >> records.CLASS_AT for one in kept)
+        found = held(hosts, 0)
+        assert found <= set(kept)
+        for lost in set(kept) - found:
+            before = shares[lost >> records.CLASS_AT]
+            assert before * len(shares) >= size, "it had less than its share"
+            kept.remove(lost)
+        assert len(kept) <= size
+        assert {event_log.place_in_log.interpreted(log, 0, one) >= 0 for one in kept} == {True}
+        classes = Counter(one >> records.CLASS_AT for one in kept)
+        assert log.shares[0, :10].tolist() == [classes[k] for k in range(10)]
+
+
 def test_the_oldest_makes_room_which_is_counted_within_the_retention_time() -> None:
     hosts = overlay(held_events=4)
     for event in range(6):
@@ -530,7 +589,8 @@ def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, lis
     s = hosts.state
     for log in (s.held, s.got):
         size = log.copies.shape[1]
-        log.copies[0] = draws.integers(-1, 40, size)
+        events = draws.integers(0, records.PUBLISHER_CLASSES, size) << records.CLASS_AT
+        log.copies[0] = (events | draws.integers(0, 20, size)) * 2 + draws.integers(0, 2, size)
         log.copies[0, draws.random(size) < 0.2] = -1
         log.rounds[0] = draws.integers(-30, 1, size)
         log.values[0] = draws.integers(0, RING_MASK, (size, s.params.attributes), endpoint=True)
@@ -540,7 +600,8 @@ def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, lis
     ends = np.sort(draws.integers(0, RING_MASK, (s.params.attributes, 2)), axis=1).reshape(-1)
     start, end = draws.integers(0, RING_MASK, 2).tolist()
     level = int(draws.integers(0, 2))
-    rest = [level, int(draws.integers(0, 16**level)), int(draws.integers(0, RING_MASK))]
+    classes = int(draws.integers(0, 2 * records.BY_CLASS)) | seed % 2 * records.ALL_CLASSES
+    rest = [classes, level, int(draws.integers(0, 16**level)), int(draws.integers(0, RING_MASK))]
     return s, [start, end, 25, *rest, int(draws.integers(-1, 2)), *ends.tolist()]
 
 
