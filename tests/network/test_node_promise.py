@@ -283,6 +283,31 @@ async def test_all_restart_while_they_are_apart(tmp_path: Path, seed: int, peers
         readers.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
+async def test_a_flood_erases_nothing_of_others_and_who_floods_is_named(tmp_path: Path) -> None:
+    """A member publishes many times what its peers hold, while a subscriber is away."""
+    settings = {"held_events": 64, "retention_rounds": 400, "pending_publications": 64}
+    async with memory_peers(tmp_path, *KEYS[:4], settings=settings) as crowd:
+        away, publisher, flooder = KEYS[1], crowd.peers[KEYS[2]], crowd.peers[KEYS[3]]
+        crowd.peers[away].subscribe("price < 10", name="ada").close()
+        await crowd.rounds(8)
+        await crowd.stop(away)
+        before = {await crowd.publish(publisher.key, price) for price in range(5)}
+        flood = [{"price": 20.0, "symbol": "A"}] * 64
+        for _ in range(8):
+            await flooder.publish_many(flood)
+        assert await comes_true(
+            lambda: any("flood" in peer.standing.by_kind() for peer in crowd.peers.values()), 30.0
+        )
+        told = [peer.standing.by_kind().get("flood", "") for peer in crowd.peers.values()]
+        assert any(f"{flooder.key:016x}" in one for one in told), told
+        after = {await crowd.publish(publisher.key, price) for price in range(5)}
+        peer = await crowd.add(away)
+        events = peer.subscribe("price < 10", name="ada")
+        assert await comes_true(lambda: len(events) >= 10, REPAIR_S), len(events)
+        assert {(await anext(events)).id for _ in range(len(events))} == before | after
+
+
 @sized
 async def test_frames_come_twice_and_in_another_order_and_connections_break(
     tmp_path: Path, seed: int, peers: int
