@@ -19,6 +19,7 @@ from gossamer.node.errors import (
     JoinFailedError,
     JoinRefusedError,
     JoinRequestError,
+    NameTakenError,
     StoreFullError,
     TokenError,
     TokenExpiredError,
@@ -75,8 +76,24 @@ def invitation(cluster: MadeCluster, *ports: int, host: str = LOOPBACK) -> Token
 
 
 async def enter(cluster: MadeCluster, port: int, folder: Path, name: str = "new") -> Membership:
-    """Join in a folder of that name, by a new token of the desk at this port."""
-    return await join(invitation(cluster, port).to_text(), folder / name, "kitchen")
+    """Join by this name, in a folder of it, by a new token of the desk at this port."""
+    return await join(invitation(cluster, port).to_text(), folder / name, name)
+
+
+async def test_a_name_that_a_member_has_is_refused_until_that_one_is_revoked(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    """The token is good for another name; the desk's own name is taken, too."""
+    async with open_desk(cluster) as (desk, port):
+        await enter(cluster, port, tmp_path, "kitchen")
+        text = invitation(cluster, port).to_text()
+        for name in ("kitchen", cluster.first.certificate.name):
+            with pytest.raises(NameTakenError, match="has a member of this name already"):
+                await join(text, tmp_path / "second", name)
+        assert (await join(text, tmp_path / "second", "bath")).certificate.name == "bath"
+        cluster.registrar.revoke(cluster.store, "kitchen", time.time())
+        assert await enter(cluster, port, tmp_path / "anew", "kitchen")
+        assert desk.counts == {"admitted": 3, "name taken": 2}
 
 
 def closed_port() -> int:

@@ -117,6 +117,16 @@ class TokenUsedError(TokenError, RemoteProtocolError):
         super().__init__("the token was used by another peer; ask for a new invitation")
 
 
+class NameTakenError(TokenError, RemoteProtocolError):
+    """Another member has the name that a peer wants to join by; the token is still good."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the cluster has a member of this name already: choose another one with --name, or "
+            "revoke that member first"
+        )
+
+
 class JoinRequestError(SecurityError, RemoteProtocolError):
     """The other side of a join sent what the exchange does not allow; nothing was issued."""
 

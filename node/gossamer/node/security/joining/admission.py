@@ -9,6 +9,7 @@ from attrs import frozen
 
 from gossamer.node.errors import (
     ClusterFolderError,
+    NameTakenError,
     RevokedCertificateError,
     TokenExpiredError,
     TokenUnknownError,
@@ -103,6 +104,7 @@ class Registrar:
             TokenExpiredError: it is too old.
             TokenUsedError: another peer used it.
             RevokedCertificateError: the peer is one that was revoked.
+            NameTakenError: another member has that name.
             ConfigError: the name is impossible.
         """
         with store.transaction():
@@ -117,6 +119,8 @@ class Registrar:
                 raise RevokedCertificateError(permanent_key(public_key))
             if token.certificate is not None:
                 return read_certificate(token.certificate)
+            if self._is_taken(store, name, permanent_key(public_key), now):
+                raise NameTakenError
             certificate = self._issue(public_key, name, now)
             store.admissions.use_token(token.hash, public_key, certificate.der)
             record_certificate(store, certificate)
@@ -169,6 +173,16 @@ class Registrar:
 
     def _issue(self, public_key: bytes, name: str, now: float) -> PeerCertificate:
         return issue_certificate(self.member.authority, self.signer, public_key, name, now)
+
+    def _is_taken(self, store: Store, name: str, key: int, now: float) -> bool:
+        """Whether a member other than ``key`` has a name."""
+        if name == self.member.certificate.name and key != self.member.identity.key:
+            return True
+        revoked = self.revoked()
+        return any(
+            one.key != key and one.not_after > now and not revoked.forbids(one.key, one.serial)
+            for one in store.admissions.certificates_of_name(name)
+        )
 
     def _key_of(self, store: Store, who: str, unrecorded: bool) -> int:
         """The key of the one peer that is meant by ``who``."""

@@ -28,6 +28,7 @@ from gossamer.node.errors import (
     ForeignCertificateError,
     JoinRefusedError,
     JoinRequestError,
+    NameTakenError,
     NodeError,
     TokenExpiredError,
     TokenUnknownError,
@@ -64,7 +65,7 @@ _CONTEXT: Final = "join 1"
 _RENEWAL_CONTEXT: Final = "late renewal 1"
 
 # Why the inviter refuses; the words travel.
-UNKNOWN, EXPIRED, USED = "unknown", "expired", "used"
+UNKNOWN, EXPIRED, USED, NAME_TAKEN = "unknown", "expired", "used", "name taken"
 NO_AUTHORITY, THROTTLED, BAD_REQUEST, REVOKED = (
     "no authority",
     "throttled",
@@ -88,6 +89,7 @@ _TOKEN_ERRORS: Final = {
     UNKNOWN: TokenUnknownError,
     EXPIRED: TokenExpiredError,
     USED: TokenUsedError,
+    NAME_TAKEN: NameTakenError,
 }
 
 M = TypeVar("M", "Challenge", "Request", "Renewal", "Answer")

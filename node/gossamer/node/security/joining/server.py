@@ -18,6 +18,7 @@ import trio
 from gossamer.node.errors import (
     CertificateError,
     JoinRequestError,
+    NameTakenError,
     NodeError,
     RenewalError,
     RevokedCertificateError,
@@ -65,6 +66,7 @@ _CAUSES: Final = {
     TokenUnknownError: join_protocol.UNKNOWN,
     TokenExpiredError: join_protocol.EXPIRED,
     TokenUsedError: join_protocol.USED,
+    NameTakenError: join_protocol.NAME_TAKEN,
     RevokedCertificateError: join_protocol.REVOKED,
 }
 

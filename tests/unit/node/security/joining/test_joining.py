@@ -111,6 +111,7 @@ def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
         (joins.UNKNOWN, errors.TokenUnknownError, "does not know"),
         (joins.EXPIRED, errors.TokenExpiredError, "expired"),
         (joins.USED, errors.TokenUsedError, "used by another"),
+        (joins.NAME_TAKEN, errors.NameTakenError, "a member of this name"),
         (joins.NO_AUTHORITY, errors.JoinRefusedError, r"holds no ca\.key"),
         (joins.THROTTLED, errors.JoinRefusedError, "try again in a minute"),
         (joins.BAD_REQUEST, errors.JoinRefusedError, "malformed"),
