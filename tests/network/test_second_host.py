@@ -3,94 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
-import attrs
 import pytest
 
+from support.network_hosts import Host, firewall, network_hosts, number_anew
 from support.node_processes import COMMAND, PATIENCE_S, Shell, end, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.campaign
-
-
-@attrs.frozen
-class Host:
-    name: str
-    number: int
-    interface: str  # of the network that both hosts are on
-
-    @property
-    def address(self) -> str:
-        """Its first IPv4 address there."""
-        return f"10.77.0.{self.number}"
-
-    @property
-    def inside(self) -> tuple[str, ...]:
-        """What a command begins with that is to run on this host."""
-        return ("ip", "netns", "exec", self.name)
-
-    def run(self, *command: str) -> None:
-        _run(*self.inside, *command)
-
-
-@contextmanager
-def two_hosts() -> Iterator[Sequence[Host]]:
-    """Two hosts; the test is skipped where this user may not make any."""
-    hosts = [Host(f"gossamer-{os.getpid()}-{n}", n, f"gsm{os.getpid()}n{n}") for n in (1, 2)]
-    with ExitStack() as stack:
-        for host in hosts:
-            _make_namespace(host)
-            stack.callback(_run, "ip", "netns", "delete", host.name)
-        one, other = (host.interface for host in hosts)
-        _run("ip", "link", "add", one, "type", "veth", "peer", "name", other)
-        for host in hosts:
-            _run("ip", "link", "set", host.interface, "netns", host.name)
-            host.run("ip", "link", "set", host.interface, "up")
-            host.run("ip", "link", "set", "lo", "up")
-        number_anew(hosts, "10.77.0")
-        yield hosts
-
-
-def number_anew(hosts: Sequence[Host], network: str) -> None:
-    """Give all hosts addresses of a network in place of those that they have."""
-    for host in hosts:
-        host.run("ip", "address", "flush", "dev", host.interface, "scope", "global")
-        address = f"{network}.{host.number}/24"
-        host.run("ip", "address", "add", address, "dev", host.interface)
-
-
-@contextmanager
-def firewall(host: Host, port: int) -> Iterator[None]:
-    """Let ``host`` drop what comes to a TCP port; skipped where there is no firewall to use."""
-    if shutil.which("nft") is None:
-        pytest.skip("there is no nft here to make a firewall with")
-    table = ("table", "inet", "gossamer")
-    host.run("nft", "add", *table)
-    hook = "{ type filter hook input priority 0 ; }"
-    host.run("nft", "add", "chain", *table[1:], "input", hook)
-    host.run("nft", "add", "rule", *table[1:], "input", "tcp", "dport", str(port), "drop")
-    try:
-        yield
-    finally:
-        host.run("nft", "delete", *table)
-
-
-def _make_namespace(host: Host) -> None:
-    if shutil.which("ip") is None:
-        pytest.skip("there is no ip command (iproute2) here to make network namespaces with")
-    try:
-        _run("ip", "netns", "add", host.name)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"network namespaces cannot be made here: {error.stderr.strip()}")
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
 
 
 LINE = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
@@ -100,7 +23,7 @@ PORT = 7710
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Sequence[Host]]:
-    with two_hosts() as made:
+    with network_hosts(2) as made:
         yield made
 
 
