@@ -56,6 +56,7 @@ class HostFleet(Fleet):
 SETTINGS: dict[str, object] = {
     **QUICK,
     "page__enabled": False,
+    "preset": "lan",
     "listen__addresses": [f"0.0.0.0:{PORT}"],
     "discovery__peers": [],
     "discovery__multicast": True,
