@@ -110,9 +110,9 @@ def test_no_step_touches_a_foreign_row(sampler: str, nodes: int, cycles: int, mo
             asked = [4, 0, 0, 1, 5, 9, 9, messages.ALL_CLASSES, 0, 0, 7, -1, *[0, RING_MASK] * 2]
             # What comes back by chance alone, made to.
             hosts.step(4, overlays.record(messages.COMPARE + UNREACHABLE, 2, 4, asked))
-            event = [3, *[0] * (messages.EVENT_VALUES - 1), 5, 5]
-            event[messages.EVENT_HOPS], event[messages.EVENT_ORIGIN] = 1, 4
-            hosts.handle(*hosts.step(9, overlays.record(messages.EVENT + UNREACHABLE, 7, 9, event)))
+            body = [3, *[0] * (messages.EVENT_VALUES - 1), 5, 5]
+            body[messages.EVENT_HOPS], body[messages.EVENT_ORIGIN] = 1, 4
+            hosts.handle(*hosts.step(9, overlays.record(messages.EVENT + UNREACHABLE, 7, 9, body)))
             hosts.step(9, overlays.record(messages.TMAN_REQUEST + UNREACHABLE, 7, 9))
             answer = overlays.record(messages.STORED + UNREACHABLE, 7, 9, [1, 0])
             hosts.handle(*hosts.step(9, answer))
