@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
 from gossamer.client import connect
 from gossamer.node.errors import RevokedCertificateError
+from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.membership.renewal_requests import BURST
 from gossamer.node.security.certificates import PeerCertificate, verify_peer
 from gossamer.node.security.cluster import ClusterFolder, Membership, open_membership, save_renewed
@@ -111,6 +113,40 @@ async def test_certificates_of_running_peers_are_renewed_year_after_year(
 
 
 @on_jumping_clock
+async def test_a_rename_spreads_unless_another_has_the_name(cluster: MadeCluster) -> None:
+    """A peer's, that of the one who holds the authority, and one to a name that is taken."""
+    names: dict[int, str] = {}
+
+    def change(key: int, dependencies: Dependencies) -> Dependencies:
+        return attrs.evolve(dependencies, name=names.get(key, dependencies.name))
+
+    async with whole(member_peers(cluster, 3, change=change)) as crowd:
+        holder, one, other = crowd.peers
+
+        async def rename(key: int, name: str) -> None:
+            names[key] = name
+            await crowd.stop(key)
+            crowd.members[key] = on_disk(crowd, key)
+            await crowd.add(key)
+
+        def called(key: int) -> set[str]:
+            tables = [peer.members()["members"] for peer in crowd.peers.values()]
+            return {row["name"] for table in tables for row in table if row["key"] == key_text(key)}
+
+        for key, name in ((one, "cellar"), (holder, "attic")):
+            await rename(key, name)
+            await eventually(lambda key=key, name=name: called(key) == {name}, 120.0)  # type: ignore[misc]
+            assert on_disk(crowd, key).certificate.name == name
+        before = on_disk(crowd, other).certificate
+        await rename(other, "attic")
+        told = "another member has that name"
+        await eventually(
+            lambda: told in crowd.peers[other].standing.by_kind().get("certificate", ""), 3600.0
+        )
+        assert on_disk(crowd, other).certificate == before
+
+
+@on_jumping_clock
 async def test_who_was_away_learns_of_a_renewed_authority_at_once(cluster: MadeCluster) -> None:
     """Certificates from before and after it are good for both sides meanwhile."""
     async with whole(member_peers(cluster, 3)) as crowd:
@@ -189,7 +225,7 @@ async def test_new_files_are_put_in_place_while_a_peer_runs(cluster: MadeCluster
     async with whole(member_peers(cluster, 2)) as crowd:
         _, other = crowd.peers
         member = crowd.members[other]
-        longer = cluster.certify(member.identity, "peer", lifetime_s=YEAR_S)
+        longer = cluster.certify(member.identity, member.certificate.name, lifetime_s=YEAR_S)
         save_renewed(accept(member, answered(cluster, longer), crowd.now()))
         peer = crowd.peers[other]
         await eventually(lambda: peer.gauges().certificate_expires_s == longer.not_after)

@@ -65,6 +65,7 @@ class MemberPeers(MemoryPeers):
         bootstrap = [] if key == first else [self.address_of(first)]
         dependencies = attrs.evolve(
             super()._dependencies(key, writer),
+            name=member.certificate.name,
             cluster=member.authority.cluster,
             member=member,
             listen=[self.address_of(key)],

@@ -279,6 +279,8 @@ class BrokerNode:
             now=given.now,
             report_failure=lambda _: None,  # its connection ends, which is news enough
             install=lambda member: show_certificate(self.transport, given.present, member),
+            members=self.cluster_members,
+            name=given.name,
         )
 
     def _on_up(self, identity: PeerIdentity) -> None:

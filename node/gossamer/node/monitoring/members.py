@@ -212,6 +212,15 @@ class MemberTable:
         elif before is State.SUSPECT:
             self._note(member, State.ALIVE)
 
+    def renewed(self, key: int, name: str, certificate_expires_s: float) -> None:
+        """A member has a new certificate, and perhaps a new name."""
+        member = self._members.get(key)
+        if member is None:
+            return
+        if name != member.name:
+            log.info("a member is renamed", peer=str(member), name=name)
+        member.name, member.certificate_expires_s = name, certificate_expires_s
+
     def disconnected(self, key: int, *, left: bool, broken: bool, cause: str) -> None:
         """A member is connected no more: it left in order, its connection broke, or neither."""
         self._connected.discard(key)

@@ -292,6 +292,8 @@ class PeerParts:
             now=dependencies.now,
             report_failure=self.runtime.report_failure,
             install=self._install,
+            members=self.members,
+            name=dependencies.name,
             change_schema=lambda version: self.peer.change_schema(version),
         )
 
@@ -306,6 +308,7 @@ class PeerParts:
         self.event_authentication.renew(member)
         self.views.certificate_expires_s = member.certificate.not_after
         self.members.own.certificate_expires_s = member.certificate.not_after
+        self.members.own.name = member.certificate.name
 
     def _make_peer(self) -> Peer:
         dependencies = self.dependencies

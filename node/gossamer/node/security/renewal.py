@@ -27,6 +27,7 @@ from gossamer.node.security.certificates import (
     Authority,
     PeerCertificate,
     Revoked,
+    check_name,
     check_time,
     read_authority,
     verify_issued,
@@ -35,8 +36,9 @@ from gossamer.node.security.cluster import Membership
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import SIGNATURE_BYTES, Identity, verify
 from gossamer.node.security.issuing import AUTHORITY_LIFETIME_S, CLOCK_SLACK_S
+from gossamer.protocol.kernel.errors import ConfigError
 
-CONTEXT: Final = "renewal 1"
+CONTEXT: Final = "renewal 2"
 # A certificate may be renewed once this part of its time is over, and is to be from the second on.
 RENEWABLE: Final = 1 / 2
 DUE: Final = 2 / 3
@@ -53,19 +55,25 @@ class RenewalRequest:
     Attributes:
         certificate: that one, DER.
         signature: by its key.
+        name: that it wants from now on; "" for that of the certificate.
     """
 
     certificate: bytes
     signature: bytes
+    name: str = ""
 
     def to_text(self) -> str:
         """As a file."""
-        return _to_text(_REQUEST, self.certificate, self.signature)
+        return _to_text(_REQUEST, self.certificate, self.signature, self.name.encode())
 
     @classmethod
     def from_text(cls, text: str) -> RenewalRequest:
         """What `to_text` made; raises `RenewalError` for anything else."""
-        return cls(*_from_text(_REQUEST, text, "'gossamer node renew --request' printed"))
+        origin = "'gossamer node renew --request' printed"
+        certificate, signature, name = _from_text(_REQUEST, text, origin, 3)
+        if len(signature) != SIGNATURE_BYTES or not is_name(name):
+            raise RenewalError(f"the text is not what {origin}")
+        return cls(certificate, signature, name.decode())
 
 
 @frozen
@@ -87,13 +95,17 @@ class Renewed:
     @classmethod
     def from_text(cls, text: str) -> Renewed:
         """What `to_text` made; raises `RenewalError` for anything else."""
-        return cls(*_from_text(_ANSWER, text, "'gossamer node renew --grant' printed"))
+        certificate, authority = _from_text(
+            _ANSWER, text, "'gossamer node renew --grant' printed", 2
+        )
+        return cls(certificate, authority)
 
 
-def ask(identity: Identity, certificate: PeerCertificate) -> RenewalRequest:
-    """The request of the peer that is ``identity`` and has ``certificate``."""
-    signature = identity.sign(CONTEXT, hashlib.sha256(certificate.der).digest())
-    return RenewalRequest(certificate.der, signature)
+def ask(identity: Identity, certificate: PeerCertificate, name: str = "") -> RenewalRequest:
+    """The request of the peer that is ``identity`` and has ``certificate``, and wants a name."""
+    name = "" if name == certificate.name else name
+    signature = identity.sign(CONTEXT, _signed(hashlib.sha256(certificate.der).digest(), name))
+    return RenewalRequest(certificate.der, signature, name)
 
 
 def check_request(
@@ -106,9 +118,24 @@ def check_request(
         RenewalError: its owner did not sign the request.
     """
     peer = verify_issued(authority, request.certificate, key, revoked)
-    if not verify(peer.public_key, CONTEXT, peer.fingerprint, request.signature):
+    signed = _signed(peer.fingerprint, request.name)
+    if not verify(peer.public_key, CONTEXT, signed, request.signature):
         raise RenewalError("the request is not signed by the owner of the certificate")
     return peer
+
+
+def is_name(name: bytes) -> bool:
+    """Whether a request may have these bytes for a name; "" is none."""
+    try:
+        if name:
+            check_name(name.decode())
+    except (ConfigError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _signed(fingerprint: bytes, name: str) -> bytes:
+    return fingerprint + name.encode()
 
 
 def accept(member: Membership, renewed: Renewed, now: float) -> Membership:
@@ -123,7 +150,10 @@ def accept(member: Membership, renewed: Renewed, now: float) -> Membership:
     key = member.identity.key
     certificate = verify_issued(authority, renewed.certificate, key, member.revoked)
     check_time(certificate, now)
-    if certificate.not_after <= member.certificate.not_after:
+    known = member.certificate
+    if (certificate.not_after, certificate.name) == (known.not_after, known.name) or (
+        certificate.not_after < known.not_after
+    ):
         raise RenewalError("the certificate lasts no longer than the one that there is")
     return evolve(member, authority=authority, certificate=certificate)
 
@@ -161,16 +191,14 @@ def _to_text(title: str, *parts: bytes) -> str:
     return "\n".join([f"{title} 1", *lines, ""])
 
 
-def _from_text(title: str, text: str, origin: str) -> tuple[bytes, bytes]:
+def _from_text(title: str, text: str, origin: str, count: int) -> list[bytes]:
     head, _, body = text.strip().partition("\n")
     try:
         if head.strip() != f"{title} 1" or len(text) > TEXT_LIMIT:
             raise ValueError
-        first, second = decode(base64.b64decode("".join(body.split()), validate=True))
-        if not (type(first) is bytes and type(second) is bytes):
+        parts = decode(base64.b64decode("".join(body.split()), validate=True))
+        if type(parts) is not list or [type(part) for part in parts] != [bytes] * count:
             raise ValueError
     except (ValueError, TypeError):
         raise RenewalError(f"the text is not what {origin}") from None
-    if title == _REQUEST and len(second) != SIGNATURE_BYTES:
-        raise RenewalError(f"the text is not what {origin}")
-    return first, second
+    return parts

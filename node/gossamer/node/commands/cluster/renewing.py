@@ -59,7 +59,7 @@ def renew(folder: Path | None, way: Way) -> str:
     config = load(folder).config
     member = open_membership(config.identity.folder)
     if way.request:
-        return request_of(member).to_text().rstrip("\n")
+        return request_of(member, config.identity.name).to_text().rstrip("\n")
     if way.grant is not None:
         return _grant(member, way.grant)
     if way.take is not None:

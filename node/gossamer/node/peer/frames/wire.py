@@ -28,6 +28,7 @@ from gossamer.node.peer.frames.descriptor_authentication import (
 from gossamer.node.peer.frames.event_frames import KINDS, MARK, event_frame, read_event_frame
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.publishers import PUBLISHER_FRAMES
+from gossamer.node.security.certificates import NAME_LIMIT
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.security.revocation import LIST_LIMIT
 from gossamer.node.security.schema_document import DOCUMENT_LIMIT
@@ -103,6 +104,7 @@ RENEWAL_FRAMES: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
         "renewal wanted": {
             "certificate": _CERTIFICATE,
             "signature": Bytes(SIGNATURE_BYTES, SIGNATURE_BYTES),
+            "name": Optional(Text(NAME_LIMIT)),
         },
         "renewed": {"certificate": _CERTIFICATE, "authority": _CERTIFICATE},
     }

@@ -9,6 +9,7 @@ from typing import Self
 import attrs
 import trio
 
+from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.frames.certificate_requests import CertificateService
@@ -58,6 +59,8 @@ class MemberServices:
         now: Callable[[], float],
         report_failure: Callable[[int], None],
         install: Callable[[Membership], None],
+        members: MemberTable,
+        name: str,
         change_schema: Callable[[SchemaVersion], None],
     ) -> Self:
         """The services of a peer with a certificate.
@@ -67,7 +70,7 @@ class MemberServices:
             version: of the schema to begin with.
             member, writer, descriptors, address_book, pool, counters, standing: as of
                 `make_services`.
-            draws, now, report_failure, install: the same.
+            draws, now, report_failure, install, members, name: the same.
             change_schema: puts a later version of the schema in force.
         """
         own = (key, member.certificate.der)
@@ -84,6 +87,8 @@ class MemberServices:
             now=now,
             report_failure=report_failure,
             install=install,
+            members=members,
+            name=name,
         )
         schemas = SchemaService(
             version, member, writer, pool, counters, draws=draws, change=change_schema

@@ -23,6 +23,7 @@ import trio
 from attrs import evolve
 
 from gossamer.node.errors import (
+    BadFrame,
     EarlyCertificateError,
     ExpiredCertificateError,
     FrameTooLarge,
@@ -35,7 +36,12 @@ from gossamer.node.errors import (
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.membership.renewal_requests import MAX_PENDING, RenewalRequests
 from gossamer.node.peer.membership.revocation import RevocationService
-from gossamer.node.security.certificates import Authority, date_text, read_certificate
+from gossamer.node.security.certificates import (
+    Authority,
+    PeerCertificate,
+    date_text,
+    read_certificate,
+)
 from gossamer.node.security.cluster import (
     Membership,
     open_membership,
@@ -57,6 +63,7 @@ from gossamer.node.security.renewal import (
     authority_due_at,
     check_request,
     due_at,
+    is_name,
     newer_authority,
 )
 from gossamer.node.store import Store
@@ -95,7 +102,9 @@ class RenewalService:
         draws: random.Random,
         now: Callable[[], float],
         install: Callable[[Membership], None],
+        on_renewed: Callable[[PeerCertificate], None],
         count_drop: Callable[[str], None],
+        name: str,
     ) -> None:
         """A service for a peer that begins to run.
 
@@ -108,7 +117,9 @@ class RenewalService:
             draws: choose when to ask.
             now: Unix seconds.
             install: puts a renewed membership in place.
+            on_renewed: told the certificate that a connected peer has now.
             count_drop: counts what was dropped, by cause.
+            name: that the peer is to have.
         """
         self.member = member
         self._writer = writer
@@ -118,7 +129,9 @@ class RenewalService:
         self._draws = draws
         self._now = now
         self._install = install
+        self._on_renewed = on_renewed
         self._count_drop = count_drop
+        self._name = name
         self._stamp = stamp_of(member.folder)
         self._share = draws.uniform(DUE, LATEST_DUE)
         self._ask_at = 0.0  # by trio's clock, at the earliest
@@ -158,6 +171,11 @@ class RenewalService:
                 f"this peer's certificate is not valid before {date_text(certificate.not_before)},"
                 f" and {clock}: set the clock"
             )
+        if self._asked_in_vain > IN_VAIN and self._wants_name:
+            return (
+                f"this peer is to be called {self._name!r}, and is called {certificate.name!r} by"
+                " others: nobody who can rename it has answered, or another member has that name"
+            )
         if self._asked_in_vain > IN_VAIN:
             return (
                 f"this peer's certificate expires at {date_text(certificate.not_after)}, and nobody"
@@ -172,8 +190,14 @@ class RenewalService:
 
     # This peer's own
 
+    @property
+    def _wants_name(self) -> bool:
+        return self._name != self.member.certificate.name
+
     def _is_due(self) -> bool:
         certificate, now = self.member.certificate, self._now()
+        if self._wants_name:
+            return True
         if self._is_holder:
             early = now < certificate.not_before  # made by this clock, when it was ahead
             return early or now >= min(due_at(certificate), authority_due_at(self.member.authority))
@@ -189,7 +213,7 @@ class RenewalService:
             return
         self._asked_in_vain += 1
         asked = self._send_all(
-            self._request_frame(ask(self.member.identity, self.member.certificate))
+            self._request_frame(ask(self.member.identity, self.member.certificate, self._name))
         )
         log.info(
             "asking for a new certificate",
@@ -212,7 +236,9 @@ class RenewalService:
     async def _renew_here(self) -> None:
         try:
             registrar = open_registrar(self.member)
-            found = await self._writer.run(lambda store: renew_here(registrar, store, self._now()))
+            found = await self._writer.run(
+                lambda store: renew_here(registrar, store, self._now(), self._name)
+            )
         except (SecurityError, StoreError, CapacityError, OSError) as error:
             log.error("the certificates of this peer cannot be renewed", cause=str(error))
             return
@@ -291,7 +317,11 @@ class RenewalService:
         if not self._requests.allows(sender):
             self._count_drop("flood")
         elif frame["type"] == "renewal wanted":
-            self._take_request(sender, RenewalRequest(frame["certificate"], frame["signature"]))
+            name = frame.get("name", "")
+            if not is_name(name.encode()):
+                raise BadFrame("renewal wanted", "name", repr(name)[:80], "a name of a peer")
+            request = RenewalRequest(frame["certificate"], frame["signature"], name)
+            self._take_request(sender, request)
         else:
             self._take_renewed(sender, Renewed(frame["certificate"], frame["authority"]))
 
@@ -338,6 +368,8 @@ class RenewalService:
             except (ExpiredCertificateError, EarlyCertificateError, RevokedCertificateError):
                 return  # by this clock, or this list: the sender may not know
             self._revocations.refresh(key)
+            if key == sender:
+                self._on_renewed(read_certificate(renewed.certificate))
             self._answer(key, renewed)
 
     def _take_for_own(self, renewed: Renewed) -> None:
@@ -370,9 +402,9 @@ class RenewalService:
     # Frames
 
     def _request_frame(self, request: RenewalRequest) -> bytes:
-        return encode_frame(
-            "renewal wanted", certificate=request.certificate, signature=request.signature
-        )
+        fields = {"certificate": request.certificate, "signature": request.signature}
+        named = {"name": request.name} if request.name else {}
+        return encode_frame("renewal wanted", **fields, **named)
 
     def _renewed_frame(self, certificate: bytes) -> bytes:
         return encode_frame("renewed", certificate=certificate, authority=self.member.authority.der)

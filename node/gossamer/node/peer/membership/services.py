@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import attrs
 
+from gossamer.node.monitoring.members import MemberTable
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.renewal import RenewalService
 from gossamer.node.peer.membership.revocation import RevocationService
 from gossamer.node.peer.membership.status import Standing
+from gossamer.node.security.certificates import PeerCertificate
 from gossamer.node.security.cluster import Membership
 from gossamer.node.security.descriptors import DescriptorCache
 from gossamer.node.store.writer import StoreWriter
 from gossamer.node.transport.base.base import Transport
 from gossamer.node.transport.links import ConnectionPool
+from gossamer.protocol.kernel.errors import CapacityError
 
 Present = Callable[[Transport, Membership], None]
 
@@ -34,6 +38,8 @@ def make_services(
     now: Callable[[], float],
     report_failure: Callable[[int], None],
     install: Callable[[Membership], None],
+    members: MemberTable,
+    name: str,
 ) -> tuple[RevocationService, RenewalService]:
     """Both services of a node, which let ``standing`` know what becomes of it.
 
@@ -49,6 +55,8 @@ def make_services(
         now: Unix seconds.
         report_failure: lets the overlay know that a peer is gone.
         install: puts a renewed membership in place.
+        members: where a peer's new name is noted.
+        name: that the node is to have.
     """
     revocations = RevocationService(
         member,
@@ -61,6 +69,12 @@ def make_services(
         now=now,
         report_failure=report_failure,
     )
+
+    def on_renewed(certificate: PeerCertificate) -> None:
+        with suppress(CapacityError):
+            address_book.learn(certificate.key, (), certificate.name)
+        members.renewed(certificate.key, certificate.name, certificate.not_after)
+
     renewals = RenewalService(
         member,
         writer,
@@ -70,7 +84,9 @@ def make_services(
         draws=draws,
         now=now,
         install=install,
+        on_renewed=on_renewed,
         count_drop=counters.drop,
+        name=name or member.certificate.name,
     )
 
     def leave() -> None:

@@ -69,6 +69,7 @@ class ClusterTime:
         self._steady = steady
         self._clock = ClusterClock()
         self._ahead_s = own() - steady()
+        self._skewed_since: float | None = None
         self._asked: dict[int, float] = {}  # since when they are connected
         self._news = trio.Event()
         messages.offer(SERVICE, self._answer)
@@ -91,9 +92,13 @@ class ClusterTime:
 
     def complaint(self) -> str:
         """What is wrong with this machine's clock, in a sentence; "" where nothing is."""
-        skew_s = self.skew_s()
+        skew_s, now = self.skew_s(), self._steady()
         if not skew_s:
+            self._skewed_since = None
             return ""
+        self._skewed_since = now if self._skewed_since is None else self._skewed_since
+        if now - self._skewed_since < ANSWER_S:
+            return ""  # others are asked, whose clocks may have been set, too
         how = "ahead of" if skew_s > 0 else "behind"
         used = "; events get the neighbours' time" if skew_s > 0 else ""
         return (
@@ -143,6 +148,7 @@ class ClusterTime:
         """This machine's clock and the steady one; who knows the former hears of its jumps."""
         own, steady = self._own(), self._steady()
         if abs(own - steady - self._ahead_s) > JUMP_S:
+            self._clock.keep(frozenset(self._messages.connected))
             self._asked = {}
             self._news.set()
         self._ahead_s = own - steady

@@ -119,7 +119,7 @@ class Registrar:
                 raise RevokedCertificateError(permanent_key(public_key))
             if token.certificate is not None:
                 return read_certificate(token.certificate)
-            if self._is_taken(store, name, permanent_key(public_key), now):
+            if self.is_taken(store, name, permanent_key(public_key), now):
                 raise NameTakenError
             certificate = self._issue(public_key, name, now)
             store.admissions.use_token(token.hash, public_key, certificate.der)
@@ -163,6 +163,16 @@ class Registrar:
         """Whether the peer ``key`` was ever revoked, though it may be on the list no more."""
         return store.get_meta(_REVOKED + key_text(key)) is not None
 
+    def is_taken(self, store: Store, name: str, key: int, now: float) -> bool:
+        """Whether a member other than ``key`` has a name."""
+        if name == self.member.certificate.name and key != self.member.identity.key:
+            return True
+        revoked = self.revoked()
+        return any(
+            one.key != key and one.not_after > now and not revoked.forbids(one.key, one.serial)
+            for one in store.admissions.certificates_of_name(name)
+        )
+
     def current(self) -> Registrar:
         """This registrar by the files in its folder as they are now: they may be renewed."""
         return open_registrar(open_membership(self.member.folder.path))
@@ -173,16 +183,6 @@ class Registrar:
 
     def _issue(self, public_key: bytes, name: str, now: float) -> PeerCertificate:
         return issue_certificate(self.member.authority, self.signer, public_key, name, now)
-
-    def _is_taken(self, store: Store, name: str, key: int, now: float) -> bool:
-        """Whether a member other than ``key`` has a name."""
-        if name == self.member.certificate.name and key != self.member.identity.key:
-            return True
-        revoked = self.revoked()
-        return any(
-            one.key != key and one.not_after > now and not revoked.forbids(one.key, one.serial)
-            for one in store.admissions.certificates_of_name(name)
-        )
 
     def _key_of(self, store: Store, who: str, unrecorded: bool) -> int:
         """The key of the one peer that is meant by ``who``."""

@@ -18,7 +18,7 @@ from gossamer.node.security.files import write_file
 from gossamer.node.security.identity import key_text
 from gossamer.node.security.issuing import issue_certificate, make_authority
 from gossamer.node.security.joining.admission import Registrar, record_certificate
-from gossamer.node.security.joining.join_protocol import NOT_ON_RECORD, TOO_EARLY
+from gossamer.node.security.joining.join_protocol import NAME_TAKEN, NOT_ON_RECORD, TOO_EARLY
 from gossamer.node.security.renewal import (
     RENEWABLE,
     RenewalRequest,
@@ -39,10 +39,12 @@ def renew_peer(registrar: Registrar, store: Store, request: RenewalRequest, now:
     Atomic. Whose certificate has expired is renewed only if it was issued by this ``store``: who is
     revoked leaves the list once all of its certificates have expired, and never that record.
 
+    A request for another name is answered whenever it comes; others find it in the certificate.
+
     Raises:
         CertificateError: the request is of nobody who belongs, or is revoked.
-        RenewalError: it is not signed, comes too early, or is about a certificate that is too old
-            and not on record here.
+        RenewalError: it is not signed, comes too early, wants a name that another member has, or is
+            about a certificate that is too old and not on record here.
     """
     authority = registrar.member.authority
     claimed = read_certificate(request.certificate)
@@ -51,9 +53,13 @@ def renew_peer(registrar: Registrar, store: Store, request: RenewalRequest, now:
         if registrar.was_revoked(store, peer.key):
             raise RevokedCertificateError(peer.key)
         last = _last(store, peer)
-        _check_due(store, peer, last, now)
-        if last is peer or not _is_good(last, now):
-            last = issue_certificate(authority, registrar.signer, peer.public_key, peer.name, now)
+        name = request.name or last.name
+        if name == last.name:
+            _check_due(store, peer, last, now)
+        elif registrar.is_taken(store, name, peer.key, now):
+            raise RenewalError(f"another member has the name {name!r}", NAME_TAKEN)
+        if last is peer or not _is_good(last, now) or name != last.name:
+            last = issue_certificate(authority, registrar.signer, peer.public_key, name, now)
             record_certificate(store, last)
             store.set_meta(_RENEWED + key_text(peer.key), last.der)
     return Renewed(last.der, authority.der)
@@ -92,22 +98,27 @@ def _check_due(store: Store, peer: PeerCertificate, last: PeerCertificate, now: 
 
 
 def renew_here(
-    registrar: Registrar, store: Store, now: float, *, force: bool = False
+    registrar: Registrar, store: Store, now: float, name: str = "", *, force: bool = False
 ) -> Membership:
     """Renew the certificates of the holder itself where they are due, or by ``force``.
 
-    The files in its folder are replaced; the membership that they are now is returned.
+    The files in its folder are replaced; the membership that they are now is returned. The peer's
+    has ``name`` from now on, where that is given and another.
+
+    Raises:
+        RenewalError: another member has that name.
     """
     member = registrar.member
     if force or now >= authority_due_at(member.authority):
         member = _renew_authority(registrar, now)
     certificate = member.certificate
     early = now < certificate.not_before  # made by a clock that was ahead
-    if force or early or now >= due_at(certificate):
+    name = name or certificate.name
+    if name != certificate.name and registrar.is_taken(store, name, certificate.key, now):
+        raise RenewalError(f"another member has the name {name!r}", NAME_TAKEN)
+    if force or early or now >= due_at(certificate) or name != certificate.name:
         key = member.identity.public_key
-        certificate = issue_certificate(
-            member.authority, registrar.signer, key, certificate.name, now
-        )
+        certificate = issue_certificate(member.authority, registrar.signer, key, name, now)
         member = evolve(member, certificate=certificate)
         with store.transaction():
             record_certificate(store, certificate)
@@ -126,6 +137,6 @@ def _renew_authority(registrar: Registrar, now: float) -> Membership:
     return evolve(member, authority=made)
 
 
-def request_of(member: Membership) -> RenewalRequest:
-    """What a member asks the holder of the authority's key."""
-    return ask(member.identity, member.certificate)
+def request_of(member: Membership, name: str = "") -> RenewalRequest:
+    """What a member asks the holder of the authority's key; it wants to have ``name``."""
+    return ask(member.identity, member.certificate, name)
