@@ -37,6 +37,7 @@ DROP_CAUSES: Final = (
     "unreachable",
     "forged",  # a descriptor that its owner did not sign
     "forged event",  # an event that is not its publisher's, see FORGERY_CAUSES
+    "unproven",  # an event whose publisher is not known yet, while too many of these wait
     "stale",  # a descriptor older than the one known
     "expired",  # an event kept longer than the retention time
 )

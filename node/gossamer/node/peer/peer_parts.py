@@ -331,6 +331,7 @@ class PeerParts:
         )
         if self.publishers is not None:
             self.publishers.on_released = peer.deliver
+            self.publishers.on_lacking = self.core.lacks
         certificate = self._certificate()
         self.views = views = PeerViews(
             self.core,

@@ -35,6 +35,7 @@ from gossamer.protocol.peer.record_table.records import (
     ROUNDS_SKIPPED,
     WITHDRAW,
 )
+from gossamer.protocol.peer.recovery.repairing import lack
 from gossamer.protocol.peer.rendezvous.arc_return import arc_begins
 from gossamer.protocol.peer.rendezvous.delivery import note_delivered
 from gossamer.protocol.peer.settings.config import Settings
@@ -244,6 +245,10 @@ class Core:
         """The applications have these events, as from a process of before."""
         for event in events:
             note_delivered.interpreted(self.state, SELF, event)
+
+    def lacks(self, event: int) -> None:
+        """The applications were not given an event that was delivered: it is asked for again."""
+        lack.interpreted(self.state, SELF, event)
 
     def restart(self) -> None:
         """Forget everybody, and keep subscriptions and what was delivered."""

@@ -4,7 +4,9 @@ An event names a key. What proves whose that is, the publisher's introduction
 (`gossamer.node.security.event_keys`), a peer sends before the first event of that publisher that it
 sends on a connection: so whoever passes an event on, or holds it, knows its publisher, be that gone
 by then. Where an introduction was lost on the way, the event waits, and whoever brought it is
-asked, then the publisher and other neighbours, a few each round.
+asked, then the publisher and other neighbours, a few each round. Of those that find no room to wait
+only the identifiers are kept: what is remembered otherwise is taken from there in the end, and the
+rest is asked for again.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
+
+import attrs
 
 from gossamer.node.errors import (
     EarlyCertificateError,
@@ -21,7 +25,12 @@ from gossamer.node.errors import (
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.peer.frames.events import EventMemory
 from gossamer.node.peer.frames.forgeries import UNKNOWN, Forgeries
-from gossamer.node.peer.frames.parked_events import KEYS_AT_ONCE, Parked, ParkedEvents
+from gossamer.node.peer.frames.parked_events import (
+    KEYS_AT_ONCE,
+    PATIENCE_ROUNDS,
+    Parked,
+    ParkedEvents,
+)
 from gossamer.node.security.event_keys import (
     INTRODUCTION_LIMIT,
     MOST_KEYS,
@@ -37,10 +46,21 @@ from gossamer.node.transport.base.schema import Bytes, Field, Frame, ListOf
 # millisecond to verify, and keys that it may ask for.
 PER_ROUND: Final = 128
 
+# Events of which only the identifiers wait.
+MOST_OUTSIDE: Final = 1 << 14
+
 PUBLISHER_FRAMES: Final[dict[str, dict[str, Field]]] = {
     "publishers": {"introductions": ListOf(Bytes(INTRODUCTION_LIMIT, 1), KEYS_AT_ONCE)},
     "publishers wanted": {"signers": ListOf(Bytes(SIGNER_BYTES, SIGNER_BYTES), KEYS_AT_ONCE)},
 }
+
+
+@attrs.define(eq=False)
+class _Outside:
+    """Events of a key that is not known, which found no room to wait; since how many rounds."""
+
+    events: set[int] = attrs.field(factory=set)
+    rounds: int = 0
 
 
 class PublisherService:
@@ -49,6 +69,7 @@ class PublisherService:
     Attributes:
         on_released: takes an event whose publisher is known now: identifier, all of it, and the
             key of who brought it.
+        on_lacking: told of an event that may be its publisher's, and is remembered nowhere.
 
     Args:
         key: of this peer.
@@ -75,6 +96,7 @@ class PublisherService:
         now: Callable[[], float],
     ) -> None:
         self.on_released: Callable[[int, bytes, int], None] = lambda _event, _sealed, _from: None
+        self.on_lacking: Callable[[int], None] = lambda _: None
         self._key = key
         self._cache = cache
         self._events = events
@@ -89,6 +111,7 @@ class PublisherService:
         self._shown: dict[int, dict[bytes, Publisher]] = {}
         self._last_shown: tuple[int, Publisher | None] = (-1, None)
         self._parked = ParkedEvents()
+        self._outside: dict[bytes, _Outside] = {}
         self._taken: Counter[int] = Counter()
 
     def find(self, signer: bytes) -> Publisher | None:
@@ -130,9 +153,30 @@ class PublisherService:
     def park(self, signer: bytes, event: int, sealed: bytes, brought_by: int) -> None:
         """Let an event wait for the introduction of its publisher, and ask for that."""
         if not self._parked.add(signer, Parked(event, sealed, brought_by)):
-            self._forgeries.note(UNKNOWN, event, sealed, brought_by)
+            self._counters.drop("unproven")
+            self._wait_outside(signer, event, brought_by)
         elif self._parked.ask_first(signer, brought_by):
             self._ask(brought_by, [signer])
+
+    def _wait_outside(self, signer: bytes, event: int, brought_by: int) -> None:
+        """Note an event that found no room to wait; it is lacking where there is none for that."""
+        if sum(len(one.events) for one in self._outside.values()) >= MOST_OUTSIDE:
+            self.on_lacking(event)
+            return
+        if signer not in self._outside:
+            self._outside[signer] = _Outside()
+            self._ask(brought_by, [signer])
+        self._outside[signer].events.add(event)
+
+    def _let_in(self, signer: bytes, brought_by: int) -> None:
+        """A publisher is known: hand on what is remembered of what found no room to wait."""
+        waiting = self._outside.pop(signer, None)
+        for event in () if waiting is None else waiting.events:
+            sealed = self._events.find(event)
+            if sealed is None:
+                self.on_lacking(event)
+            else:
+                self.on_released(event, sealed, brought_by)
 
     def ask(self, neighbour: int, signer: bytes) -> None:
         """Ask a neighbour whose key this is, once."""
@@ -157,7 +201,17 @@ class PublisherService:
     def new_round(self) -> None:
         """Ask others for what is missing still; give up what nobody knows."""
         self._taken.clear()
-        given_up, questions = self._parked.new_round(self._neighbours())
+        neighbours = self._neighbours()
+        given_up, questions = self._parked.new_round(neighbours)
+        for signer, waiting in list(self._outside.items()):
+            waiting.rounds += 1
+            if waiting.rounds > PATIENCE_ROUNDS:
+                del self._outside[signer]
+            elif neighbours:
+                one = neighbours[waiting.rounds % len(neighbours)]
+                questions.setdefault(one, [])
+                if len(questions[one]) < KEYS_AT_ONCE:
+                    questions[one].append(signer)
         for parked in given_up:
             self._forgeries.note(UNKNOWN, *parked)
         for key, signers in questions.items():
@@ -185,6 +239,7 @@ class PublisherService:
         self._note_shown(sender, publisher)
         for parked in self._parked.take(publisher.signer):
             self.on_released(*parked)
+        self._let_in(publisher.signer, sender)
 
     def _answer(self, sender: int, signers: Iterable[bytes]) -> None:
         found = [self.find(signer) for signer in signers if self._may_bring(sender)]

@@ -58,6 +58,7 @@ from gossamer.protocol.peer.recovery.comparing import (
     ask_on,
     begin_task,
     end_range,
+    miss_something,
     note_differing,
     take_range,
     write_part,
@@ -69,6 +70,7 @@ from gossamer.protocol.peer.rendezvous.delivery import (
     find_askers,
 )
 from gossamer.protocol.peer.rendezvous.event_log import (
+    TAKEN_OUT,
     all_sums,
     find_compared,
     hold,
@@ -360,6 +362,20 @@ def was_delivered(s: State, p: int, event: int) -> bool:
     place = s.delivered_next[p]
     found = place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event)
     return bool(found >= 0)
+
+
+@rule
+def lack(s: State, p: int, event: int) -> None:
+    """The host could not hand an event to the application after all: it is to come again."""
+    place = place_in_log(s.got, p, event * s.params.attributes)
+    if place >= 0:
+        take_out(s, s.got, p, place)
+    ring = place_in_ring(
+        s.delivered, s.delivered_heads, s.delivered_older, p, s.delivered_next[p], event
+    )
+    if ring >= 0:
+        s.delivered[p, ring] = TAKEN_OUT
+    miss_something(s, p)
 
 
 @rule

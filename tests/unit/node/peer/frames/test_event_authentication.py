@@ -306,8 +306,29 @@ async def test_events_without_proof_are_given_up_and_take_little_room(sides: lis
     for number in range(parked_events.MOST_OF_ONE + 3):
         sealed = sealed_as(alice, content_of(alice, number))
         bob.publishers.park(SEAL.signer_of(sealed), number, sealed, carol.key)
-    assert bob.forged() == {"unknown key": 3}
-    assert bob.sent == [(carol.key, "publishers wanted")]
+    assert bob.forged() == {}
+    assert bob.counters.dropped["unproven"] == 3
+    assert bob.sent == [(carol.key, "publishers wanted")] * 2, "once for those outside, too"
+
+
+async def test_what_finds_no_room_to_wait_comes_in_the_end(
+    sides: list[Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From what is remembered, as what is held is; the rest is asked for again."""
+    monkeypatch.setattr(parked_events, "MOST_OF_ONE", 1)
+    alice, bob, carol, dave = sides
+    events = [await alice.publish(number, number + 1) for number in range(4)]
+    alice.pass_on(events[0], bob)
+    lacking: list[int] = []
+    carol.publishers.on_lacking = lacking.append
+    carol.events.keep(events[2], alice.sealed(events[2]))
+    for event in events:
+        assert carol.signed.open(event, alice.sealed(event), dave.key) is None
+    assert (carol.released, lacking) == ([], [])
+    for _ in range(3):
+        carol.publishers.new_round()
+    assert sorted(event for event, *_ in carol.released) == sorted([events[0], events[2]])
+    assert sorted(lacking) == sorted([events[1], events[3]])
 
 
 def test_who_makes_up_keys_takes_neither_the_room_of_others_nor_their_answers() -> None:
