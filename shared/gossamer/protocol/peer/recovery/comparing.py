@@ -50,6 +50,7 @@ from gossamer.protocol.peer.record_table.records import (
     PARTS,
     QUESTION_ASKED,
 )
+from gossamer.protocol.peer.recovery.own_copies import deliver_own
 from gossamer.protocol.peer.recovery.strays import find_strays, value_held
 from gossamer.protocol.peer.rendezvous.box_aggregation import take_own_box
 from gossamer.protocol.peer.rendezvous.event_log import whole_classes, whole_rounds
@@ -354,7 +355,7 @@ def end_part(s: State, p: int, end: int) -> None:
 
 @rule
 def ask_on(s: State, p: int, out: Outbox) -> None:
-    """Ask what comes next, until there is somebody to ask; what ``p`` holds itself it has."""
+    """Ask what comes next, until there is somebody to ask; ``p`` itself answers for its own arc."""
     c = s.comparison
     while c[p, TASK] >= 0:
         if c[p, ANSWERER] >= 0:
@@ -364,6 +365,11 @@ def ask_on(s: State, p: int, out: Outbox) -> None:
         if hop >= 0:
             send_question(s, p, handle_of_slot(s, p, hop >> 1), 0, out)
             return
+        if c[p, TASK] > s.params.replicas:
+            write_own_part(s, p)
+            if not deliver_own(s, p, s.work.part, out):
+                c[p, ASKED_IN] = HELD_BACK
+                return
         if c[p, TASK] == s.params.replicas or s.successor[p] < 0:
             begin_task(s, p, c[p, TASK] + 1)
         else:
@@ -409,6 +415,17 @@ def write_part(s: State, p: int) -> None:
     for a in range(s.params.attributes):
         part[box + 1 + 2 * a] = 0
         part[box + 2 + 2 * a] = RING_MASK
+
+
+@rule
+def write_own_part(s: State, p: int) -> None:
+    """Write what is left of a part to ``work.part``, as far as ``p`` answers for it."""
+    write_part(s, p)
+    part = s.work.part
+    me = s.sampler.profile[p, IDENTIFIER]
+    start = part[COMPARED_FROM]
+    if s.successor[p] >= 0 and clockwise(start, me) < clockwise(start, part[COMPARED_TO]):
+        part[COMPARED_TO] = me
 
 
 @inline_rule

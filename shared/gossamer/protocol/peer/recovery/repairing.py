@@ -79,6 +79,7 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     place_in_log,
     sum_up,
     take_out,
+    was_delivered,
 )
 from gossamer.protocol.peer.rendezvous.publication import NOBODY
 from gossamer.protocol.peer.rendezvous.replay import has_seen, remember
@@ -354,14 +355,6 @@ def take_out_offered(s: State, p: int) -> None:
 
 
 # Who lacked something
-
-
-@rule
-def was_delivered(s: State, p: int, event: int) -> bool:
-    """Whether the application has got an event of late."""
-    place = s.delivered_next[p]
-    found = place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event)
-    return bool(found >= 0)
 
 
 @rule

@@ -147,6 +147,14 @@ def note_got(s: State, p: int, event: int, age: int, words: Any, at: int) -> Non
 
 
 @rule
+def was_delivered(s: State, p: int, event: int) -> bool:
+    """Whether the application has got an event of late."""
+    place = s.delivered_next[p]
+    found = place_in_ring(s.delivered, s.delivered_heads, s.delivered_older, p, place, event)
+    return bool(found >= 0)
+
+
+@rule
 def is_held_for(s: State, p: int, value: int) -> bool:
     """Whether events of this value are for ``p`` to hold.
 
@@ -221,7 +229,7 @@ def is_in_range(level: int, prefix: int, hashed: int) -> bool:
     return hashed >> (RING_BITS - LEVEL_BITS * level) == prefix
 
 
-def _compared_at_once(
+def compared_at_once(
     s: Any, log: Any, p: int, is_got: bool, words: Any, at: int
 ) -> tuple[Int64s, Int64s]:
     """Places and hashes of the copies that are compared, by arrays."""
@@ -252,7 +260,7 @@ def _compared_at_once(
 def _find_compared_at_once(
     s: Any, log: Any, p: int, is_got: bool, words: Any, at: int, most: int
 ) -> int:
-    places, _ = _compared_at_once(s, log, p, is_got, words, at)
+    places, _ = compared_at_once(s, log, p, is_got, words, at)
     count = min(len(places), most)
     as_array(s.work.compared)[:count] = places[:count]
     return count
@@ -281,7 +289,7 @@ def find_compared(s: State, log: Log, p: int, is_got: bool, words: Any, at: int,
 
 
 def _sum_up_at_once(s: Any, log: Any, p: int, is_got: bool, words: Any, at: int) -> None:
-    _, hashes = _compared_at_once(s, log, p, is_got, words, at)
+    _, hashes = compared_at_once(s, log, p, is_got, words, at)
     shift = RING_BITS - LEVEL_BITS * (words[at + COMPARED_LEVEL] + 1)
     parts = (hashes >> shift) & (PARTS - 1)
     sums = np.zeros((PARTS, 2), np.uint64)

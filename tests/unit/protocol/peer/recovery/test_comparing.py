@@ -252,6 +252,22 @@ def test_neither_what_is_too_old_nor_what_came_before_a_subscription_is_given() 
     assert events_of(hosts) == [1, 2]
 
 
+def test_what_a_peer_held_before_its_application_asked_for_it_comes_too() -> None:
+    """As after a start, when events come before applications have subscribed again."""
+    count = records.LISTED_AT_ONCE + 5
+    hosts = overlay()
+    own = int(hosts.identifiers()[AWAY])
+    assert hosts.rendezvous(own) == AWAY
+    for event in range(count):
+        hosts.publish(0, event, own)
+    hosts.rounds(event_log.YOUNGEST)
+    hosts.subscribe(AWAY, (own - 5, own))
+    hosts.handle(record(records.CATCH_UP, AWAY, AWAY, [20]))
+    hosts.rounds(5 * comparing.SOON)
+    assert events_of(hosts) == list(range(count))
+    assert is_whole(hosts)
+
+
 def of_class(publisher_class: int, event: int) -> int:
     """The identifier of an event whose publisher is of this class."""
     return publisher_class << records.CLASS_AT | event
@@ -489,8 +505,8 @@ def test_what_an_application_has_got_by_its_number_alone_is_not_given_again() ->
     given = [w for w in hosts.of_kind(records.REPAIRED) if w[TO] == AWAY]
     assert given == []
     assert hosts.state.got.next[AWAY] >= 3
-    assert repairing.was_delivered.interpreted(hosts.state, AWAY, 4)
-    assert not repairing.was_delivered.interpreted(hosts.state, AWAY, 5)
+    assert event_log.was_delivered.interpreted(hosts.state, AWAY, 4)
+    assert not event_log.was_delivered.interpreted(hosts.state, AWAY, 5)
 
 
 def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -> None:
