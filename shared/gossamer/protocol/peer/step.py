@@ -76,6 +76,8 @@ from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.recovery.answering import compare_elsewhere, on_compare
 from gossamer.protocol.peer.recovery.comparing import (
     compare_on,
+)
+from gossamer.protocol.peer.recovery.occasions import (
     expect_difference,
     expect_difference_before,
     on_catch_up,

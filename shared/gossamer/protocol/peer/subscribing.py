@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.protocol.peer.recovery.comparing import expect_difference
+from gossamer.protocol.peer.recovery.occasions import expect_difference
 from gossamer.protocol.peer.settings.profile import HALF_BITS, NOTHING, range_word
 from gossamer.protocol.peer.state.event_logs import IS_WHOLE, NEXT_AT, TASK
 from gossamer.protocol.peer.state.state import State

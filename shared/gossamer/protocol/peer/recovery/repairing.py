@@ -58,10 +58,12 @@ from gossamer.protocol.peer.recovery.comparing import (
     ask_on,
     begin_task,
     end_range,
-    miss_something,
     note_differing,
     take_range,
     write_part,
+)
+from gossamer.protocol.peer.recovery.occasions import (
+    miss_something,
 )
 from gossamer.protocol.peer.recovery.strays import find_strays
 from gossamer.protocol.peer.rendezvous.delivery import (

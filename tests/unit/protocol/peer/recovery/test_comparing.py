@@ -15,7 +15,7 @@ from gossamer.protocol.kernel.records import BODY, KIND, TO, UNREACHABLE, make_o
 from gossamer.protocol.kernel.rows.hash_chains import CHAINED_FROM
 from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.recovery import comparing, repairing, strays
+from gossamer.protocol.peer.recovery import comparing, occasions, strays
 from gossamer.protocol.peer.rendezvous import event_log
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, OFF_THE_RING
@@ -84,7 +84,7 @@ def comes_to_rest(hosts: Hosts, p: int = AWAY) -> int:
     """Let rounds pass until nothing was lacking in a whole pass of ``p``; how many it took."""
     for rounds in range(100):
         c = hosts.state.comparison[p]
-        if c[event_logs.TASK] < 0 and c[event_logs.REST] > 2 * comparing.SOON:
+        if c[event_logs.TASK] < 0 and c[event_logs.REST] > 2 * occasions.SOON:
             return rounds
         hosts.cycle()
     raise AssertionError("it always lacks something")
@@ -132,7 +132,7 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
         hosts.alive[hosts.rendezvous(low)] = False
     hosts.rounds(4)
     come_back(hosts)
-    hosts.rounds(3 * comparing.SOON)
+    hosts.rounds(3 * occasions.SOON)
     expected = [event for event, value in enumerate(values) if low <= value <= high]
     assert events_of(hosts) == expected, f"seed {seed}"
 
@@ -167,8 +167,8 @@ def test_parts_that_were_apart_hold_and_get_each_others_events(seed: int, parts:
     hosts.rounds(30)
     hosts.loses = nothing
     for p in range(NODES):
-        comparing.expect_difference.interpreted(hosts.state, p)
-    hosts.rounds(3 * comparing.SOON)
+        occasions.expect_difference.interpreted(hosts.state, p)
+    hosts.rounds(3 * occasions.SOON)
     for p in range(NODES):
         assert events_of(hosts, p) == sorted(values), f"seed {seed}, peer {p}"
     for event, value in values.items():
@@ -194,7 +194,7 @@ def test_ranges_that_differ_are_found_among_many_that_do_not(held_events: int) -
     hosts.passed.clear()
     hosts.rounds(event_log.YOUNGEST)
     hosts.handle(record(records.COMPARE_SOON, AWAY, publisher))
-    hosts.rounds(comparing.SOON + 1)
+    hosts.rounds(occasions.SOON + 1)
     assert set(events_of(hosts)) == set(range(200))
     mine = [w for w in hosts.passed if AWAY in (w[TO], w[3]) and w[KIND] in COMPARING]
     kinds = Counter(int(w[KIND]) for w in mine)
@@ -209,7 +209,7 @@ def test_many_events_come_as_they_are_asked_for() -> None:
         hosts.publish(hosts.rendezvous(7), event, 7)
     hosts.rounds(event_log.YOUNGEST)
     come_back(hosts)
-    hosts.rounds(4 * comparing.SOON)
+    hosts.rounds(4 * occasions.SOON)
     assert events_of(hosts) == missed
     listed = [int(w[BODY + records.LISTED_COPIES]) for w in hosts.of_kind(records.LISTED)]
     assert max(listed) <= records.LISTED_AT_ONCE
@@ -223,7 +223,7 @@ def test_who_is_held_up_asks_for_as_much_more(says_so: bool) -> None:
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(20)
     come_back(hosts, says_so=says_so)
-    hosts.rounds(4 * comparing.SOON)
+    hosts.rounds(4 * occasions.SOON)
     assert events_of(hosts) == ([1] if says_so else [])
     assert is_whole(hosts)
 
@@ -235,7 +235,7 @@ def test_neither_what_is_too_old_nor_what_came_before_a_subscription_is_given() 
     hosts.publish(0, 2, 1 << 60)
     hosts.rounds(event_log.YOUNGEST)
     come_back(hosts)
-    hosts.rounds(3 * comparing.SOON)
+    hosts.rounds(3 * occasions.SOON)
     assert events_of(hosts) == [2]
     hosts = overlay()
     hosts.publish(0, 1, 1 << 60)
@@ -245,10 +245,10 @@ def test_neither_what_is_too_old_nor_what_came_before_a_subscription_is_given() 
     hosts.publish(0, 2, 1 << 60)
     hosts.rounds(event_log.YOUNGEST)
     come_back(hosts)
-    hosts.rounds(3 * comparing.SOON)
+    hosts.rounds(3 * occasions.SOON)
     assert events_of(hosts) == [2]
     hosts.handle(record(records.CATCH_UP, AWAY, AWAY, [60]))
-    hosts.rounds(3 * comparing.SOON)
+    hosts.rounds(3 * occasions.SOON)
     assert events_of(hosts) == [1, 2]
 
 
@@ -263,7 +263,7 @@ def test_what_a_peer_held_before_its_application_asked_for_it_comes_too() -> Non
     hosts.rounds(event_log.YOUNGEST)
     hosts.subscribe(AWAY, (own - 5, own))
     hosts.handle(record(records.CATCH_UP, AWAY, AWAY, [20]))
-    hosts.rounds(5 * comparing.SOON)
+    hosts.rounds(5 * occasions.SOON)
     assert events_of(hosts) == list(range(count))
     assert is_whole(hosts)
 
@@ -288,7 +288,7 @@ def test_a_flood_erases_nothing_of_others_and_those_who_are_away_get_it() -> Non
     for holder in holders(hosts, 7):
         assert held(hosts, holder) == {*quiet, *flood[-(size - len(quiet)) :]}
     come_back(hosts)
-    hosts.rounds(5 * comparing.SOON)
+    hosts.rounds(5 * occasions.SOON)
     assert events_of(hosts) == sorted([*quiet, *flood[-3:]])
     assert is_whole(hosts)
 
@@ -355,8 +355,8 @@ def test_what_made_room_is_neither_asked_for_nor_given_again() -> None:
     before = events_of(hosts)
     hosts.passed.clear()
     for p in range(NODES):
-        comparing.expect_difference.interpreted(hosts.state, p)
-    hosts.rounds(4 * comparing.SOON)
+        occasions.expect_difference.interpreted(hosts.state, p)
+    hosts.rounds(4 * occasions.SOON)
     assert events_of(hosts) == before == list(range(60))
     assert all(event > 30 for event in (int(w[BODY]) for w in hosts.of_kind(records.REPAIRED)))
 
@@ -403,7 +403,7 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     hosts.rounds(2)
     assert events_of(hosts) == []
     hosts.loses = nothing
-    hosts.rounds(4 * comparing.SOON)
+    hosts.rounds(4 * occasions.SOON)
     assert events_of(hosts) == [0, 1, 2]
 
 
@@ -478,8 +478,8 @@ def test_new_subscriptions_begin_what_is_compared_anew() -> None:
     hosts.subscribe(AWAY, (5, 7))
     hosts.rounds(5)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
-    comparing.expect_difference.interpreted(hosts.state, AWAY)
-    hosts.rounds(comparing.SOON)
+    occasions.expect_difference.interpreted(hosts.state, AWAY)
+    hosts.rounds(occasions.SOON)
     assert hosts.state.comparison[AWAY, event_logs.TASK] >= 0
     since = int(hosts.state.wanted_since[AWAY, 0])
     hosts.subscribe(AWAY, (5, 7))
@@ -500,8 +500,8 @@ def test_what_an_application_has_got_by_its_number_alone_is_not_given_again() ->
     hosts.state.got.next[AWAY] = 0
     hosts.state.got.heads[AWAY] = 0
     hosts.passed.clear()
-    comparing.expect_difference.interpreted(hosts.state, AWAY)
-    hosts.rounds(3 * comparing.SOON)
+    occasions.expect_difference.interpreted(hosts.state, AWAY)
+    hosts.rounds(3 * occasions.SOON)
     given = [w for w in hosts.of_kind(records.REPAIRED) if w[TO] == AWAY]
     assert given == []
     assert hosts.state.got.next[AWAY] >= 3
@@ -571,7 +571,7 @@ def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it()
     hosts.loses = nothing
     assert events_of(hosts) == []
     assert (suspect, 1) not in [(server, event) for server, event, *_ in hosts.served]
-    hosts.rounds(event_log.YOUNGEST + 3 * comparing.SOON)
+    hosts.rounds(event_log.YOUNGEST + 3 * occasions.SOON)
     assert events_of(hosts) == [1]
 
 
@@ -594,7 +594,7 @@ def test_what_the_successor_took_in_its_place_comes_to_it_when_it_hears_of_it() 
     hosts.publish(0, 7, int(hosts.identifiers()[AWAY]) - 20)
     successor = published_while_misplaced(hosts)
     hosts.handle(record(records.ACKNOWLEDGE, successor, AWAY, hosts.descriptor(AWAY)))
-    hosts.rounds(event_log.YOUNGEST + 3 * comparing.SOON)
+    hosts.rounds(event_log.YOUNGEST + 3 * occasions.SOON)
     assert events_of(hosts) == [1]
 
 
