@@ -238,7 +238,8 @@ def compared_at_once(
     box = at + COMPARED_BOX
     ages = s.round[p] - as_array(log.rounds)[p, :count]
     chosen = (copies >= 0) & (ages >= YOUNGEST) & (ages <= words[at + COMPARED_ROUNDS])
-    chosen &= (words[at + COMPARED_CLASSES] >> class_of(s, np.maximum(copies, 0))) & 1 == 1
+    classes = (np.maximum(copies, 0) // s.params.attributes >> CLASS_AT) % PUBLISHER_CLASSES
+    chosen &= (words[at + COMPARED_CLASSES] >> classes) & 1 == 1
     if is_got:
         copies = copies + max(words[box], 0)
     attributes = copies % s.params.attributes
