@@ -27,6 +27,7 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table.records import (
+    ALL_CLASSES,
     COMPARE,
     COMPARE_SOON,
     COMPARED,
@@ -37,6 +38,7 @@ from gossamer.protocol.peer.record_table.records import (
     REPLAY_OFFER,
     REPLAY_WANTED,
     STORED,
+    STORED_FOR,
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
@@ -190,11 +192,11 @@ class Member:
         shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
         attributes = SETTINGS.attributes
         box = [0, *[0, 1 << 61] * attributes]
-        part = [5, 6, 9, 0, 0]
-        question = struct.pack(f"<{10 + len(box)}q", 0, 0, 1, 16, *part, 7, *box)
-        sums = struct.pack("<9q", *part, 1, 1, 2, 3)
-        listed = struct.pack(f"<{8 + attributes}q", *part, 1, 8, 9, *[5] * attributes)
-        lacking = struct.pack("<7q", *part, 1, 8)
+        part = [5, 6, 9, ALL_CLASSES, 0, 0]
+        question = struct.pack(f"<{11 + len(box)}q", 0, 0, 1, 16, *part, 7, *box)
+        sums = struct.pack("<10q", *part, 1, 1, 2, 3)
+        listed = struct.pack(f"<{9 + attributes}q", *part, 1, 8, 9, *[5] * attributes)
+        lacking = struct.pack("<8q", *part, 1, 8)
         copies = struct.pack("<3q", 2, 8, 9)
         repaired = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
@@ -205,6 +207,12 @@ class Member:
         return [
             {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
             {"type": "record", "kind": STORED, "words": stored, "peers": []},
+            {
+                "type": "record",
+                "kind": STORED_FOR,
+                "words": struct.pack("<3q", 7, 0, 0),
+                "peers": own,
+            },
             {"type": "record", "kind": COMPARE, "words": question, "peers": own},
             {"type": "record", "kind": COMPARED, "words": sums, "peers": []},
             {"type": "record", "kind": LISTED, "words": listed, "peers": []},

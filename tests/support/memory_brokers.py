@@ -233,7 +233,7 @@ class MemoryBrokers:
             self.network.certificates[member.identity.key] = member.certificate.der
         return BrokerDependencies(
             key=number if member is None else member.identity.key,
-            name=f"broker {number}",
+            name=f"broker {number}" if member is None else member.certificate.name,
             cluster="memory" if member is None else member.authority.cluster,
             member=member,
             version="test",
