@@ -46,8 +46,8 @@ from gossamer.node.transport.base.schema import Bytes, Field, Frame, ListOf
 # millisecond to verify, and keys that it may ask for.
 PER_ROUND: Final = 128
 
-# Events of which only the identifiers wait.
-MOST_OUTSIDE: Final = 1 << 14
+# Keys of which events wait by their identifiers alone, and how many of each.
+MOST_SIGNERS, MOST_OUTSIDE = 64, 1 << 12
 
 PUBLISHER_FRAMES: Final[dict[str, dict[str, Field]]] = {
     "publishers": {"introductions": ListOf(Bytes(INTRODUCTION_LIMIT, 1), KEYS_AT_ONCE)},
@@ -153,20 +153,25 @@ class PublisherService:
     def park(self, signer: bytes, event: int, sealed: bytes, brought_by: int) -> None:
         """Let an event wait for the introduction of its publisher, and ask for that."""
         if not self._parked.add(signer, Parked(event, sealed, brought_by)):
-            self._counters.drop("unproven")
-            self._wait_outside(signer, event, brought_by)
+            if self._wait_outside(signer, event, brought_by):
+                self._counters.drop("unproven")
+            else:
+                self._forgeries.note(UNKNOWN, event, sealed, brought_by)
         elif self._parked.ask_first(signer, brought_by):
             self._ask(brought_by, [signer])
 
-    def _wait_outside(self, signer: bytes, event: int, brought_by: int) -> None:
-        """Note an event that found no room to wait; it is lacking where there is none for that."""
-        if sum(len(one.events) for one in self._outside.values()) >= MOST_OUTSIDE:
-            self.on_lacking(event)
-            return
-        if signer not in self._outside:
-            self._outside[signer] = _Outside()
+    def _wait_outside(self, signer: bytes, event: int, brought_by: int) -> bool:
+        """Note an event that found no room to wait; return whether there was room for that."""
+        waiting = self._outside.get(signer)
+        if waiting is None:
+            if len(self._outside) >= MOST_SIGNERS:
+                return False
+            waiting = self._outside[signer] = _Outside()
             self._ask(brought_by, [signer])
-        self._outside[signer].events.add(event)
+        if len(waiting.events) >= MOST_OUTSIDE:
+            return False
+        waiting.events.add(event)
+        return True
 
     def _let_in(self, signer: bytes, brought_by: int) -> None:
         """A publisher is known: hand on what is remembered of what found no room to wait."""
