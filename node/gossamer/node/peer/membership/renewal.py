@@ -211,6 +211,9 @@ class RenewalService:
         if self._is_holder:
             await self._renew_here()
             return
+        if self._wants_name and len(self._pool) == 0:
+            self._ask_at = trio.current_time() + LOOK_S  # nobody is connected who could answer
+            return
         self._asked_in_vain += 1
         asked = self._send_all(
             self._request_frame(ask(self.member.identity, self.member.certificate, self._name))
