@@ -41,6 +41,12 @@ Changes = Annotated[
     ),
 ]
 Preset = Annotated[str | None, typer.Option(help="lan, wan or local; what node.toml starts from.")]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        help="First of the ports to listen at; those of the preset, or free ones, if none."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
@@ -61,10 +67,7 @@ def init(
     peers: Annotated[
         int, typer.Option(min=1, help="Make so many peers of this machine, to try things out.")
     ] = 1,
-    port: Annotated[
-        int | None,
-        typer.Option(help="First port of several peers; the first free ones from 7720 if none."),
-    ] = None,
+    port: Port = None,
 ) -> None:
     """Make a cluster and its first peer."""
     from gossamer.node.commands.cluster.membership import init as make
@@ -103,11 +106,13 @@ def join(
     folder: NewFolder,
     name: Annotated[str, typer.Option(help="What this peer is called; the folder's if none.")] = "",
     preset: Preset = None,
+    port: Port = None,
 ) -> None:
     """Become a peer of somebody's cluster."""
     from gossamer.node.commands.cluster.membership import join as become
 
-    _print(become(token, folder, name=name or folder.absolute().name, preset=preset))
+    called = name or folder.absolute().name
+    _print(become(token, folder, name=called, preset=preset, port=port))
 
 
 @app.command()

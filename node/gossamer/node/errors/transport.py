@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 
 from gossamer.node.errors.base import NodeError
@@ -152,4 +154,6 @@ class ListenFailed(NodeError):
     def __init__(self, address: str, reason: str) -> None:
         self.address = address
         self.reason = reason
-        super().__init__(f"cannot listen on {address}: {reason}")
+        is_taken = reason.casefold() == os.strerror(errno.EADDRINUSE).casefold()
+        advice = "; name another port in node.toml, or stop what has it" if is_taken else ""
+        super().__init__(f"cannot listen on {address}: {reason}{advice}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.node.commands.cluster import membership
+from gossamer.node.commands.cluster import ports
 from gossamer.node.commands.cluster.membership import init
 from gossamer.node.commands.folder import load
 from gossamer.node.errors import ConfigurationError
@@ -25,7 +25,7 @@ def ports_of(folder: Path, peers: int) -> list[int]:
 def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        monkeypatch.setattr(membership, "FIRST_PORT", taken - 1)
+        monkeypatch.setattr(ports, "FIRST_PORT", taken - 1)
         init(tmp_path / "any", **OPTIONS, peers=2, port=None)
         first, second = ports_of(tmp_path / "any", 2)
         assert taken < first == second - 1
@@ -36,8 +36,39 @@ def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.M
     assert ports_of(tmp_path / "asked", 2) == [taken, taken + 1]
 
 
+@pytest.mark.parametrize("peers", [1, 2])
 @pytest.mark.parametrize("port", [0, 80, 65_535])
-def test_impossible_ports_are_named(tmp_path: Path, port: int) -> None:
+def test_impossible_ports_are_named(tmp_path: Path, port: int, peers: int) -> None:
     with pytest.raises(ConfigurationError, match="--port"):
-        init(tmp_path / "c", **OPTIONS, peers=2, port=port)
+        init(tmp_path / "c", **OPTIONS, peers=peers, port=port)
     assert not (tmp_path / "c").exists()
+
+
+def test_a_peer_takes_free_ports_where_those_of_its_preset_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(ports, "DEFAULT_PORT", other.getsockname()[1] - 1)
+        said = init(tmp_path / "desk", **OPTIONS, peers=1, port=None)
+    listen = load(tmp_path / "desk").config.listen
+    port = listen.endpoints[0][1]
+    assert listen.endpoints == (("0.0.0.0", port), ("::", port))
+    assert listen.join_endpoints == (("0.0.0.0", port + 2), ("::", port + 2))
+    assert f"it listens at 0.0.0.0:{port}, its page is at 127.0.0.1:{port + 1}" in said
+
+
+def test_a_peer_takes_the_ports_that_were_asked_for_or_none(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"--port .*{taken - 2}.* listens at {taken}"):
+            init(tmp_path / "desk", **OPTIONS, peers=1, port=taken - 2)
+        assert not (tmp_path / "desk").exists()
+    init(tmp_path / "desk", **{**OPTIONS, "preset": "local"}, peers=1, port=taken)
+    config = load(tmp_path / "desk").config
+    assert config.listen.addresses == (f"127.0.0.1:{taken}",)
+    assert config.page.address == f"127.0.0.1:{taken + 1}"
+
+
+def test_several_peers_are_of_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="--preset is 'lan', expected local"):
+        init(tmp_path / "c", **{**OPTIONS, "preset": "lan"}, peers=2, port=None)

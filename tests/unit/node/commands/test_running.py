@@ -96,6 +96,7 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     assert found["ExecReload"] == run.replace(" run ", " reload ")
     assert found["WantedBy"] == "default.target"
     assert found["Restart"] == "on-failure"
+    assert found["StartLimitIntervalSec"] == "0"  # the network may take its time
     assert "User" not in found
     found = entries(unit_text(made, "desk", system=True))
     assert found["User"] == tmp_path.owner()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ import attrs
 import trio
 
 from gossamer.node.commands.cluster.config_text import FirstConfig, write_config
+from gossamer.node.commands.cluster.ports import LOOPBACK, asked_ports, first_config, free_ports
 from gossamer.node.commands.folder import address_of, load
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, is_loopback, parse_address
 from gossamer.node.config.node import PRESETS, NodeConfig, Protocol, nearest
@@ -32,9 +31,6 @@ from gossamer.node.security.joining.tokens import read_token
 from gossamer.node.transport.base.base import Address as HostAndPort
 from gossamer.protocol.kernel.errors import ConfigError
 
-# Where the peers of `init --peers` listen; beside the ports of a peer of the preset lan.
-FIRST_PORT: Final = 7720
-LAST_PORT: Final = 65_535
 MAX_LOCAL_PEERS: Final = 64
 ASK_S: Final = 5.0
 
@@ -58,12 +54,16 @@ def init(
         raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
     cluster_info = ClusterInfo(DEFAULT_SCHEMA if schema is None else read_schema_file(schema))
     if peers > 1:
+        if preset not in (None, "local"):
+            raise ConfigurationError("", "--preset", preset, "local, or none, with --peers")
         return _init_several(folder, cluster, cluster_info, peers, port)
+    first = first_config(preset or "lan", name, port)
     said = security.init_cluster(folder, cluster, name)
     write_cluster_info(ClusterFolder(folder), cluster_info)
-    write_config(folder, FirstConfig(preset=preset or "lan", name=name))
+    write_config(folder, first)
     return [
         said,
+        *_ports_said(first),
         f"events are made of what {folder}/schema.toml describes",
         *_what_peers_lack(cluster_info),
         f"now: gossamer node run {folder}",
@@ -94,7 +94,14 @@ def invite(folder: Path | None, addresses: Sequence[str], lifetime_s: float) -> 
     return security.invite(config.identity.folder, found[:ADDRESSES], lifetime_s)
 
 
-def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str]:
+def _ports_said(first: FirstConfig) -> list[str]:
+    """Where the peer listens, if not where its preset does."""
+    if first.addresses is None:
+        return []
+    return [f"it listens at {first.addresses[0]}, its page is at {first.page}"]
+
+
+def join(token: str, folder: Path, *, name: str, preset: str | None, port: int | None) -> list[str]:
     """Become a member by ``token``; what to print.
 
     Raises:
@@ -103,16 +110,16 @@ def join(token: str, folder: Path, *, name: str, preset: str | None) -> list[str
     if preset is not None and preset not in PRESETS:
         raise ConfigurationError("", "--preset", preset, nearest(preset, PRESETS))
     inviter = read_token(token).addresses
+    alone = all(is_loopback(host) for host, _ in inviter)
+    first = first_config(preset or ("local" if alone else "lan"), name, port)
     said = security.join(token, folder, name)
     join_addresses = tuple(str(HostAndPort(*one)) for one in inviter)
     cluster_info = attrs.evolve(
         read_cluster_info(ClusterFolder(folder)), join_addresses=join_addresses
     )
     write_cluster_info(ClusterFolder(folder), cluster_info)
-    alone = all(is_loopback(host) for host, _ in inviter)
-    chosen = preset or ("local" if alone else "lan")
-    write_config(folder, FirstConfig(preset=chosen, name=name, peers=cluster_info.peers))
-    return [said, f"now: gossamer node run {folder}"]
+    write_config(folder, attrs.evolve(first, peers=cluster_info.peers))
+    return [said, *_ports_said(first), f"now: gossamer node run {folder}"]
 
 
 def revoke(folder: Path | None, who: str, *, unrecorded: bool = False) -> str:
@@ -130,10 +137,10 @@ def _init_several(
     names = [f"peer{number}" for number in range(1, peers + 1)]
     if peers > MAX_LOCAL_PEERS:
         raise ConfigurationError("", "--peers", peers, f"at most {MAX_LOCAL_PEERS} peers")
-    port = _free_ports(peers) if port is None else _asked_ports(port, peers)
+    port = free_ports(peers) if port is None else asked_ports(port, peers)
     security.init_cluster(folder / names[0], cluster, names[0])
     security.admit_here(folder / names[0], [(folder / name, name) for name in names[1:]])
-    addresses = [f"127.0.0.1:{port + number}" for number in range(peers)]
+    addresses = [f"{LOOPBACK}:{port + number}" for number in range(peers)]
     for name, address in zip(names, addresses, strict=True):
         write_cluster_info(ClusterFolder(folder / name), cluster_info)
         first = FirstConfig(
@@ -151,41 +158,6 @@ def _init_several(
         *_what_peers_lack(cluster_info),
         f"now: gossamer node run {folders}",
     ]
-
-
-def _free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens at."""
-    first = FIRST_PORT
-    while first + count <= LAST_PORT:
-        taken = _taken(range(first, first + count))
-        if taken is None:
-            return first
-        first = taken + 1
-    raise ConfigurationError("", "--port", FIRST_PORT, f"{count} free ports in a row from there on")
-
-
-def _asked_ports(first: int, count: int) -> int:
-    if not 1024 <= first <= LAST_PORT - count:
-        expected = f"a port from 1024 to {LAST_PORT - count}, with {count} from it on"
-        raise ConfigurationError("", "--port", first, expected)
-    taken = _taken(range(first, first + count))
-    if taken is not None:
-        expected = f"the first of {count} free ports in a row; somebody listens at {taken}"
-        raise ConfigurationError("", "--port", first, expected)
-    return first
-
-
-def _taken(ports: range) -> int | None:
-    """The last of some ports of this machine that somebody listens at."""
-    for port in reversed(ports):
-        with socket.socket() as tried:
-            if os.name == "posix":
-                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                return port
-    return None
 
 
 def _parse(text: str) -> Address:

@@ -1,7 +1,9 @@
 """`gossamer node service`: a systemd unit that runs the node of a folder.
 
-The unit restarts a node that fails, gives it ten seconds to stop, which takes two at most, and
-reloads it by a command that ends when the node has answered, and fails where it refuses.
+The unit restarts a node that fails, however often: a user's manager does not wait for the network,
+so that an address to listen at may be missing at first. It gives it ten seconds to stop, which
+takes two at most, and reloads it by a command that ends when the node has answered, and fails where
+it refuses.
 One of the user's own manager needs no rights; one of the system's runs as the folder's owner.
 """
 
@@ -25,13 +27,15 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _UNIT: Final = """\
 [Unit]
 Description=gossamer node {name}
-{after}
+{after}# Where its address or its disk is not there yet, it is started again until it is.
+StartLimitIntervalSec=0
+
 [Service]
 Type=exec
 ExecStart={command}
 ExecReload={reload}
 {user}Restart=on-failure
-RestartSec=2
+RestartSec=5
 # Ctrl-C ends a node with 130: no reason to start it again.
 SuccessExitStatus=130
 TimeoutStopSec=10
