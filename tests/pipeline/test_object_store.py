@@ -46,7 +46,7 @@ def stored(place: RemotePlace) -> dict[str, bytes]:
     return {one.name: (place / one.name).read_bytes() for one in place.files()}
 
 
-@pytest.mark.parametrize("kind", ["vinifera", "churn"])
+@pytest.mark.parametrize("kind", [pytest.param("vinifera", marks=pytest.mark.campaign), "churn"])
 def test_a_workload_in_a_store_is_that_of_this_machine(
     session: Any, tmp_path: Path, folder: RemotePlace, kind: str
 ) -> None:

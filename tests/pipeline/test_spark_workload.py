@@ -45,6 +45,8 @@ WISHES = {
     "keywords": Wish(subscriptions=100, events=500, seed=3, settings={"brokers": 60}),
 }
 COMMON = Wish(subscriptions=3_000, events=2_000, seed=3)
+# One of each shape: subscriptions and events, nested ones, sessions, and words.
+EVERY_TIME = ("vinifera", "covering", "churn", "keywords")
 LARGE = attrs.evolve(COMMON, subscriptions=larger(20_000, 200_000))
 
 
@@ -53,7 +55,10 @@ def read(folder: Path) -> pa.Table:
     return pa.concat_tables([pq.read_table(file) for file in files])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [one if one in EVERY_TIME else pytest.param(one, marks=pytest.mark.campaign) for one in KINDS],
+)
 def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
     session: Any, tmp_path: Path, kind: str
 ) -> None:

@@ -237,6 +237,7 @@ class Squared:
         return self.number**2
 
 
+@pytest.mark.campaign
 def test_tasks_of_figures_run_on_spark(session: Any) -> None:
     told: list[tuple[str, int, int]] = []
     with tasks_on_spark(None):

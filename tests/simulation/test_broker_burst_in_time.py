@@ -47,7 +47,13 @@ def burst(covering: str, seed: int = 1, *, first: bool = False) -> bursts.BurstR
     )
 
 
-@pytest.mark.parametrize("covering", ["off", "lazy", "packed", "selective", "incremental", "paced"])
+@pytest.mark.parametrize(
+    "covering",
+    [
+        *("lazy", "packed", "selective", "incremental"),
+        *(pytest.param(one, marks=pytest.mark.campaign) for one in ("off", "paced")),
+    ],
+)
 def test_every_covering_delivers_the_same(covering: str) -> None:
     def got(result: bursts.BurstResult) -> set[tuple[int, str]]:
         return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
@@ -99,7 +105,9 @@ def test_pacing_keeps_queues_short_and_tables_as_they_are_of_active(seeds: tuple
 
 
 @FEW_OR_MANY
-@pytest.mark.parametrize("covering", ["active", "incremental"])
+@pytest.mark.parametrize(
+    "covering", ["active", pytest.param("incremental", marks=pytest.mark.campaign)]
+)
 def test_publications_that_go_first_await_no_burst(covering: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         in_turn, first = burst(covering, seed), burst(covering, seed, first=True)
@@ -142,6 +150,7 @@ def taken_back(
     return [issued.index(one.label) for _, one in run.taken_back()], asked
 
 
+@pytest.mark.campaign
 def test_roots_taken_back_are_random_ones_and_not_those_issued_first() -> None:
     places = [taken_back(seed)[0] for seed in range(8)]
     assert all(len(set(found)) == 10 for found in places)

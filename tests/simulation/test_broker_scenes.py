@@ -54,10 +54,10 @@ PRUNED = [("selective", False), ("selective", True), ("incremental", False), ("i
 @pytest.mark.parametrize(
     ("workload", "covering", "drop_unpaid"),
     [
-        *((GAME, *settings) for settings in (("active", False), *PRUNED)),
-        *(pytest.param(GAME, *one, marks=pytest.mark.campaign) for one in UNPRUNED),
-        *((CITY, *settings) for settings in PRUNED[::3]),
-        *(pytest.param(CITY, *one, marks=pytest.mark.campaign) for one in PRUNED[1:3]),
+        *((GAME, *settings) for settings in (("active", False), *PRUNED[::3])),
+        *(pytest.param(GAME, *one, marks=pytest.mark.campaign) for one in UNPRUNED + PRUNED[1:3]),
+        (CITY, *PRUNED[3]),
+        *(pytest.param(CITY, *one, marks=pytest.mark.campaign) for one in PRUNED[:3]),
         (WORK, "active", False),
         (WORK, "incremental", False),
     ],

@@ -190,7 +190,7 @@ def only_system(record: RunRecord) -> SystemRecord:
         pytest.param(crowd(20), marks=pytest.mark.campaign),
         crowd(20, event_memory=16),
         pytest.param(slow("paper"), marks=pytest.mark.campaign),
-        slow("resilient"),
+        pytest.param(slow("resilient"), marks=pytest.mark.campaign),
         slow("baseline", duplication=0.2),
     ],
     ids=["half", "four", "twenty", "forgetful", "slow", "slow-resilient", "slow-twice"],

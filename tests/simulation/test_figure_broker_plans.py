@@ -200,6 +200,7 @@ def test_real_quotes_are_taken_where_they_lie_beside_the_checkout(tmp_path: Path
     assert scot.find_quotes(50, tmp_path / "checkout").file == file
 
 
+@pytest.mark.campaign
 @pytest.mark.shared_data
 @pytest.mark.skipif(
     scot.find_quotes(50, ROOT).file is None,

@@ -141,6 +141,7 @@ def test_a_point_measures_what_it_ran() -> None:
     assert measures["load_max"] == outcome.load[-1]
 
 
+@pytest.mark.campaign
 def test_points_do_not_depend_on_the_process_they_run_in_and_are_counted() -> None:
     points = [tiny_point(seed) for seed in (3, 4)]
     told: list[tuple[str, int, int]] = []

@@ -99,7 +99,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("name", ["own", "nodes"])
+@pytest.mark.parametrize("name", [pytest.param("own", marks=pytest.mark.campaign), "nodes"])
 def test_a_protocol_that_is_looked_at_comes_out_the_same(name: str, work: Path) -> None:
     assert sim("run", f"{name}.toml", "--no-plots", "--out", "plain") == 0
     assert sim("run", f"{name}.toml", *LOOK, "--out", "seen") == 0

@@ -59,7 +59,13 @@ def test_a_scenario_that_names_a_file_runs_as_any_other_and_is_compared_without_
     assert "residue" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["errands.py:Errands", "errands_nodes.py:Errands"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("errands.py:Errands", marks=pytest.mark.campaign),
+        "errands_nodes.py:Errands",
+    ],
+)
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
     """With messages, timers and delays under way, under a churn trace, in either way of writing."""
     file = tmp_path / "s.toml"

@@ -135,6 +135,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], told: str) -> None:
         np.testing.assert_equal(other[name], value, err_msg=f"{name}, {told}")
 
 
+@pytest.mark.campaign
 @few_or_many(2, SCENARIOS)
 def test_windows_on_any_threads_equal_the_wheel(
     count: int, draws: Draws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

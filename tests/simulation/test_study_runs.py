@@ -115,7 +115,11 @@ def whole(kind: Kind) -> Any:
 
 @pytest.mark.parametrize(
     "kind",
-    [KINDS["brokers"], KINDS["scot"], pytest.param(KINDS["trees"], marks=pytest.mark.campaign)],
+    [
+        pytest.param(KINDS["brokers"], marks=pytest.mark.campaign),
+        KINDS["scot"],
+        pytest.param(KINDS["trees"], marks=pytest.mark.campaign),
+    ],
     ids=KINDS,
 )
 def test_processes_change_nothing_and_another_seed_does(kind: Kind) -> None:

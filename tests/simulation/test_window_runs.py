@@ -85,6 +85,7 @@ def test_every_system_is_the_same_on_two_threads(preset: str) -> None:
     assert len(hashes) == 1
 
 
+@pytest.mark.campaign
 def test_the_wheel_gives_the_same_run(alone: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other event engine, taking by sender, under the whole protocol and its collector."""
 

@@ -149,7 +149,7 @@ engine(Seen(count=np.zeros(2)), step, (1,), make_network(2), 1).run_cycle()
     ("engine", "statement"),
     [
         ("cycle", "print('row', state.count[p], now)"),
-        ("event", "print(p)"),
+        pytest.param("event", "print(p)", marks=pytest.mark.campaign),
         pytest.param("cycle", "print(p)", marks=pytest.mark.campaign),
         pytest.param("event", "print('row', state.count[p], now)", marks=pytest.mark.campaign),
     ],

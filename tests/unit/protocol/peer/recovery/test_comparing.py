@@ -407,7 +407,8 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
     assert events_of(hosts) == [0, 1, 2]
 
 
-def test_who_does_not_answer_is_left_out_in_the_end() -> None:
+def test_who_does_not_answer_is_left_out_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "PATIENT_ROUNDS", 3 * comparing.SOON)
     hosts = left()
     hosts.publish(0, 1, 7)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
@@ -415,7 +416,7 @@ def test_who_does_not_answer_is_left_out_in_the_end() -> None:
     rounds = comes_to_rest(hosts)
     assert rounds > comparing.ASK_AGAIN_ROUNDS * comparing.MOST_TRIES
     assert not is_whole(hosts)
-    hosts.rounds(4 * comparing.PATIENT_ROUNDS)
+    hosts.rounds(3 * comparing.PATIENT_ROUNDS)
     assert is_whole(hosts), "who is never answered would wait for ever"
 
 
@@ -426,7 +427,7 @@ def test_what_cannot_be_had_is_not_asked_for_again_and_again() -> None:
     hosts.rounds(event_log.YOUNGEST)
     hosts.loses = lambda words: words[KIND] == records.REPAIRED
     come_back(hosts)
-    hosts.rounds(100)
+    hosts.rounds(50)
     hosts.passed.clear()
     hosts.rounds(40)
     assert events_of(hosts) == []
