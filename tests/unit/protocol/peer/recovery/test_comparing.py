@@ -408,7 +408,7 @@ def test_a_question_or_answer_that_gets_lost_is_repeated(kind: int) -> None:
 
 
 def test_who_does_not_answer_is_left_out_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "PATIENT_ROUNDS", 3 * comparing.SOON)
+    monkeypatch.setattr(comparing, "PATIENT_ROUNDS", 3 * occasions.SOON)
     hosts = left()
     hosts.publish(0, 1, 7)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
