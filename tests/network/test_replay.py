@@ -14,9 +14,10 @@ import numpy as np
 import psutil
 import pytest
 
-from gossamer.replay.command import REAL, SIMULATED, Options, play
+from gossamer.replay.command import SIMULATED
 from gossamer.replay.controller import Played
 from gossamer.replay.plan import Plan
+from gossamer.replay.playing import REAL, play
 from gossamer.sim.results.results import read_results
 from gossamer.sim.studies.peers.inputs.publications import matching
 from support.checkout import ROOT
@@ -74,7 +75,7 @@ def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
         if done == at_round:
             do()
 
-    return play(plan, Options(peers=6, speed=SPEED, processes=2), progress)
+    return play(plan, SPEED, 2, progress)
 
 
 @pytest.mark.parametrize("rounds", [13, pytest.param(20, marks=pytest.mark.campaign)])

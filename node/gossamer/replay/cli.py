@@ -18,7 +18,10 @@ def replay(
         typer.Argument(metavar="TRACE", help="Churn trace: .avt, .parquet.", parser=local_path),
     ],
     peers: Annotated[int, typer.Option(help="Real peers: the first nodes of the trace.")] = 40,
-    speed: Annotated[float, typer.Option(help="Seconds of the trace that pass in one.")] = 600.0,
+    speed: Annotated[
+        float | None,
+        typer.Option(help="Seconds of the trace in one; as many as this machine manages if none."),
+    ] = None,
     round_s: Annotated[
         float | None,
         typer.Option(help="Gossip round, in seconds of the trace; what takes half a second."),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,17 +12,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-import trio
 
 from gossamer.node.commands.cluster.membership import MAX_LOCAL_PEERS
 from gossamer.node.errors import ConfigurationError
-from gossamer.node.errors.exception_groups import unwrapped
-from gossamer.node.security.joining import commands as security
 from gossamer.protocol.peer.state.state import COUNTER_NAMES
-from gossamer.replay.controller import Controller, Played, interrupts_noted
-from gossamer.replay.lines import Setup
-from gossamer.replay.plan import Plan, make_plan
-from gossamer.replay.processes import ReplayProcesses
+from gossamer.replay.controller import Played
+from gossamer.replay.plan import make_plan
+from gossamer.replay.playing import (
+    REAL,
+    TOO_LATE,
+    choose_speed,
+    play,
+    processes_for,
+    warn_of_speed,
+)
 from gossamer.replay.tables import Accounts
 from gossamer.sim.commands.destination import Destination, new_destination
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
@@ -43,14 +44,13 @@ from gossamer.sim.study.environment import peak_memory_bytes
 from gossamer.sim.study.toml_files import parse_override
 
 SIMULATED: Final = "simulated"
-REAL: Final = "peers"
 HOUR_S: Final = 3600.0
 # As long as those of peers by default; short enough for a trace, and no strain on a processor.
 ROUND_S: Final = 0.5
 # Shorter rounds than this are over before interpreted rules are through with them.
 SHORTEST_ROUND_S: Final = 0.05
-# Where more rounds than this began late, the peers were not what the trace asked for.
-TOO_LATE: Final = 0.05
+# Tried first where nobody asks for another: ten minutes in a second.
+FIRST_SPEED: Final = 600.0
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -60,7 +60,7 @@ class Options:
 
     Attributes:
         peers: real peers, the first of the trace.
-        speed: seconds of the trace that pass in a second.
+        speed: seconds of the trace that pass in a second; as many as this machine manages if None.
         processes: that hold the peers; as many as processors if None.
         out: the result folder; a free one is chosen if None.
         json: print `summary.json` instead of a table.
@@ -68,7 +68,7 @@ class Options:
     """
 
     peers: int
-    speed: float
+    speed: float | None = None
     processes: int | None = None
     out: Path | None = None
     json: bool = False
@@ -101,7 +101,8 @@ def replay(
             peers are stopped, and no results written.
     """
     _check_peers_and_speed(options)
-    round_s = ROUND_S * options.speed if round_s is None else round_s
+    asked = FIRST_SPEED if options.speed is None else options.speed
+    round_s = ROUND_S * asked if round_s is None else round_s
     overrides: dict[str, object] = {
         "nodes": options.peers,
         "round_s": round_s,
@@ -140,26 +141,40 @@ def _with_one_system(scenario: Scenario) -> Scenario:
 def _check_peers_and_speed(options: Options) -> None:
     if not 2 <= options.peers <= MAX_LOCAL_PEERS:
         raise ConfigurationError("", "--peers", options.peers, f"2 to {MAX_LOCAL_PEERS}")
-    if not 0 < options.speed < math.inf:
+    if options.speed is not None and not 0 < options.speed < math.inf:
         raise ConfigurationError("", "--speed", options.speed, "a number above 0")
 
 
 def _check_rounds(scenario: Scenario, options: Options) -> None:
-    fastest = scenario.round_s / SHORTEST_ROUND_S
-    if options.speed > fastest:
+    fastest = _fastest(scenario)
+    if options.speed is not None and options.speed > fastest:
         rounds = f"rounds of {scenario.round_s:g} s would be shorter than {SHORTEST_ROUND_S} s"
         expected = f"at most {fastest:g}, as {rounds}"
         raise ConfigurationError("", "--speed", options.speed, expected)
 
 
+def _fastest(scenario: Scenario) -> float:
+    return scenario.round_s / SHORTEST_ROUND_S
+
+
 def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecord | None, bool]:
     """What was simulated and what was seen, None if nothing was; and whether it is cut short."""
-    with stops_between_rounds(bars) as progress:
-        simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
     assert scenario.churn is not None
     plan = make_plan(scenario, load_trace(scenario.churn))
+    processes = processes_for(options.peers, options.processes)
+    speed = options.speed
+    if speed is None:
+        speed = choose_speed(plan, min(FIRST_SPEED, _fastest(scenario)), processes, bars)
+    elif not warn_of_speed(plan, speed, processes, bars):
+        return None, True
+    if speed is None:
+        return None, True
+    with stops_between_rounds(bars) as progress:
+        simulated = simulate(scenario, scenario_to_toml(scenario), progress=progress)
     started = time.monotonic()
-    played = play(plan, options, bars)
+    length_s = plan.rounds * plan.scenario.round_s / speed
+    print(f"gossamer: {len(plan.first)} real peers start, for {length_s:.0f} s", file=sys.stderr)
+    played = play(plan, speed, processes, bars)
     if played.cycles == 0 or _before_all_events(scenario, played.cycles):
         return None, True
     if played.interrupted:
@@ -183,47 +198,6 @@ def _before_all_events(scenario: Scenario, cycles: int) -> bool:
     """Whether so few rounds publish nothing, although events are asked for."""
     events = scenario.events
     return events.per_round > 0 and not published_before(events, cycles)[-1]
-
-
-def play(plan: Plan, options: Options, bars: Callback) -> Played:
-    """Run the peers in folders that are gone afterwards."""
-    length_s = plan.rounds * plan.scenario.round_s / options.speed
-    with (
-        interrupts_noted() as noted,
-        tempfile.TemporaryDirectory(prefix="gossamer-replay-") as name,
-    ):
-        folder = Path(name)
-        peers = f"{len(plan.first)} real peers start, for {length_s:.0f} s"
-        print(f"gossamer: {peers}", file=sys.stderr)
-        _make_cluster(folder, plan.nodes)
-        workers = ReplayProcesses(setup_of(plan, folder, options.speed), _processes(options))
-
-        def progress(done: int, total: int) -> None:
-            bars(REAL, done, total)
-
-        with unwrapped():
-            return trio.run(Controller(plan, workers, options.speed, progress, noted).play)
-
-
-def _make_cluster(folder: Path, peers: int) -> None:
-    """A membership for every peer, in a folder named by its number."""
-    security.init_cluster(folder / "0", "replay", "0")
-    security.admit_here(folder / "0", [(folder / str(peer), str(peer)) for peer in range(1, peers)])
-
-
-def setup_of(plan: Plan, folder: Path, speed: float) -> Setup:
-    """What the workers have to know: real peers get the settings of the simulated ones."""
-    return Setup(
-        folder=str(folder),
-        settings=attrs.asdict(plan.settings),
-        round_s=plan.scenario.round_s / speed,
-        attributes=plan.attributes,
-        subscriptions={str(node): plan.expressions(node) for node in range(plan.nodes)},
-    )
-
-
-def _processes(options: Options) -> int:
-    return min(options.peers, options.processes or max(2, os.cpu_count() or 1))
 
 
 def _totals(played: Played) -> dict[str, int | float]:

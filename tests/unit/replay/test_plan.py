@@ -16,8 +16,8 @@ from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.space.routing_key import held_boxes
-from gossamer.replay.command import setup_of
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan
+from gossamer.replay.playing import setup_of
 from gossamer.replay.recorder import Recorder
 from gossamer.replay.tables import Accounts
 from gossamer.replay.worker import config_of
