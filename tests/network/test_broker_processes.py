@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import trio
 from attrs import define, field
 
 from gossamer.client import RefusedByNodeError, connect
+from gossamer.client import open_client as open_nodes_client
 from gossamer.command.main import main
 from gossamer.node.broker.families.tree.tables import tables
 from gossamer.node.local.client import open_client
@@ -34,6 +36,7 @@ CaptureFixture = pytest.CaptureFixture[str]
 
 OFFER = "present(symbol) and price >= 0 and present(volume)"
 WIDE = "price >= 0"
+TURNS = 20
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,49 @@ def test_nothing_is_lost_when_the_middle_broker_is_killed_under_load(tmp_path: P
         assert found == without_faults()
         for process in subscribers:
             end(process, signal.SIGINT)
+
+
+@pytest.mark.campaign
+def test_what_is_published_straight_after_advertise_reaches_all(tmp_path: Path) -> None:
+    """Also by a client whose broker was killed, which advertises anew and publishes straight on."""
+
+    async def play(brokers: BrokerProcesses) -> None:
+        got: Counter[int] = Counter()
+        published = 0
+        async with (
+            trio.open_nursery() as nursery,
+            open_nodes_client(brokers.folder(3)) as reader,
+            open_nodes_client(brokers.folder(1)) as exchange,
+            reader.subscribe(WIDE, name="reader") as events,
+        ):
+
+            async def read() -> None:
+                async for event in events:
+                    got[int(event.values["volume"])] += 1
+
+            nursery.start_soon(read)
+            for turn in range(TURNS):
+                await exchange.advertise(f"offer {turn}", OFFER)
+                for _ in range(4):
+                    await exchange.publish({"symbol": "A", "price": turn, "volume": published})
+                    published += 1
+                await exchange.unadvertise(f"offer {turn}")
+                if turn % 4 == 3:
+                    await exchange.advertise("standing", OFFER)
+                    brokers.kill(1)
+                    await trio.to_thread.run_sync(brokers.start, 1)
+                    for _ in range(4):
+                        await exchange.publish({"symbol": "A", "price": turn, "volume": published})
+                        published += 1
+                    await exchange.unadvertise("standing")
+            with trio.fail_after(PATIENCE_S):
+                while len(got) < published:
+                    await trio.sleep(POLL_S)
+            assert got == Counter(range(published))
+            nursery.cancel_scope.cancel()
+
+    with broker_processes(Shell(tmp_path)) as brokers:
+        trio.run(play, brokers)
 
 
 @define
