@@ -88,6 +88,25 @@ def test_half_of_the_nodes_are_online_at_any_time_of_a_turnover() -> None:
     assert preview(asked).population == (60, 60.0, 60)
 
 
+def test_no_copy_goes_round_while_peers_move() -> None:
+    """Where each took the other for who answers, copies took 4,096 hops."""
+    drift = Drift(every_s=20 * ROUND_S, replaced=0.3, shifted=0.3, shift=0.02)
+    for seed in (3, 17):
+        asked = scenario(
+            nodes=24,
+            rounds=100,
+            seed=seed,
+            drift=drift,
+            subscriptions=peers.Subscriptions(kind="random"),
+            events=peers.Events(per_round=3.0),
+        )
+        (measures,) = summarise(simulate(asked))["systems"].values()
+        assert measures["totals"]["hop_limit_drops"] == 0, f"seed {seed}"
+        assert measures["hit_ratio"] == 1, f"seed {seed}"
+        # A copy of 4,096 hops would be repeated as often.
+        assert measures["totals"]["repeated_copies"] < 4 * measures["events"], f"seed {seed}"
+
+
 def test_real_peers_do_not_drift() -> None:
     paper = attrs.evolve(DRIFTING, systems=(peers.System(name="vinifera"),))
     trace = ChurnTrace(["a", "b"], [0], [0.0], [9000.0], 9000.0)

@@ -49,7 +49,7 @@ from gossamer.protocol.kernel.errors import ConfigError, RemoteProtocolError
 # 2: events carry the version of their schema, and lookups of places what the newcomer holds.
 # 3: events are sealed: their identifiers are hashes, and their publishers sign them.
 # 4: what was missed is found by comparing logs, and hellos name the process.
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 # Read at once while the peer is a stranger; its hello fits.
 HANDSHAKE_CHUNK_BYTES = 4096

@@ -97,7 +97,7 @@ from gossamer.protocol.peer.rendezvous.arc_return import (
     on_link_broke,
     predecessor_handle,
 )
-from gossamer.protocol.peer.rendezvous.delivery import (
+from gossamer.protocol.peer.rendezvous.event_routing import (
     on_event,
     on_publish,
     publish_again,

@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.places.placement import NOWHERE, take_place
 from gossamer.protocol.peer.record_table.records import (
@@ -33,13 +34,15 @@ from gossamer.protocol.peer.record_table.records import (
     MOVED,
     SEAT_DESCRIPTOR,
     SEAT_FOUND,
-    SEAT_HOPS,
     SEAT_LINKS,
     SEAT_PLACE,
+    SEAT_PROGRESS,
     SEAT_TARGET,
 )
 from gossamer.protocol.peer.rendezvous.handover import hand_over
+from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, has_moved, next_hop
+from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -130,7 +133,7 @@ def send_find_seat(s: State, p: int, to: int, wanted: int, out: Outbox) -> None:
     size = SEAT_DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_SEAT, to, s.sampler.handle[p], size)
     if at >= 0:
-        out.words[at + BODY + SEAT_HOPS] = 0
+        out.words[at + BODY + SEAT_PROGRESS] = 0
         out.words[at + BODY + SEAT_TARGET] = wanted
         write_own_descriptor(s, p, out.words, at + BODY + SEAT_DESCRIPTOR)
         close_record(out, at, size)
@@ -141,27 +144,27 @@ def on_find_seat(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     """Pass a search on, or, as who answers for the place, tell who stands there."""
     size = SEAT_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
-    if words[at + LENGTH] != BODY + size or words[body + SEAT_HOPS] < 0:
+    if words[at + LENGTH] != BODY + size or words[body + SEAT_PROGRESS] < 0:
         s.counters[p, MALFORMED] += 1
         return
     seeker = handle_in(words[body + SEAT_DESCRIPTOR])
-    if seeker == s.sampler.handle[p] or words[body + SEAT_HOPS] >= s.params.hop_limit:
+    if seeker == s.sampler.handle[p]:
         return
-    hop = next_hop(s, p, words[body + SEAT_TARGET])
-    if hop < 0 and is_off_ring(s, p):
+    place, word = words[body + SEAT_TARGET], words[body + SEAT_PROGRESS]
+    hop = next_hop_on(s, p, place, word)
+    if hop == ANSWERS:
+        if not is_off_ring(s, p):
+            send_seat_found(s, p, seeker, place, out)
         return
-    if hop < 0:
-        send_seat_found(s, p, seeker, words[body + SEAT_TARGET], out)
+    mend_view(s, p, words[at + FROM], place, word, out)
+    # The seeker may answer for the place itself, as it finds in its next round.
+    if hop == RESTS or handle_of_slot(s, p, hop >> 1) == seeker:
         return
     to = handle_of_slot(s, p, hop >> 1)
-    if to == seeker:
-        # It answers for the place itself, as it finds in its next round.
-        return
     at = open_record(out, FIND_SEAT, to, s.sampler.handle[p], size)
     if at >= 0:
-        for w in range(size):
-            out.words[at + BODY + w] = words[body + w]
-        out.words[at + BODY + SEAT_HOPS] += 1
+        copy_words(words, body, size, out.words, at + BODY)
+        out.words[at + BODY + SEAT_PROGRESS] = progress_on(s, p, hop, place, word)
         close_record(out, at, size)
 
 

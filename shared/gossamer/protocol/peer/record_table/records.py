@@ -55,6 +55,7 @@ SAMPLE_REPLY: Final = 17
 
 # Fields that several kinds have.
 _hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
+_progress = Word("progress", 0, (1 << 63) - 1, "how near it has come (`routing.progress`)")
 _attribute = Word("attribute", 0, Limit("coordinates", -1), "by which it is routed")
 _box: tuple[Field, ...] = (
     _attribute,
@@ -80,7 +81,7 @@ _event: tuple[Field, ...] = (
     _attribute,
     Word("mode", 0, Limit("replicas", REPLICA - 1), "GREEDY, FINAL, TREE, or REPLICA and more"),
     _hops,
-    Word("hops in the tree", 0, Limit("hop_limit")),
+    Word("hops in the tree", 0, RING_MASK, "before that how near it has come (`routing.progress`)"),
     Handle("publisher", "one that wants to know when the event is held", may_miss=True),
     PerAttribute(Word("value", 0, RING_MASK, "hashed")),
 )
@@ -110,7 +111,7 @@ _part: tuple[Field, ...] = (
 )
 _compare: tuple[Field, ...] = (
     Handle("asker"),
-    _hops,
+    _progress,
     Word("found", 0, 1, "1 where the one who is to answer is found"),
     _question,
     *_part,
@@ -134,20 +135,20 @@ _listed: tuple[Field, ...] = (
     ),
 )
 _holds_entries = Word("holds entries", 0, 1, "whether the newcomer asks for none")
-_find_place: tuple[Field, ...] = (_hops, _holds_entries, _newcomer)
+_find_place: tuple[Field, ...] = (_progress, _holds_entries, _newcomer)
 _finger: tuple[Field, ...] = (
     Word("level", 0, Limit("finger_levels"), "of the finger; 0 for the farthest ring neighbour"),
     _sender,
     Perhaps(_link),
 )
 _find_host: tuple[Field, ...] = (
-    _hops,
+    _progress,
     Word("passed on", 0, 199, "by whom it found no room at: which way, and how many"),
     Word("place", 0, RING_MASK, "at which a host is sought"),
     Descriptor("the guest's descriptor", 0),
 )
 _find_seat: tuple[Field, ...] = (
-    _hops,
+    _progress,
     Word("place", 0, RING_MASK, "at which a seat is sought"),
     Descriptor("the seeker's descriptor", 0),
 )
@@ -318,11 +319,12 @@ EVENT_ATTRIBUTE = offset(_event, "attribute")
 EVENT_MODE = offset(_event, "mode")
 EVENT_HOPS = offset(_event, "hops")
 EVENT_TREE_HOPS = offset(_event, "hops in the tree")
+EVENT_PROGRESS = EVENT_TREE_HOPS
 EVENT_ORIGIN = offset(_event, "publisher")
 EVENT_VALUES = offset(_event, "value")
 
 # Of a FIND_PLACE.
-HOPS = offset(_find_place, "hops")
+PLACE_PROGRESS = offset(_find_place, "progress")
 HOLDS_ENTRIES = offset(_find_place, "holds entries")
 DESCRIPTOR = offset(_find_place, "the newcomer's descriptor")
 
@@ -331,14 +333,14 @@ FINGER_LEVEL = offset(_finger, "level")
 FINGER_DESCRIPTORS = offset(_finger, "the sender's descriptor")
 
 # Of a search for a host, and of its answer.
-SEARCH_HOPS = offset(_find_host, "hops")
+SEARCH_PROGRESS = offset(_find_host, "progress")
 PASSED_ON = offset(_find_host, "passed on")
 SEARCH_TARGET = offset(_find_host, "place")
 SEARCH_DESCRIPTOR = offset(_find_host, "the guest's descriptor")
 HOST_TARGET = offset(_host_found, "place")
 
 # Of a search for a seat, of its answer, and of the news of a move.
-SEAT_HOPS = offset(_find_seat, "hops")
+SEAT_PROGRESS = offset(_find_seat, "progress")
 SEAT_TARGET = offset(_find_seat, "place")
 SEAT_DESCRIPTOR = offset(_find_seat, "the seeker's descriptor")
 SEAT_PLACE = offset(_seat_found, "place")
@@ -357,7 +359,7 @@ COMPARED_PREFIX = offset(_part, "prefix")
 COMPARED_SALT = offset(_part, "salt")
 COMPARED_BOX = offset(_part, "attribute")
 ASKER = offset(_compare, "asker")
-COMPARE_HOPS = offset(_compare, "hops")
+COMPARE_PROGRESS = offset(_compare, "progress")
 IS_FOUND = offset(_compare, "found")
 QUESTION_ASKED = offset(_compare, "question")
 COMPARED_PART = offset(_compare, "first value")

@@ -6,6 +6,7 @@ from typing import Any
 
 from gossamer.protocol.kernel.records import (
     BODY,
+    FROM,
     LENGTH,
     Outbox,
     close_record,
@@ -17,7 +18,7 @@ from gossamer.protocol.peer.record_table.records import (
     ASKER,
     BY_CLASS,
     COMPARE,
-    COMPARE_HOPS,
+    COMPARE_PROGRESS,
     COMPARED,
     COMPARED_BOX,
     COMPARED_CLASSES,
@@ -48,11 +49,13 @@ from gossamer.protocol.peer.rendezvous.event_log import (
     whole_classes,
     whole_rounds,
 )
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
+from gossamer.protocol.peer.rendezvous.installation import mend_view
+from gossamer.protocol.peer.routing.lookup import handle_of_slot
+from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import clockwise
 from gossamer.protocol.peer.state.links import HANDLE_MASK
-from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, MALFORMED, State
+from gossamer.protocol.peer.state.state import MALFORMED, State
 
 # Words of a copy that is listed, before its values.
 LISTED_COPY, LISTED_AGE, LISTED_VALUES = 0, 1, 2
@@ -68,14 +71,15 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
         return
     body = at + BODY
     part = body + COMPARED_PART
-    if words[body + COMPARE_HOPS] >= s.params.hop_limit:
-        s.counters[p, HOPS_EXCEEDED] += 1
-        return
     start = words[part + COMPARED_FROM]
     if words[body + IS_FOUND] == 0:
-        hop = next_hop(s, p, start)
-        if hop >= 0:
-            pass_question_on(s, p, handle_of_slot(s, p, hop >> 1), words, body, out)
+        word = words[body + COMPARE_PROGRESS]
+        hop = next_hop_on(s, p, start, word)
+        if hop != ANSWERS:
+            mend_view(s, p, words[at + FROM], start, word, out)
+            if hop != RESTS:
+                words[body + COMPARE_PROGRESS] = progress_on(s, p, hop, start, word)
+                pass_question_on(s, p, handle_of_slot(s, p, hop >> 1), words, body, out)
             return
         me = s.sampler.profile[p, IDENTIFIER]
         if clockwise(start, me) < clockwise(start, words[part + COMPARED_TO]):
@@ -112,7 +116,7 @@ def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     if (
         words[at + LENGTH] == BODY + COMPARED_PART + part_words(s)
         and 0 <= words[body + ASKER] <= HANDLE_MASK
-        and words[body + COMPARE_HOPS] >= 0
+        and words[body + COMPARE_PROGRESS] >= 0
         and 0 <= words[body + QUESTION_ASKED] <= PARTS
         and words[part + COMPARED_ROUNDS] >= 0
         and words[part + COMPARED_CLASSES] >= 0
@@ -137,7 +141,6 @@ def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outb
     at = open_record(out, COMPARE, to, s.sampler.handle[p], size)
     if at >= 0:
         copy_words(words, body, size, out.words, at + BODY)
-        out.words[at + BODY + COMPARE_HOPS] += 1
         close_record(out, at, size)
 
 
@@ -145,6 +148,7 @@ def pass_question_on(s: State, p: int, to: int, words: Any, body: int, out: Outb
 def compare_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: Outbox) -> None:
     """Route a question around a peer that could not be reached."""
     if s.params.reroute == 1 and words[at + BODY + IS_FOUND] == 0:
+        words[at + BODY + COMPARE_PROGRESS] = 0
         on_compare(s, p, now, words, at, out)
 
 

@@ -34,7 +34,7 @@ from gossamer.protocol.peer.record_table.records import (
     ASKER,
     BY_CLASS,
     COMPARE,
-    COMPARE_HOPS,
+    COMPARE_PROGRESS,
     COMPARED_BOX,
     COMPARED_CLASSES,
     COMPARED_FROM,
@@ -385,7 +385,7 @@ def send_question(s: State, p: int, to: int, is_found: int, out: Outbox) -> None
         return
     body = at + BODY
     out.words[body + ASKER] = s.sampler.handle[p]
-    out.words[body + COMPARE_HOPS] = 0
+    out.words[body + COMPARE_PROGRESS] = 0
     out.words[body + IS_FOUND] = is_found
     out.words[body + QUESTION_ASKED] = c[p, QUESTION]
     for w in range(part_words(s)):

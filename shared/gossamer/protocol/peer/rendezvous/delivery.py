@@ -16,7 +16,7 @@ from gossamer.protocol.kernel.rows.row_search import (
     copy_words,
     find_labelled_boxes,
 )
-from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     DELIVER,
     EVENT,
@@ -27,30 +27,13 @@ from gossamer.protocol.peer.record_table.records import (
     EVENT_ORIGIN,
     EVENT_TREE_HOPS,
     EVENT_VALUES,
-    FINAL,
-    GREEDY,
-    INSTALL_NEWS,
     REPLICA,
     TREE,
 )
 from gossamer.protocol.peer.rendezvous.event_log import hold, note_got
-from gossamer.protocol.peer.rendezvous.hop_acknowledgements import (
-    NO_OTHER_WAY,
-    acknowledge_hop,
-    await_next_hop,
-    take_unacknowledged,
-)
-from gossamer.protocol.peer.rendezvous.installation import send_boxes
 from gossamer.protocol.peer.rendezvous.publication import (
     NOBODY,
-    PENDING_EVENT,
-    PENDING_VALUES,
-    UNANSWERED,
-    all_copies,
     answer_publisher,
-    await_answers,
-    is_due_again,
-    note_try,
 )
 from gossamer.protocol.peer.rendezvous.replay import (
     TAKEN_AS_OURS,
@@ -60,25 +43,17 @@ from gossamer.protocol.peer.rendezvous.replay import (
 )
 from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
 from gossamer.protocol.peer.routing.lookup import (
-    goes_back,
     handle_of_slot,
-    has_moved,
-    next_hop,
-    rendezvous_value,
 )
 from gossamer.protocol.peer.routing.table import is_interested, source_of
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
-from gossamer.protocol.peer.state.links import HANDLE_MASK, note_asked, slot_of
+from gossamer.protocol.peer.space.ring import RING_MASK
+from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
     BOX,
     FALSE_POSITIVES,
-    HOPS_EXCEEDED,
     MALFORMED,
-    OLD_PREDECESSOR,
-    OLD_SUCCESSOR,
     REPEATED,
-    TO_HAND_ON,
-    UNDER_WAY,
     State,
 )
 
@@ -273,39 +248,10 @@ def act_as_rendezvous(s: State, p: int, source: int, words: Any, body: int, out:
         send_replica(s, p, s.params.replicas, words, body, out)
 
 
-@rule
-def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> None:
-    """Bring an event copy, which came from ``source``, one hop closer to its rendezvous node.
-
-    With `enter_on_the_way` it goes down our own branch of the tree at once: requests for its value
-    take the same next hop as it does, so that the branch is ours alone.
-
-    A copy that was sent as to its rendezvous node, and finds that a peer in between has taken the
-    value over, goes back along predecessors until it is there. With replicas, those it passes
-    disseminate it too: one of them was its rendezvous node until a moment ago.
-    """
-    attribute = words[body + EVENT_ATTRIBUTE]
-    value = rendezvous_value(s, attribute, words[body + EVENT_VALUES + attribute])
-    hop = next_hop(s, p, value)
-    if hop < 0:
-        act_as_rendezvous(s, p, source, words, body, out)
-        return
-    if s.params.enter_on_the_way == 1:
-        disseminate(s, p, source, words, body, 0, out)
-    if words[body + EVENT_MODE] == FINAL and goes_back(s, p, value):
-        if s.params.replicas > 0 and s.params.enter_on_the_way == 0:
-            disseminate(s, p, -1, words, body, 0, out)
-        send_on(s, p, handle_of_slot(s, p, s.predecessor[p]), FINAL, words, body, out)
-    else:
-        mode = FINAL if hop & 1 == 1 else GREEDY
-        send_on(s, p, handle_of_slot(s, p, hop >> 1), mode, words, body, out)
-
-
-@rule
-def send_on(s: State, p: int, to: int, mode: int, words: Any, body: int, out: Outbox) -> None:
-    """Send a copy one hop on its way to the rendezvous node, and wait for its acknowledgement."""
-    send_event(s, p, to, mode, 0, words, body, out)
-    await_next_hop(s, p, to, mode, words, body)
+@inline_rule
+def most_tree_hops(s: State, mode: int) -> Any:
+    """The largest word of hops in the tree; before it, it holds how near a copy has come."""
+    return s.params.hop_limit if mode == TREE else RING_MASK
 
 
 @rule
@@ -318,132 +264,9 @@ def event_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
         and 0 <= words[body + EVENT_MODE] < REPLICA + s.params.replicas
         and words[body + EVENT_ID] >= 0
         and words[body + EVENT_HOPS] >= 0
+        and 0 <= words[body + EVENT_TREE_HOPS] <= most_tree_hops(s, words[body + EVENT_MODE])
         and -1 <= words[body + EVENT_ORIGIN] <= HANDLE_MASK
     ):
         return True
     s.counters[p, MALFORMED] += 1
     return False
-
-
-@rule
-def on_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Take an event copy from another peer."""
-    if not event_is_well_formed(s, p, words, at):
-        return
-    body = at + BODY
-    mode = words[body + EVENT_MODE]
-    if mode < TREE:
-        acknowledge_hop(s, p, words[at + FROM], words, body, out)
-    if words[body + EVENT_HOPS] >= s.params.hop_limit:
-        s.counters[p, HOPS_EXCEEDED] += 1
-    elif mode == TREE:
-        disseminate(s, p, words[at + FROM], words, body, words[body + EVENT_TREE_HOPS], out)
-    elif mode < TREE:
-        route(s, p, words[at + FROM], words, body, out)
-    elif has_moved(s, p) and words[at + FROM] == s.seat[p, OLD_PREDECESSOR]:
-        # It does not know yet that another comes after it.
-        send_event(s, p, s.seat[p, OLD_SUCCESSOR], mode, 0, words, body, out)
-    else:
-        take_to_hold(s, p, words[at + FROM], words, body, out)
-        send_replica(s, p, mode - REPLICA, words, body, out)
-
-
-@rule
-def on_publish(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Publish: one copy to the rendezvous node of each attribute's value.
-
-    The command's body is that of an event; attribute, mode, hops and origin in it are not read. A
-    publisher that is itself a rendezvous node begins the tree at once.
-    """
-    if words[at + LENGTH] != BODY + EVENT_VALUES + s.params.attributes:
-        s.counters[p, MALFORMED] += 1
-        return
-    body = at + BODY
-    if await_answers(s, p, words, body, out):
-        send_copies(s, p, all_copies(s), words, body, out)
-
-
-@rule
-def send_copies(s: State, p: int, wanted: int, words: Any, body: int, out: Outbox) -> None:
-    """Send an event to the rendezvous nodes of the attributes whose bits ``wanted`` has set."""
-    for a in range(s.params.attributes):
-        if (wanted >> a) & 1 == 1:
-            words[body + EVENT_HOPS] = 0
-            words[body + EVENT_TREE_HOPS] = 0
-            words[body + EVENT_ATTRIBUTE] = a
-            words[body + EVENT_MODE] = GREEDY
-            route(s, p, NOBODY, words, body, out)
-
-
-@rule
-def publish_again(s: State, p: int, out: Outbox) -> None:
-    """Send what has gone unanswered for too long once more."""
-    for i in range(s.pending.shape[1]):
-        if is_due_again(s, p, i):
-            note_try(s, p, i)
-            event = s.work.event
-            event[EVENT_ID] = s.pending[p, i, PENDING_EVENT]
-            event[EVENT_ORIGIN] = s.sampler.handle[p]
-            for a in range(s.params.attributes):
-                event[EVENT_VALUES + a] = s.pending[p, i, PENDING_VALUES + a]
-            send_copies(s, p, s.pending[p, i, UNANSWERED], event, 0, out)
-
-
-@rule
-def send_again(s: State, p: int, out: Outbox) -> None:
-    """Send by another way what a next hop has not acknowledged, and ask it whether it lives.
-
-    Who comes next in place of a rendezvous node that is silent is to take the event as one. It
-    answers nobody: the silent one may live, and a publisher that hears nothing tries again. What no
-    publisher tries again is brought to the rendezvous node later (`arc_return.hand_on`).
-    """
-    if s.under_way.shape[1] == 0 or s.alarm[p, UNDER_WAY] < 0:
-        return
-    for i in range(s.under_way.shape[1]):
-        silent = take_unacknowledged(s, p, i)
-        if silent < 0:
-            continue
-        event = s.work.event
-        attribute = event[EVENT_ATTRIBUTE]
-        is_tried_again = event[EVENT_ORIGIN] >= 0
-        event[EVENT_ORIGIN] = NOBODY
-        k = slot_of(s, p, silent)
-        link = s.links[p, k] if k >= 0 else -1
-        if k >= 0:
-            send_boxes(s, p, INSTALL_NEWS, silent, 0, 0, 1, out)
-            note_asked(s, p, k)
-            s.links[p, k] = -1
-        hop = next_hop(s, p, rendezvous_value(s, attribute, event[EVENT_VALUES + attribute]))
-        if k >= 0:
-            s.links[p, k] = link
-        if event[EVENT_MODE] == NO_OTHER_WAY:
-            is_tried_again = False
-        elif hop < 0:
-            act_as_rendezvous(s, p, NOBODY, event, 0, out)
-        else:
-            mode = GREEDY
-            if event[EVENT_MODE] == FINAL:
-                mode = REPLICA + max(s.params.replicas - 1, 0)
-            send_event(s, p, handle_of_slot(s, p, hop >> 1), mode, 0, event, 0, out)
-        if s.params.hand_on == 1 and not is_tried_again:
-            note_ours(s, p, event, 0)
-            s.alarm[p, TO_HAND_ON] = 1
-
-
-@rule
-def reroute_event(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) -> None:
-    """Find another way for an event copy whose next hop cannot be reached.
-
-    Only copies on their way to a rendezvous node, and replicas, have one: the part of a tree below
-    a peer that failed installs itself elsewhere and catches up there.
-    """
-    if s.params.reroute == 0:
-        return
-    body = at + BODY
-    mode = words[body + EVENT_MODE]
-    words[body + EVENT_HOPS] -= 1
-    if mode < TREE:
-        words[body + EVENT_MODE] = GREEDY
-        route(s, p, NOBODY, words, body, out)
-    elif mode >= REPLICA:
-        send_replica(s, p, mode - REPLICA + 1, words, body, out)

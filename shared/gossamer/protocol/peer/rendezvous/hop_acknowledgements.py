@@ -3,8 +3,8 @@
 Goes beyond the paper. Where nobody learns that a peer is gone, a copy sent to one that is gone is
 lost, with all that would have followed from it. With `acknowledged_hops` whoever takes such a copy
 says so to whom it came from, which remembers it until then. In its next turn a peer sends what was
-not acknowledged by another way (`delivery.send_again`), and asks the neighbour whether it lives. A
-copy goes on its way a second time once; what arrives twice is dropped as always.
+not acknowledged by another way (`event_routing.send_again`), and asks the neighbour whether it
+lives. A copy goes on its way a second time once; what arrives twice is dropped as always.
 
 Copies in a tree are not acknowledged: neighbours offer each other what they took (`ring_offers`),
 which mends a tree and its last hop alike.

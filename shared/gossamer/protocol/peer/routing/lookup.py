@@ -158,6 +158,13 @@ def slots_around(s: State, p: int, me: int, wanted: int) -> int:
 
 
 @rule
+def closest_past(s: State, p: int, wanted: int) -> int:
+    """The first link slot at or past distance ``wanted`` from ``p``, or -1."""
+    around = slots_around(s, p, s.sampler.profile[p, IDENTIFIER], wanted)
+    return (around & ((1 << PAIR_BITS) - 1)) - 1
+
+
+@rule
 def next_hop(s: State, p: int, value: int) -> int:
     """The link slot that a lookup of ``value`` goes to, or -1 where ``p`` is its rendezvous node.
 
@@ -206,26 +213,6 @@ def has_moved(s: State, p: int) -> bool:
     if s.params.move_rounds == 0 or s.seat[p, MOVED_IN] < 0:
         return False
     return bool(s.seat[p, MOVED_IN] + s.params.failure_age >= s.round[p])
-
-
-@rule
-def goes_back(s: State, p: int, value: int) -> bool:
-    """Whether a value that was sent to ``p`` as its rendezvous node is a predecessor's.
-
-    It is, wherever peers come and go; that of a peer that has moved may be anybody's, if it lies
-    before all predecessors that it knows.
-    """
-    if is_off_ring(s, p):
-        return False
-    if not has_moved(s, p):
-        return True
-    me = s.sampler.profile[p, IDENTIFIER]
-    for k in range(s.params.ring_links, 2 * s.params.ring_links):
-        if s.links[p, k] >= 0:
-            before = clockwise(s.link_profile[p, k, IDENTIFIER], me)
-            if clockwise(value, me) <= before:
-                return True
-    return False
 
 
 @rule

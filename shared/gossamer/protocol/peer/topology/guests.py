@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import BODY, FROM, LENGTH, Outbox, close_record, open_record
+from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import inline_rule, rule
 from gossamer.protocol.peer.record_table.records import (
     FIND_HOST,
@@ -23,10 +24,12 @@ from gossamer.protocol.peer.record_table.records import (
     HOST_TARGET,
     PASSED_ON,
     SEARCH_DESCRIPTOR,
-    SEARCH_HOPS,
+    SEARCH_PROGRESS,
     SEARCH_TARGET,
 )
+from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
+from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import SPREAD_BITS
@@ -91,7 +94,7 @@ def visit_host(s: State, p: int, out: Outbox) -> None:
         size = SEARCH_DESCRIPTOR + descriptor_words(s)
         at = open_record(out, FIND_HOST, to, s.sampler.handle[p], size)
         if at >= 0:
-            out.words[at + BODY + SEARCH_HOPS] = 0
+            out.words[at + BODY + SEARCH_PROGRESS] = 0
             out.words[at + BODY + PASSED_ON] = 0
             out.words[at + BODY + SEARCH_TARGET] = target
             write_own_descriptor(s, p, out.words, at + BODY + SEARCH_DESCRIPTOR)
@@ -114,16 +117,20 @@ def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     """Take a guest in, or pass its search on: to who is nearer, or along the ring if full."""
     size = SEARCH_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
-    if words[at + LENGTH] != BODY + size or words[body + SEARCH_HOPS] < 0:
+    if words[at + LENGTH] != BODY + size or words[body + SEARCH_PROGRESS] < 0:
         s.counters[p, MALFORMED] += 1
         return
     guest = handle_in(words[body + SEARCH_DESCRIPTOR])
-    if guest == s.sampler.handle[p] or words[body + SEARCH_HOPS] >= s.params.hop_limit:
+    if guest == s.sampler.handle[p]:
         return
     if words[body + PASSED_ON] == 0:
-        hop = next_hop(s, p, words[body + SEARCH_TARGET])
-        if hop >= 0:
-            pass_search_on(s, p, hop >> 1, guest, words, body, out)
+        target, word = words[body + SEARCH_TARGET], words[body + SEARCH_PROGRESS]
+        hop = next_hop_on(s, p, target, word)
+        if hop != ANSWERS:
+            mend_view(s, p, words[at + FROM], target, word, out)
+            if hop != RESTS:
+                words[body + SEARCH_PROGRESS] = progress_on(s, p, hop, target, word)
+                pass_search_on(s, p, hop >> 1, guest, words, body, out)
             return
     if is_off_ring(s, p):
         return
@@ -192,9 +199,7 @@ def pass_search_on(
     at = open_record(out, FIND_HOST, to, s.sampler.handle[p], size)
     if at < 0:
         return
-    for w in range(size):
-        out.words[at + BODY + w] = words[body + w]
-    out.words[at + BODY + SEARCH_HOPS] += 1
+    copy_words(words, body, size, out.words, at + BODY)
     close_record(out, at, size)
 
 

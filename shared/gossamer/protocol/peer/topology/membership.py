@@ -9,17 +9,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.protocol.kernel.records import BODY, LENGTH, TO, Outbox, close_record, open_record
+from gossamer.protocol.kernel.records import (
+    BODY,
+    FROM,
+    LENGTH,
+    TO,
+    Outbox,
+    close_record,
+    open_record,
+)
+from gossamer.protocol.kernel.rows.row_search import copy_words
 from gossamer.protocol.kernel.rules import rule
 from gossamer.protocol.peer.record_table.records import (
     DESCRIPTOR,
     FIND_PLACE,
     HOLDS_ENTRIES,
-    HOPS,
     PLACE_FOUND,
+    PLACE_PROGRESS,
 )
 from gossamer.protocol.peer.rendezvous.handover import hand_over
-from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
+from gossamer.protocol.peer.rendezvous.installation import mend_view
+from gossamer.protocol.peer.routing.lookup import handle_of_slot
+from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
 from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
@@ -41,9 +52,7 @@ def send_find_place(s: State, to: int, words: Any, body: int, own: int, out: Out
     at = open_record(out, FIND_PLACE, to, own, size)
     if at < 0:
         return
-    for w in range(size):
-        out.words[at + BODY + w] = words[body + w]
-    out.words[at + BODY + HOPS] += 1
+    copy_words(words, body, size, out.words, at + BODY)
     close_record(out, at, size)
 
 
@@ -67,7 +76,7 @@ def ask_for_place(s: State, p: int, to: int, out: Outbox) -> None:
     size = DESCRIPTOR + descriptor_words(s)
     at = open_record(out, FIND_PLACE, to, s.sampler.handle[p], size)
     if at >= 0:
-        out.words[at + BODY + HOPS] = 0
+        out.words[at + BODY + PLACE_PROGRESS] = 0
         out.words[at + BODY + HOLDS_ENTRIES] = int(s.table_count[p] > 0)
         write_own_descriptor(s, p, out.words, at + BODY + DESCRIPTOR)
         close_record(out, at, size)
@@ -82,18 +91,23 @@ def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     it would send events to peers that have them from their own parents.
     """
     size = DESCRIPTOR + descriptor_words(s)
-    if words[at + LENGTH] != BODY + size or words[at + BODY + HOPS] < 0:
+    if words[at + LENGTH] != BODY + size or words[at + BODY + PLACE_PROGRESS] < 0:
         s.counters[p, MALFORMED] += 1
         return
     body = at + BODY
     newcomer = handle_in(words[body + DESCRIPTOR])
-    if newcomer == s.sampler.handle[p] or words[body + HOPS] >= s.params.hop_limit:
+    if newcomer == s.sampler.handle[p]:
         return
-    hop = next_hop(s, p, words[body + DESCRIPTOR + 1 + IDENTIFIER])
-    is_new = hop < 0 or words[body + HOLDS_ENTRIES] == 0
-    if hop >= 0:
+    place, word = words[body + DESCRIPTOR + 1 + IDENTIFIER], words[body + PLACE_PROGRESS]
+    hop = next_hop_on(s, p, place, word)
+    is_new = hop == ANSWERS or words[body + HOLDS_ENTRIES] == 0
+    if hop != ANSWERS:
+        mend_view(s, p, words[at + FROM], place, word, out)
+        if hop == RESTS:
+            return
         to = handle_of_slot(s, p, hop >> 1)
         if to != newcomer:
+            words[body + PLACE_PROGRESS] = progress_on(s, p, hop, place, word)
             send_find_place(s, to, words, body, s.sampler.handle[p], out)
             return
     send_links(s, p, PLACE_FOUND, newcomer, out)
@@ -121,4 +135,5 @@ def find_place_elsewhere(s: State, p: int, now: int, words: Any, at: int, out: O
     """Route a newcomer's lookup around the peer that could not be reached."""
     newcomer = handle_in(words[at + BODY + DESCRIPTOR])
     if s.params.reroute == 1 and newcomer != s.sampler.handle[p] and newcomer != words[at + TO]:
+        words[at + BODY + PLACE_PROGRESS] = 0
         on_find_place(s, p, now, words, at, out)

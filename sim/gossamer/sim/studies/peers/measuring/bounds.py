@@ -55,7 +55,8 @@ BOUNDS = (
     Bound(
         "hop_limit_drops",
         "hop_limit",
-        "event copies were dropped at the hop limit",
+        "event copies took more hops than any should, and were dropped: no larger limit brings them "
+        "there, as they go round",
     ),
     Bound(
         "merged_subscriptions",
