@@ -103,9 +103,8 @@ class Driver(Protocol):
     def nodes(self) -> Any:
         """The state of a `Protocol`; the objects of a `Node`."""
 
-    @property
-    def subject(self) -> Any:
-        """What measures and controls have as ``self``: the state, or the class of the nodes."""
+    def subject_of(self, declared: Declarations) -> Any:
+        """What measures and controls of a part have as ``self``: its state, or its nodes' class."""
 
     @property
     def tick(self) -> int:

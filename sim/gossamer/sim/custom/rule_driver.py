@@ -149,8 +149,10 @@ class RuleDriver:
     def nodes(self) -> Any:
         return self.state
 
-    @property
-    def subject(self) -> Any:
+    def subject_of(self, declared: Declarations) -> Any:
+        for part in parts_of(self.declared):
+            if part.declared is declared:
+                return part.state_in(self.state)
         return self.state
 
     @property

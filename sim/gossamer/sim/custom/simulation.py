@@ -187,7 +187,7 @@ class Simulation:
         """Set the nodes up, start those that are up and take the first measures."""
         with explained_faults():
             for one, declared in self._initialisers:
-                one.act_on(self._subject_of(declared), self)
+                one.act_on(self._driver.subject_of(declared), self)
             self._driver.begin()
             self._let_join()
             self._measure()
@@ -223,7 +223,7 @@ class Simulation:
             for part in parts_of(self._driver.declared):
                 if part.declared is None:
                     continue
-                subject = self._subject_of(part.declared)
+                subject = self._driver.subject_of(part.declared)
                 prefix = part.path.removeprefix(".")
                 for kind, pairs in declared_links(part.declared, subject, self):
                     found[f"{prefix}.{kind}".removeprefix(".")] = pairs
@@ -256,15 +256,6 @@ class Simulation:
             raise ValueError(f"run.{what} is given {found}, expected {expected}")
         return rows.astype(np.int64)
 
-    def _subject_of(self, declared: Any) -> Any:
-        subject = self._driver.subject
-        if isinstance(subject, type):
-            return declared.owner
-        for part in parts_of(self._driver.declared):
-            if part.declared is declared:
-                return part.state_in(subject)
-        return subject
-
     def _advance(self, tick: int) -> None:
         """Let everything happen before a tick, with nodes coming and going on the way."""
         changes, driver = self._changes, self._driver
@@ -284,7 +275,7 @@ class Simulation:
 
     def _act(self, one: ControlOf) -> None:
         """Let a control act; nodes that it lets join do so behind it, as their arrays are new."""
-        one.act_on(self._driver.subject, self)
+        one.act_on(self._driver.subject_of(self._driver.declared), self)
         self._let_join()
 
     def _let_join(self) -> None:
@@ -334,7 +325,7 @@ class Simulation:
             sum(traffic.messages.values()),
             sum(traffic.size_bytes.values()),
         )
-        subject = self._driver.subject
+        subject = self._driver.subject_of(self._driver.declared)
         own = [_number(one, one.take(subject, self)) for one in self._measures.values()]
         self._rows.append((*known, *own))
 

@@ -41,7 +41,7 @@ from gossamer.sim.custom.plain.entries import (
 )
 from gossamer.sim.custom.plain.links import PlainLinks
 from gossamer.sim.custom.plain.sampler import SamplerMessage
-from gossamer.sim.custom.plain.stack import Stack
+from gossamer.sim.custom.plain.stack import NodeClass, Stack
 from gossamer.sim.custom.tally import Taken, sampler_names
 from gossamer.sim.engine.cycle_engine import visiting_order
 from gossamer.sim.engine.latency import Int64s
@@ -156,10 +156,9 @@ class PlainDriver:
 
     # The run.
 
-    @property
-    def subject(self) -> type:
-        """The class of the nodes."""
-        return self.declared.owner
+    def subject_of(self, declared: Declarations) -> NodeClass:
+        """The class of the nodes of a part, with its settings."""
+        return self._stack.class_of(declared)
 
     def begin(self) -> None:
         for sampler in self._samplers.values():

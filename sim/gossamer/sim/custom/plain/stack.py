@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
+from types import MethodType
 from typing import Any
 
 from gossamer.sim.custom.conditions import Conditions
@@ -15,6 +17,29 @@ from gossamer.sim.custom.plain.entries import Fires, do_nothing, timer_handler
 from gossamer.sim.custom.plain.sampler import PlainSampler
 from gossamer.sim.custom.protocol import Part, parts_of, seed_of
 from gossamer.sim.errors import ScenarioError
+
+
+class NodeClass:
+    """The class of the nodes of a run: its settings are those of the run, all else is the class's.
+
+    Initialisers, controls, observers and measures have it as ``cls``.
+    """
+
+    def __init__(self, owner: type, settings: Mapping[str, Any]) -> None:
+        self.__dict__.update(settings, _owner=owner, _settings=frozenset(settings))
+
+    def __getattr__(self, name: str) -> Any:
+        owner = self.__dict__["_owner"]
+        found = inspect.getattr_static(owner, name, None)
+        if isinstance(found, classmethod):
+            return MethodType(found.__func__, self)
+        return getattr(owner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__["_settings"]:
+            owner = self.__dict__["_owner"].__name__
+            raise AttributeError(f"{owner}.{name} is a setting, which the scenario sets")
+        setattr(self.__dict__["_owner"], name, value)
 
 
 class Stack:
@@ -63,6 +88,11 @@ class Stack:
             one = declared.layers[name]
             declared, path = one.protocol.declared, f"{path}.{name}"
             self._settings[path] = settings_with(declared, one.settings, f"{name}.")
+
+    def class_of(self, declared: Declarations) -> NodeClass:
+        """The class of the nodes of a part, with its settings."""
+        (path, *_) = (part.path for part in self.parts if part.declared is declared)
+        return NodeClass(declared.owner, self._settings[path])
 
     def grow(self, conditions: Conditions) -> None:
         """Have more nodes; of those that there are nothing changes but how many they know of."""

@@ -55,8 +55,8 @@ BOUNDS = (
     Bound(
         "hop_limit_drops",
         "hop_limit",
-        "event copies took more hops than any should, and were dropped: no larger limit brings them "
-        "there, as they go round",
+        "event copies took more hops than any should, and were dropped; they go round, so that no "
+        "larger limit brings them there",
     ),
     Bound(
         "merged_subscriptions",
