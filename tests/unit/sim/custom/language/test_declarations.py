@@ -322,6 +322,17 @@ def test_what_never_ends_is_found_before_the_run(
     assert "is running after 0.5 s of a rehearsal" in said
 
 
+def test_a_row_that_a_rehearsal_lacks_and_the_run_has_is_no_fault(
+    tmp_path: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = RULES + TICK + body("Word.send(net, 20, 1)") + WORD + PASS
+    many = scenario_file(tmp_path, protocol_file(tmp_path, "fixed_row", text), "nodes = 50\n")
+    assert sim("check", many) == 0
+    capsys.readouterr()
+    few = scenario_file(tmp_path, "fixed_row.py:Own", "nodes = 20\n")
+    assert "whose TO is 20, expected a peer from 0 to 19" in refused("check", few)
+
+
 @pytest.mark.parametrize("engine", ["event", "windows", "cycle"])
 def test_a_chain_of_messages_without_an_end_is_named(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
