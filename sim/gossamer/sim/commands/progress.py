@@ -31,19 +31,24 @@ LEAST_APART_S = 5.0
 MOST_APART_S = 60.0
 # A line comes as well when so many parts of the whole more are done.
 PARTS = 10
+# What is said while nothing is done.
+COMPILING = "a first run compiles"
+BEGUN = "begun"
 
 
 @contextmanager
-def progress_bars(unit: str = "rounds") -> Iterator[Callback]:
+def progress_bars(unit: str = "rounds", *, compiles: bool = True) -> Iterator[Callback]:
     """A callback that shows how far each system is, on standard error.
 
     On a terminal that is a bar a system; elsewhere it is a line now and then, see `ProgressLines`.
 
     Args:
         unit: what is counted.
+        compiles: whether rules may have to be compiled first.
     """
+    beginning = COMPILING if compiles else BEGUN
     if not sys.stderr.isatty():
-        yield ProgressLines(unit)
+        yield ProgressLines(unit, beginning=beginning)
         return
     with Progress(
         TextColumn("{task.description}"),
@@ -55,7 +60,7 @@ def progress_bars(unit: str = "rounds") -> Iterator[Callback]:
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        tasks = {"": progress.add_task("preparing, a first run compiles", total=None)}
+        tasks = {"": progress.add_task(f"preparing, {beginning}", total=None)}
         lock = threading.Lock()
 
         def show(system: str, done: int, total: int) -> None:
@@ -87,7 +92,7 @@ class ProgressLines:
         self,
         unit: str,
         *,
-        beginning: str = "a first run compiles",
+        beginning: str = COMPILING,
         clock: Callable[[], float] = time.monotonic,
         write: Callable[[str], object] | None = None,
     ) -> None:

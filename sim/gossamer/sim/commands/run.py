@@ -126,7 +126,7 @@ def _simulate_and_write(
     study = study_of(scenario)
     with (
         looked_at(scenario, options.look, place.snapshots) as watch,
-        _shown(study.progress_unit, options) as bars,
+        _shown(study.progress_unit, study.compiles(scenario), options) as bars,
         stops_between_rounds(bars) if study.threaded else nullcontext(bars) as progress,
     ):
         execution = Execution(
@@ -147,8 +147,10 @@ def _simulate_and_write(
         )
 
 
-def _shown(unit: str, options: Options) -> AbstractContextManager[Callback]:
-    return progress_bars(unit) if options.progress else nullcontext(lambda *_report: None)
+def _shown(unit: str, compiles: bool, options: Options) -> AbstractContextManager[Callback]:
+    if not options.progress:
+        return nullcontext(lambda *_report: None)
+    return progress_bars(unit, compiles=compiles)
 
 
 def _what_is_kept(place: Destination) -> str:

@@ -170,6 +170,11 @@ class Study(ABC, Generic[S, R]):
             ScenarioError: a key is unknown or missing, or a value impossible.
         """
 
+    def compiles(self, scenario: S) -> bool:
+        """Whether a first run of ``scenario`` compiles rules, for which people wait."""
+        del scenario
+        return True
+
     @abstractmethod
     def write(self, scenario: S) -> str:
         """The text of a scenario file that reads back as ``scenario``.

@@ -58,3 +58,14 @@ def test_a_setting_is_not_set_by_a_function_of_the_class(
     scenario_file(tmp_path, protocol_file(tmp_path, "counting_and_set", COUNTING.format(more=more)))
     assert main(["sim", "run", "own.toml", "--out", "out"]) == 2
     assert "Own.step is a setting, which the scenario sets" in capsys.readouterr().err
+
+
+def test_a_run_of_plain_classes_does_not_say_that_it_compiles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    protocol = protocol_file(tmp_path, "counting_alone", COUNTING.format(more=""))
+    scenario = scenario_file(tmp_path, protocol)
+    assert main(["sim", "run", str(scenario), "--out", str(tmp_path / "out"), "--no-plots"]) == 0
+    told = capsys.readouterr().err
+    assert "0 of 3 rounds, begun" in told
+    assert "compile" not in told

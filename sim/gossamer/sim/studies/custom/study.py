@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 from rich.console import RenderableType
 
+from gossamer.sim.custom import Node
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import table_html
 from gossamer.sim.studies.custom.courses import course_of
@@ -56,6 +57,10 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
 
     def read(self, document: Document, overrides: Mapping[str, object]) -> CustomScenario:
         return scenario_from_document(document, overrides)
+
+    def compiles(self, scenario: CustomScenario) -> bool:
+        owners = (system.protocol.declared.owner for system in scenario.systems)
+        return not all(issubclass(owner, Node) for owner in owners)
 
     def write(self, scenario: CustomScenario) -> str:
         return scenario_to_toml(scenario)
