@@ -60,7 +60,7 @@ def network_hosts(count: int) -> Iterator[Sequence[Host]]:
         switch.run("ip", "link", "add", SWITCH, "type", "bridge")
         switch.run("ip", "link", "set", SWITCH, "up")
         for host in hosts:
-            port = f"port{host.number}"
+            port = f"gsp{mine}n{host.number}"  # of its own: it is on this machine at first
             _run("ip", "link", "add", host.interface, "type", "veth", "peer", "name", port)
             _run("ip", "link", "set", host.interface, "netns", host.name)
             _run("ip", "link", "set", port, "netns", switch.name)

@@ -43,6 +43,7 @@ from gossamer.node.store import Store
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.node.transport.base.base import (
     Address,
+    Admitted,
     Farewell,
     Hello,
     LocalPeer,
@@ -129,8 +130,7 @@ class BrokerNode:
                 on_frame=self._on_frame,
                 on_up=self._on_up,
                 on_down=self._on_down,
-                on_loss=self.neighbours.on_loss,
-                on_admitted=self.doubles.on_admitted,
+                on_admitted=self._on_admitted,
                 on_busy=partial(count_refusal, self.counters),
             ),
             self._book.addresses_of,
@@ -282,6 +282,10 @@ class BrokerNode:
             members=self.cluster_members,
             name=given.name,
         )
+
+    def _on_admitted(self, admitted: Admitted) -> None:
+        self.doubles.on_admitted(admitted)
+        self.neighbours.on_admitted(admitted)
 
     def _on_up(self, identity: PeerIdentity) -> None:
         self._book.learn(identity.key, (), identity.name)

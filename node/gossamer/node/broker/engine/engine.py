@@ -177,11 +177,17 @@ class Engine:
         self._inputs.add_before_all(Input(None, message, first))
         self._work.set()
 
-    async def bring(self, source: Hop, message: Any) -> None:
-        """Hand the broker a message; waits while too many do, which slows its sender down."""
+    async def bring(
+        self, source: Hop, message: Any, *, still: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Hand the broker a message; waits while too many do, which slows its sender down.
+
+        ``still`` says then whether the message is one that the broker is to have yet.
+        """
         told = Input(source, message)
         await self._wait_for_room(told)
-        self._add(told)
+        if still():
+            self._add(told)
         await trio.lowlevel.checkpoint()
 
     async def ask(

@@ -20,7 +20,7 @@ from gossamer.node.broker.engine.engine import Engine
 from gossamer.node.errors import TransportBroken, TransportClosed
 from gossamer.node.monitoring.logs import log
 from gossamer.node.security.identity import key_text
-from gossamer.node.transport.base.base import Cause, Farewell, PeerIdentity
+from gossamer.node.transport.base.base import Admitted, Cause, Farewell, PeerIdentity
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
@@ -40,7 +40,8 @@ class Neighbour:
     Attributes:
         key: its permanent key.
         label: what people call it.
-        announced: the last connection that the broker was to be told of.
+        announced: the connection that the broker was to be told of; None once that is gone, and no
+            other took its place.
         connection: over which the session goes that the broker is in; None while it is down.
         frames: messages that came, in parts.
         session: of the connection over which messages go.
@@ -126,11 +127,10 @@ class Neighbours:
         log.info("neighbour is connected", broker=key_text(one.key), name=one.label)
         self._meet(one)
 
-    def on_loss(self, identity: PeerIdentity) -> None:
-        """Frames may be lost; if another connection has taken over, a new session begins on it."""
-        one = self.known.get(identity.key)
-        now = self.pool.get(identity.key)
-        if one is None or now is None or not now.is_open or one.announced is now:
+    def on_admitted(self, admitted: Admitted) -> None:
+        """If a connection takes the place of another, a new session begins before it is read."""
+        one = self.known.get(admitted.identity.key)
+        if one is None or one.announced is None or one.announced is self.pool.get(one.key):
             return
         self._engine().tell(None, NeighbourDown(key_text(one.key)), one.drop)
         self._meet(one)
@@ -143,6 +143,7 @@ class Neighbours:
         gone = farewell.cause in (Cause.REFUSED, Cause.REVOKED)
         if gone and not one.refused:
             one.refused = farewell.detail or str(farewell)
+        one.announced = None
         name = key_text(one.key)
         level = log.warning if gone else log.info
         level("neighbour is gone", broker=name, name=one.label, cause=str(farewell))
@@ -151,16 +152,26 @@ class Neighbours:
         self.changed.unpark_all()
 
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
-        """Take a part of a message.
+        """Take a part of a message; what a connection brings that was replaced is left out.
 
         Raises:
             RemoteProtocolError: it breaks a rule; that costs the connection.
         """
-        one = self.known[identity.key]
+        one = self.heard(identity)
+        if one is None:
+            return
         assert one.frames is not None
         found = one.frames.take(frame)
         if found is not None:
-            await self._engine().bring(neighbour(key_text(one.key)), found)
+            hop = neighbour(key_text(one.key))
+            await self._engine().bring(hop, found, still=lambda: self.heard(identity) is one)
+
+    def heard(self, identity: PeerIdentity) -> Neighbour | None:
+        """Who said just this over its connection, if that is the one in use, and else None."""
+        one = self.known.get(identity.key)
+        if one is None or one.announced is None or one.announced.identity is not identity:
+            return None
+        return one
 
     def _meet(self, one: Neighbour) -> None:
         """A connection is there: begin to put together what comes over it."""

@@ -111,7 +111,9 @@ class ScotNeighbours(Neighbours):
     async def on_frame(self, identity: PeerIdentity, frame: Frame) -> None:
         """Take a part of a message, or the place of a neighbour; raises `RemoteProtocolError`."""
         if frame["type"] == "place":
-            self._on_place(self.known[identity.key], frame)
+            one = self.heard(identity)
+            if one is not None:
+                self._on_place(one, frame)
             return
         await super().on_frame(identity, frame)
 
