@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
+from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS
+
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
 
-LINKS: Final = ("ring", "small-world", "friend", "finger", "host", "guest", "random view")
+RANDOM_VIEW: Final = "random view"
+LINKS: Final = (*LINK_KINDS, RANDOM_VIEW)
 # What a connected peer is that no link leads to: mostly one that has a link to us.
 NO_LINK: Final = "none"
 

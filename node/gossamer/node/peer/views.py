@@ -13,7 +13,14 @@ import trio
 from gossamer.node.monitoring.cluster import SECTORS, Report
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.members import MemberTable
-from gossamer.node.monitoring.metrics import LINKS, NO_LINK, Counters, Gauges, RateMeter
+from gossamer.node.monitoring.metrics import (
+    LINKS,
+    NO_LINK,
+    RANDOM_VIEW,
+    Counters,
+    Gauges,
+    RateMeter,
+)
 from gossamer.node.page.snapshot import PeerView, Queues, Rates, Snapshot, ring_fraction
 from gossamer.node.peer.frames.address_book import AddressBook, Entry
 from gossamer.node.peer.frames.core import SELF, Core
@@ -24,7 +31,8 @@ from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.subscriptions import Subscribers
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool
-from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
+from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW
+from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS, link_kinds
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.state.links import HANDLE_MASK
@@ -39,7 +47,6 @@ from gossamer.protocol.peer.state.state import (
 )
 
 _SECTOR_BITS: Final = RING_BITS - (SECTORS.bit_length() - 1)
-_RING, _SMALL_WORLD, _FRIEND, _FINGER, _HOST, _GUEST, _RANDOM = LINKS
 _EVENTS_A_ROUND: Final = LOAD_UNIT * LOAD_WINDOW
 # Seconds after which it is logged again that a table is too small.
 OUTGROWN_AGAIN_S: Final = 60.0
@@ -55,19 +62,6 @@ _OUTGROWN: Final[Mapping[str, int]] = MappingProxyType(
 )
 # Of these, the tables by which no event is lost.
 _HARMLESS: Final = frozenset({"boxes", "failures"})
-
-
-def _sorts(settings: Settings) -> list[str]:
-    """What the link in every slot is; to those beside a place left behind lead long links, too."""
-    return [
-        *[_RING] * (2 * settings.ring_links),
-        *[_SMALL_WORLD] * settings.small_world_links,
-        *[_FRIEND] * settings.friend_links,
-        *[_FINGER] * settings.long_links,
-        *[_HOST] * settings.guest_links,
-        *[_GUEST] * (2 * settings.guest_links),
-        *[_FINGER] * (2 * (settings.move_rounds > 0)),
-    ]
 
 
 @attrs.define(eq=False)
@@ -252,11 +246,12 @@ class PeerViews:
     def _links(self) -> Mapping[int, list[str]]:
         """What leads to each peer, by handle."""
         sorts: dict[int, list[str]] = {}
-        for handle, sort in zip(self.core.neighbours(), _sorts(self.core.settings), strict=True):
+        kinds = (LINK_KINDS[kind] for kind in link_kinds(self.core.settings))
+        for handle, sort in zip(self.core.neighbours(), kinds, strict=True):
             if handle >= 0:
                 sorts.setdefault(handle, []).append(sort)
         for handle in self.core.members():
-            sorts.setdefault(handle, []).append(_RANDOM)
+            sorts.setdefault(handle, []).append(RANDOM_VIEW)
         return sorts
 
     def _profiles(self) -> Mapping[int, tuple[int, int]]:

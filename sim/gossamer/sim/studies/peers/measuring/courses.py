@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS
 from gossamer.protocol.peer.space.ring import RING
-from gossamer.sim.studies.peers.measuring.records import LINK_KINDS, OverlaySnapshot
+from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.watching import (

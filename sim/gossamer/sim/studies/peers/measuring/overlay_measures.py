@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.rules import rule
+from gossamer.protocol.peer.settings.link_kinds import link_kinds
 from gossamer.protocol.peer.settings.profile import OFF_THE_RING
 from gossamer.protocol.peer.state.state import State, identifiers
 from gossamer.protocol.peer.topology.utility import friend_utility
@@ -73,7 +74,7 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
     row_of[online] = np.arange(len(online))
     words = s.links[online]
     source, slot = np.nonzero((words >= 0) & alive[np.maximum(words, 0) & 0xFFFFFFFF])
-    ring, small = 2 * s.params.ring_links, s.params.small_world_links
+    kinds = np.array(link_kinds(s.params), np.int8)
     primary = s.primary[online]
     boxes = s.subscriptions[online, 0]
     return OverlaySnapshot(
@@ -86,6 +87,6 @@ def snapshot(s: State, alive: Alive) -> OverlaySnapshot:
         links={
             "source": source.astype(np.int32),
             "target": row_of[words[source, slot] & 0xFFFFFFFF].astype(np.int32),
-            "kind": ((slot >= ring).astype(np.int8) + (slot >= ring + small)).astype(np.int8),
+            "kind": kinds[slot],
         },
     )

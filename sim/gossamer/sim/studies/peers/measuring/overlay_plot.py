@@ -14,11 +14,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, PathPatch
 from matplotlib.path import Path as PathOfCurves
 
+from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS
 from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.results.plot_style import (
     GREY,
     INK,
     ORANGE,
+    PURPLE,
     SKY,
     in_a_column,
     legend_below,
@@ -27,14 +29,20 @@ from gossamer.sim.results.plot_style import (
     shortened,
     system_styles,
 )
-from gossamer.sim.studies.peers.measuring.records import LINK_KINDS, OverlaySnapshot, SystemRecord
+from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot, SystemRecord
 
 MAX_NODES = 150  # more cannot be told apart
 GROUPS = 6  # of nodes with neighbouring interests, drawn of larger overlays
 
-_LINK_COLOURS = {"ring": INK, "small-world": SKY, "friend": ORANGE}
-_LINK_WIDTHS = {"ring": 0.65, "small-world": 0.45, "friend": 0.6}
-_LINK_LAYERS = {"ring": 1.3, "small-world": 1.1, "friend": 1.2}
+# By kind: colour, width, and what lies above what.
+_LINK_STYLES = {
+    "ring": (INK, 0.65, 1.3),
+    "small-world": (SKY, 0.45, 1.1),
+    "friend": (ORANGE, 0.6, 1.2),
+    "finger": (SKY, 0.45, 1.1),
+    "host": (PURPLE, 0.6, 1.2),
+    "guest": (PURPLE, 0.6, 1.2),
+}
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
 _COLOUR_MAP = "viridis"
 
@@ -128,15 +136,9 @@ def _draw_links(axes: Axes, overlay: OverlaySnapshot, kind: int, name: str, poin
     pairs = np.unique(np.sort(ends[placed & (overlay.links["kind"] == kind)], axis=1), axis=0)
     if len(pairs) == 0:
         return
-    axes.add_patch(
-        PathPatch(
-            _curves(points[pairs[:, 0]], points[pairs[:, 1]]),
-            fill=False,
-            edgecolor=_LINK_COLOURS[name],
-            linewidth=_LINK_WIDTHS[name],
-            zorder=_LINK_LAYERS[name],
-        )
-    )
+    colour, width, layer = _LINK_STYLES[name]
+    curves = _curves(points[pairs[:, 0]], points[pairs[:, 1]])
+    axes.add_patch(PathPatch(curves, fill=False, edgecolor=colour, linewidth=width, zorder=layer))
 
 
 def _curves(start: Points, end: Points) -> PathOfCurves:
@@ -176,9 +178,10 @@ def _draw_nodes(
 
 def _legend(overlays: Mapping[str, OverlaySnapshot]) -> list[Line2D]:
     """Entries for link kinds and, where there are several, primary attributes."""
+    shown = sorted({int(kind) for one in overlays.values() for kind in one.links["kind"]})
     kinds = [
-        Line2D([], [], color=colour, linewidth=2, label=f"{name} link")
-        for name, colour in _LINK_COLOURS.items()
+        Line2D([], [], color=_LINK_STYLES[name][0], linewidth=2, label=f"{name} link")
+        for name in (LINK_KINDS[kind] for kind in shown)
     ]
     attributes = sorted({int(a) for o in overlays.values() for a in o.nodes["primary"]})
     if len(attributes) < 2:

@@ -93,7 +93,6 @@ OVERLAY_LINK_COLUMNS: dict[str, str] = {
     "target": "int32",
     "kind": "int8",  # index into LINK_KINDS
 }
-LINK_KINDS = ("ring", "small-world", "friend")
 
 
 @dataclass(frozen=True, slots=True)

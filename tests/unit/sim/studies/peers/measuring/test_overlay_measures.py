@@ -1,0 +1,40 @@
+"""What a snapshot of an overlay tells of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from gossamer.protocol.peer.settings.config import Settings, kindred, resilient
+from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS, link_kinds
+from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
+from support.overlays import converged, random_identifiers
+
+NODES = 60
+
+
+def kinds_of(settings: Settings) -> Counter[str]:
+    """How many links of each kind the overlay of some peers has, all slots of which are filled."""
+    state = converged(settings, random_identifiers(NODES, 3), 3)
+    found = snapshot(state, np.ones(NODES, np.bool_)).links["kind"]
+    return Counter(LINK_KINDS[kind] for kind in found)
+
+
+def test_links_are_told_apart_by_what_they_are() -> None:
+    settings = resilient(NODES)
+    assert kinds_of(settings) == {
+        "ring": NODES * 2 * settings.ring_links,
+        "friend": NODES * settings.friend_links,
+    }
+
+
+def test_fingers_hosts_and_guests_are_no_friends() -> None:
+    settings = kindred(NODES, subscriptions=3)
+    assert settings.friend_links == 0
+    found = kinds_of(settings)
+    assert found["friend"] == 0
+    # Those beside the place that was left last count as fingers.
+    assert found["finger"] == NODES * 2 * (settings.finger_levels + 1)
+    assert found["host"] * 2 == found["guest"] == NODES * 2 * settings.guest_links
+    assert len(link_kinds(settings)) == settings.links
