@@ -13,7 +13,6 @@ from gossamer.protocol.kernel.records import Outbox
 from gossamer.protocol.kernel.rules import rule, rule_with_interpreted_form
 from gossamer.protocol.kernel.struct import as_array
 from gossamer.protocol.peer.record_table.records import (
-    COMPARED_BOX,
     EVENT_HOPS,
     EVENT_ID,
     EVENT_VALUES,
@@ -50,9 +49,9 @@ def find_own(s: State, p: int, words: Any) -> int:
         words: say what part, as a question does.
     """
     found = 0
-    attribute = words[COMPARED_BOX]
+    # Of what is held, a copy itself says by which attribute.
     for place in range(min(s.held.next[p], s.held.copies.shape[1])):
-        if found < LISTED_AT_ONCE and is_compared(s, s.held, p, place, attribute, words, 0):
+        if found < LISTED_AT_ONCE and is_compared(s, s.held, p, place, -1, words, 0):
             event = s.held.copies[p, place] // s.params.attributes
             if place_in_log(s.got, p, event * s.params.attributes) < 0:
                 s.work.compared[found] = place
