@@ -34,6 +34,10 @@ class RuleFault(IndexError):
         super().__init__(fault)
 
 
+class UnknownPeer(RuleFault):
+    """A record to or from a peer that there is not."""
+
+
 class OwnRow:
     """The row that the rule in hand may write.
 

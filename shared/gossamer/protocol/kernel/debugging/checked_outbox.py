@@ -5,7 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gossamer.protocol.kernel.debugging.checked_arrays import CheckedWords, RuleFault, checked_words
+from gossamer.protocol.kernel.debugging.checked_arrays import (
+    CheckedWords,
+    RuleFault,
+    UnknownPeer,
+    checked_words,
+)
 from gossamer.protocol.kernel.records import (
     BODY,
     FROM,
@@ -107,7 +112,7 @@ class CheckedOutbox:
             raise RuleFault(f"it opens a record of kind {kind}, expected 1 to {UNREACHABLE - 1}")
         for name, peer in (("TO", to), ("FROM", source)):
             if not 0 <= peer < self._population:
-                raise RuleFault(
+                raise UnknownPeer(
                     f"it writes a record of kind {kind} whose {name} is {peer}, "
                     f"expected a peer from 0 to {self._population - 1}"
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gossamer.protocol.kernel.debugging.checked_arrays import UnknownPeer
 from gossamer.protocol.kernel.errors import ProtocolError
 from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import Conditions, whole_seconds
@@ -14,8 +15,8 @@ from gossamer.sim.errors import ScenarioError, SimulationError
 from gossamer.sim.studies.custom.scenario import CustomScenario, CustomSystem
 from gossamer.sim.studies.custom.simulation import attributes_of, down_beyond, make_driver
 
-# Of a rehearsal: enough for timers to fire and messages to arrive. What fails with so few nodes is
-# rehearsed with more: a protocol may know rows by their numbers.
+# Of a rehearsal: enough for timers to fire and messages to arrive. Protocols that know rows by
+# their numbers are rehearsed with more.
 _REHEARSED_NODES: Final = (12, 200)
 _REHEARSED_ROUNDS: Final = 4
 _REHEARSED_TICKS: Final = 250
@@ -39,10 +40,16 @@ def rehearse(scenario: CustomScenario, nodes: int) -> None:
         first, *more = sorted({min(nodes, few) for few in _REHEARSED_NODES})
         try:
             _rehearse(scenario, system, first)
-        except (ScenarioError, ProtocolError, HandlerError):
-            if not more:
+        except ProtocolError as error:
+            if not more or not _is_of_rows(error):
                 raise
             _rehearse(scenario, system, more[0])
+
+
+def _is_of_rows(error: BaseException) -> bool:
+    """Whether it comes of a record to a row that there is not."""
+    cause = error.__cause__ or error.__context__
+    return isinstance(error, UnknownPeer) or (cause is not None and _is_of_rows(cause))
 
 
 def _rehearse(scenario: CustomScenario, system: CustomSystem, nodes: int) -> None:

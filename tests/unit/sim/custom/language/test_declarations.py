@@ -132,7 +132,7 @@ WRONG = {
     "a_text_to_send": Fault(on_tick("Word.send(net, 0, 'a')"), 12, "on_tick raised ValueError"),
     "nobody_to_send_to": Fault(
         on_tick("Word.send(net, -1, 1)"),
-        *(12, "it writes a word whose TO is -1, expected a peer from 0 to 11"),
+        *(12, "it writes a word whose TO is -1, expected a peer from 0 to 19"),
     ),
     "an_error_in_a_rule": Fault(on_word("self.seen[me] = None"), 14, "on_word raised TypeError"),
     "no_period": Fault(
