@@ -42,7 +42,13 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, has_moved, next_hop
-from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
+from gossamer.protocol.peer.routing.progress import (
+    ANSWERS,
+    RESTS,
+    is_stray,
+    next_hop_on,
+    progress_on,
+)
 from gossamer.protocol.peer.sampling.sampler import draw
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
@@ -151,12 +157,13 @@ def on_find_seat(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     if seeker == s.sampler.handle[p]:
         return
     place, word = words[body + SEAT_TARGET], words[body + SEAT_PROGRESS]
-    hop = next_hop_on(s, p, place, word)
+    strayed = is_stray(s, p, place, word)
+    hop = next_hop_on(s, p, place, word, strayed)
     if hop == ANSWERS:
         if not is_off_ring(s, p):
             send_seat_found(s, p, seeker, place, out)
         return
-    mend_view(s, p, words[at + FROM], place, word, out)
+    mend_view(s, p, words[at + FROM], strayed, out)
     # The seeker may answer for the place itself, as it finds in its next round.
     if hop == RESTS or handle_of_slot(s, p, hop >> 1) == seeker:
         return
@@ -164,7 +171,7 @@ def on_find_seat(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     at = open_record(out, FIND_SEAT, to, s.sampler.handle[p], size)
     if at >= 0:
         copy_words(words, body, size, out.words, at + BODY)
-        out.words[at + BODY + SEAT_PROGRESS] = progress_on(s, p, hop, place, word)
+        out.words[at + BODY + SEAT_PROGRESS] = progress_on(s, p, hop, place, word, strayed)
         close_record(out, at, size)
 
 

@@ -51,7 +51,13 @@ from gossamer.protocol.peer.rendezvous.event_log import (
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
+from gossamer.protocol.peer.routing.progress import (
+    ANSWERS,
+    RESTS,
+    is_stray,
+    next_hop_on,
+    progress_on,
+)
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import clockwise
 from gossamer.protocol.peer.state.links import HANDLE_MASK
@@ -74,11 +80,12 @@ def on_compare(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) ->
     start = words[part + COMPARED_FROM]
     if words[body + IS_FOUND] == 0:
         word = words[body + COMPARE_PROGRESS]
-        hop = next_hop_on(s, p, start, word)
+        strayed = is_stray(s, p, start, word)
+        hop = next_hop_on(s, p, start, word, strayed)
         if hop != ANSWERS:
-            mend_view(s, p, words[at + FROM], start, word, out)
+            mend_view(s, p, words[at + FROM], strayed, out)
             if hop != RESTS:
-                words[body + COMPARE_PROGRESS] = progress_on(s, p, hop, start, word)
+                words[body + COMPARE_PROGRESS] = progress_on(s, p, hop, start, word, strayed)
                 pass_question_on(s, p, handle_of_slot(s, p, hop >> 1), words, body, out)
             return
         me = s.sampler.profile[p, IDENTIFIER]

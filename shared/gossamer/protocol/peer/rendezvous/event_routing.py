@@ -95,12 +95,13 @@ def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> 
     word = words[body + EVENT_PROGRESS]
     if words[body + EVENT_MODE] == FINAL:
         word |= IS_FINAL
-    hop = next_hop_on(s, p, value, word)
+    strayed = is_stray(s, p, value, word)
+    hop = next_hop_on(s, p, value, word, strayed)
     if hop == ANSWERS:
         act_as_rendezvous(s, p, source, words, body, out)
         return
-    mend_view(s, p, source, value, word, out)
-    goes_back = word & IS_FINAL != 0 and not is_stray(s, p, value, word) and s.params.replicas > 0
+    mend_view(s, p, source, strayed, out)
+    goes_back = word & IS_FINAL != 0 and not strayed and s.params.replicas > 0
     if s.params.enter_on_the_way == 1:
         disseminate(s, p, source, words, body, 0, out)
     elif goes_back or hop == RESTS:
@@ -108,7 +109,7 @@ def route(s: State, p: int, source: int, words: Any, body: int, out: Outbox) -> 
     if hop == RESTS:
         hand_on_later(s, p, words, body)
     else:
-        send_on(s, p, hop, progress_on(s, p, hop, value, word), words, body, out)
+        send_on(s, p, hop, progress_on(s, p, hop, value, word, strayed), words, body, out)
 
 
 @rule

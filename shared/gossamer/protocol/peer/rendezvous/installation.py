@@ -59,7 +59,6 @@ from gossamer.protocol.peer.rendezvous.refreshing import (
 )
 from gossamer.protocol.peer.rendezvous.replay import offer_events
 from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.progress import is_stray
 from gossamer.protocol.peer.routing.table import (
     aggregate,
     fresh_owner,
@@ -379,9 +378,9 @@ def acknowledge(s: State, p: int, to: int, out: Outbox) -> None:
 
 
 @rule
-def mend_view(s: State, p: int, source: int, value: int, word: int, out: Outbox) -> None:
+def mend_view(s: State, p: int, source: int, strayed: bool, out: Outbox) -> None:
     """Tell ``source``, if there is one, where ``p`` stands, if it sent here what is a stray."""
-    if source >= 0 and is_stray(s, p, value, word):
+    if source >= 0 and strayed:
         acknowledge(s, p, source, out)
 
 

@@ -87,7 +87,7 @@ def is_stray(s: State, p: int, value: int, word: int) -> bool:
 
 
 @rule
-def next_hop_on(s: State, p: int, value: int, word: int) -> int:
+def next_hop_on(s: State, p: int, value: int, word: int, strayed: bool) -> int:
     """Where what is on its way to a value goes from ``p``: a hop as of `next_hop`.
 
     `ANSWERS` where ``p`` answers for the value, `RESTS` where it has strayed too often.
@@ -95,7 +95,7 @@ def next_hop_on(s: State, p: int, value: int, word: int) -> int:
     hop = next_hop(s, p, value)
     if hop < 0:
         return ANSWERS
-    if is_stray(s, p, value, word):
+    if strayed:
         return RESTS if strays_of(word) == MOST_STRAYS else hop
     if word & IS_FINAL != 0:
         # Some link is past the value: the predecessor is.
@@ -105,12 +105,12 @@ def next_hop_on(s: State, p: int, value: int, word: int) -> int:
 
 
 @rule
-def progress_on(s: State, p: int, hop: int, value: int, word: int) -> int:
+def progress_on(s: State, p: int, hop: int, value: int, word: int, strayed: bool) -> int:
     """The progress of what goes on from ``p`` by ``hop``."""
     bound = own_distance(s, p, value)
     final = 0
     if hop & 1 == 1:
         bound = in_fours(clockwise(value, s.link_profile[p, hop >> 1, IDENTIFIER])) + 1
         final = IS_FINAL
-    strays = strays_of(word) + is_stray(s, p, value, word)
+    strays = strays_of(word) + strayed
     return int(final | strays << STRAYS_AT | (UNBOUNDED - bound))

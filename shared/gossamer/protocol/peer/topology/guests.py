@@ -29,7 +29,13 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot, next_hop
-from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
+from gossamer.protocol.peer.routing.progress import (
+    ANSWERS,
+    RESTS,
+    is_stray,
+    next_hop_on,
+    progress_on,
+)
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.space.ring import RING_BITS
 from gossamer.protocol.peer.space.routing_key import SPREAD_BITS
@@ -125,11 +131,12 @@ def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
         return
     if words[body + PASSED_ON] == 0:
         target, word = words[body + SEARCH_TARGET], words[body + SEARCH_PROGRESS]
-        hop = next_hop_on(s, p, target, word)
+        strayed = is_stray(s, p, target, word)
+        hop = next_hop_on(s, p, target, word, strayed)
         if hop != ANSWERS:
-            mend_view(s, p, words[at + FROM], target, word, out)
+            mend_view(s, p, words[at + FROM], strayed, out)
             if hop != RESTS:
-                words[body + SEARCH_PROGRESS] = progress_on(s, p, hop, target, word)
+                words[body + SEARCH_PROGRESS] = progress_on(s, p, hop, target, word, strayed)
                 pass_search_on(s, p, hop >> 1, guest, words, body, out)
             return
     if is_off_ring(s, p):

@@ -30,7 +30,13 @@ from gossamer.protocol.peer.record_table.records import (
 from gossamer.protocol.peer.rendezvous.handover import hand_over
 from gossamer.protocol.peer.rendezvous.installation import mend_view
 from gossamer.protocol.peer.routing.lookup import handle_of_slot
-from gossamer.protocol.peer.routing.progress import ANSWERS, RESTS, next_hop_on, progress_on
+from gossamer.protocol.peer.routing.progress import (
+    ANSWERS,
+    RESTS,
+    is_stray,
+    next_hop_on,
+    progress_on,
+)
 from gossamer.protocol.peer.sampling.sampler import add_contact, sample_unreachable
 from gossamer.protocol.peer.settings.profile import IDENTIFIER
 from gossamer.protocol.peer.state.links import (
@@ -99,15 +105,16 @@ def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     if newcomer == s.sampler.handle[p]:
         return
     place, word = words[body + DESCRIPTOR + 1 + IDENTIFIER], words[body + PLACE_PROGRESS]
-    hop = next_hop_on(s, p, place, word)
+    strayed = is_stray(s, p, place, word)
+    hop = next_hop_on(s, p, place, word, strayed)
     is_new = hop == ANSWERS or words[body + HOLDS_ENTRIES] == 0
     if hop != ANSWERS:
-        mend_view(s, p, words[at + FROM], place, word, out)
+        mend_view(s, p, words[at + FROM], strayed, out)
         if hop == RESTS:
             return
         to = handle_of_slot(s, p, hop >> 1)
         if to != newcomer:
-            words[body + PLACE_PROGRESS] = progress_on(s, p, hop, place, word)
+            words[body + PLACE_PROGRESS] = progress_on(s, p, hop, place, word, strayed)
             send_find_place(s, to, words, body, s.sampler.handle[p], out)
             return
     send_links(s, p, PLACE_FOUND, newcomer, out)
