@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -12,6 +13,9 @@ from typing import Final
 
 # What a service manager and `kill` send, and what a terminal sends when it is closed.
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+# A signal that came where Python drops exceptions is sent again after so long.
+AGAIN_S: Final = 0.01
 
 # Signals that have come, of this process as they are.
 _asked: list[int] = []
@@ -79,7 +83,9 @@ def interruptible() -> Iterator[None]:
 def stopped_by_signals() -> Iterator[None]:
     """Raise `Stopped` in the main thread at SIGTERM or SIGHUP, once; what is ignored stays so.
 
-    More of them, which a service manager sends by the way, do not disturb the clearing up.
+    More of them, which a service manager sends by the way, do not disturb the clearing up. One
+    that comes within a finalizer or a hook of fork, where Python drops exceptions, is raised
+    again behind it, and Ctrl-C likewise.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -93,6 +99,17 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
 
+    def dropped(unraisable: sys.UnraisableHookArgs) -> None:
+        interrupt = unraisable.exc_value
+        if not isinstance(interrupt, KeyboardInterrupt):
+            unraisable_before(unraisable)
+            return
+        number = exit_code_of(interrupt) - 128
+        if number in taken:
+            signal.signal(number, stop)
+        threading.Timer(AGAIN_S, os.kill, (os.getpid(), number)).start()
+
+    unraisable_before = sys.unraisablehook
     taken = {
         number: before
         for number in ENDING
@@ -100,9 +117,11 @@ def stopped_by_signals() -> Iterator[None]:
     }
     for number in taken:
         signal.signal(number, stop)
+    sys.unraisablehook = dropped
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable_before
         for number, before in taken.items():
             signal.signal(number, before)
         _asked.clear()

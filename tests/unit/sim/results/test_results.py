@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -317,6 +318,24 @@ def test_what_fails_in_clearing_up_after_an_interrupt_does_not_hide_it() -> None
     assert raised.value is interrupt
     with pytest.raises(ValueError, match="lost"):
         work(RuntimeError("no interrupt"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_that_comes_where_exceptions_are_dropped_is_raised_after_it(number: int) -> None:
+    class Collected:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    def work() -> None:
+        Collected()
+        threading.Event().wait(60)
+
+    before, hook = signal.getsignal(number), sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt) as stopped, stopped_by_signals():
+        work()
+    assert exit_code_of(stopped.value) == 128 + number
+    assert signal.getsignal(number) is before
+    assert sys.unraisablehook is hook
 
 
 def test_signals_that_are_ignored_or_of_other_threads_are_left_alone() -> None:
