@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,24 @@ from gossamer.node.errors import ConfigurationError
 OPTIONS: dict[str, Any] = {"cluster": "desk", "name": "a", "schema": None, "preset": None}
 
 
+# Below those that the kernel gives to whoever asks for any, so that the next ones are free.
+QUIET = range(20_000, 32_000, 10)
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A port that somebody listens at, and nobody at those beside it."""
+    with ExitStack() as stack:
+        for port in QUIET:
+            try:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            yield port
+            return
+        pytest.fail(f"no port of {QUIET} is free")
+
+
 def ports_of(folder: Path, peers: int) -> list[int]:
     """Where the peers of a cluster are to listen."""
     configs = [load(folder / f"peer{number}").config for number in range(1, peers + 1)]
@@ -23,8 +43,7 @@ def ports_of(folder: Path, peers: int) -> list[int]:
 
 
 def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+    with taken_port() as taken:
         monkeypatch.setattr(ports, "FIRST_PORT", taken - 1)
         init(tmp_path / "any", **OPTIONS, peers=2, port=None)
         first, second = ports_of(tmp_path / "any", 2)
@@ -47,8 +66,8 @@ def test_impossible_ports_are_named(tmp_path: Path, port: int, peers: int) -> No
 def test_a_peer_takes_free_ports_where_those_of_its_preset_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        monkeypatch.setattr(ports, "DEFAULT_PORT", other.getsockname()[1] - 1)
+    with taken_port() as taken:
+        monkeypatch.setattr(ports, "DEFAULT_PORT", taken - 1)
         said = init(tmp_path / "desk", **OPTIONS, peers=1, port=None)
     listen = load(tmp_path / "desk").config.listen
     port = listen.endpoints[0][1]
@@ -58,8 +77,7 @@ def test_a_peer_takes_free_ports_where_those_of_its_preset_are_taken(
 
 
 def test_a_peer_takes_the_ports_that_were_asked_for_or_none(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+    with taken_port() as taken:
         with pytest.raises(ConfigurationError, match=f"--port .*{taken - 2}.* listens at {taken}"):
             init(tmp_path / "desk", **OPTIONS, peers=1, port=taken - 2)
         assert not (tmp_path / "desk").exists()
