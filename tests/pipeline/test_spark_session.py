@@ -21,7 +21,14 @@ import gossamer.spark.masters as masters
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.spark.configuration import configure_running, options_at_start, python_of
-from gossamer.spark.errors import ClusterError, FolderUnseen, JobError, SparkMissing, WorkerLost
+from gossamer.spark.errors import (
+    ClusterError,
+    ClusterLost,
+    FolderUnseen,
+    JobError,
+    SparkMissing,
+    WorkerLost,
+)
 from gossamer.spark.java import find_java_home, java_version
 from gossamer.spark.jobs import explained
 from gossamer.spark.masters import check_is_connect, check_is_master, check_reachable
@@ -182,6 +189,10 @@ EXPLAINED: Final = {
     WorkerLost: {
         "ExecutorLostFailure (executor 1 exited ...)": "a worker was lost while",
         "Python worker exited unexpectedly (crashed)": "a worker was lost",
+    },
+    ClusterLost: {
+        "Error while sending or receiving": "the cluster ended the session, or is gone",
+        "Answer from Java side is empty": "the cluster ended the session, or is gone",
     },
     JobError: {
         "": "RuntimeError",

@@ -35,12 +35,13 @@ _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _FILE: Final = re.compile(r"file:/+(\S+?\.parquet)")
 _LOST: Final = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|worker lost|"
-    r"Connect(ion|Exception).{0,40}(refused|reset)|Answer from Java side is empty",
+    r"Connect(ion|Exception).{0,40}(refused|reset)",
     re.IGNORECASE,
 )
 _GONE: Final = re.compile(
     r"SparkContext (was|has been) (shut ?down|stopped)|stopped SparkContext|"
-    r"masters are unresponsive|Master removed our application",
+    r"masters are unresponsive|Master removed our application|"
+    r"Answer from Java side is empty|Error while (sending|receiving)",
     re.IGNORECASE,
 )
 _NO_WORKERS: Final = re.compile(rf"{NO_WORKERS} for [\d.]+ seconds")
