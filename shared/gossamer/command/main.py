@@ -97,7 +97,8 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
     """Import ``command``, run it and return its exit code."""
     try:
         app: Callable[..., Any] = command.load()
-        app(args=list(arguments), prog_name=f"gossamer {command.name}")
+        name = f"gossamer {command.name}"
+        code = app(args=list(arguments), prog_name=name, standalone_mode=False)
     except SystemExit as end:
         return _exit_code(end)
     except KeyboardInterrupt as interrupt:
@@ -106,16 +107,31 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
     except OSError as error:
         return _fail(_os_error_sentence(error))
     except Exception as error:
-        if not is_user_error(error):
-            raise
-        return _fail(str(error))
-    return EXIT_OK
+        if is_user_error(error):
+            return _fail(str(error))
+        if _is_usage_error(error):
+            sentence = _usage_sentence(error, command.name)
+            # Whoever names no command of several has been shown them all.
+            return _fail(sentence) if sentence else EXIT_USER_ERROR
+        raise
+    return code if isinstance(code, int) else EXIT_OK
 
 
 def is_user_error(error: BaseException) -> bool:
     """Whether ``error`` says something to the user, rather than reveal a defect."""
     names = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__}
     return not names.isdisjoint(USER_ERRORS) and names.isdisjoint(DEFECTS)
+
+
+def _is_usage_error(error: Any) -> bool:
+    """Whether the parser of arguments raised an error: Typer has had several classes for it."""
+    return callable(getattr(error, "format_message", None))
+
+
+def _usage_sentence(error: Any, name: str) -> str:
+    words = " ".join(error.format_message().split()).rstrip(".")
+    command = getattr(getattr(error, "ctx", None), "command_path", f"gossamer {name}")
+    return f"{words[:1].lower()}{words[1:]}; see '{command} --help'" if words else ""
 
 
 def help_text(commands: dict[str, EntryPoint]) -> str:

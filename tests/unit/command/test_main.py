@@ -117,7 +117,15 @@ def test_a_subcommand_gets_its_arguments_and_the_version_is_that_of_the_distribu
     assert main(["probe", "greet", "--name", "Ada"]) == 0
     assert capsys.readouterr().out == "hello Ada\n"
     assert main(["probe", "greet", "--colour", "red"]) == 2
-    assert "--colour" in capsys.readouterr().err
+    told = "gossamer: no such option: --colour; see 'gossamer probe greet --help'\n"
+    assert capsys.readouterr().err == told
+    assert main(["probe", "greet", "--name"]) == 2
+    told = "gossamer: option '--name' requires an argument; see 'gossamer probe"
+    assert capsys.readouterr().err.startswith(told)
+    assert main(["sim"]) == 2
+    shown = capsys.readouterr()
+    assert "Usage: gossamer sim" in shown.out
+    assert shown.err == ""
     make_distribution(probe, "gossamer", "9.8.7")
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == "gossamer 9.8.7\n"

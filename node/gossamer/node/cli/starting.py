@@ -44,13 +44,13 @@ def run_options() -> Mapping[str, str]:
 class NodeCommand:
     """The command, which reads its arguments itself where they start peers."""
 
-    def __call__(self, args: Sequence[str], prog_name: str) -> None:
-        """Run it with these arguments; ends with `SystemExit`, as `typer_app` does."""
+    def __call__(self, args: Sequence[str], prog_name: str, standalone_mode: bool) -> object:
+        """Run it with these arguments, as `typer_app` does; an exit code, or nothing."""
         plain = read_plain_run(args)
-        if plain is None:
-            self.typer_app(args=list(args), prog_name=prog_name)
-            return
-        raise SystemExit(run_peers(*plain))
+        if plain is not None:
+            return run_peers(*plain)
+        options = {"prog_name": prog_name, "standalone_mode": standalone_mode}
+        return self.typer_app(args=list(args), **options)
 
     @property
     def typer_app(self) -> Typer:
