@@ -174,7 +174,7 @@ def test_the_end_that_an_observer_makes_is_told(
     [
         ("network.matrix=king.txt", None),
         ("network.matrix=none.txt", "none.txt: the latency matrix is No such file or directory"),
-        ("network.matrix=weights.csv", "weights.csv, line 1: number of latencies is 2, expected"),
+        ("network.matrix=weights.csv", "weights.csv, line 1: the line is one of names, expected"),
         (
             "network.matrix_form=triangular",
             "king.txt, line 5: number of latencies is 3, expected 2",

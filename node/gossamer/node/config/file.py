@@ -26,6 +26,7 @@ from gossamer.node.config.node import (
     nearest,
 )
 from gossamer.node.errors import ConfigurationError
+from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError
 
@@ -367,7 +368,6 @@ def _read_file(path: Path) -> str:
         expected = f"at most {MAX_FILE_BYTES} bytes"
         raise ConfigurationError(str(path), what, path, expected, "longer than that")
     try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        found = f"not UTF-8 at byte {error.start + 1}"
-        raise ConfigurationError(str(path), what, path, "text in UTF-8", found) from None
+        return decoded(raw)
+    except EncodingError as error:
+        raise ConfigurationError(str(path), what, path, "text in UTF-8", error.reason) from None

@@ -20,6 +20,7 @@ from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
 from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.security.files import read_file, write_file
+from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.content.values import literal
 from gossamer.protocol.kernel.errors import ConfigError
@@ -140,12 +141,12 @@ def read_schema_file(path: Path) -> str:
     what = "the schema file"
     try:
         with path.open("rb") as file:
-            text = file.read(SCHEMA_LIMIT + 1).decode()
+            text = decoded(file.read(SCHEMA_LIMIT + 1))
     except OSError as error:
         found = f"unreadable ({error.strerror or error})"
         raise ConfigurationError(str(path), what, path, "a TOML file", found) from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(str(path), what, path, "text in UTF-8", "no text") from None
+    except EncodingError as error:
+        raise ConfigurationError(str(path), what, path, "text in UTF-8", error.reason) from None
     if len(text.encode()) > SCHEMA_LIMIT:
         expected = f"at most {SCHEMA_LIMIT} bytes"
         raise ConfigurationError(str(path), what, path, expected, "longer than that")

@@ -8,6 +8,7 @@ Nothing here loads the compiler. Import from the modules:
 - `subscription`: conjunctions of equalities and ranges, matched exactly; `language`: their text.
 - `filters`: what brokers match by, with more operators and without a schema; relations, PADRES'
   text, composite subscriptions. `matching`: an index over many filters, compiled if asked for.
-- `values`: the kinds of values and their exact order; `json_values`: the same in JSON.
+- `values`: the kinds of values and their exact order; `json_values`: the same in JSON;
+  `encodings`: the text that a file's bytes are.
 - `limits`: what events and requests may measure; `errors`: what is refused and why.
 """

@@ -3,11 +3,13 @@
 A line is a node: `node-id count start end start end ...`, fields apart by blanks or tabs, times
 in seconds, sessions in order of time. Two additions: empty lines and lines that begin with `#`
 are skipped, and the comment `# duration_s 86400` gives the duration of the trace, which is
-otherwise the end of the last session. It is written only where the two differ.
+otherwise the end of the last session. It is written only where the two differ. A byte order mark
+may be before the first line, and the last one has an end: a trace that was cut off lacks it.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from io import BytesIO
@@ -50,6 +52,7 @@ def read(stream: BinaryIO, file: str, *, compressed: bool) -> ChurnTrace:
     if not compressed and text.startswith(_GZIP_MAGIC):
         expected = "text (a compressed trace is named .avt.gz)"
         raise TraceError(file, "the content", text[:16], expected, found="gzip data")
+    text = _text(text, file)
     lines = _Lines(file)
     for number, line in enumerate(text.split(b"\n"), start=1):
         if line.startswith(b"#"):
@@ -60,6 +63,20 @@ def read(stream: BinaryIO, file: str, *, compressed: bool) -> ChurnTrace:
         expected = "at least one line with a node and its sessions"
         raise TraceError(file, "the content", text[:80], expected, found="empty")
     return _to_trace(lines)
+
+
+def _text(raw: bytes, file: str) -> bytes:
+    """The text of a trace without a byte order mark, where its last line has an end."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and b"\0" in raw:
+        expected = "text in UTF-8"
+        raise TraceError(file, "the content", raw[:16], expected, found="not UTF-8 but UTF-16")
+    text = raw.removeprefix(codecs.BOM_UTF8)
+    last = text.rpartition(b"\n")[2]
+    if last and not last.isspace():
+        expected = "one with a line end, which a trace that was cut off lacks"
+        value = last.decode(errors="replace")
+        raise TraceError(file, "the last line", value, expected, line=text.count(b"\n") + 1)
+    return text
 
 
 def to_bytes(trace: ChurnTrace, file: str, *, compressed: bool) -> bytes:

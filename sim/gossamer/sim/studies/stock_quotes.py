@@ -27,6 +27,8 @@ Quote = dict[str, object]
 PRICES: Final = ("open", "high", "low", "close")
 SYMBOLS: Final = 100
 _COLUMNS: Final = ("symbol", "date", *PRICES, "volume")
+# No name of a column has a line end in it.
+_FURTHER: Final = "further columns\n"
 # Of a price or volume that is read; whole numbers up to it are exact as floats.
 LARGEST: Final = 1e15
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -69,8 +71,8 @@ def read_quotes(path: Path) -> list[Quote]:
         ScenarioError: the file cannot be read, or a line is no quote.
     """
     try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
-            rows = csv.DictReader(lines)
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as lines:
+            rows = csv.DictReader(lines, restkey=_FURTHER)
             return [_quote_of(row, f"{path}, line {rows.line_num}") for row in rows]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         found = f"unreadable ({getattr(error, 'strerror', None) or error})"
@@ -83,6 +85,9 @@ def _quote_of(row: Mapping[str, Any], place: str) -> Quote:
     for name in _COLUMNS:
         if row.get(name) is None:
             raise ScenarioError(place, name, None, "a value", found="missing")
+    if row.get(_FURTHER):
+        expected = "no more than in the first line; numbers have decimal points"
+        raise ScenarioError(place, "further columns", ", ".join(row[_FURTHER]), expected)
     return {
         "class": "stock",
         "symbol": str(row["symbol"]),
@@ -98,7 +103,7 @@ def _number_of(text: str, kind: Callable[[str], float], name: str, place: str) -
         number = kind(text)
     except ValueError:
         raise ScenarioError(place, name, text, expected) from None
-    if not 0 <= number <= LARGEST:  # nor NaN
+    if "_" in text or not 0 <= number <= LARGEST:  # nor NaN
         raise ScenarioError(place, name, text, expected)
     return number
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.sim.errors import ScenarioError
 
 Document = dict[str, Any]
@@ -39,10 +40,9 @@ def read_text(path: Path) -> str:
     """The text of a file; raises `ScenarioError` where there is none that can be read."""
     file, what = str(path), "the scenario file"
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        found = f"not UTF-8 at byte {error.start + 1}"
-        raise ScenarioError(file, what, file, "text in UTF-8", found=found) from None
+        return decoded(path.read_bytes()).replace("\r\n", "\n")
+    except EncodingError as error:
+        raise ScenarioError(file, what, file, "text in UTF-8", found=error.reason) from None
     except FileNotFoundError:
         raise ScenarioError(file, what, file, "a TOML file", found="missing") from None
     except IsADirectoryError:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gossamer.protocol.content.encodings import decoded
 from gossamer.sim.results.storage.place import Place, PlaceError
 from gossamer.sim.results.storage.remote import RemotePlace
 from gossamer.sim.results.sweeps.plan import SCENARIO, SweepPlan, read_sweep
@@ -50,8 +51,8 @@ def _content(place: RemotePlace) -> bytes:
 def _scenarios(file: Path) -> list[str]:
     """The scenarios that a sweep file names beside itself; `read_sweep` reports faults in it."""
     try:
-        named = tomllib.loads(file.read_text(encoding="utf-8")).get(SCENARIO)
-    except (ValueError, UnicodeDecodeError):
+        named = tomllib.loads(decoded(file.read_bytes())).get(SCENARIO)
+    except ValueError:
         return []
     names = named if isinstance(named, list) else [named]
     return [name for name in names if isinstance(name, str) and _is_beside(name)]

@@ -97,6 +97,16 @@ def test_a_file_sets_what_it_names_and_a_preset_the_rest(tmp_path: Path) -> None
         assert config.identity.folder == folder
 
 
+def test_a_file_may_have_a_byte_order_mark_and_is_no_utf_16(tmp_path: Path) -> None:
+    path, text = tmp_path / "node.toml", '[identity]\r\nname = "Zürich"\r\n'
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert file.load_config(path, {}).config.identity.name == "Zürich"
+    for encoding, said in (("utf-16", "not UTF-8 but UTF-16"), ("latin-1", "not UTF-8 at byte 22")):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(ConfigurationError, match=f"is {said}, expected text in UTF-8"):
+            file.load_config(path, {})
+
+
 def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order() -> None:
     decided = {
         "ring_links": 5,

@@ -98,7 +98,8 @@ def test_the_configuration_has_the_schema_and_notes_are_checked(tmp_path: Path) 
         ("[attributes.a]\ntype = 'colour'\n", r"attributes\.a\.type is 'colour'"),
         ("[attributes.a]\ntype = 'integer'\nminimum = 3\nmaximum = 2\n", r"a\.maximum is 2"),
         ("#" * (SCHEMA_LIMIT + 1), "longer than that"),
-        (b"\xff\xfe", "no text"),
+        (b"\xff\xfe", "not UTF-8 but UTF-16, expected text in UTF-8"),
+        (b"# \xe9", "not UTF-8 at byte 3, expected text in UTF-8"),
         (None, "unreadable"),
     ],
 )
@@ -109,6 +110,12 @@ def test_files_of_no_schema_are_named(tmp_path: Path, text: str | bytes | None, 
     with pytest.raises(errors.ConfigurationError, match=words) as caught:
         read_schema_file(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_schema_file_may_have_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("\ufeff[attributes.a]\ntype = 'string'\n", encoding="utf-8")
+    assert read_schema_file(path).startswith("[attributes.a]")
 
 
 def test_equal_schemas_have_equal_fingerprints() -> None:

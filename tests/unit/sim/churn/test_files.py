@@ -64,6 +64,31 @@ def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: s
     assert trace.duration_s == 9.0
 
 
+@pytest.mark.parametrize("name", ["good.avt", "good.avt.gz"])
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path, name: str) -> None:
+    for text, duration_s in (("\ufeff" + GOOD, 9), ("\ufeff# duration_s 20\r\n" + GOOD, 20)):
+        raw = text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+        trace = read_trace(tmp_path / name)
+        assert (trace.names, trace.duration_s) == (("a", "b", "c"), duration_s)
+    raw = GOOD.encode("utf-16")
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    assert "the content is not UTF-8 but UTF-16, expected text in UTF-8" in str(
+        fault_of(tmp_path / name)
+    )
+
+
+def test_a_trace_that_was_cut_off_within_a_line_is_refused(tmp_path: Path) -> None:
+    """Also where what is left of the line has the form of a whole one."""
+    whole = "# duration_s 2000\na\t1\t0 1000\r\nb\t0\r\nc 2 5 10.5 200 1500\n"
+    starts = [0, *(i + 1 for i, sign in enumerate(whole) if sign == "\n")]
+    for end in range(1, len(whole)):
+        if end not in starts:
+            error = fault_of_text(tmp_path, whole[:end])
+            assert error.line == whole[:end].count("\n") + 1
+            assert error.field == "the last line"
+
+
 def test_the_duration_comment_is_honoured_and_names_may_look_like_numbers(tmp_path: Path) -> None:
     trace = written(tmp_path, "# duration_s 20\n" + GOOD)
     assert trace.duration_s == 20.0

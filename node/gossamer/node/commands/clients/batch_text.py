@@ -11,6 +11,7 @@ unadvertise quotes
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -65,7 +66,7 @@ def read_batch(path: Path) -> list[Operation]:
         expected = f"at most {MAX_BYTES} bytes"
         raise ConfigurationError("", "the batch file", path, expected, "longer than that")
     operations = []
-    for number, line in enumerate(raw.split(b"\n"), 1):
+    for number, line in enumerate(raw.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         try:
             text = line.decode()
         except UnicodeDecodeError as error:

@@ -1,20 +1,15 @@
-"""Topologies of routers: BRITE and GT-ITM files, GraphML and GML.
+"""Topologies of routers: BRITE and GT-ITM files (see `router_files`), GraphML and GML.
 
-- *BRITE* (Medina, Lakhina, Matta, Byers, MASCOTS 2001): a line a node and a line an edge under
-  ``Nodes:`` and ``Edges:``; the fifth number of an edge is its delay;
-- *GT-ITM* (Zegura, Calvert, Bhattacharjee, INFOCOM 1996), as its tools write them: the graphs of
-  the Stanford GraphBase (``* Vertices``, ``* Arcs``) and what ``sgb2alt`` makes of them
-  (``VERTICES``, ``EDGES``). Nodes of the overlay stand at routers of stubs, whose names begin with
-  "S:", where the file has such;
-- *GraphML and GML*: the field of a link that is its latency is named; where it is not and nodes
-  have ``Longitude`` and ``Latitude``, as those of the Topology Zoo, light in fibre takes the way
-  over the earth.
+Nodes of the overlay stand at routers of stubs, whose names begin with "S:", where the file has
+such. Of GraphML and GML the field of a link that is its latency is named; where it is not and nodes
+have ``Longitude`` and ``Latitude``, as those of the Topology Zoo, light in fibre takes the way over
+the earth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +18,12 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from gossamer.sim.engine.latency_files.graph_files import GRAPH_READERS, read_graph
-from gossamer.sim.engine.latency_files.text_files import Line, lines_of, number_at, read_text
+from gossamer.sim.engine.latency_files.graph_base import read_graph_base
+from gossamer.sim.engine.latency_files.graph_files import GRAPH_READERS, plain_number, read_graph
+from gossamer.sim.engine.latency_files.router_files import WHAT, Routers, read_alt, read_brite
+from gossamer.sim.engine.latency_files.text_files import TextLine, read_text, text_lines
 from gossamer.sim.errors import ScenarioError
 
-WHAT: Final = "the topology"
 _STUB: Final = "S:"
 # The earth's mean radius, and light in fibre.
 _EARTH_KM: Final = 6371.0
@@ -69,111 +65,32 @@ def read_topology(path: Path, field: str | None = None) -> RouterTopology:
     if field is not None:
         expected = "left out: only links of GraphML and GML files have named fields"
         raise ScenarioError(None, "network.edge_latency", field, expected)
-    lines = list(lines_of(read_text(path, WHAT)))
+    lines = text_lines(path, read_text(path, WHAT))
     for begins, reader in _READERS:
-        if any(" ".join(line.words).lower().startswith(begins) for line in lines):
-            return reader(path, lines)
+        if any(line.text.strip().lower().startswith(begins) for line in lines):
+            return _topology(path, reader(path, lines))
     expected = 'BRITE ("Nodes:", "Edges:"), GT-ITM ("VERTICES" or "* Vertices"), .graphml or .gml'
     raise ScenarioError(str(path), WHAT, None, expected, "of no known kind")
 
 
-def _from_brite(path: Path, lines: Sequence[Line]) -> RouterTopology:
-    nodes, edges = _parts(path, lines, "nodes:", "edges:")
-    names = [line.words[0] for line in nodes]
-    links = (
-        (line, _words(path, line, 5)[1], line.words[2], number_at(path, line, 5, "the delay"))
-        for line in edges
-    )
-    return _topology(path, names, names, links)
-
-
-def _from_alt(path: Path, lines: Sequence[Line]) -> RouterTopology:
-    nodes, edges = _parts(path, lines, "vertices", "edges")
-    names = [line.words[0] for line in nodes]
-    titles = [line.words[1] if len(line.words) > 1 else "" for line in nodes]
-    links = (
-        (line, _words(path, line, 3)[0], line.words[1], number_at(path, line, 3, "the length"))
-        for line in edges
-    )
-    return _topology(path, names, titles, links)
-
-
-def _from_graph_base(path: Path, lines: Sequence[Line]) -> RouterTopology:
-    nodes, arcs = _parts(path, lines, "* vertices", "* arcs")
-    arcs = [line for line in arcs if line.words[0] != "*"]
-    titles = [line.words[0].strip('"') for line in nodes]
-    names = [f"V{i}" for i in range(len(nodes))]
-
-    def links() -> Iterator[tuple[Line, str, str, float]]:
-        for name, node in zip(names, nodes, strict=True):
-            # Every vertex has a chain of arcs: its first, and of each the next.
-            following, steps = _words(path, node, 2)[1], 0
-            while following.startswith("A") and steps <= len(arcs):
-                number = int(following[1:]) if following[1:].isdecimal() else len(arcs)
-                if number >= len(arcs):
-                    expected = f"an arc from A0 to A{len(arcs) - 1}"
-                    place = f"{path}, line {node.number}"
-                    raise ScenarioError(place, "an arc", following, expected)
-                arc = arcs[number]
-                words = _words(path, arc, 3)
-                yield arc, name, words[0], number_at(path, arc, 3, "the length")
-                following, steps = words[1], steps + 1
-
-    return _topology(path, names, titles, links())
-
-
-_READERS: Final[Sequence[tuple[str, Callable[[Path, Sequence[Line]], RouterTopology]]]] = (
-    ("nodes:", _from_brite),
-    ("vertices", _from_alt),
-    ("* vertices", _from_graph_base),
+_READERS: Final[Sequence[tuple[str, Callable[[Path, Sequence[TextLine]], Routers]]]] = (
+    ("nodes:", read_brite),
+    ("vertices", read_alt),
+    ("* vertices", read_graph_base),
 )
 
 
-def _parts(
-    path: Path, lines: Sequence[Line], first: str, second: str
-) -> tuple[list[Line], list[Line]]:
-    """The lines behind each of two headings."""
-    starts = []
-    for heading in (first, second):
-        found = (i for i, x in enumerate(lines) if " ".join(x.words).lower().startswith(heading))
-        start = next(found, None)
-        if start is None:
-            raise ScenarioError(str(path), WHAT, None, f'a heading "{heading}"', "without one")
-        starts.append(start)
-    nodes, edges = lines[starts[0] + 1 : starts[1]], lines[starts[1] + 1 :]
-    if not nodes:
-        raise ScenarioError(str(path), WHAT, None, "at least one node", "without nodes")
-    return list(nodes), list(edges)
-
-
-def _words(path: Path, line: Line, least: int) -> list[str]:
-    if len(line.words) < least:
-        place = f"{path}, line {line.number}"
-        raise ScenarioError(place, "number of words", len(line.words), f"at least {least}")
-    return line.words
-
-
-def _topology(
-    path: Path,
-    names: Sequence[str],
-    titles: Sequence[str],
-    links: Iterable[tuple[Line, str, str, float]],
-) -> RouterTopology:
-    """The topology of links, each with its line, its ends by name and its latency."""
-    sites = {name: i for i, name in enumerate(names)}
+def _topology(path: Path, routers: Routers) -> RouterTopology:
+    sites = {name: i for i, name in enumerate(routers.names)}
     ends: list[tuple[int, int]] = []
     latency: list[float] = []
-    for line, one, other, value in links:
-        for name in (one, other):
-            if name not in sites:
-                place = f"{path}, line {line.number}"
-                raise ScenarioError(place, "the end of a link", name, "a node of the file")
-        if value < 0:
-            place = f"{path}, line {line.number}"
-            raise ScenarioError(place, "the latency of a link", value, "a number from 0")
-        ends += [(sites[one], sites[other]), (sites[other], sites[one])]
-        latency += [value, value]
-    stubs = [i for i, title in enumerate(titles) if title.upper().startswith(_STUB)]
+    for link in routers.links:
+        if not 0 <= link.latency < math.inf:
+            expected = "a finite number from 0"
+            raise ScenarioError(link.place, "the latency of a link", link.latency, expected)
+        ends += [(sites[link.one], sites[link.other]), (sites[link.other], sites[link.one])]
+        latency += [link.latency, link.latency]
+    stubs = [i for i, title in enumerate(routers.titles) if title.upper().startswith(_STUB)]
     return RouterTopology(
         str(path),
         len(sites),
@@ -210,35 +127,32 @@ def _from_graph(path: Path, field: str | None) -> RouterTopology:
 def _latency_of(
     path: Path, found: nx.Graph[Any], ends: tuple[Any, Any], fields: Any, field: str | None
 ) -> float:
-    pair = f"link {ends[0]} to {ends[1]}"
+    link = f"{path}, link {ends[0]} to {ends[1]}"
     if field is not None:
-        value = fields.get(field)
-        known = ", ".join(sorted(map(str, fields))) or "none"
-        if value is None:
+        if field not in fields:
+            known = ", ".join(sorted(map(str, fields))) or "none"
             expected = f"one of the fields of that link, which are {known}"
-            raise ScenarioError(f"{path}, {pair}", "network.edge_latency", field, expected)
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = math.nan
-        if not (math.isfinite(number) and number >= 0):
-            raise ScenarioError(f"{path}, {pair}", field, value, "a number from 0")
+            raise ScenarioError(link, "network.edge_latency", field, expected)
+        number = plain_number(link, field, fields[field])
+        if number < 0:
+            raise ScenarioError(link, field, number, "a number from 0")
         return number
-    places = [_place(found.nodes[end]) for end in ends]
-    if None in places:
-        missing = ends[places.index(None)]
-        expected = "Longitude and Latitude, or network.edge_latency with a field of links"
-        raise ScenarioError(
-            str(path), f"the place of node {missing}", None, expected, found="missing"
-        )
-    return _km_between(*places) / _KM_A_MS  # type: ignore[arg-type]
+    places = [_place(path, end, found.nodes[end]) for end in ends]
+    return _km_between(*places) / _KM_A_MS
 
 
-def _place(fields: Any) -> tuple[float, float] | None:
-    values = fields.get("Longitude"), fields.get("Latitude")
-    if all(isinstance(value, int | float) for value in values):
-        return math.radians(values[0]), math.radians(values[1])
-    return None
+def _place(path: Path, node: Any, fields: Any) -> tuple[float, float]:
+    """Longitude and latitude of a node, in radians."""
+    degrees = []
+    for field, most in (("Longitude", 180), ("Latitude", 90)):
+        if field not in fields:
+            expected = "Longitude and Latitude, or network.edge_latency with a field of links"
+            raise ScenarioError(str(path), f"the place of node {node}", None, expected, "missing")
+        value = plain_number(f"{path}, node {node}", field, fields[field])
+        if abs(value) > most:
+            raise ScenarioError(f"{path}, node {node}", field, value, f"-{most} to {most} degrees")
+        degrees.append(math.radians(value))
+    return degrees[0], degrees[1]
 
 
 def _km_between(one: tuple[float, float], other: tuple[float, float]) -> float:

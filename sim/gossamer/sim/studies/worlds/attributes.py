@@ -18,8 +18,9 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from gossamer.protocol.kernel.draws import mix_many
+from gossamer.sim.engine.latency_files.coordinates import check_first_line
 from gossamer.sim.engine.latency_files.site_latency import DRAWN, IN_ORDER, PLACINGS
-from gossamer.sim.engine.latency_files.text_files import Line, lines_of, number_at, read_text
+from gossamer.sim.engine.latency_files.text_files import read_table
 from gossamer.sim.errors import ScenarioError
 
 Floats = npt.NDArray[np.float64]
@@ -207,30 +208,32 @@ def _chosen(drawn: Floats, values: Any, weights: Any) -> Values:
 
 
 def read_column(path: Path, column: str | int) -> Floats:
-    """A column of a file of numbers; blanks, commas and semicolons separate.
+    """A column of a file of numbers; see `latency_files.text_files` for what separates them.
 
     Args:
         path: of the file.
         column: its name in the first line, or its number from 1 on in a file without names.
 
     Raises:
-        ScenarioError: the file cannot be read, has no such column, or no numbers in it.
+        ScenarioError: the file cannot be read, has no such column, lines of several lengths, or
+            no numbers in the column.
     """
-    lines = list(lines_of(read_text(path, WHAT)))
-    place = column if isinstance(column, int) else 0
+    table = read_table(path, WHAT)
+    columns = len(table.lines[0].cells)
+    table.check_columns(columns)
     if isinstance(column, str):
-        names = lines[0].words if lines else []
-        if column not in names:
-            known = ", ".join(names) or "none, as it is empty"
-            raise ScenarioError(str(path), "the column", column, f"one of {known}")
-        place, lines = names.index(column) + 1, lines[1:]
-    if not lines:
+        names = table.lines[0].cells
+        if names.count(column) != 1:
+            expected = f"one of {', '.join(names)}" if column not in names else "a name of one only"
+            raise ScenarioError(str(path), "the column", column, expected)
+        what, place = column, names.index(column) + 1
+        table = attrs.evolve(table, lines=table.lines[1:])
+    else:
+        check_first_line(table)
+        what, place = f"column {column}", column
+    if not table.lines:
         raise ScenarioError(str(path), WHAT, None, "at least one row", "empty")
-    return np.array([_number(path, line, place) for line in lines])
-
-
-def _number(path: Path, line: Line, place: int) -> float:
-    if len(line.words) < place:
-        where = f"{path}, line {line.number}"
-        raise ScenarioError(where, "number of columns", len(line.words), f"at least {place}")
-    return number_at(path, line, place, f"column {place}")
+    if place > columns:
+        where = table.place(table.lines[0])
+        raise ScenarioError(where, "number of columns", columns, f"at least {place}")
+    return np.array([table.number(line, place, what) for line in table.lines])

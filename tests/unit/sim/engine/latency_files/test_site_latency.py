@@ -55,23 +55,32 @@ EDGES (from-node to-node length a b):
 3 2 90 0 0
 """
 GRAPH_BASE = """\
-* GraphBase graph (util_types ZZZIIIIZIZZZZZ,4V,6A)
-"transtub",4,6
+* GraphBase graph (util_types IIZZZZIIIZZZZZ,8V,8A)
+"transtub(0,{1,2,0,0},{2,14,3,0.500,0.000,0.000},{2,8,3,0.420,0.000,0.000}\\
+,{1,6,3,0.420,0.000,0.000})",4,6,0
 * Vertices
-"T:0.0/0",A2,0
-"T:0.1/0",A4,1
-"S:0.0/0.0/0",A3,2
-"S:0.1/0.0/0",A5,3
+"T:0.0/0",A2,0,12
+"T:0.1/0",A4,1,5
+"S:0.0/0.0/0",A3,2,7
+"S:0.1/0.0/0",A5,3,
+1
+"",0,0,0
+"",0,0,0
+"",0,0,0
+"",0,0,0
 * Arcs
-V1,0,20,0
-V0,0,20,0
-V2,A0,2,0
-V0,0,2,0
-V3,A1,3,0
-V1,0,3,0
+V1,0,20,0,10
+V0,0,20,0,10
+V2,A0,2,0,10
+V0,0,2,0,10
+V3,A1,3,0,10
+V1,0,3,0,10
+0,0,0,0,0
+0,0,0,0,0
 * Checksum 1234567
 """
 NO_EDGES, NO_LINKS = BRITE[: BRITE.index("Edges:")], ALT[: ALT.index("0 1 20")]
+APART = NO_LINKS.replace("4 8", "4 2") + "1 3 3 0 0\n3 1 3 0 0\n"
 ZOO = ROOT.parent / "shared" / "data" / "topologies"
 
 
@@ -150,13 +159,19 @@ def test_coordinates_are_distances(tmp_path: Path) -> None:
         ("topology", "a.txt", "hello\n", "the topology is of no known kind, expected BRITE"),
         ("topology", "a.brite", BRITE.replace("0\t3\t600", "0\t9\t600"), "is '9', expected a node"),
         ("topology", "a.brite", BRITE.replace("20.0", "-2"), "latency of a link is -2.0, expected"),
-        ("topology", "a.brite", BRITE.replace("20.0", "far"), "the delay is 'far', expected a fin"),
+        (
+            "topology",
+            "a.brite",
+            BRITE.replace("20.0", "far"),
+            "column 5: the delay is 'far', expected",
+        ),
         ("topology", "a.brite", NO_EDGES, "is without one, expected a heading"),
-        ("topology", "a.alt", NO_LINKS, "the way from site 3 to site 4 is missing"),
+        ("topology", "a.alt", NO_LINKS, "number of lines below EDGES is 0, expected 8"),
+        ("topology", "a.alt", APART, "the way from site 3 to site 4 is missing"),
         ("topology", "a.gml", "graph [", "the graph is unreadable"),
         ("topology", "none.brite", None, "the topology is No such file"),
-        ("coordinates", "c", "1 2\n3\n", "line 2: number of coordinates is 1, expected 2"),
-        ("coordinates", "c", "1 2\n3 x\n", "line 2: coordinate 2 is 'x', expected a finite number"),
+        ("coordinates", "c", "1 2\n3\n", "line 2: number of columns is 1, expected 2"),
+        ("coordinates", "c", "1 2\n3 x\n", "line 2, column 2: coordinate 2 is 'x', expected a fin"),
         ("coordinates", "c", "0\n1e15\n", "reach of the coordinates is"),
     ],
 )
@@ -177,7 +192,7 @@ FORMS = {
     "full": "1 20.5 300\n20.5 2 40\n300 40 0\n",
     "with a heading": "3\n1;20.5;300\n20.5;2;40\n300;40;0\n",
     "triangular with a heading": "3\n1\n20.5 2\n300 40 0\n",
-    "pairs": "1 1 1\n1 2 20.5\n3,1,300\n2 2 2\n2 3 40\n3 3 0\n",
+    "pairs": "1 1 1\n1 2 20.5\n3 1 300\n2 2 2\n2 3 40\n3 3 0\n",
     "king": "node 1\nnode 2\nnode 3\n\n1,1 1\n1,2 20.5\n1,3 300\n2,2 2\n2,3 40\n3,3 0\n",
 }
 
@@ -206,7 +221,7 @@ def test_forms_agree_on_random_matrices(
     }
     path = tmp_path_factory.mktemp("matrices") / "matrix"
     for form, lines in texts.items():
-        path.write_text("\n".join(lines))
+        path.write_text("\n".join(lines) + "\n")
         np.testing.assert_array_equal(read_matrix(path, form), matrix, err_msg=form)
 
 
@@ -223,15 +238,16 @@ def test_a_triangle_follows_the_number_of_sites_and_pairs_are_to_be_named(tmp_pa
 @pytest.mark.parametrize(
     ("text", "form", "message"),
     [
-        ("1\n2 1e300\n", None, "line 2: latency 2 is '1e300', expected a number from 0 to"),
-        ("1\n2 y\n", None, "line 2: latency 2 is 'y', expected a number"),
-        ("1\n2 -3\n", None, "line 2: latency 2 is '-3', expected"),
+        ("1\n2 1e300\n", None, "line 2, column 2: the latency is '1e300', expected a"),
+        ("1\n2 y\n", None, "line 2, column 2: the latency is 'y', expected a number"),
+        ("1\n2 -3\n", None, "line 2, column 2: the latency is '-3', expected"),
         ("1\n2 3\n\n# c\n4\n", None, "line 5: number of latencies is 1, expected 3"),
         ("1 2\n3\n", "full", "line 2: number of latencies is 1, expected 2"),
-        ("1 2 3\n1 4\n", "pairs", "line 2: number of words is 2, expected two sites"),
+        ("1 2 3\n1 4\n", "pairs", "line 2: number of columns is 2, expected 3, two sites"),
         ("1 2 3\n1 2 4\n", None, "line 2: the pair is '1 2', expected one that is not given"),
         ("# nothing\n", None, "the latency matrix is empty, expected at least one line"),
-        (b"\xff\xfe\x00", None, "the latency matrix is not UTF-8"),
+        ("1\n2 3".encode("utf-16"), None, "the latency matrix is not UTF-8 but UTF-16, expected"),
+        (b"1\n2 \xff\n", None, "the latency matrix is not UTF-8 at byte 5, expected text in UTF-8"),
         (None, None, "king.txt: the latency matrix is No such file"),
     ],
 )

@@ -228,12 +228,16 @@ def test_a_workload_that_cannot_be_is_told_in_a_sentence(
         (None, "the workload is No such file.*, expected a readable"),
         ("{", r"workload\.json: the workload is unreadable .* JSON$"),
         ("[]", "expected an object with subscriptions and documents"),
+        ("\ufeff[]", "expected an object with subscriptions and documents"),
+        ("[]".encode("utf-16"), "is not UTF-8 but UTF-16, expected JSON in UTF-8"),
     ],
 )
-def test_a_workload_without_json_is_named(tmp_path: Path, text: str | None, words: str) -> None:
+def test_a_workload_without_json_is_named(
+    tmp_path: Path, text: str | bytes | None, words: str
+) -> None:
     path = tmp_path / "workload.json"
     if text is not None:
-        path.write_text(text)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ScenarioError, match=words):
         read_workload(path, barabasi_albert(5, seed=1))
 

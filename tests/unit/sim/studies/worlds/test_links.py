@@ -136,6 +136,8 @@ def test_a_file_has_a_row_a_node(tmp_path: Path) -> None:
     assert drawn({"file": file, "column": "host"}, 2).dtype == np.int64
     many = drawn({"file": file, "column": "speed", "placing": "drawn"})
     assert np.bincount(many.astype(int))[5:].min() > MANY / 3.2
+    file.write_bytes('\ufeff;"speed; up";name\r\n0;1,5;"a#b"\r\n1;2,5;"c;d"\r\n'.encode())
+    assert drawn({"file": str(file), "column": "speed; up"}, 2).tolist() == [1.5, 2.5]
     file.write_text("# no names\n4 8\n5 9\n")
     assert drawn({"file": file, "column": 2}, 2).tolist() == [8, 9]
 
@@ -145,8 +147,14 @@ def test_a_file_has_a_row_a_node(tmp_path: Path) -> None:
     [
         ("a\n1\n", {"column": "b"}, "the column is 'b', expected one of a"),
         ("a\n1\n", {"column": "a"}, "number of rows is 1, expected 2, one a node, or placing"),
-        ("a\n1\nx\n", {"column": "a"}, "line 3: column 1 is 'x', expected a finite number"),
-        ("1 2\n3\n", {"column": 2}, "line 2: number of columns is 1, expected at least 2"),
+        ("a\n1\nx\n", {"column": "a"}, "line 3, column 1: a is 'x', expected a finite number"),
+        ("1 2\n3\n", {"column": 2}, "line 2: number of columns is 1, expected 2"),
+        ("1\n3\n", {"column": 2}, "line 1: number of columns is 1, expected at least 2"),
+        ("a b\n1 5 6\n", {"column": "a"}, "line 2: number of columns is 3, expected 2"),
+        ("a;a\n1;2\n", {"column": "a"}, "the column is 'a', expected a name of one only"),
+        ("a;b\n1;\n", {"column": "b"}, "line 2, column 2: b is '', expected a finite number"),
+        ("0,1\n5,6\n7,8\n", {"column": 1}, "line 1: the line is '0 1', expected numbers such"),
+        ("a,b\n1,5\n2,6", {"column": "b"}, "line 3: the last line is '2,6', expected one with"),
         ("", {"column": 1}, "the file of attributes is empty"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from gossamer.sim.engine.latency_files.graph_files import read_graph
+from gossamer.sim.engine.latency_files.graph_files import plain_number, read_graph
 from gossamer.sim.studies.dissemination.topologies.topology import (
     Positions,
     Topology,
@@ -30,7 +30,7 @@ def read_topology(path: Path, cost: str | None = None) -> Topology:
 
     Raises:
         ScenarioError: the file cannot be read, is no graph, is not connected (names the
-            components), or a link's cost is missing or no number above zero.
+            components), or a link's cost is missing or no number above zero, or a coordinate none.
     """
     found = read_graph(path)
     nodes = list(found)
@@ -39,7 +39,7 @@ def read_topology(path: Path, cost: str | None = None) -> Topology:
         (numbers[one], numbers[other], 1.0 if cost is None else fields.get(cost))
         for one, other, fields in found.edges(data=True)
     ]
-    return build_topology(path.stem, _names(found), links, _positions(found), str(path))
+    return build_topology(path.stem, _names(found), links, _positions(found, path), str(path))
 
 
 def _names(found: nx.Graph[Any]) -> list[str]:
@@ -51,10 +51,11 @@ def _names(found: nx.Graph[Any]) -> list[str]:
     ]
 
 
-def _positions(found: nx.Graph[Any]) -> Positions:
+def _positions(found: nx.Graph[Any], path: Path) -> Positions:
     positions = np.full((len(found), 2), np.nan)
-    for number, (_, fields) in enumerate(found.nodes(data=True)):
-        place = fields.get("Longitude"), fields.get("Latitude")
-        if all(isinstance(value, int | float) for value in place):
-            positions[number] = place
+    for number, (node, fields) in enumerate(found.nodes(data=True)):
+        if "Longitude" in fields and "Latitude" in fields:
+            for place, field in enumerate(("Longitude", "Latitude")):
+                value = plain_number(f"{path}, node {node}", field, fields[field])
+                positions[number, place] = value
     return positions

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
 from gossamer.sim.studies.dissemination.workload.keyword_tables import read_tables
@@ -45,10 +46,12 @@ def read_workload(path: Path, topology: Topology) -> Workload:
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(decoded(path.read_bytes()))
     except OSError as error:
         reason = error.strerror or "unreadable"
         raise ScenarioError(None, "the workload", None, "a readable file", reason) from None
+    except EncodingError as error:
+        raise ScenarioError(None, "the workload", None, "JSON in UTF-8", error.reason) from None
     except (ValueError, RecursionError) as error:
         found = f"unreadable ({str(error).rstrip('.')})"
         raise ScenarioError(None, "the workload", None, "JSON", found) from None

@@ -177,6 +177,20 @@ def test_a_cost_that_is_no_number_above_zero_names_its_link(tmp_path: Path, cost
         read_topology(write(tmp_path, "costs.gml", text), "cost")
 
 
+@pytest.mark.parametrize("place", ['Longitude "8,5" Latitude 47', "Longitude 8.5 Latitude NAN"])
+def test_a_place_that_is_no_number_names_its_broker(tmp_path: Path, place: str) -> None:
+    text = gml(gml_node(0, "Bern", place), gml_node(1, "Rome"), gml_link(0, 1))
+    with pytest.raises(ScenarioError, match=r"node 0: L\w+ is .*, expected a finite number"):
+        read_topology(write(tmp_path, "places.gml", text))
+
+
+def test_a_cost_that_igraph_writes_is_read_as_meant(tmp_path: Path) -> None:
+    """NetworkX alone takes 2e+01 for 2, and 1e-05 for 1."""
+    text = gml(gml_node(0, "Bern"), gml_node(1, "Rome"), gml_link(0, 1, "cost 2e+01"))
+    topology = read_topology(write(tmp_path, "costs.gml", "\ufeff" + text), "cost")
+    assert topology.graph.costs.tolist() == [20]
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("name", "brokers", "dropped"),

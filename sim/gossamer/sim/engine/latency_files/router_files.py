@@ -1,0 +1,206 @@
+"""Routers and links from the files of BRITE and GT-ITM, checked against what these say they hold.
+
+- *BRITE* (Medina, Lakhina, Matta, Byers, MASCOTS 2001): below ``Nodes: ( n )`` lines of id, x, y,
+  degree in and out, AS and type; below ``Edges: ( m )`` of id, two nodes, length, delay, bandwidth,
+  two ASs, type and mostly a direction;
+- *GT-ITM* (Zegura, Calvert, Bhattacharjee, INFOCOM 1996), as ``sgb2alt`` converts it: below
+  ``GRAPH`` the numbers of nodes and of arcs, below ``VERTICES`` and ``EDGES`` a line each. The tool
+  writes one line for both arcs of a link, from the lower node to the higher one;
+- *GT-ITM* as ``itm`` writes it, a graph of the Stanford GraphBase: see `graph_base`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import attrs
+
+from gossamer.sim.engine.latency_files.text_files import (
+    NATURAL,
+    NUMBER,
+    WHOLE,
+    TextLine,
+    place_of,
+)
+from gossamer.sim.errors import ScenarioError
+
+WHAT: Final = "the topology"
+_WORD: Final = re.compile(r"\S+")
+_KINDS: Final = {WHOLE: "a whole number", NUMBER: "a number", _WORD: "a word"}
+# Columns by name, with what each of their words is.
+_Form = Sequence[tuple[str, re.Pattern[str]]]
+_BRITE_TOPOLOGY: Final = re.compile(
+    r"topology:\s*\(\s*(\d{1,18})\s*nodes,\s*(\d{1,18})\s*edges\s*\)", re.I
+)
+_BRITE_PART: Final = re.compile(r"(?:nodes|edges):\s*\(\s*(\d{1,18})\s*\)\s*:?", re.I)
+_BRITE_NODE: Final[_Form] = (
+    *(("id", WHOLE), ("x", NUMBER), ("y", NUMBER), ("degree in", WHOLE), ("degree out", WHOLE)),
+    *(("AS", WHOLE), ("type", _WORD)),
+)
+_BRITE_EDGE: Final[_Form] = (
+    *(("id", WHOLE), ("node", WHOLE), ("node", WHOLE), ("length", NUMBER), ("delay", NUMBER)),
+    *(("bandwidth", NUMBER), ("AS", WHOLE), ("AS", WHOLE), ("type", _WORD), ("direction", _WORD)),
+)
+_ALT_NODE: Final[_Form] = (("index", WHOLE), ("name", _WORD), *[("field", NUMBER)] * 6)
+_ALT_EDGE: Final[_Form] = (
+    *(("node", WHOLE), ("node", WHOLE), ("length", NUMBER), ("field", NUMBER), ("field", NUMBER)),
+)
+
+
+class Link(NamedTuple):
+    """A link: where the file has it, its ends by name, and its latency."""
+
+    place: str
+    one: str
+    other: str
+    latency: float
+
+
+@attrs.frozen
+class Routers:
+    """What a file of a generator holds.
+
+    Attributes:
+        names: of routers, by which links go.
+        titles: of routers, which tell their kind.
+        links: between them; each holds both ways.
+    """
+
+    names: Sequence[str]
+    titles: Sequence[str]
+    links: Sequence[Link]
+
+
+@attrs.frozen
+class _Row:
+    """A line of a file, cut at blanks."""
+
+    path: Path
+    number: int
+    words: Sequence[str]
+
+    def place(self, column: int | None = None) -> str:
+        return place_of(self.path, self.number, column)
+
+    def error(self, field: str, found: object, expected: str) -> ScenarioError:
+        return ScenarioError(self.place(), field, found, expected)
+
+
+def read_brite(path: Path, lines: Sequence[TextLine]) -> Routers:
+    """Read a file of BRITE.
+
+    Raises:
+        ScenarioError: a line has another form than BRITE gives it, or there are other lines than
+            the headings say; names line and column.
+    """
+    rows = _rows(path, lines)
+    head, nodes, edges = _parts(path, rows, "nodes:", "edges:")
+    said = [_said(heading) for heading in (nodes[0], edges[0])]
+    for row in head:
+        found = _BRITE_TOPOLOGY.fullmatch(" ".join(row.words))
+        if found and [int(found[1]), int(found[2])] != said:
+            expected = f"{said[0]} nodes and {said[1]} edges, as the headings below say"
+            raise row.error("the topology", found[0], expected)
+    for part, count, form in zip((nodes, edges), said, (_BRITE_NODE, _BRITE_EDGE), strict=True):
+        _check_count(part, (count,))
+        _check_form(part[1:], form, (len(form), 9 if form is _BRITE_EDGE else len(form)))
+    return _routers(nodes[1:], 0, edges[1:], (1, 2, 4))
+
+
+def read_alt(path: Path, lines: Sequence[TextLine]) -> Routers:
+    """Read what ``sgb2alt`` makes of a file of GT-ITM.
+
+    Raises:
+        ScenarioError: a line has another form than those before it, or there are other lines than
+            the line below ``GRAPH`` says; names line and column.
+    """
+    rows = _rows(path, lines)
+    head, nodes, edges = _parts(path, rows, "vertices", "edges")
+    words = head[1].words[:2] if len(head) == 2 and head[0].words[0].lower() == "graph" else ()
+    if len(words) != 2 or not all(map(NATURAL.fullmatch, words)):
+        expected = "GRAPH and below it the numbers of nodes and edges"
+        place, what = nodes[0].place(), "what is before the vertices"
+        raise ScenarioError(place, what, None, expected, "incomplete")
+    said, arcs = int(words[0]), int(words[1])
+    _check_count(nodes, (said,))
+    for part, form, least in ((nodes, _ALT_NODE, 2), (edges, _ALT_EDGE, 3)):
+        columns = len(part[1].words) if len(part) > 1 else least
+        _check_form(part[1:], form, (max(least, min(columns, len(form))),))
+    # Where links are there one way only, as sgb2alt writes them, a line stands for two arcs.
+    once = all(int(row.words[0]) < int(row.words[1]) for row in edges[1:])
+    _check_count(edges, (arcs, arcs // 2) if once and arcs % 2 == 0 else (arcs,))
+    return _routers(nodes[1:], 1, edges[1:], (0, 1, 2))
+
+
+def _rows(path: Path, lines: Sequence[TextLine]) -> list[_Row]:
+    return [_Row(path, number, text.split()) for number, text in lines]
+
+
+def _parts(
+    path: Path, rows: Sequence[_Row], first: str, second: str
+) -> tuple[Sequence[_Row], Sequence[_Row], Sequence[_Row]]:
+    """The lines before a heading, from it on, and from another one on."""
+    starts = []
+    for heading in (first, second):
+        found = (i for i, row in enumerate(rows) if " ".join(row.words).lower().startswith(heading))
+        start = next(found, None)
+        if start is None:
+            raise ScenarioError(str(path), WHAT, None, f'a heading "{heading}"', "without one")
+        starts.append(start)
+    if starts[0] + 1 >= starts[1]:
+        raise ScenarioError(str(path), WHAT, None, "at least one node", "without nodes")
+    return rows[: starts[0]], rows[starts[0] : starts[1]], rows[starts[1] :]
+
+
+def _said(heading: _Row) -> int:
+    """How many lines the heading of a part of a BRITE file says there are."""
+    text = " ".join(heading.words)
+    found = _BRITE_PART.fullmatch(text)
+    if found is None:
+        raise heading.error("the heading", text, f"{heading.words[0]} ( N )")
+    return int(found[1])
+
+
+def _check_count(part: Sequence[_Row], said: Sequence[int]) -> None:
+    """Check how many lines follow a heading."""
+    if len(part) - 1 not in said:
+        expected = f"{' or '.join(map(str, said))}, as the file says"
+        heading = part[0].words[0].rstrip(":")
+        raise part[0].error(f"number of lines below {heading}", len(part) - 1, expected)
+
+
+def _check_form(rows: Sequence[_Row], form: _Form, columns: Sequence[int]) -> None:
+    """Check that all lines have as many columns as the first, each of its kind."""
+    for row in rows:
+        count = len(row.words)
+        if count not in columns or count != len(rows[0].words):
+            expected = f"{len(rows[0].words) if len(rows[0].words) in columns else columns[0]}"
+            raise row.error("number of columns", count, expected)
+        for column, (word, (name, kind)) in enumerate(zip(row.words, form, strict=False), start=1):
+            if not kind.fullmatch(word):
+                raise ScenarioError(row.place(column), f"the {name}", word, _KINDS[kind])
+
+
+def _routers(
+    nodes: Sequence[_Row], title: int, edges: Sequence[_Row], where: tuple[int, int, int]
+) -> Routers:
+    """The routers of checked lines: where titles, and ends and latencies of links, are."""
+    known = set()
+    for row in nodes:
+        if row.words[0] in known:
+            expected = "one that no line before has"
+            raise ScenarioError(row.place(1), "the node", row.words[0], expected)
+        known.add(row.words[0])
+    links = []
+    for row in edges:
+        one, other, latency = (row.words[place] for place in where)
+        for place in where[:2]:
+            if row.words[place] not in known:
+                expected = "a node of the file"
+                where_it_is = row.place(place + 1)
+                raise ScenarioError(where_it_is, "the end of a link", row.words[place], expected)
+        links.append(Link(row.place(where[2] + 1), one, other, float(latency)))
+    return Routers([row.words[0] for row in nodes], [row.words[title] for row in nodes], links)
