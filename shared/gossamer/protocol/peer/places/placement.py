@@ -34,10 +34,11 @@ _WHICH, _OWN, _ALONG = 0x77686963, 0x6F776E, 0x616C6F6E67
 def places_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int64s) -> Int64s:
     """Where peers belong, one place after the other, and where else they have interests.
 
-    Each place is the key of the centre of a subscription, its low bits the peer's own. The first is
-    that of a random one, which stays the same while there are as many: to stand where most others
-    do would make hubs there, and leave rare interests without anybody near. Attributes that a
-    subscription leaves out have no centre: it is drawn.
+    Each place is the key of a point of a subscription, drawn around its centre (`place_spread`),
+    its low bits the peer's own. The first is that of a random one, which stays the same while there
+    are as many: to stand where most others do would make hubs there, and leave rare interests
+    without anybody near; so would the centres themselves, where many ranges share one. Along
+    attributes that a subscription leaves out, the point is drawn from all values.
 
     Args:
         settings: of the overlay.
@@ -60,16 +61,23 @@ def places_of(settings: Settings, boxes: Int64s, constrained: Int64s, keys: Int6
     boxes = np.take_along_axis(boxes, which[:, :, np.newaxis], axis=1)
     bits = np.take_along_axis(constrained, which, axis=1)
     attributes = settings.attributes
-    centres = []
+    point = []
     for a in range(attributes):
         low, high = boxes[:, :, 2 * a], boxes[:, :, 2 * a + 1]
-        along = mix_many(settings.seed, keys, _ALONG + a) & RING_MASK
-        is_centred = (bits >> a & 1 == 1) | (attributes == 1)
-        centres.append(np.where(is_centred, low + (high - low) // 2, along[:, np.newaxis]))
+        along = (mix_many(settings.seed, keys, _ALONG + a) & RING_MASK)[:, np.newaxis]
+        is_constrained = (bits >> a & 1 == 1) | (attributes == 1)
+        point.append(np.where(is_constrained, _around_centre(settings, low, high, along), along))
     shift = RING_BITS - bits_an_attribute(attributes)
-    index = curve_index([centre >> shift for centre in centres], bits_an_attribute(attributes))
+    index = curve_index([value >> shift for value in point], bits_an_attribute(attributes))
     own = mix_many(settings.seed, keys, _OWN) & ((1 << low_bits(attributes)) - 1)
     return np.where(bits >= 0, index << low_bits(attributes) | own[:, np.newaxis], NOWHERE)
+
+
+def _around_centre(settings: Settings, low: Int64s, high: Int64s, drawn: Int64s) -> Int64s:
+    """Values of ranges as far from the centre, in parts of the spread, as drawn ring values are."""
+    half = (high - low) // 2
+    aside = (half * (settings.place_spread * (drawn / RING_MASK * 2 - 1))).astype(np.int64)
+    return np.clip(low + half + aside, low, high)
 
 
 def want_place(s: State, settings: Settings, p: int, boxes: Int64s, constrained: Int64s) -> None:

@@ -58,6 +58,7 @@ class Settings:
             `topology.guests`); it takes twice as many guests.
         placement: "drawn" identifiers are uniform, as in the paper; by "interest" a peer has its
             place on the ring where what it subscribes to lies.
+        place_spread: the part of each range, around its centre, within which such a place is drawn.
         move_rounds: rounds after a move before which a peer does not move again to what it has come
             to want (see `topology.moving`); 0 never moves, as in the paper.
         entry_links: links into the ring of a peer without subscriptions, which then does not stand
@@ -125,6 +126,7 @@ class Settings:
     finger_exchanges: int = 2
     guest_links: int = 0
     placement: str = "drawn"
+    place_spread: float = 0.0
     move_rounds: int = 0
     entry_links: int = 0
     nearest_routing: bool = False
@@ -213,15 +215,11 @@ class Settings:
         for field in SWITCHES:
             if not isinstance(getattr(self, field), bool):
                 raise ConfigError(field, getattr(self, field), "True or False")
-        threshold = self.shift_threshold
-        if (
-            isinstance(threshold, bool)
-            or not isinstance(threshold, int | float)
-            or not 0 <= threshold <= MAX_SHIFT_THRESHOLD
-        ):
-            raise ConfigError(
-                "shift_threshold", threshold, f"a number from 0 to {MAX_SHIFT_THRESHOLD}"
-            )
+        for field, most in (("place_spread", 1), ("shift_threshold", MAX_SHIFT_THRESHOLD)):
+            value = getattr(self, field)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not 0 <= value <= most:
+                raise ConfigError(field, value, f"a number from 0 to {most}")
 
     def _check_whole_number(self, field: str, low: int, high: int) -> None:
         value = getattr(self, field)

@@ -64,3 +64,23 @@ def test_along_an_attribute_that_is_left_out_places_are_drawn() -> None:
     assert len(np.unique(drawn >> low_bits(2))) > 900
     centred = places_of(settings, boxes, np.full((1000, 1), 3), KEYS)[:, 0]
     assert len(np.unique(centred >> low_bits(2))) == 1
+
+
+@given(
+    spread=st.floats(0, 1),
+    ends=st.tuples(st.integers(0, RING_MASK), st.integers(0, RING_MASK)).map(sorted),
+)
+def test_places_are_drawn_around_the_centre_and_within_the_range(
+    spread: float, ends: list[int]
+) -> None:
+    low, high = ends
+    boxes = np.repeat(np.array([[[low, high]]]), 1000, axis=0)
+    settings = kindred(1000, place_spread=spread)
+    places = places_of(settings, boxes, np.ones((1000, 1), np.int64), KEYS)[:, 0] >> low_bits(1)
+    low, high = low >> low_bits(1), high >> low_bits(1)
+    half = (high - low) / 2
+    aside = np.abs(places - (low + half))
+    assert low <= places.min()
+    assert places.max() <= high
+    assert aside.max() <= spread * half + 2 + half * 1e-9
+    assert aside.max() >= 0.95 * spread * half - 2

@@ -51,6 +51,7 @@ SWITCHES = [
     *("cascade", "load_shifting", "join_lookup", "stabilise", "reroute"),
     *("ring_offers", "hand_on", "replay_backoff"),
 ]
+NUMBERS = ["place_spread", "shift_threshold"]
 CHOICES = {
     "sampler": list(config.SAMPLERS),
     "rendezvous": ["value", "attribute", "key"],
@@ -65,7 +66,7 @@ def assert_refused(field: str, value: Any) -> None:
 
 
 def test_every_setting_is_tested_here() -> None:
-    tested = {*WHOLE_NUMBERS, *SWITCHES, *CHOICES, "shift_threshold"}
+    tested = {*WHOLE_NUMBERS, *SWITCHES, *CHOICES, *NUMBERS}
     assert tested == {field.name for field in attrs.fields(config.Settings)}
 
 
@@ -101,9 +102,10 @@ INFINITY = float("inf")
 
 
 @pytest.mark.parametrize("value", [-0.1, INFINITY, -INFINITY, float("nan"), 1e300, "1", None, True])
-def test_a_threshold_is_a_number_that_fits_a_word(value: Any) -> None:
-    with pytest.raises(ConfigError, match=r"shift_threshold is .*, expected "):
-        config.Settings(shift_threshold=value)
+def test_numbers_keep_their_bounds(value: Any) -> None:
+    for field in NUMBERS:
+        with pytest.raises(ConfigError, match=rf"{field} is .*, expected a number from 0 to "):
+            config.Settings(**{field: value})
 
 
 def test_bounds_depend_on_other_settings() -> None:
