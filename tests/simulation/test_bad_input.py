@@ -41,7 +41,7 @@ def sentence(capsys: pytest.CaptureFixture[str]) -> Refused:
         shown = capsys.readouterr()
         assert shown.out == ""
         *progress, told = shown.err.splitlines(keepends=True)
-        assert all(line.startswith("gossamer: vinifera ") for line in progress)
+        assert all(line.startswith("gossamer: kindred ") for line in progress)
         assert told.startswith("gossamer: ")
         assert "Traceback" not in told
         return told
@@ -120,6 +120,7 @@ def test_files_that_are_no_traces(
         ("[[system]]\nname = 'v'\nlinks = 3\n", "system.v.links is an unknown key, expected"),
         ("rounds = 1.5\n", "rounds is 1.5, expected a whole number from 1"),
         ("seed = '1'\n", "seed is '1', expected a whole number from 0"),
+        ("scenario = 's.toml'\nseeds = [1]\n", "scenario is 's.toml', expected a scenario itself"),
         ("nodes = 0\n", "nodes is 0, expected a whole number from 2 to 10000000"),
         ("nodes = 1_000_000_000_000\n", "nodes is 1000000000000, expected a whole number"),
         ("nodes == 3\n", "line 1, column 8 is no TOML (Invalid value), expected valid TOML"),
@@ -167,7 +168,7 @@ def test_more_nodes_than_fit_in_memory(
 def test_a_second_run_into_the_same_folder_or_one_into_a_file(
     work: Path, simulation: MadeUpSimulation, sentence: Refused
 ) -> None:
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     with unchanged(work):
         assert "s.toml is a file, expected a new" in sentence("run s.toml --out s.toml")
     assert simulation.calls == []
@@ -185,13 +186,13 @@ def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
         (work / "o").mkdir()
         (work / "o/theirs").write_text("precious")
 
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     simulation.leaves_checkpoint = True
     simulation.meanwhile = take
     assert "o already holds results" in sentence("run s.toml --out o")
     kept = content_of(work)
     assert kept["o/theirs"] == b"precious"
-    assert "o.unfinished/checkpoint/vinifera.checkpoint" in kept
+    assert "o.unfinished/checkpoint/kindred.checkpoint" in kept
 
     (work / "o").rename(work / "elsewhere")
     simulation.meanwhile = lambda: None
@@ -210,7 +211,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     def no_space(_table: object, file: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
 
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     simulation.leaves_checkpoint = leaves_checkpoint
     with monkeypatch.context() as full:
         full.setattr(gossamer.sim.results.results, "write_table", no_space)
@@ -227,7 +228,7 @@ def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
 
 
 def test_a_file_too_large(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> None:
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
     try:
@@ -241,7 +242,7 @@ def test_a_file_too_large(work: Path, simulation: MadeUpSimulation, sentence: Re
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_a_folder_that_may_not_be_written(work: Path, refused: Refused) -> None:
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     work.chmod(0o500)
     try:
         assert "is not writable" in refused("run s.toml --out o")
@@ -253,7 +254,7 @@ def test_memory_that_runs_out(work: Path, simulation: MadeUpSimulation, sentence
     def exhaust() -> None:
         raise MemoryError
 
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     simulation.meanwhile = exhaust
     with unchanged(work):
         told = sentence("run s.toml --out o")
@@ -277,7 +278,7 @@ ONE_QUOTE = "q.csv.gz: workload.quotes is 100, expected at most 1"
     ("scenario", "file", "content", "words"),
     [
         (MATRIX, "m.txt", None, "m.txt: the latency matrix is No such file"),
-        (MATRIX, "m.txt", b"1\n2 1e300\n", "m.txt, line 2: latency 2 is '1e300', expected"),
+        (MATRIX, "m.txt", b"1\n2 1e300\n", "m.txt, line 2, column 2: the latency is '1e300', expe"),
         (SCOT_QUOTES, "q.csv.gz", None, "workload.file is 'q.csv.gz', expected a file that"),
         (SCOT_QUOTES, "q.csv.gz", b"no gzip", "q.csv.gz: the file of quotes is unreadable"),
         (SCOT_QUOTES, "q.csv.gz", quotes("1e300"), FAR_CLOSE),
@@ -325,7 +326,7 @@ def test_a_check_sees_where_no_results_can_go(
 def test_a_check_sees_a_place_that_may_not_be_written(
     work: Path, sentence: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (work / "s.toml").write_text("")
+    (work / "s.toml").write_text("seed = 1\n")
     # The superuser may write everywhere, but for a disk that nobody may write to.
     access = os.access
 

@@ -83,17 +83,17 @@ def test_every_point_is_what_a_run_by_hand_finds(file: Path, swept: Path, tmp_pa
 
 def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
     table = pq.read_table(swept / "points.parquet").to_pandas()
-    mine = table[(table.nodes == 24) & (table.system == "vinifera")].traffic_overhead
+    mine = table[(table.nodes == 24) & (table.system == "kindred")].traffic_overhead
     other = table[(table.nodes == 24) & (table.system == "baseline")].traffic_overhead
     keys = ("nodes", "system", "measure")
     means = {tuple(row[key] for key in keys): row for row in rows(swept / "means.csv")}
-    mean = means["24", "vinifera", "traffic_overhead"]
+    mean = means["24", "kindred", "traffic_overhead"]
     assert float(mean["mean"]) == pytest.approx(mine.mean())
     assert float(mean["high"]) - float(mean["mean"]) == pytest.approx(half_width(mine.to_numpy()))
     assert mean["seeds"] == "3"
     pairs = {(row["nodes"], row["measure"]): row for row in rows(swept / "differences.csv")}
     pair = pairs["24", "traffic_overhead"]
-    assert (pair["first"], pair["second"]) == ("vinifera", "baseline")
+    assert (pair["first"], pair["second"]) == ("kindred", "baseline")
     assert float(pair["difference"]) == pytest.approx((other.values - mine.values).mean())
     settled = rows(swept / "warm_up.csv")
     assert {row["series"] for row in settled} >= {"population", "traffic overhead"}
@@ -199,18 +199,33 @@ def test_a_script_gets_a_table(file: Path) -> None:
     scenario, _ = read_scenario(file.parent / "base.toml", {})
     frame = sweep(scenario, seeds=[1, 2], grid={"nodes": [20, 24]}, processes=1)
     assert len(frame) == 2 * 2 * 2
-    assert set(frame.system) == {"vinifera", "baseline"}
+    assert set(frame.system) == {"kindred", "baseline"}
     means = means_of(frame)
     assert set(means.nodes) == {20, 24}
-    hit = means[(means.measure == "hit_ratio") & (means.system == "vinifera")]
+    hit = means[(means.measure == "hit_ratio") & (means.system == "kindred")]
     assert (hit.seeds == 2).all()
     pair = differences_of(frame)
-    assert set(pair["first"] + pair["second"]) == {"vinifera" + "baseline"}
+    assert set(pair["first"] + pair["second"]) == {"kindred" + "baseline"}
     with pytest.raises(SimulationError, match="expected all that is varied"):
         means_of(frame, by=[])
     with pytest.raises(SimulationError, match="by is 'depth', expected columns"):
         means_of(frame, by=["depth"])
     assert isinstance(frame, pd.DataFrame)
+
+
+def test_settings_of_a_protocol_of_ones_own_keep_their_names(tmp_path: Path) -> None:
+    file = ROOT / "examples" / "cookbook" / "rumor_nodes.py"
+    base = f'protocol = "{file}:Rumor"\nnodes = 12\nrounds = 3\n'
+    (tmp_path / "base.toml").write_text(base)
+    grid = {"settings.k": [1, 2]}
+    sweep(tmp_path / "base.toml", seeds=[1, 2], grid=grid, out=tmp_path / "o", processes=1)
+    means = rows(tmp_path / "o" / "means.csv")
+    assert {row["settings.k"] for row in means} == {"1", "2"}
+    (pair,) = {(row["first"], row["second"]) for row in rows(tmp_path / "o" / "differences.csv")}
+    assert pair == ("rumor (k=1)", "rumor (k=2)")
+    header = (tmp_path / "o" / "warm_up.csv").read_text().splitlines()[0]
+    assert header == "point,system,series,warm_up,mean,settled"
+    assert pq.read_table(tmp_path / "o" / "warm_up.parquet").num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -235,5 +250,5 @@ def test_the_notebook_runs_and_draws(tmp_path: Path) -> None:
         [sys.executable, str(script), "2", str(figure)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "vinifera (vinifera.friend_links=2)" in done.stdout
+    assert "paper (paper.friend_links=2)" in done.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")

@@ -75,10 +75,17 @@ def run_scenario(scenario: AnyScenario, text: str, options: Options) -> None:
     try:
         with held(place.out):
             _take(place, scenario, text, options)
+            _mention_that_nothing_is_set(text)
             summary = _run_at(place, scenario, text, options)
     finally:
         place.remove_empty_parent()
     _print_summary(summary, place, options)
+
+
+def _mention_that_nothing_is_set(text: str) -> None:
+    if not any(line.partition("#")[0].strip() for line in text.splitlines()):
+        told = "the scenario is empty: everything has its default"
+        print(f"gossamer: {told} ('gossamer sim check' shows it)", file=sys.stderr)
 
 
 def _run_at(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from gossamer.sim.results.intervals import SETTINGS, Interval
+from gossamer.sim.results.intervals import Interval, short_name
 from gossamer.sim.results.sweeps.scheduling import SweepOutcome
 from gossamer.sim.study.measure import Measure
 
@@ -69,4 +69,4 @@ def _cell(measure: Measure, one: Interval | None) -> str:
 
 def varied_text(condition: Sequence[tuple[str, Any]]) -> str:
     """What is varied in a point, in words."""
-    return ", ".join(f"{name.removeprefix(SETTINGS)} {value}" for name, value in condition)
+    return ", ".join(f"{short_name(name)} {value}" for name, value in condition)

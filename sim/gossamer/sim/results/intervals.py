@@ -21,8 +21,8 @@ CONFIDENCE: Final = 0.95
 # What tells runs apart but is not a condition.
 _NO_CONDITION: Final = frozenset({"seed", "name", "systems", "coverings", "routings", "strategies"})
 
-# Where the settings of a system stand among conditions.
-SETTINGS: Final = "settings."
+# Where the settings of systems stand among conditions: in a scenario, and in a sweep file.
+SETTINGS: Final = ("settings.", "system.")
 
 Condition = tuple[tuple[str, Any], ...]
 
@@ -82,11 +82,11 @@ def conditions(scenarios: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Condi
     values: dict[tuple[str, str], set[str]] = {}
     for system, known in flat:
         for name in names:
-            place = (system if name.startswith(SETTINGS) else "", name)
+            place = (system if is_setting(name) else "", name)
             values.setdefault(place, set()).add(repr(known.get(name)))
 
     def varies(system: str, name: str) -> bool:
-        return len(values[system if name.startswith(SETTINGS) else "", name]) > 1
+        return len(values[system if is_setting(name) else "", name]) > 1
 
     return [
         tuple((name, known.get(name)) for name in names if varies(system, name))
@@ -96,11 +96,17 @@ def conditions(scenarios: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Condi
 
 def variant(system: str, condition: Condition) -> str:
     """A system with those of its settings that are varied."""
-    own = [f"{name.removeprefix(SETTINGS)}={x}" for name, x in condition if _is_setting(name)]
+    own = [f"{short_name(name)}={x}" for name, x in condition if is_setting(name)]
     return f"{system} ({', '.join(own)})" if own else system
 
 
-def _is_setting(name: str) -> bool:
+def short_name(name: str) -> str:
+    """The name of a condition; of a setting, without where settings stand."""
+    return name.partition(".")[2] if is_setting(name) else name
+
+
+def is_setting(name: str) -> bool:
+    """Whether a condition is a setting of systems, which tells these apart."""
     return name.startswith(SETTINGS)
 
 
@@ -171,7 +177,7 @@ def comparisons(values: Iterable[Value]) -> list[Comparison]:
     by_place: dict[tuple[Condition, str], dict[str, dict[int, float]]] = {}
     for one in values:
         if not math.isnan(one.value):
-            shared = tuple(pair for pair in one.condition if not _is_setting(pair[0]))
+            shared = tuple(pair for pair in one.condition if not is_setting(pair[0]))
             systems = by_place.setdefault((shared, one.measure), {})
             systems.setdefault(variant(one.system, one.condition), {})[one.seed] = one.value
     found = []

@@ -30,7 +30,7 @@ def read_scenario(
     Args:
         path: the file. Relative paths in it are relative to its folder.
         overrides: values that replace those of the file, by dotted key, such as ``seed``,
-            ``events.per_round`` or ``system.vinifera.ring_links``. Relative paths among them are
+            ``events.per_round`` or ``system.kindred.ring_links``. Relative paths among them are
             relative to the working folder.
 
     Returns:
@@ -58,7 +58,11 @@ def read_scenario_of(
 
 def _parsed(path: Path) -> tuple[str, Document]:
     text = read_text(path)
-    return text, parse_document(text, str(path))
+    document = parse_document(text, str(path))
+    if {"scenario", "seeds"} <= document.keys():
+        expected = "a scenario itself; 'gossamer sim sweep' takes a sweep of scenarios"
+        raise ScenarioError(str(path), "scenario", document["scenario"], expected)
+    return text, document
 
 
 def _scenario(

@@ -82,13 +82,18 @@ def write_points(plan: SweepPlan, folder: Path) -> None:
     write_rows(point_rows(plan, summaries), folder / "points")
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write rows by column as ``path`` with .parquet and with .csv; what a row lacks is empty."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
+def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, columns: Sequence[str] = ()) -> None:
+    """Write rows by column as ``path`` with .parquet and with .csv; what a row lacks is empty.
+
+    Args:
+        rows: what to write.
+        path: of the files, without their endings.
+        columns: that there are even without a row; others follow as rows name them.
+    """
+    names = list(dict.fromkeys((*columns, *(name for row in rows for name in row))))
     full = [{name: row.get(name) for name in names} for row in rows]
-    pq.write_table(
-        pa.Table.from_pylist(full), path.with_name(f"{path.name}.parquet"), compression="zstd"
-    )
+    table = pa.Table.from_pylist(full) if full else pa.table({name: pa.nulls(0) for name in names})
+    pq.write_table(table, path.with_name(f"{path.name}.parquet"), compression="zstd")
     place = path.with_name(f"{path.name}.csv")
     with place.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=names)

@@ -18,12 +18,12 @@ from typing import Any, Final
 import numpy as np
 
 from gossamer.sim.results.intervals import (
-    SETTINGS,
     Comparison,
     Interval,
     Value,
     comparisons,
     intervals,
+    is_setting,
 )
 from gossamer.sim.results.results import Results, read_results
 from gossamer.sim.results.sweeps.drawing import PLOTS, draw_sweep
@@ -47,6 +47,14 @@ DELIVERIES: Final = "deliveries"
 # Settings of a system in a sweep file; systems with different ones are different systems.
 _OF_SYSTEM: Final = "system."
 
+# Columns, behind what is varied.
+_OF_MEANS: Final = (SYSTEM, "measure", "seeds", "mean", "deviation", "low", "high")
+_OF_DIFFERENCES: Final = (
+    *("measure", "first", "second", "seeds"),
+    *("difference", "low", "high", "hedges_g", "cliffs_delta"),
+)
+_OF_WARM_UPS: Final = (POINT, SYSTEM, "series", "warm_up", "mean", "settled")
+
 Row = dict[str, Any]
 
 
@@ -57,9 +65,11 @@ def write_outcome(plan: SweepPlan, folder: Path, *, pictures: bool = True) -> No
     varied = varied_keys(plan)
     values = list(values_of(rows, varied))
     means = intervals(values)
-    write_rows([mean_row(one) for one in means], folder / MEANS)
-    write_rows([difference_row(one) for one in comparisons(values)], folder / DIFFERENCES)
-    write_rows(list(_warm_ups(plan, runs)), folder / WARM_UP)
+    differences = [difference_row(one) for one in comparisons(values)]
+    write_rows([mean_row(one) for one in means], folder / MEANS, (*varied, *_OF_MEANS))
+    shared = [key for key in varied if not is_setting(key)]
+    write_rows(differences, folder / DIFFERENCES, (*shared, *_OF_DIFFERENCES))
+    write_rows(list(_warm_ups(plan, runs)), folder / WARM_UP, _OF_WARM_UPS)
     if pictures:
         draw_sweep(plan, runs, means, varied, folder / PLOTS)
 
@@ -81,9 +91,7 @@ def values_of(rows: Iterable[Mapping[str, Any]], varied: Iterable[str]) -> Itera
     met = set()
     for row in rows:
         system = str(row[SYSTEM])
-        condition = tuple(
-            (_condition_key(key), row.get(key)) for key in varied if _concerns(key, system)
-        )
+        condition = tuple((key, row.get(key)) for key in varied if _concerns(key, system))
         # Where a setting of another system is varied, this one runs several times alike.
         if (condition, system, row[SEED]) in met:
             continue
@@ -107,46 +115,14 @@ def _concerns(key: str, system: str) -> bool:
     return not key.startswith(_OF_SYSTEM) or key.startswith(f"{_OF_SYSTEM}{system}.")
 
 
-def _condition_key(key: str) -> str:
-    return SETTINGS + key.removeprefix(_OF_SYSTEM) if key.startswith(_OF_SYSTEM) else key
-
-
 def mean_row(one: Interval) -> Row:
     """An interval as a row."""
-    return {
-        **_shown(one.condition),
-        SYSTEM: one.system,
-        "measure": one.measure,
-        "seeds": one.seeds,
-        "mean": one.mean,
-        "deviation": one.deviation,
-        "low": one.low,
-        "high": one.high,
-    }
+    return {**dict(one.condition), **{name: getattr(one, name) for name in _OF_MEANS}}
 
 
 def difference_row(one: Comparison) -> Row:
     """A comparison as a row."""
-    return {
-        **_shown(one.condition),
-        "measure": one.measure,
-        "first": one.first,
-        "second": one.second,
-        "seeds": one.seeds,
-        "difference": one.difference,
-        "low": one.low,
-        "high": one.high,
-        "hedges_g": one.hedges_g,
-        "cliffs_delta": one.cliffs_delta,
-    }
-
-
-def _shown(condition: Iterable[tuple[str, Any]]) -> Row:
-    """A condition under the keys of the sweep file."""
-    return {
-        _OF_SYSTEM + key.removeprefix(SETTINGS) if key.startswith(SETTINGS) else key: value
-        for key, value in condition
-    }
+    return {**dict(one.condition), **{name: getattr(one, name) for name in _OF_DIFFERENCES}}
 
 
 def _warm_ups(plan: SweepPlan, runs: Mapping[str, Results]) -> Iterator[Row]:
@@ -163,11 +139,6 @@ def _warm_ups(plan: SweepPlan, runs: Mapping[str, Results]) -> Iterator[Row]:
             for name, pairs in series.items():
                 time, values = np.array(pairs).T
                 told = mser5(values)
-                yield {
-                    POINT: point.name,
-                    SYSTEM: system,
-                    "series": name,
-                    "warm_up": float(time[min(told.left_out, len(time) - 1)]),
-                    "mean": told.mean,
-                    "settled": told.settled,
-                }
+                warm_up = float(time[min(told.left_out, len(time) - 1)])
+                row_values = (point.name, system, name, warm_up, told.mean, told.settled)
+                yield dict(zip(_OF_WARM_UPS, row_values, strict=True))

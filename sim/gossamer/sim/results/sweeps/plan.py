@@ -7,7 +7,7 @@
     [grid]                         # every combination
     nodes = [500, 1000]
     "events.per_round" = [1, 5]
-    system = ["vinifera", "baseline"]
+    system = ["kindred", "baseline"]
 
     [[point]]                      # or, in place of the grid, these and no others
     nodes = 500
@@ -78,6 +78,9 @@ def read_sweep(path: Path) -> SweepPlan:
             scenario.
     """
     document = parse_document(read_text(path), str(path))
+    if document and not document.keys() & {SCENARIO, "seeds"}:
+        expected = "a sweep, which names scenarios and seeds; 'gossamer sim run' takes a scenario"
+        raise ScenarioError(str(path), SCENARIO, None, expected, found="missing")
     try:
         return _plan(document, path)
     except ScenarioError as error:

@@ -32,7 +32,7 @@ seeds = [3, 1]
 [grid]
 nodes = [20, 30]
 events.per_round = [1, 5]
-system = ["vinifera", "baseline"]
+system = ["kindred", "baseline"]
 """
     plan = read_sweep(sweep(tmp_path, text))
     assert len(plan.points) == 2 * 2 * 2 * 2
@@ -76,6 +76,10 @@ rounds = 12
     ("text", "sentence"),
     [
         ("seeds = [1]", "scenario is missing, expected the path of a scenario file"),
+        (
+            "nodes = 5",
+            "scenario is missing, expected a sweep, which names scenarios and seeds; 'gos",
+        ),
         ('scenario = "base.toml"', "seeds is missing, expected a list of different whole"),
         ('scenario = "base.toml"\nseeds = 5', "seeds is 5, expected a list"),
         ('scenario = "base.toml"\nseeds = [1, 1]', "seeds is [1, 1], expected a list of different"),
@@ -93,7 +97,7 @@ rounds = 12
         ),
         (
             ONE + '[grid]\nsystem = ["other"]',
-            "system is 'other', expected one of vinifera, baseline",
+            "system is 'other', expected one of kindred, baseline",
         ),
         (ONE + "[grid]\nseed = [2]", "seed is [2], expected seeds at the top of the file"),
         (ONE + "[grid]\nnodes = [5]\n[[point]]\nnodes = 6", "expected either [grid] or [[point]]"),
@@ -128,10 +132,10 @@ events.per_round = 3
 """
     plan = read_sweep(sweep(tmp_path, text))
     measures = {"nodes": 17, "hit_ratio": 0.5, "rounds": 8, "seed": 4, "point": 3, "totals": {}}
-    summary = {"result_hash": "h", "systems": {"vinifera": measures, "baseline": measures}}
+    summary = {"result_hash": "h", "systems": {"kindred": measures, "baseline": measures}}
     rows = point_rows(plan, {point.name: summary for point in plan.points})
     assert [(row["point"], row["system"]) for row in rows] == [
-        (point.name, system) for point in plan.points for system in ("vinifera", "baseline")
+        (point.name, system) for point in plan.points for system in ("kindred", "baseline")
     ]
     assert [row.get("nodes") for row in rows] == [20, 20, None, None]
     assert [row.get("rounds") for row in rows] == [None, None, 12, 12]
