@@ -21,9 +21,9 @@ scenario = Scenario(
     rounds=60,
     events=Events(per_round=5, warm_up_rounds=40),
     subscriptions=Subscriptions(kind="skewed"),
-    systems=(System(name="vinifera"), System(name="baseline", preset="baseline")),
+    systems=(System(name="paper"), System(name="baseline")),
 )
-FRIENDS = "system.vinifera.friend_links"
+FRIENDS = "system.paper.friend_links"
 seeds = range(1, int(sys.argv[1]) + 1 if sys.argv[1:] else 11)
 
 # %% Thirty runs. Systems that run with one seed meet the same peers, interests and events.
@@ -40,11 +40,9 @@ print(changes[["first", "second", "difference", "low", "high"]].to_string(index=
 
 # %% The figure
 figure, axes = plt.subplots(figsize=(3.5, 2.6), layout="constrained")
-vinifera = overhead[overhead.system == "vinifera"]
-half = 100 * (vinifera.high - vinifera["mean"])
-axes.errorbar(
-    vinifera[FRIENDS], 100 * vinifera["mean"], half, marker="o", label="Vinifera", capsize=3
-)
+paper = overhead[overhead.system == "paper"]
+half = 100 * (paper.high - paper["mean"])
+axes.errorbar(paper[FRIENDS], 100 * paper["mean"], half, marker="o", label="paper", capsize=3)
 baseline = overhead[overhead.system == "baseline"].iloc[0]
 axes.axhline(100 * baseline["mean"], color="C1", label="baseline")
 axes.axhspan(100 * baseline.low, 100 * baseline.high, color="C1", alpha=0.2, lw=0)

@@ -195,9 +195,9 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
     """The tables of a run that never happened, of plausible shape."""
     draws = np.random.default_rng(seed)
     events = max(int(deliveries * EVENTS_A_DELIVERY), 1)
-    system = folder / "vinifera"
+    system = folder / "kindred"
     system.mkdir(parents=True)
-    summary = {"scenario": {}, "seed": seed, "systems": {"vinifera": {}}, "result_hash": ""}
+    summary = {"scenario": {}, "seed": seed, "systems": {"kindred": {}}, "result_hash": ""}
     (folder / "summary.json").write_text(json.dumps(summary))
     for name, columns, rows in (
         ("events", EVENT_COLUMNS, events),

@@ -33,10 +33,10 @@ CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
 
 def write_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     """Runs of two systems: two seeds of one size; another seed, and other sizes and systems."""
-    chosen = ((40, 1, "vinifera"), (40, 2, "vinifera"), (40, 3, "vinifera"))
+    chosen = ((40, 1, "kindred"), (40, 2, "kindred"), (40, 3, "kindred"))
     made = [
         write_run(folder / f"{nodes}-{seed}", seed, nodes=nodes, names=(one, "baseline"))
-        for nodes, seed, one in (*chosen, (60, 1, "vinifera"), (60, 2, "third"))
+        for nodes, seed, one in (*chosen, (60, 1, "kindred"), (60, 2, "third"))
     ]
     return made[:2], made[2:]
 
@@ -106,10 +106,10 @@ def test_runs_added_in_partitions_are_as_runs_crunched_at_once(
     assert not (out / "measures.parquet").exists()
     frame = session.read.parquet(f"file://{out}/measures")
     assert frame.count() == len(pq.read_table(whole / "measures.parquet"))
-    small = frame.where("nodes = 40 and system = 'vinifera'")
+    small = frame.where("nodes = 40 and system = 'kindred'")
     assert small.select("seed").distinct().count() == 3
     partitions = {path.name for path in (out / "measures" / "nodes=60").iterdir()}
-    assert partitions == {"system=baseline", "system=third", "system=vinifera"}
+    assert partitions == {"system=baseline", "system=kindred", "system=third"}
 
 
 def test_runs_that_are_there_already_are_left_out(session: Any, partitioned: Appended) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.figures.vinifera.studies import BASELINE, RANDOM, SKEWED, VINIFERA
+from gossamer.sim.figures.vinifera.studies import BASELINE, PAPER, RANDOM, SKEWED
 from gossamer.sim.results.interval_plots import averaged, strengths_of
 from gossamer.sim.results.intervals import (
     Value,
@@ -181,7 +181,7 @@ def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:
 
 @given(seed=st.integers(0, 2**31), nodes=st.integers(1, 40), cycles=st.integers(0, 30))
 def test_measures_of_peers_are_those_of_single_rows(seed: int, nodes: int, cycles: int) -> None:
-    system = made_up_system("vinifera", seed, max(nodes, 2), cycles, 60.0)
+    system = made_up_system("paper", seed, max(nodes, 2), cycles, 60.0)
     few = {name: column[:nodes] for name, column in system.nodes.items()}
     rows = list(peer_rows(system.events, few, system.cycles))
     found = {row.name: row.value for row in rows if row.part == MEASURE}
@@ -325,9 +325,9 @@ SIZES = (500, 1000)
 # What overhead is without chance, such that V3 holds.
 OVERHEADS = {
     (BASELINE, RANDOM): 0.82,
-    (VINIFERA, RANDOM): 0.6,
+    (PAPER, RANDOM): 0.6,
     (BASELINE, SKEWED): 0.41,
-    (VINIFERA, SKEWED): 0.1,
+    (PAPER, SKEWED): 0.1,
 }
 
 
@@ -338,11 +338,10 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
     for seed, nodes, ((system, kind), overhead) in product(seeds, SIZES, OVERHEADS.items()):
         path = folder / f"{seed}-{nodes}-{system}-{kind}"
         path.mkdir()
-        preset = "baseline" if system == BASELINE else "paper"
         (path / "scenario.toml").write_text(
             f"nodes = {nodes}\nrounds = 20\nseed = {seed}\n"
             f'[subscriptions]\nkind = "{kind}"\n'
-            f'[[system]]\nname = "{system}"\npreset = "{preset}"\n'
+            f'[[system]]\nname = "{system}"\n'
         )
         runs.append(Run(name=path.name, path=LocalPlace(path), summary={}, systems=(), digest=""))
         value = overhead + float(draw.normal(0, 0.005))
@@ -370,7 +369,7 @@ def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> 
 
 def test_a_value_out_of_bounds_decides(tmp_path: Path) -> None:
     runs, values = swept(tmp_path, seeds=(1, 2))
-    high = [attrs.evolve(one, value=0.9) if "vinifera-random" in one.run else one for one in values]
+    high = [attrs.evolve(one, value=0.9) if "paper-random" in one.run else one for one in values]
     (checked,) = check_claims(["V3"], runs, high)
     assert checked.claim.verdict == "differs"
     assert "Vinifera, random at 1,000 nodes 90.0 %" in checked.claim.reason

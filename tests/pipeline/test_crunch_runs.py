@@ -64,14 +64,14 @@ def corpus(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     large = runs / "3" / "baseline" / "deliveries.parquet"
     few = pq.read_table(large)
     pq.write_table(pa.concat_tables([few] * 100), large, row_group_size=5_000)
-    old = runs / "4" / "vinifera"
+    old = runs / "4" / "kindred"
     change(old / "deliveries.parquet", {"tree_hops": None, "hops": lambda c: c.cast(pa.int64())})
     change(old / "events.parquet", {"duplicates": None, "event": lambda c: c.cast(pa.int32())})
     change(old / "cycles.parquet", {"ring_correct": None})
     change(old / "nodes.parquet", {"load": lambda c: c.cast(pa.float32())})
     draws = np.random.default_rng(1)
     change(
-        runs / "5" / "vinifera" / "deliveries.parquet",
+        runs / "5" / "kindred" / "deliveries.parquet",
         {"time_s": lambda old: pa.array(old.to_numpy() + draws.random(len(old)))},
     )
     return Corpus(runs, few, folder / "out", crunch(session, runs, folder / "out"))
@@ -93,7 +93,7 @@ def is_of_summaries(corpus: Corpus, run: str, systems: Iterable[str]) -> None:
 
 def test_figures_are_those_of_the_summaries(corpus: Corpus) -> None:
     for run in "12":
-        is_of_summaries(corpus, run, ("vinifera", "baseline"))
+        is_of_summaries(corpus, run, ("kindred", "baseline"))
     assert {one.seeds for one in corpus.found.intervals if one.system == "baseline"} == {5}
     with (corpus.out / "measures.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -128,12 +128,12 @@ def test_the_same_run_twice_counts_once_and_one_may_be_far_larger(corpus: Corpus
 
 def test_versions_of_tables_may_be_mixed(corpus: Corpus) -> None:
     values = corpus.values
-    summary = read_results(corpus.runs / "4").summary["systems"]["vinifera"]
+    summary = read_results(corpus.runs / "4").summary["systems"]["kindred"]
     is_of_summaries(corpus, "4", ("baseline",))
     whole = {name: value for name, value in summary.items() if isinstance(value, int | float)}
     compared = 0
     for measure in {measure for run, _, measure in values if run == "1"}:
-        key = ("4", "vinifera", measure)
+        key = ("4", "kindred", measure)
         if measure.startswith("tree_length"):
             assert key not in values
         elif "duplicate" in measure or measure == "ring_correct_final":
@@ -199,14 +199,14 @@ def test_few_delays_are_counted_exactly(session: Any, corpus: Corpus, tmp_path: 
 def empty_run() -> RunRecord:
     node = {name: np.zeros(1, kind) for name, kind in NODE_COLUMNS.items()}
     system = SystemRecord(
-        name="vinifera",
+        name="kindred",
         settings={},
         events=empty_table(EVENT_COLUMNS),
         deliveries=empty_table(DELIVERY_COLUMNS),
         nodes=node,
         cycles=empty_table(CYCLE_COLUMNS),
     )
-    return RunRecord({"name": "empty"}, "", 1, {}, 0.0, 0, {"vinifera": system})
+    return RunRecord({"name": "empty"}, "", 1, {}, 0.0, 0, {"kindred": system})
 
 
 @pytest.mark.parametrize("plots", [False, pytest.param(True, marks=pytest.mark.campaign)])
@@ -242,10 +242,10 @@ def test_other_runs_are_crunched(session: Any, tmp_path: Path, plots: bool) -> N
         ("a", "active", "false_positive_ratio"): 0.25,
         ("a", "active", "total_x"): 1,
         ("a", "SINGLE", "cost"): 2.5,
-        ("empty", "vinifera", "nodes"): 1,
-        ("empty", "vinifera", "load_gini"): 0,
-        ("empty", "vinifera", "hit_ratio"): pytest.approx(np.nan, nan_ok=True),
-        ("empty", "vinifera", "path_length_mean"): None,
+        ("empty", "kindred", "nodes"): 1,
+        ("empty", "kindred", "load_gini"): 0,
+        ("empty", "kindred", "hit_ratio"): pytest.approx(np.nan, nan_ok=True),
+        ("empty", "kindred", "path_length_mean"): None,
     }
     values = figures(found)
     assert {key: values.get(key) for key in wanted} == wanted
@@ -272,7 +272,7 @@ def without_runs(runs: Path) -> None:
     ("spoil", "sentence"),
     [
         (
-            lambda runs: (runs / "1/vinifera/nodes.parquet").write_bytes(b""),
+            lambda runs: (runs / "1/kindred/nodes.parquet").write_bytes(b""),
             "nodes.parquet is damaged",
         ),
         (
@@ -286,8 +286,8 @@ def without_runs(runs: Path) -> None:
             "baseline/events.parquet has a column received of string, expected whole numbers",
         ),
         (
-            lambda runs: (runs / "1/vinifera/deliveries.parquet").unlink(),
-            "vinifera/deliveries.parquet does not exist, expected a table of the results",
+            lambda runs: (runs / "1/kindred/deliveries.parquet").unlink(),
+            "kindred/deliveries.parquet does not exist, expected a table of the results",
         ),
         (lambda runs: (runs / "1/summary.json").write_text("{"), "is not the summary of a run"),
         (lambda runs: (runs / "1/summary.json").write_text('{"systems": {}}'), "has no seed"),
@@ -302,12 +302,12 @@ def test_what_cannot_be_read_is_refused_first(tmp_path: Path, spoil: Any, senten
 
 
 def test_a_system_without_tables_is_known_by_its_summary_alone(tmp_path: Path) -> None:
-    shutil.rmtree(write_run(tmp_path / "run") / "vinifera")
+    shutil.rmtree(write_run(tmp_path / "run") / "kindred")
     assert [one.kind for one in find_runs([tmp_path])[0].systems] == ["others", "peers"]
 
 
 def test_a_table_that_is_damaged_inside_leaves_nothing(session: Any, tmp_path: Path) -> None:
-    damage(write_run(tmp_path / "runs") / "vinifera" / "deliveries.parquet")
+    damage(write_run(tmp_path / "runs") / "kindred" / "deliveries.parquet")
     with pytest.raises((JobError, PlaceError), match=r"deliveries\.parquet is damaged") as failed:
         crunch(session, tmp_path / "runs", tmp_path / "out")
     assert "\n" not in str(failed.value)

@@ -45,7 +45,7 @@ from support.spark_processes import (
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    varied = '[grid]\nnodes = [20, 24]\nsystem = ["vinifera", "baseline"]\n'
+    varied = '[grid]\nnodes = [20, 24]\nsystem = ["kindred", "baseline"]\n'
     return sweep_file(tmp_path, 2, more=varied)
 
 

@@ -108,7 +108,7 @@ def test_no_copy_goes_round_while_peers_move() -> None:
 
 
 def test_real_peers_do_not_drift() -> None:
-    paper = attrs.evolve(DRIFTING, systems=(peers.System(name="vinifera"),))
+    paper = attrs.evolve(DRIFTING, systems=(peers.System(name="paper"),))
     trace = ChurnTrace(["a", "b"], [0], [0.0], [9000.0], 9000.0)
     with pytest.raises(ScenarioError, match=r"drift is .*, expected none, as the subscriptions"):
         make_plan(attrs.evolve(paper, nodes=2), trace)

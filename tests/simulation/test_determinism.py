@@ -26,7 +26,7 @@ def scenario(seed: int = 5, engine: str = "cycle") -> peers.Scenario:
         seed=seed,
         engine=engine,
         systems=(
-            peers.System(name="vinifera", preset="resilient"),
+            peers.System(name="resilient"),
             peers.System(name="kindred", preset="kindred"),
             peers.System(name="baseline", preset="baseline"),
         ),

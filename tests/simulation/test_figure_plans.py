@@ -125,10 +125,10 @@ def tiny_point(seed: int) -> running.Point:
         nodes=60,
         rounds=30,
         seed=seed,
-        systems=(peers.System(name="vinifera"),),
+        systems=(peers.System(name="paper"),),
         events=peers.Events(per_round=2, warm_up_rounds=20),
     )
-    return running.Point(study="tiny", system="vinifera", kind="skewed", x=0, scenario=scenario)
+    return running.Point(study="tiny", system="paper", kind="skewed", x=0, scenario=scenario)
 
 
 def test_a_point_measures_what_it_ran() -> None:
@@ -220,7 +220,7 @@ def test_no_system_delivers_more_than_nodes_take_and_hours_add_up_to_the_run() -
     narrow = peers.Scenario(nodes=10, subscriptions=everything, network=Link(event_capacity=3))
     assert 5 / 6 <= running.feasible_hit_ratio(narrow, np.array([7, 7, 7, 7, 8, 8])) < 1
     assert running.feasible_hit_ratio(peers.Scenario(nodes=10), np.array([7, 7, 7, 7])) == 1.0
-    record = made_up_system("vinifera", seed=5, nodes=60, cycles=150, period_s=60.0)
+    record = made_up_system("paper", seed=5, nodes=60, cycles=150, period_s=60.0)
     hours = running.hourly(record)
     assert len({len(column) for column in hours.values()}) == 1
     assert hours["expected"].sum() == record.cycles["expected"].sum()
@@ -247,7 +247,7 @@ def test_points_of_a_plan_are_distinct_and_pair_both_systems(plan: Any) -> None:
     for point in points:
         seen[point.study, point.system].add((point.kind, point.x, point.scenario.seed))
     for study in {point.study for point in points} - {"friends", "friends_10000"}:
-        assert seen[study, "vinifera"] == seen[study, "baseline"]
+        assert seen[study, "paper"] == seen[study, "baseline"]
 
 
 def test_expected_lookup_solves_its_recursion() -> None:

@@ -362,7 +362,7 @@ def test_the_resilient_preset_delivers_under_churn_with_lookups_as_expected(made
     lookups = {
         int(row["x"]): row["lookup_hops"]
         for row in rows_of(made, "points")
-        if (row["study"], row["system"]) == ("sizes", "vinifera")
+        if (row["study"], row["system"]) == ("sizes", "paper")
     }
     assert set(lookups) == set(QUICK.sizes)
     for nodes, hops in lookups.items():

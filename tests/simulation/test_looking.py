@@ -48,12 +48,10 @@ warm_up_rounds = 10
 share = 0.01
 
 [[system]]
-name = "vinifera"
-preset = "resilient"
+name = "kindred"
 
 [[system]]
 name = "baseline"
-preset = "baseline"
 """
 OWN = f"""
 protocol = "{PROTOCOLS}/looked_at.py:Ring"
@@ -152,7 +150,7 @@ def test_kept_subscriptions_and_events_say_who_was_to_get_what(seen: Path) -> No
     events: dict[int, dict[int, int]] = {}
     for event, attribute, value in pairs(values, "event", "attribute", "value_hashed"):
         events.setdefault(event, {})[attribute] = value
-    deliveries = results.table("vinifera", "deliveries")
+    deliveries = results.table("kindred", "deliveries")
     assert len(deliveries["event"]) > 100
     for event, node in pairs(deliveries, "event", "node"):
         wanted = [boxes[node, number] for number in (0, 1) if (node, number) in boxes]
@@ -173,7 +171,7 @@ def test_drifting_subscriptions_are_kept_from_when_on_nodes_have_them(work: Path
     assert changed[0] == 150
     assert all(10 < count < 60 for count in changed[1:])
     values = Results(work, {}).table("o", "event_values")
-    deliveries = read_results(work / "o").table("vinifera", "deliveries")
+    deliveries = read_results(work / "o").table("kindred", "deliveries")
     published = dict(pairs(values, "event", "time_s"))
     wrong = 0
     for event, node in pairs(deliveries, "event", "node"):
@@ -272,16 +270,16 @@ def test_pages_and_exports_of_results(
     assert sim("page", seen, "--out", "p.html") == 0
     text = (work / "p.html").read_text()
     run = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])
-    assert [system["name"] for system in run["systems"]] == ["vinifera", "baseline"]
+    assert [system["name"] for system in run["systems"]] == ["kindred", "baseline"]
     for system in run["systems"]:
         assert [overlay["round"] for overlay in system["overlays"]] == [0, 5, 10, 15, 20, 24]
         assert set(system["overlays"][0]["places"]) == {"identifier", "subscribed range"}
         keys = {curve["key"] for curve in system["course"]["curves"]}
         assert {"hit_ratio", "traffic_overhead", "path_length", "control_messages"} <= keys
     for name in ("o.graphml", "o.gexf", "o.csv"):
-        assert sim("export", seen, "--system", "vinifera", "--round", 10, "--out", name) == 0
+        assert sim("export", seen, "--system", "kindred", "--round", 10, "--out", name) == 0
         assert (work / name).stat().st_size > 1_000
-    assert "links of vinifera after round 10" in capsys.readouterr().out
+    assert "links of kindred after round 10" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -299,14 +297,14 @@ def test_pages_and_exports_of_results(
         ("run brokers.toml --live", "--live is True, expected no such option"),
         ("page none", "none/summary.json does not exist, expected a folder with results"),
         ("page out --out out/summary.json", "out/summary.json exists, expected a new file"),
-        ("export out", "--system is None, expected one of vinifera, baseline"),
-        ("export out --system other", "--system is 'other', expected one of vinifera, baseline"),
+        ("export out", "--system is None, expected one of kindred, baseline"),
+        ("export out --system other", "--system is 'other', expected one of kindred, baseline"),
         (
-            "export out --system vinifera --round 3",
+            "export out --system kindred --round 3",
             "--round is 3, expected a round with a snapshot",
         ),
-        ("export out --system vinifera --format dot", "--format is 'dot', expected one of graphml"),
-        ("export out --system vinifera --out a.dot", "expected a name that ends with one of"),
+        ("export out --system kindred --format dot", "--format is 'dot', expected one of graphml"),
+        ("export out --system kindred --out a.dot", "expected a name that ends with one of"),
         ("run wrong.toml --no-plots --out w", "Wrong.overlay of kind 'link' is [0, 120]"),
     ],
 )
@@ -350,7 +348,7 @@ def shown_value(page: str, measure: str) -> list[str]:
 
 def test_a_browser_replays_a_run(seen: Path, work: Path, browser: Callable[[str], str]) -> None:
     assert sim("page", seen, "--out", "p.html") == 0
-    cycles = read_results(seen).table("vinifera", "cycles")
+    cycles = read_results(seen).table("kindred", "cycles")
     address = (work / "p.html").as_uri()
     for asked, row in (("", -1), ("#12", 11)):
         page = browser(address + asked)

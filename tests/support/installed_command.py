@@ -85,10 +85,10 @@ class MadeUpSimulation:
         self.calls.append((scenario, text, resume))
         if self.leaves_checkpoint:
             checkpoint.mkdir(exist_ok=True)
-            (checkpoint / "vinifera.checkpoint").write_bytes(b"state")
+            (checkpoint / "kindred.checkpoint").write_bytes(b"state")
         self.meanwhile()
         for done in (1, 2):
-            progress("vinifera", done, 2)
+            progress("kindred", done, 2)
         return replace(made_up_run(scenario.seed), scenario_text=text)
 
 

@@ -14,7 +14,7 @@ def made_up_run(
     nodes: int = 60,
     cycles: int = 40,
     period_s: float = 60.0,
-    names: tuple[str, ...] = ("vinifera", "baseline"),
+    names: tuple[str, ...] = ("kindred", "baseline"),
 ) -> RunRecord:
     """A run of the systems ``names``, all numbers drawn from ``seed``."""
     return RunRecord(

@@ -212,7 +212,7 @@ def measure_overlay(
 BENCHMARKS: Mapping[str, Callable[[int, int], Measurement]] = {
     **{name: partial(measure_sampler, name) for name in SAMPLERS},
     "tman": measure_tman,
-    "vinifera": partial(measure_overlay, lambda _nodes: scale_settings(), 20, False),
+    "paper": partial(measure_overlay, lambda _nodes: scale_settings(), 20, False),
     "kindred": partial(measure_overlay, kindred_scale_settings, 10, True),
     **EVENT_BENCHMARKS,
     **GOSSIP_BENCHMARKS,

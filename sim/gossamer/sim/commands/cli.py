@@ -54,7 +54,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Replace a value, such as events.per_round=2 or system.vinifera.ring_links=3.",
+        help="Replace a value, such as events.per_round=2 or system.kindred.ring_links=3.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")]
@@ -201,7 +201,7 @@ def replay(
         typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path),
     ],
     round_s: Annotated[float, typer.Option(help="Length of a gossip round, seconds.")] = 60.0,
-    preset: Annotated[str, typer.Option(help="Preset of Vinifera.")] = "resilient",
+    preset: Annotated[str, typer.Option(help="System beside the baseline.")] = "kindred",
     out: Out = None,
     seed: Seed = None,
     nodes: Nodes = None,
@@ -218,7 +218,7 @@ def replay(
     keep: Keep = None,
     threads: Threads = 2,
 ) -> None:
-    """Run Vinifera and the baseline under a churn trace, no scenario needed."""
+    """Run a system and the baseline under a churn trace, no scenario needed."""
     from gossamer.sim.commands.looking import look_of
     from gossamer.sim.commands.run import Options, run_scenario
     from gossamer.sim.studies.peers.replay import replay_scenario

@@ -90,7 +90,7 @@ class SystemStyle:
 
 
 _KNOWN = {
-    "vinifera": SystemStyle(BLUE, "-", "vinifera"),
+    "kindred": SystemStyle(BLUE, "-", "kindred"),
     "baseline": SystemStyle(VERMILION, "--", "baseline"),
 }
 # Of all other systems: five colours, and four ways to dash a line, which come together in twenty.
@@ -102,7 +102,7 @@ LONGEST_LABEL = 40
 
 
 def system_styles(names: Iterable[str]) -> dict[str, SystemStyle]:
-    """A style for each of ``names``; Vinifera and the baseline always have the same.
+    """A style for each of ``names``; `kindred` and the baseline always have the same.
 
     Up to twenty others differ from each other; more of them begin again.
     """

@@ -21,7 +21,7 @@ from gossamer.sim.figures.common.measurements import LOOKUP, PATH, TREE, Measure
 from gossamer.sim.figures.common.points import Outcome, Point
 from gossamer.sim.figures.vinifera.claims import check_v3
 from gossamer.sim.figures.vinifera.load import check_v6
-from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, SIZES, VINIFERA
+from gossamer.sim.figures.vinifera.studies import ATTRIBUTES, BASELINE, KINDS, PAPER, SIZES
 from gossamer.sim.results.intervals import Value, student
 from gossamer.sim.results.results import SCENARIO_FILE
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
@@ -131,7 +131,7 @@ def _scenario(run: Run) -> Scenario | None:
 def _check_over_seeds(name: str, outcomes: Sequence[Outcome]) -> CheckedClaim:
     study = _STUDIES[name]
     there = {(one.point.system, one.point.kind) for one in outcomes}
-    wanted = {(system, kind) for system in (VINIFERA, BASELINE) for kind in KINDS}
+    wanted = {(system, kind) for system in (PAPER, BASELINE) for kind in KINDS}
     if not wanted <= there:
         missing = ", ".join(f"{system} ({kind})" for system, kind in sorted(wanted - there))
         expected = f"runs of {missing} among the results"

@@ -50,10 +50,17 @@ def test_a_run_leaves_a_table(work: Path, simulation: MadeUpSimulation, capsys: 
     shown = capsys.readouterr()
     assert "hit ratio" in shown.out
     assert shown.out.endswith(f"Results: {Path('results/small-5/summary.json')}\n")
-    assert shown.err == "gossamer: vinifera 1 of 2 rounds, after 0 s\n"
+    assert shown.err == "gossamer: kindred 1 of 2 rounds, after 0 s\n"
     assert simulation.calls == [(read_scenario("s.toml")[0], SCENARIO, False)]
     assert (work / "results/small-5/scenario.toml").read_text() == SCENARIO
     assert os.listdir("results") == ["small-5"]
+
+
+@pytest.mark.usefixtures("simulation")
+def test_a_scenario_that_says_nothing_is_said_to(work: Path, capsys: Capture) -> None:
+    (work / "s.toml").write_text("# nothing = 1\n\n")
+    assert sim("run s.toml --no-plots") == 0
+    assert capsys.readouterr().err.startswith("gossamer: the scenario is empty: everything has its")
 
 
 @pytest.mark.usefixtures("simulation")
@@ -86,7 +93,7 @@ def test_later_runs_take_the_next_free_folder_and_are_compared(work: Path, capsy
 @pytest.mark.usefixtures("work")
 def test_options_replace_values_of_the_scenario_that_is_saved(simulation: MadeUpSimulation) -> None:
     line = "run s.toml --no-plots --seed 9 --nodes 2 --rounds 8 --trace t.avt --set name=other"
-    assert sim(f"{line} --set system.vinifera.ring_links=2 --out o") == 0
+    assert sim(f"{line} --set system.kindred.ring_links=2 --out o") == 0
     scenario = run_of(simulation)
     assert (scenario.name, scenario.seed, scenario.nodes, scenario.rounds) == ("other", 9, 2, 8)
     assert scenario.churn is not None
@@ -101,8 +108,7 @@ def test_replay_runs_both_under_all_of_the_trace(
 ) -> None:
     assert sim("replay t.avt --no-plots --round-s 30 --seed 2 --set events.per_round=3") == 0
     scenario = run_of(simulation)
-    presets = {"vinifera": "resilient", "baseline": "baseline"}
-    assert scenario.systems == tuple(System(name=one, preset=presets[one]) for one in presets)
+    assert scenario.systems == (System(name="kindred"), System(name="baseline"))
     assert (scenario.nodes, scenario.rounds, scenario.round_s) == (None, None, 30.0)
     assert (scenario.name, scenario.seed, scenario.events.per_round) == ("t", 2, 3.0)
     assert read_scenario("results/t-2/scenario.toml")[0] == scenario
@@ -114,8 +120,8 @@ def test_check_shows_what_would_run_and_writes_nothing(
     work: Path, simulation: MadeUpSimulation, capsys: Capture
 ) -> None:
     (work / "c.toml").write_text(
-        '[churn]\ntrace = "t.avt"\n[[system]]\nname = "deep"\nring_links = 3\n'
-        '[[system]]\nname = "plain"\n'
+        '[churn]\ntrace = "t.avt"\n[[system]]\nname = "deep"\npreset = "paper"\n'
+        'ring_links = 3\n[[system]]\nname = "paper"\n'
     )
     with unchanged(work):
         assert sim("check c.toml") == 0
@@ -124,7 +130,7 @@ def test_check_shows_what_would_run_and_writes_nothing(
     for row in (r"nodes\W+3\b", r"online\W+2 to 3\b", r"rounds\W+60 of 60 s, 1\.0 h", "about 0.4"):
         assert re.search(row, shown), row
     assert re.search(r"deep\W+paper\W+ring_links = 3", shown)
-    assert re.search(r"plain\W+paper\W+nothing", shown)
+    assert re.search(r"paper\W+paper\W+nothing", shown)
 
 
 def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
@@ -159,8 +165,9 @@ def test_figures_are_asked_by_name_and_their_claims_printed(
     assert sim("figures vinifera --quick --processes 3") == 0
     assert asked == [(Path("results/figures-vinifera"), True, 3)]
     shown = capsys.readouterr()
-    assert re.search(r"V1\W+less \[overhead\]\W+0\.5\W+holds", shown.out)
-    assert re.search(r"read otherwise: \[links\]\. as it says\W+0\.7\W+differs", shown.out)
+    assert re.search(r"V1\W+holds\W+less \[overhead\]", shown.out)
+    assert re.search(r"differs\W+read otherwise: \[links\]", shown.out)
+    assert "Measured, and why: results/figures-vinifera/claims.json" in shown.out
     assert shown.err == "gossamer: figures 1 of 2 points, after 0 s\n"
     with unchanged(work):
         assert sim("figures vinifera --out results/figures-vinifera") == 2

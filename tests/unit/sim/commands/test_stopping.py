@@ -171,10 +171,10 @@ def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
         with progress_bars() as report:
-            report("vinifera", 5, 10)
+            report("kindred", 5, 10)
             report("baseline", 10, 10)
         assert ("5/10" in stream.getvalue()) == stream.isatty()
-        line = "gossamer: vinifera 5 of 10 rounds, after 0 s\n"
+        line = "gossamer: kindred 5 of 10 rounds, after 0 s\n"
         assert (stream.getvalue() == line) != stream.isatty()
 
 

@@ -46,7 +46,7 @@ from support.made_up_runs import made_up_run
 
 LONG = "a-preset-with-many-differences-from-the-paper-and-a-name-that-says-all-of-them"
 NAMES = (
-    *("vinifera", "baseline", f"{LONG}-1", "resilient", f"{LONG}-2"),
+    *("kindred", "baseline", f"{LONG}-1", "resilient", f"{LONG}-2"),
     *("deep.ring", f"{LONG}-3", "newscast"),
 )
 LEAST_HEIGHT_IN, LEAST_WIDTH_IN = 0.9, 2.5

@@ -48,7 +48,7 @@ def test_what_is_written_reads_back_equal(tmp_path: Path) -> None:
     summary = write(tmp_path / "run", seed=3)
     found = results.read_results(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary == found.summary
-    assert found.systems == ("vinifera", "baseline")
+    assert found.systems == ("kindred", "baseline")
     for name, system in made_up_run(seed=3).systems.items():
         for table_name, table in system.tables():
             read = found.table(name, table_name)
@@ -63,7 +63,7 @@ def test_folder_holds_everything(tmp_path: Path) -> None:
         results.write_results(made_up_run(), tmp_path / "deep" / "run")
     assert contents(tmp_path / "deep" / "run").keys() >= {
         *("summary.json", "scenario.toml", "report.html"),
-        *("vinifera/deliveries.parquet", "baseline/overlay_links.parquet"),
+        *("kindred/deliveries.parquet", "baseline/overlay_links.parquet"),
         *("plots/overlay.svg", "plots/hit_ratio.png"),
     }
     assert os.listdir(tmp_path / "deep") == ["run"]
@@ -161,17 +161,17 @@ def test_damaged_summary_is_one_sentence(tmp_path: Path, text: str) -> None:
 def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="expected a folder with results"):
         results.read_results(tmp_path / "nowhere")
-    loaded_when_asked = results.Results(tmp_path, {"systems": {"vinifera": {}}})
-    assert loaded_when_asked.systems == ("vinifera",)
+    loaded_when_asked = results.Results(tmp_path, {"systems": {"kindred": {}}})
+    assert loaded_when_asked.systems == ("kindred",)
     with pytest.raises(ResultsError):
-        loaded_when_asked.table("vinifera", "events")
+        loaded_when_asked.table("kindred", "events")
     write(tmp_path / "run")
     found = results.read_results(tmp_path / "run")
     with pytest.raises(ResultsError, match="expected a table"):
-        found.table("vinifera", "nonsense")
-    (tmp_path / "run" / "vinifera" / "events.parquet").write_bytes(b"PAR1 not really")
+        found.table("kindred", "nonsense")
+    (tmp_path / "run" / "kindred" / "events.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(ResultsError, match="not a readable Parquet table"):
-        found.table("vinifera", "events")
+        found.table("kindred", "events")
 
 
 def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: P
     assert row.values == (old, new)
     assert row.changes[0] == 0
     assert row.changes[1] == pytest.approx((new - old) / old)
-    write(tmp_path / "a", names=("vinifera",))
+    write(tmp_path / "a", names=("kindred",))
     write(tmp_path / "b", nodes=30)
     comparison = results.compare([tmp_path / "a", tmp_path / "b"])
     assert not comparison.same_scenario

@@ -33,7 +33,7 @@ from support.sim_commands import printed_by
 
 @pytest.fixture
 def system() -> SystemRecord:
-    return made_up_system("vinifera", seed=5, nodes=60, cycles=40, period_s=60.0)
+    return made_up_system("kindred", seed=5, nodes=60, cycles=40, period_s=60.0)
 
 
 def with_table(system: SystemRecord, name: str, **columns: np.ndarray) -> SystemRecord:
@@ -86,7 +86,7 @@ def test_sums_do_not_overflow_and_nothing_to_measure_becomes_null(system: System
     assert math.isnan(summarise_system(silent)["hit_ratio"])
     summary = summarise(with_system(made_up_run(), silent))
     for key in ("hit_ratio", "worst_hour", "path_length_p99"):
-        assert summary["systems"]["vinifera"][key] is None
+        assert summary["systems"]["kindred"][key] is None
     assert json.loads(dump_json(summary)) == summary
 
 
@@ -140,7 +140,7 @@ def test_hash_ignores_what_the_seed_does_not_decide_orders_and_signs_of_zero() -
         systems=dict(reversed(list(record.systems.items()))),
     )
     assert result_hash(elsewhere) == result_hash(record)
-    system = record.systems["vinifera"]
+    system = record.systems["kindred"]
     deliveries = system.deliveries
     order = np.random.default_rng(0).permutation(len(deliveries["event"]))
     is_zero = system.cycles["ring_correct"] == 0

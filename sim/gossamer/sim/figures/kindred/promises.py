@@ -14,7 +14,7 @@ import numpy as np
 
 from gossamer.sim.figures.common.claims import HOPS, RATIO, SHARE, Check, Claim
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
-from gossamer.sim.figures.kindred.setup import KINDRED, NAMES, SYSTEMS, Data
+from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS, Data
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
@@ -351,7 +351,7 @@ def _beside(
         for system in SYSTEMS
     }
     words = (
-        f"{NAMES[system]} {100 * value:.2f} %" if percent else f"{NAMES[system]} {value:.1f}"
+        f"{system} {100 * value:.2f} %" if percent else f"{system} {value:.1f}"
         for system, value in values.items()
     )
     return f"{kind}: {', '.join(words)}"

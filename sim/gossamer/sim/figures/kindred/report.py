@@ -10,7 +10,7 @@ from typing import Final
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.kindred.bounds import CONTROL, HIT, LOAD, WORST_HOUR
-from gossamer.sim.figures.kindred.setup import KINDRED, NAMES, SYSTEMS
+from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
 from gossamer.sim.figures.kindred.studies import (
     ABLATION,
     ABLATION_ATTRIBUTES,
@@ -109,7 +109,7 @@ def _study(found: Measurements, study: str, varied: str, columns: _Columns) -> I
                 if found.select(study, system, kind, x):
                     value = f"{x:,g}" if x < 10_000 else f"{x:,.0f}"
                     values = _values(found, study, system, kind, x, columns)
-                    yield _row(kind, value if varied else "", NAMES[system], *values)
+                    yield _row(kind, value if varied else "", system, *values)
 
 
 def _ablation(found: Measurements) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _others(found: Measurements) -> Iterator[str]:
                 for system in (KINDRED, BASELINE):
                     if found.select(other.study, system, kind, x):
                         values = _values(found, other.study, system, kind, x, _COSTS)
-                        yield _row(other.label.format(x=x), kind, NAMES[system], *values)
+                        yield _row(other.label.format(x=x), kind, system, *values)
 
 
 def _values(

@@ -17,13 +17,13 @@ from gossamer.sim.figures.vinifera.studies import (
     BASELINE,
     EXPONENT,
     KINDS,
+    PAPER,
     PLACES,
     RESILIENT,
     ROOMY,
     ROOMY_LARGE,
     ROUND_S,
     SPREAD,
-    VINIFERA,
     VOLUME,
     Trace,
 )
@@ -37,13 +37,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 )
 
 KINDRED: Final = "kindred"
-SYSTEMS: Final = (KINDRED, VINIFERA, RESILIENT, BASELINE)
-PRESETS: Final[Mapping[str, str]] = MappingProxyType(
-    {KINDRED: "kindred", VINIFERA: "paper", RESILIENT: "resilient", BASELINE: "baseline"}
-)
-NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {KINDRED: "kindred", VINIFERA: "Vinifera", RESILIENT: "resilient", BASELINE: "baseline"}
-)
+SYSTEMS: Final = (KINDRED, PAPER, RESILIENT, BASELINE)
 
 STANDARD: Final = 1000
 PER_ROUND: Final = 20
@@ -177,7 +171,6 @@ def steady_point(
     x: float = 0.0,
     nodes: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    preset: str | None = None,
     **fields: Any,
 ) -> Point:
     """A point without churn: the overlay settles, then `PER_ROUND` events a round."""
@@ -197,7 +190,6 @@ def steady_point(
         seed,
         x=x,
         settings={**room, **(settings or {})},
-        preset=preset,
         **{**standard, **fields},
     )
 
@@ -217,13 +209,10 @@ def any_point(
     *,
     x: float = 0.0,
     settings: Mapping[str, Any],
-    preset: str | None = None,
     **fields: Any,
 ) -> Point:
-    """A point of a study; ``preset`` where the system's name does not say it."""
-    chosen = System(
-        name=system, preset=PRESETS[system] if preset is None else preset, settings=dict(settings)
-    )
+    """A point of a study of a preset, or of `kindred` without one of its ideas."""
+    chosen = System(name=system, settings=dict(settings))
     common = {
         "name": study,
         "seed": seed,

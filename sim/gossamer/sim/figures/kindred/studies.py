@@ -30,11 +30,11 @@ from gossamer.sim.figures.vinifera.studies import (
     HOUR_S,
     KINDS,
     LINKS,
+    PAPER,
     RATES,
     RESILIENT,
     ROOMY_LARGE,
     SIZES,
-    VINIFERA,
 )
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Churn, Events
 from gossamer.sim.studies.worlds.network import Link
@@ -95,7 +95,7 @@ def _friend_points(plan: Plan) -> Iterator[Point]:
     for kind, seed in kinds_and_seeds(plan):
         for friends in plan.friends:
             shared = {"friend_links": friends, "small_world_links": LINKS - friends}
-            for system in (VINIFERA, RESILIENT):
+            for system in (PAPER, RESILIENT):
                 yield steady_point(plan, FRIENDS, system, kind, seed, x=friends, settings=shared)
             own = {"friend_links": friends}
             yield steady_point(plan, FRIENDS, KINDRED, kind, seed, x=friends, settings=own)
@@ -209,7 +209,6 @@ def _churn_point(
         kind,
         seed,
         settings={**ROOMY_LARGE, **settings},
-        preset="kindred" if system in WITHOUT else None,
         churn=churn,
         events=Events(per_round=2, warm_up_rounds=20),
         subscriptions=workload(kind),
@@ -252,6 +251,4 @@ def _ablated(
     settings = dict(WITHOUT.get(system, {}))
     if key_intervals is not None:
         settings["key_intervals"] = key_intervals
-    return steady_point(
-        plan, study, system, kind, seed, settings=settings, preset="kindred", **fields
-    )
+    return steady_point(plan, study, system, kind, seed, settings=settings, **fields)

@@ -15,9 +15,8 @@ from gossamer.sim.figures.vinifera.studies import (
     BASELINE,
     CHURN,
     KINDS,
-    NAMES,
+    PAPER,
     RESILIENT,
-    VINIFERA,
     Trace,
 )
 
@@ -33,8 +32,8 @@ def check_v8(found: Measurements, trace: Trace) -> Claim:
     """Fig. 5(a): hit ratio over time."""
     checks = []
     for kind in KINDS:
-        overall = _overall("hit_ratio", found, VINIFERA, kind)
-        hourly = _hourly_hits(found, VINIFERA, kind)
+        overall = _overall("hit_ratio", found, PAPER, kind)
+        hourly = _hourly_hits(found, PAPER, kind)
         checks += [
             Check(
                 name=f"Vinifera, {kind}",
@@ -130,13 +129,13 @@ def _hourly_hits(found: Measurements, system: str, kind: str) -> Floats:
 
 
 def _ratio(measure: str, found: Measurements, kind: str) -> float:
-    return _overall(measure, found, VINIFERA, kind) / _overall(measure, found, BASELINE, kind)
+    return _overall(measure, found, PAPER, kind) / _overall(measure, found, BASELINE, kind)
 
 
 def _beside(found: Measurements) -> str:
     """Hit ratios of the other systems, with their worst hours."""
     return "; ".join(
-        f"{NAMES[system]}, {kind}: {_overall('hit_ratio', found, system, kind):.2%}, "
+        f"{system}, {kind}: {_overall('hit_ratio', found, system, kind):.2%}, "
         f"worst hour {_hourly_hits(found, system, kind).min():.1%}"
         for system in (BASELINE, RESILIENT)
         for kind in KINDS
@@ -145,8 +144,8 @@ def _beside(found: Measurements) -> str:
 
 def _values(measure: str, found: Measurements) -> str:
     return "; ".join(
-        f"{NAMES[system]}, {kind}: {_overall(measure, found, system, kind):.3g}"
-        for system in (VINIFERA, BASELINE, RESILIENT)
+        f"{system}, {kind}: {_overall(measure, found, system, kind):.3g}"
+        for system in (PAPER, BASELINE, RESILIENT)
         for kind in KINDS
     )
 
@@ -155,5 +154,5 @@ def _cause(found: Measurements) -> str:
     kind = KINDS[0]
     return _CAUSE.format(
         theirs=_overall("tree_length_mean", found, BASELINE, kind),
-        ours=_overall("tree_length_mean", found, VINIFERA, kind),
+        ours=_overall("tree_length_mean", found, PAPER, kind),
     )

@@ -23,11 +23,10 @@ from gossamer.sim.figures.vinifera.studies import (
     FRIENDS,
     FRIENDS_LARGE,
     LINKS,
-    NAMES,
+    PAPER,
     RANDOM,
     SIZES,
     SKEWED,
-    VINIFERA,
     Trace,
 )
 
@@ -74,7 +73,7 @@ def check_v1(found: Measurements) -> Claim:
 
 def _overhead_by_friends(found: Measurements, study: str, where: str) -> list[Check]:
     baseline = found.value(OVERHEAD, study, BASELINE, SKEWED, 0)
-    without = found.value(OVERHEAD, study, VINIFERA, SKEWED, 0)
+    without = found.value(OVERHEAD, study, PAPER, SKEWED, 0)
     return [
         Check(
             name=f"baseline, skewed{where}",
@@ -94,7 +93,7 @@ def _overhead_by_friends(found: Measurements, study: str, where: str) -> list[Ch
         ),
         Check(
             name=f"Vinifera with 8 friends, skewed{where}",
-            value=found.value(OVERHEAD, study, VINIFERA, SKEWED, LINKS),
+            value=found.value(OVERHEAD, study, PAPER, SKEWED, LINKS),
             unit=SHARE,
             paper="below 10 %",
             high=0.12,
@@ -102,7 +101,7 @@ def _overhead_by_friends(found: Measurements, study: str, where: str) -> list[Ch
         Check(
             name=f"gain without friends, random{where}",
             value=found.value(OVERHEAD, study, BASELINE, RANDOM, 0)
-            - found.value(OVERHEAD, study, VINIFERA, RANDOM, 0),
+            - found.value(OVERHEAD, study, PAPER, RANDOM, 0),
             unit=SHARE,
             paper="negligible",
             low=-0.05,
@@ -118,7 +117,7 @@ def check_v2(found: Measurements) -> Claim:
         # log2(10,000) / log2(1,000) = 4/3: routing over small-world links grows no slower.
         grown = 1.0 if study == FRIENDS else 4 / 3
         baseline = found.value(PATH, study, BASELINE, SKEWED, 0)
-        vinifera = found.value(PATH, study, VINIFERA, SKEWED, LINKS)
+        vinifera = found.value(PATH, study, PAPER, SKEWED, LINKS)
         checks += [
             Check(
                 name=f"baseline{where}",
@@ -137,8 +136,8 @@ def check_v2(found: Measurements) -> Claim:
             ),
         ]
     tree = " and ".join(
-        f"{found.value(TREE, FRIENDS, system, SKEWED, x):.1f} ({NAMES[system]})"
-        for system, x in ((BASELINE, 0), (VINIFERA, LINKS))
+        f"{found.value(TREE, FRIENDS, system, SKEWED, x):.1f} ({system})"
+        for system, x in ((BASELINE, 0), (PAPER, LINKS))
     )
     return Claim(
         id="V2",
@@ -155,11 +154,11 @@ def check_v2(found: Measurements) -> Claim:
 def check_v3(found: Measurements) -> Claim:
     """Fig. 4(a): overhead by network size."""
     checks = []
-    for system, kind in ((BASELINE, RANDOM), (VINIFERA, RANDOM), (BASELINE, SKEWED)):
+    for system, kind in ((BASELINE, RANDOM), (PAPER, RANDOM), (BASELINE, SKEWED)):
         _, values = found.series(OVERHEAD, SIZES, system, kind)
         checks.append(
             Check(
-                name=f"{NAMES[system]}, {kind}: largest less smallest over all sizes",
+                name=f"{system}, {kind}: largest less smallest over all sizes",
                 value=float(np.ptp(values)),
                 unit=SHARE,
                 paper="flat",
@@ -194,7 +193,7 @@ def _overhead_at_size(found: Measurements, nodes: float) -> list[Check]:
         ),
         Check(
             name=f"Vinifera, random{where}",
-            value=overhead(VINIFERA, RANDOM),
+            value=overhead(PAPER, RANDOM),
             unit=SHARE,
             paper="60 %",
             low=0.5,
@@ -210,7 +209,7 @@ def _overhead_at_size(found: Measurements, nodes: float) -> list[Check]:
         ),
         Check(
             name=f"Vinifera, skewed over random{where}",
-            value=overhead(VINIFERA, SKEWED) / overhead(VINIFERA, RANDOM),
+            value=overhead(PAPER, SKEWED) / overhead(PAPER, RANDOM),
             unit=RATIO,
             paper="one sixth",
             high=0.25,
@@ -223,7 +222,7 @@ def check_v4(found: Measurements) -> Claim:
     checks = []
     for nodes in _reference_sizes(found):
         where = f" at {nodes:,.0f} nodes"
-        ours = found.value(PATH, SIZES, VINIFERA, RANDOM, nodes)
+        ours = found.value(PATH, SIZES, PAPER, RANDOM, nodes)
         checks += [
             Check(
                 name=f"Vinifera over baseline, random{where}",
@@ -234,7 +233,7 @@ def check_v4(found: Measurements) -> Claim:
             ),
             Check(
                 name=f"Vinifera, skewed over random{where}",
-                value=found.value(PATH, SIZES, VINIFERA, SKEWED, nodes) / ours,
+                value=found.value(PATH, SIZES, PAPER, SKEWED, nodes) / ours,
                 unit=RATIO,
                 paper="slightly above 1",
                 low=1.0,
@@ -243,9 +242,9 @@ def check_v4(found: Measurements) -> Claim:
         ]
     nodes = _reference_sizes(found)[0]
     lengths = "; ".join(
-        f"{NAMES[system]}, {kind}: {found.value(PATH, SIZES, system, kind, nodes):.1f} hops, "
+        f"{system}, {kind}: {found.value(PATH, SIZES, system, kind, nodes):.1f} hops, "
         f"{found.value(TREE, SIZES, system, kind, nodes):.1f} from the rendezvous node"
-        for system in (VINIFERA, BASELINE)
+        for system in (PAPER, BASELINE)
         for kind in (RANDOM, SKEWED)
     )
     return Claim(
@@ -286,8 +285,8 @@ def _explain_lookups(found: Measurements) -> str:
     """Why overhead is what it is, with numbers where friends were studied."""
     parts = []
     for kind in (RANDOM, SKEWED) if found.has(FRIENDS) else ():
-        messages = found.value("messages_per_event", FRIENDS, VINIFERA, kind, LINKS)
-        hops = found.value(LOOKUP, FRIENDS, VINIFERA, kind, LINKS)
+        messages = found.value("messages_per_event", FRIENDS, PAPER, kind, LINKS)
+        hops = found.value(LOOKUP, FRIENDS, PAPER, kind, LINKS)
         theirs = found.value(LOOKUP, FRIENDS, BASELINE, kind, 0)
         parts.append(
             f"{hops:.0f} of {messages:.0f} messages an event ({kind}, 8 friends; "
@@ -303,8 +302,8 @@ def _explain_lookups(found: Measurements) -> str:
 
 def _half_friends(found: Measurements) -> str:
     values = "; ".join(
-        f"{kind}: {found.value(OVERHEAD, FRIENDS, VINIFERA, kind, LINKS // 2):.1%}, "
-        f"{found.value(PATH, FRIENDS, VINIFERA, kind, LINKS // 2):.1f} hops"
+        f"{kind}: {found.value(OVERHEAD, FRIENDS, PAPER, kind, LINKS // 2):.1%}, "
+        f"{found.value(PATH, FRIENDS, PAPER, kind, LINKS // 2):.1f} hops"
         for kind in (RANDOM, SKEWED)
     )
     return f"Vinifera with 4 friends and 4 small-world links, {values}"
@@ -317,5 +316,5 @@ def _friend_studies(found: Measurements) -> list[tuple[str, str]]:
 
 def _reference_sizes(found: Measurements) -> list[float]:
     """1,000 nodes, and 10,000 if they were run."""
-    run = found.places(SIZES, VINIFERA, RANDOM)
+    run = found.places(SIZES, PAPER, RANDOM)
     return [nodes for nodes in (1000.0, 10_000.0) if nodes in run]

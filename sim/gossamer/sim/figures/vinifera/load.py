@@ -10,10 +10,10 @@ from gossamer.sim.figures.common.points import Floats
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
     BASELINE,
+    PAPER,
     RANDOM,
     RATES,
     SKEWED,
-    VINIFERA,
     most_popular_share,
 )
 
@@ -22,12 +22,12 @@ def check_v5(found: Measurements) -> Claim:
     """Fig. 4(c), 4(d): overhead and path length by number of attributes."""
 
     def ratios(measure: str, kind: str) -> Floats:
-        _, ours = found.series(measure, ATTRIBUTES, VINIFERA, kind)
+        _, ours = found.series(measure, ATTRIBUTES, PAPER, kind)
         _, theirs = found.series(measure, ATTRIBUTES, BASELINE, kind)
         return np.asarray(ours / theirs)
 
     _, baseline = found.series(OVERHEAD, ATTRIBUTES, BASELINE, RANDOM)
-    _, vinifera = found.series(OVERHEAD, ATTRIBUTES, VINIFERA, RANDOM)
+    _, vinifera = found.series(OVERHEAD, ATTRIBUTES, PAPER, RANDOM)
     checks = [
         Check(
             name="baseline, random, least over all numbers of attributes",
@@ -108,14 +108,14 @@ def check_v6(found: Measurements) -> Claim:
         checks += [
             Check(
                 name=f"Vinifera's most loaded node, {kind}",
-                value=worst("load_max", VINIFERA, kind),
+                value=worst("load_max", PAPER, kind),
                 unit=SHARE,
                 paper="at most 30 %",
                 high=0.3,
             ),
             Check(
                 name=f"Vinifera's 95th percentile, {kind}",
-                value=worst("load_p95", VINIFERA, kind),
+                value=worst("load_p95", PAPER, kind),
                 unit=SHARE,
                 paper="below 20 %",
                 high=0.2,
@@ -159,7 +159,7 @@ def check_v7(found: Measurements) -> Claim:
     def hits(system: str, kind: str, rate: float) -> float:
         return found.value("hit_ratio", RATES, system, kind, rate)
 
-    feasible = found.value("feasible_hit_ratio", RATES, VINIFERA, SKEWED, 5)
+    feasible = found.value("feasible_hit_ratio", RATES, PAPER, SKEWED, 5)
     checks = [
         Check(
             name="baseline, random, at X/2",
@@ -184,14 +184,14 @@ def check_v7(found: Measurements) -> Claim:
         ),
         Check(
             name="Vinifera, random, at 5 X",
-            value=hits(VINIFERA, RANDOM, 5),
+            value=hits(PAPER, RANDOM, 5),
             unit=SHARE,
             paper="survives",
             low=0.9,
         ),
         Check(
             name="Vinifera, skewed, at 5 X, of what its nodes could take",
-            value=hits(VINIFERA, SKEWED, 5) / feasible,
+            value=hits(PAPER, SKEWED, 5) / feasible,
             unit=SHARE,
             paper="survives",
             low=0.9,
@@ -212,15 +212,15 @@ def check_v7(found: Measurements) -> Claim:
         note=(
             "the paper does not say which subscriptions; with skewed ones popular subscribers want "
             f"more than they can take: at 5 X no system could deliver more than {feasible:.0%}, "
-            f"Vinifera delivers {hits(VINIFERA, SKEWED, 5):.0%}, "
+            f"Vinifera delivers {hits(PAPER, SKEWED, 5):.0%}, "
             f"the baseline {hits(BASELINE, SKEWED, 5):.0%}"
         ),
     )
 
 
 def _explain_copies(found: Measurements) -> str:
-    places = found.places(ATTRIBUTES, VINIFERA, RANDOM)
-    hops = [found.value(LOOKUP, ATTRIBUTES, VINIFERA, RANDOM, x) for x in places]
+    places = found.places(ATTRIBUTES, PAPER, RANDOM)
+    hops = [found.value(LOOKUP, ATTRIBUTES, PAPER, RANDOM, x) for x in places]
     theirs = [found.value(LOOKUP, ATTRIBUTES, BASELINE, RANDOM, x) for x in places]
     return (
         "an event goes to one rendezvous node an attribute, and each copy takes "

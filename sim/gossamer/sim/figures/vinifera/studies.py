@@ -29,9 +29,7 @@ from gossamer.sim.studies.worlds.network import Link
 
 RANDOM, SKEWED = "random", "skewed"
 KINDS = (RANDOM, SKEWED)
-VINIFERA, BASELINE, RESILIENT = "vinifera", "baseline", "resilient"
-NAMES = {VINIFERA: "Vinifera", BASELINE: "baseline", RESILIENT: "resilient"}
-PRESETS = {VINIFERA: "paper", BASELINE: "baseline", RESILIENT: "resilient"}
+PAPER, BASELINE, RESILIENT = "paper", "baseline", "resilient"
 
 # The calibration. A range takes up this share of the attribute space, whatever the number of
 # attributes, so that an event matches about as many subscriptions with five as with one: with a
@@ -162,7 +160,7 @@ def _friend_points(plan: Plan, nodes: int, study: str) -> Iterator[Point]:
     for kind, seed in _kinds_and_seeds(plan, nodes):
         for friends in plan.friends:
             links = {"friend_links": friends, "small_world_links": LINKS - friends}
-            yield _steady(plan, study, VINIFERA, kind, friends, nodes, seed, settings=links)
+            yield _steady(plan, study, PAPER, kind, friends, nodes, seed, settings=links)
         links = {"small_world_links": LINKS}
         yield _steady(plan, study, BASELINE, kind, 0, nodes, seed, settings=links)
 
@@ -171,7 +169,7 @@ def _size_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(a), 4(b): K_sw = 0, K_f = log2(N) - 2, as the presets have it."""
     for nodes in plan.sizes:
         for kind, seed in _kinds_and_seeds(plan, nodes):
-            for system in (VINIFERA, BASELINE):
+            for system in (PAPER, BASELINE):
                 yield _steady(plan, SIZES, system, kind, nodes, nodes, seed)
 
 
@@ -179,7 +177,7 @@ def _attribute_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(c), 4(d), 4(e)."""
     for attributes in plan.attributes:
         for kind, seed in _kinds_and_seeds(plan, plan.attribute_nodes):
-            for system in (VINIFERA, BASELINE):
+            for system in (PAPER, BASELINE):
                 yield _steady(
                     plan,
                     ATTRIBUTES,
@@ -196,7 +194,7 @@ def _rate_points(plan: Plan) -> Iterator[Point]:
     """Fig. 4(f): 40 rounds of events at a rate in X, the capacity of a node."""
     for rate in plan.rates:
         for kind, seed in _kinds_and_seeds(plan, 1000):
-            for system in (VINIFERA, BASELINE):
+            for system in (PAPER, BASELINE):
                 events = Events(per_round=rate * CAPACITY, warm_up_rounds=40)
                 yield _steady(
                     plan,
@@ -215,7 +213,7 @@ def _rate_points(plan: Plan) -> Iterator[Point]:
 def _churn_points(plan: Plan, trace: Trace) -> Iterator[Point]:
     """Fig. 5, with the resilient preset beside the paper's."""
     for kind in KINDS:
-        for system in (VINIFERA, BASELINE, RESILIENT):
+        for system in (PAPER, BASELINE, RESILIENT):
             yield _point(
                 CHURN,
                 system,
@@ -272,7 +270,7 @@ def _steady(
 def _point(
     study: str, system: str, kind: str, x: float, *, settings: Mapping[str, int], **fields: Any
 ) -> Point:
-    chosen = System(name=system, preset=PRESETS[system], settings=dict(settings))
+    chosen = System(name=system, settings=dict(settings))
     common = {"name": study, "systems": (chosen,), "round_s": ROUND_S, "measure_every": 50}
     scenario = Scenario(**{**common, **fields})
     return Point(study=study, system=system, kind=kind, x=float(x), scenario=scenario)

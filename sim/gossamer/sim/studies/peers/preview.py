@@ -86,7 +86,7 @@ def preview_table(seen: Preview) -> Group:
     )
     for label, value in _size_rows(seen):
         sizes.add_row(label, value)
-    systems = RichTable("system", "preset", "differs from paper in")
+    systems = RichTable("system", "preset", "settings of its own")
     for system in seen.scenario.systems:
         systems.add_row(system.name, system.preset, _differences(seen, system))
     return Group(sizes, systems)
@@ -178,14 +178,14 @@ def _drift(drift: Drift | None) -> str:
 
 
 def _differences(seen: Preview, system: System) -> str:
-    """The settings in which a system differs from the preset `paper`, as `name = value`."""
-    paper = System(name="paper").settings_for(
+    """The settings in which a system differs from its preset, as `name = value`."""
+    preset = System(name=system.preset).settings_for(
         seen.nodes, seen.scenario.subscriptions, seen.scenario.events, seen.scenario.seed
     )
     own = attrs.asdict(seen.settings[system.name])
     changed = [
         f"{name} = {json.dumps(own[name])}"
-        for name, value in attrs.asdict(paper).items()
+        for name, value in attrs.asdict(preset).items()
         if own[name] != value and name not in SHARED_SETTINGS
     ]
     return ", ".join(changed) or "nothing"

@@ -15,11 +15,11 @@ _ENDINGS = (".avt.gz", ".avt", ".parquet")
 def replay_scenario(
     trace: Path, preset: str, overrides: Mapping[str, object]
 ) -> tuple[Scenario, str]:
-    """Vinifera as ``preset`` has it, beside the baseline, under all of ``trace``.
+    """The system ``preset`` beside the baseline, under all of ``trace``.
 
     Args:
         trace: the trace file.
-        preset: of the system `vinifera`.
+        preset: one of `PRESETS`.
         overrides: see `gossamer.sim.study.scenarios.read_scenario`.
 
     Returns:
@@ -34,10 +34,7 @@ def replay_scenario(
         "measure_every": 10,
         "events": {"per_round": 0.5},
         "churn": {"trace": trace.resolve()},
-        "system": [
-            {"name": "vinifera", "preset": preset},
-            {"name": "baseline", "preset": "baseline"},
-        ],
+        "system": [{"name": one, "preset": one} for one in dict.fromkeys((preset, "baseline"))],
     }
     scenario = scenario_from_document(document, overrides)
     return scenario, f"# Replay of {trace.name!r}.\n\n" + scenario_to_toml(scenario)

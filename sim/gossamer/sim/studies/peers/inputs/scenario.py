@@ -238,20 +238,26 @@ class Churn:
         )
 
 
+def _preset_named(system: System) -> str:
+    return system.name if system.name in tuple(PRESETS) else "kindred"
+
+
 @attrs.frozen(kw_only=True)
 class System:
     """One of the systems that a run compares: a preset and visible differences from it.
 
     Attributes:
-        name: of its column in tables and its folder in results.
-        preset: "paper", "baseline" or "resilient".
+        name: of its column in tables and its folder in results; a preset's name is that preset's.
+        preset: one of `PRESETS`; left out, the one of this name, or "kindred".
         settings: fields of `config.Settings` that differ from the preset.
     """
 
     section: ClassVar[str] = "system."
 
     name: str = attrs.field(validator=of_type(str, "letters, digits, '-', '_' and '.'"))
-    preset: str = attrs.field(default="paper", validator=one_of(*PRESETS))
+    preset: str = attrs.field(
+        default=attrs.Factory(_preset_named, takes_self=True), validator=one_of(*PRESETS)
+    )
     settings: Mapping[str, Any] = attrs.field(
         factory=dict, validator=of_type(Mapping, "settings by name")
     )
@@ -266,6 +272,9 @@ class System:
         )
         free = self.name.casefold() not in RESULT_NAMES
         check(free, "system.name", self.name, "a name that results do not use for something else")
+        own = self.preset == self.name or self.name not in PRESETS
+        expected = f"{self.name!r}, or another name for the system"
+        check(own, f"system.{self.name}.preset", self.preset, expected)
         for setting, value in self.settings.items():
             self._check_setting(setting, value)
 
@@ -353,7 +362,7 @@ class Scenario:
     seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
     engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
     systems: tuple[System, ...] = attrs.field(
-        default=(System(name="vinifera"), System(name="baseline", preset="baseline")),
+        default=(System(name="kindred"), System(name="baseline")),
         converter=_to_systems,
     )
     subscriptions: Subscriptions = attrs.field(

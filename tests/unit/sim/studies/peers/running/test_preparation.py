@@ -45,7 +45,7 @@ def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs.Sce
     settings: dict[str, object] = {
         "churn": inputs.Churn(trace=file),
         "round_s": ROUND_S,
-        "systems": (inputs.System(name="vinifera"),),
+        "systems": (inputs.System(name="kindred"),),
         "subscriptions": inputs.Subscriptions(kind="skewed", places=1, spread=0.0),
         "events": inputs.Events(per_round=4, warm_up_rounds=4),
         **fields,
@@ -54,7 +54,7 @@ def scenario_of(folder: Path, trace: ChurnTrace, **fields: object) -> inputs.Sce
 
 
 def run_of(scenario: inputs.Scenario) -> SystemRecord:
-    return simulate(scenario, threads=1).systems["vinifera"]
+    return simulate(scenario, threads=1).systems["kindred"]
 
 
 def expected_at(events: Mapping[str, Any]) -> dict[float, int]:
