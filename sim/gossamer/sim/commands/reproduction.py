@@ -74,27 +74,25 @@ def reproduce(
     claims = json.loads((folder / CLAIMS_FILE).read_text(encoding="utf-8"))
     console = Console()
     console.print(claims_table(claims))
-    console.print(f"Figures: {folder}", highlight=False, soft_wrap=True, markup=False)
+    for line in (f"Measured, and why: {folder / CLAIMS_FILE}", f"Figures: {folder}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def claims_table(claims: Sequence[Mapping[str, Any]]) -> RichTable:
-    """The claims of a paper with what was measured: a row for each reading of a claim."""
-    table = RichTable("id", "claim", "measured", "verdict")
+    """The verdicts on the claims of a paper, a line each, and on other readings of them."""
+    table = RichTable("id", "verdict")
+    table.add_column("claim", no_wrap=True, overflow="ellipsis")
     for claim in claims:
-        table.add_row(*(_plain(claim[key]) for key in ("id", "claim")), *_found(claim))
+        table.add_row(_plain(claim["id"]), _verdict(claim), _plain(claim["claim"]))
         other = claim.get("alternative")
         if other is not None:
-            sentences = "; ".join(other["sentences"])
-            reading = f"read otherwise: {other['reading']}. {sentences}"
-            table.add_row("", _plain(reading), *_found(other))
+            table.add_row("", _verdict(other), _plain(f"read otherwise: {other['reading']}"))
     return table
 
 
-def _found(claim: Mapping[str, Any]) -> tuple[str, str]:
-    """What was measured, and the verdict."""
+def _verdict(claim: Mapping[str, Any]) -> str:
     style = "green" if claim["verdict"] == "holds" else "yellow"
-    reason = f": {claim['reason']}" if claim.get("reason") else ""
-    return _plain(claim["measured"]), f"[{style}]{claim['verdict']}[/]{_plain(reason)}"
+    return f"[{style}]{claim['verdict']}[/]"
 
 
 def measure_speed(
@@ -134,7 +132,8 @@ def write_benchmarks(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 def benchmark_table(rows: Iterable[Mapping[str, Any]]) -> RichTable:
     """The rows of `bench.json` for people."""
-    table = RichTable("benchmark")
+    table = RichTable()
+    table.add_column("benchmark", no_wrap=True)
     for heading in ("size", "median", "runs", "bytes a node"):
         table.add_column(heading, justify="right")
     table.add_column("note")

@@ -29,7 +29,7 @@ from gossamer.spark.crunch.page import write_page
 from gossamer.spark.crunch.plots import write_plots
 
 SIZES, SEEDS = (60, 120, 1000), (1, 2, 3)
-SYSTEMS = ("vinifera", "a-system-of-ones-own")
+SYSTEMS = ("kindred", "a-system-of-ones-own")
 MEASURES = ("hit_ratio", "load_gini")
 
 
@@ -88,7 +88,7 @@ def test_plots_of_several_sizes_are_sorted_and_their_ticks_and_names_legible(
     # Ticks are where measurements are.
     assert words[: words.index("nodes")] == ["60", "1,000"]  # 120 would touch 60
     assert {"hit ratio", "Hit ratio", "means over 3 seeds, with 95 % intervals"} < set(words)
-    assert words[-2:] == ["a-system-of-ones-own", "vinifera"]
+    assert words[-2:] == ["a-system-of-ones-own", "kindred"]
     for name in ("cdf-load", "series-hit-ratio"):
         assert words_of(plots[name])[-6:] == [
             f"{system} (nodes {nodes})" for system in sorted(SYSTEMS) for nodes in SIZES

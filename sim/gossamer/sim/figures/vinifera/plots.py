@@ -17,12 +17,12 @@ from gossamer.sim.figures.vinifera.studies import (
     FRIENDS,
     FRIENDS_LARGE,
     KINDS,
+    PAPER,
     RANDOM,
     RATES,
     RESILIENT,
     SIZES,
     SKEWED,
-    VINIFERA,
     Trace,
 )
 from gossamer.sim.results.plot_style import (
@@ -88,12 +88,12 @@ def plot_sweep(found: Measurements, study: str, measure: str, title: str, label:
     """A measure over what a study varies, for both systems and kinds of subscriptions."""
     figure = new_figure()
     axes = figure.subplots()
-    for system, style in system_styles((VINIFERA, BASELINE)).items():
+    for system, style in system_styles((PAPER, BASELINE)).items():
         for kind in KINDS:
             x, y = found.series(measure, study, system, kind)
             half = found.half_intervals(measure, study, system, kind)
             if len(x) == 1:  # the baseline has no friend links to vary
-                places = found.places(study, VINIFERA, kind)
+                places = found.places(study, PAPER, kind)
                 x, y, half = np.array(places), np.repeat(y, len(places)), half.repeat(len(places))
             draw_intervals(
                 axes,
@@ -112,7 +112,7 @@ def plot_sweep(found: Measurements, study: str, measure: str, title: str, label:
     if measure != "path_length_mean":
         per_cent(axes.yaxis)
     if study == SIZES:
-        _logarithmic(axes, found.places(study, VINIFERA, RANDOM))
+        _logarithmic(axes, found.places(study, PAPER, RANDOM))
     elif study != RATES:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(figure, axes, note=found.note_of(study))
@@ -132,7 +132,7 @@ def plot_load(found: Measurements) -> Figure:
     figure = new_figure()
     panels = beside(figure, 2, sharey=True)
     for axes, kind in zip(panels, (SKEWED, RANDOM), strict=True):
-        for system, style in system_styles((VINIFERA, BASELINE)).items():
+        for system, style in system_styles((PAPER, BASELINE)).items():
             for attributes, alpha in zip(_LOAD_ATTRIBUTES, _SHADES, strict=True):
                 load = found.load(ATTRIBUTES, system, kind, attributes)
                 share = np.arange(1, len(load) + 1) / max(len(load), 1)
@@ -162,14 +162,14 @@ def plot_hours(found: Measurements, trace: Trace, measure: str, title: str) -> F
     figure = new_figure(HEIGHT_IN + 0.9)
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
     for axes, kind in zip(panels, KINDS, strict=True):
-        for system, style in system_styles((VINIFERA, BASELINE, RESILIENT)).items():
+        for system, style in system_styles((PAPER, BASELINE, RESILIENT)).items():
             hours, values, half = found.hourly(measure, CHURN, system, kind)
             draw_line(axes, hours + trace.first_hour, values, style, marker="")
             draw_band(axes, hours + trace.first_hour, values, half, style.colour)
         axes.set(title=f"{title}, {kind} subscriptions")
         if measure != "path_length":
             per_cent(axes.yaxis)
-        table = found.hours(CHURN, VINIFERA, kind)
+        table = found.hours(CHURN, PAPER, kind)
         _show_population(axes, table["hour"] + trace.first_hour, table["population"])
     panels[1].set(xlabel="time (hours)")
     from_zero(panels[1])

@@ -55,10 +55,10 @@ def sum_friend_utilities(s: State, alive: Any, totals: Any) -> None:
 
 
 def mean_friend_utility(s: State, alive: Alive) -> float:
-    """Mean utility over all friend links of nodes online; 0 where there are none."""
+    """Mean utility over all friend links of nodes online; NaN where there are none."""
     totals = np.zeros(2)
     sum_friend_utilities.compiled(s, alive, totals)
-    return float(totals[0] / totals[1]) if totals[1] else 0.0
+    return float(totals[0] / totals[1]) if totals[1] else float("nan")
 
 
 def in_degrees(s: State, alive: Alive) -> npt.NDArray[np.int64]:

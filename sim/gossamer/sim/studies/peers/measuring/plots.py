@@ -142,11 +142,12 @@ def plot_hit_ratio(systems: Systems) -> Figure:
     """Hit ratio over time, above the number of nodes online (Fig. 5(a))."""
     figure = new_figure(HEIGHT_IN + 0.9)
     hits, population = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    lowest = 1.0
+    lowest, words = 1.0, ""
     for name, style in system_styles(systems).items():
         cycles = systems[name].cycles
         groups = timeline(cycles)
-        ratios = groups.ratios(cycles["delivered"], cycles["expected"])
+        words = groups.window_words
+        ratios = groups.ratios(cycles["delivered"], cycles["expected"], window=groups.window)
         draw_line(hits, groups.positions, ratios, style)
         lowest = min(lowest, *ratios[np.isfinite(ratios)], 1.0)
     # All systems of a run live through the same churn.
@@ -156,7 +157,7 @@ def plot_hit_ratio(systems: Systems) -> Figure:
     population.fill_between(groups.positions, online, color=GREY, alpha=0.35, linewidth=0)
     population.plot(groups.positions, online, color=GREY, linewidth=1.2)
     bottom = 0.0 if lowest < 0.5 else np.floor(lowest * 20 - 0.5) / 20
-    hits.set(title="Hit ratio", ylim=(bottom, 1 + 0.03 * (1 - bottom)))
+    hits.set(title=f"Hit ratio{words}", ylim=(bottom, 1 + 0.03 * (1 - bottom)))
     population.set(title="Nodes online", xlabel=groups.label)
     from_zero(population)
     per_cent(hits.yaxis)
@@ -226,14 +227,16 @@ def plot_load(systems: Systems) -> Figure:
     for name, style in system_styles(systems).items():
         load = np.sort(systems[name].nodes["load"])
         share = np.arange(1, len(load) + 1) / max(len(load), 1)
-        x, y = np.concatenate(([0.0], load)), np.concatenate(([0.0], share))
-        axes.step(x, y, where="post", color=style.colour, ls=style.dashes, label=style.label)
+        axes.step(load, share, where="post", color=style.colour, ls=style.dashes, label=style.label)
     axes.set(
         title="Nodes whose load does not exceed x",
         xlabel="load: share of all events handled without interest",
         ylim=(0, 1.02),
     )
-    axes.set_xlim(left=0)
+    # Most nodes handle a hundredth of what the busiest does, or nothing.
+    least = min(one.nodes["load"][one.nodes["load"] > 0].min(initial=1) for one in systems.values())
+    axes.set_xscale("log")
+    axes.set_xlim(least / 2, 1)
     per_cent(axes.yaxis)
     per_cent(axes.xaxis)
     legend_below(figure, axes)
@@ -300,8 +303,8 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Systems], Figure | None]], ...] = (
     (
         "hit_ratio",
         "Hit ratio and population",
-        "Share of the deliveries due that were made, by the time of publication, and the number "
-        "of nodes online.",
+        "Share of the deliveries due that were made, by the time of publication, each point of as "
+        "much time around it as the title says; and the number of nodes online.",
         plot_hit_ratio,
     ),
     (
@@ -315,7 +318,8 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Systems], Figure | None]], ...] = (
     (
         "load_cdf",
         "Load of the nodes",
-        "A curve further up and to the left means less load and a more even one.",
+        "A curve further up and to the left means less load and a more even one; nodes without any "
+        "are in its first height.",
         plot_load,
     ),
     (

@@ -74,14 +74,14 @@ def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_long_runs_are_drawn_by_the_hour_and_many_short_cycles_in_groups() -> None:
-    cycles = made_up_system("vinifera", 1, nodes=20, cycles=780, period_s=60.0).cycles
+    cycles = made_up_system("kindred", 1, nodes=20, cycles=780, period_s=60.0).cycles
     hourly = plotting.timeline(cycles)
     assert hourly.label == "time (hours)"
     assert list(hourly.positions) == list(range(13))
     delivered, expected = cycles["delivered"][60:120], cycles["expected"][60:120]
     ratios = hourly.ratios(cycles["delivered"], cycles["expected"])
     assert ratios[1] == pytest.approx(delivered.sum() / expected.sum())
-    cycles = made_up_system("vinifera", 1, nodes=20, cycles=600, period_s=1.0).cycles
+    cycles = made_up_system("kindred", 1, nodes=20, cycles=600, period_s=1.0).cycles
     grouped = plotting.timeline(cycles)
     assert grouped.label == "cycle"
     assert len(grouped.positions) == 200 <= plotting.MAX_POINTS
@@ -91,11 +91,11 @@ def test_long_runs_are_drawn_by_the_hour_and_many_short_cycles_in_groups() -> No
 
 @pytest.mark.usefixtures("style")
 def test_there_is_no_line_where_nothing_was_due() -> None:
-    system = made_up_system("vinifera", 1, nodes=20, cycles=10, period_s=1.0)
+    system = made_up_system("kindred", 1, nodes=20, cycles=10, period_s=1.0)
     expected = system.cycles["expected"].copy()
     expected[4] = 0
     silent = replace(system, cycles={**system.cycles, "expected": expected})
-    line = plotting.plot_hit_ratio({"vinifera": silent}).axes[0].lines[0]
+    line = plotting.plot_hit_ratio({"kindred": silent}).axes[0].lines[0]
     assert list(np.flatnonzero(np.isnan(line.get_ydata()))) == [4]
 
 
@@ -114,27 +114,27 @@ def test_load_curves_end_where_all_nodes_are_and_path_length_bars_at_all_deliver
 
 @pytest.mark.usefixtures("style")
 def test_one_late_delivery_does_not_crush_the_axis_of_path_lengths() -> None:
-    system = made_up_system("vinifera", 2, nodes=200, cycles=40, period_s=1.0)
+    system = made_up_system("kindred", 2, nodes=200, cycles=40, period_s=1.0)
     hops = system.deliveries["hops"].copy()
     longest = int(hops.max())
     assert len(hops) > 200
     hops[0] = 900
     late = replace(system, deliveries={**system.deliveries, "hops": hops})
-    axes = plotting.plot_path_length({"vinifera": late}).axes[0]
+    axes = plotting.plot_path_length({"kindred": late}).axes[0]
     assert axes.get_xlim()[1] < 1.5 * longest + 3
     (bars,) = axes.containers
     assert bars[-1].get_height() >= 1 / len(hops)
     assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
     last = axes.xaxis.get_major_formatter()(axes.xaxis.get_major_locator()()[-1], 0)
     assert last.startswith("over ")
-    over_time = plotting.plot_overhead({"vinifera": late}).axes[1]
+    over_time = plotting.plot_overhead({"kindred": late}).axes[1]
     assert over_time.get_ylim()[1] < 2 * longest + 2
 
 
 @pytest.mark.usefixtures("style")
 def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
-    system = made_up_system("vinifera", 1, nodes=20, cycles=200, period_s=1.0)
-    figure = plotting.plot_overhead({"vinifera": system})
+    system = made_up_system("kindred", 1, nodes=20, cycles=200, period_s=1.0)
+    figure = plotting.plot_overhead({"kindred": system})
     assert figure.axes[0].get_title(loc="left") == "Traffic overhead, over 11 cycles"
     line = np.asarray(figure.axes[0].lines[0].get_ydata())
     cycles = system.cycles
@@ -144,7 +144,7 @@ def test_overhead_is_smoothed_over_the_window_that_its_title_says() -> None:
 
 
 def test_path_lengths_over_time_are_percentiles_of_what_was_delivered() -> None:
-    system = made_up_system("vinifera", 4, nodes=50, cycles=12, period_s=1.0)
+    system = made_up_system("kindred", 4, nodes=50, cycles=12, period_s=1.0)
     groups = plotting.timeline(system.cycles)
     assert groups.window == 1
     low, middle, high = plotting.path_lengths(system, groups)
@@ -165,16 +165,16 @@ def test_both_systems_are_in_every_plot_with_their_own_look() -> None:
     plots = (plotting.plot_hit_ratio, plotting.plot_overhead)
     for draw in (*plots, plotting.plot_load, plotting.plot_convergence):
         labels = [line.get_label() for line in draw(systems).axes[0].lines]
-        assert labels == ["vinifera", "baseline"]
-    styles = system_styles(["vinifera", "mine", "baseline", "yours"])
+        assert labels == ["kindred", "baseline"]
+    styles = system_styles(["kindred", "mine", "baseline", "yours"])
     assert len({(look.colour, look.dashes) for look in styles.values()}) == 4
     assert styles["mine"].label == "mine"
 
 
 @pytest.mark.usefixtures("style")
 def test_large_overlay_is_drawn_in_groups_of_neighbouring_interest() -> None:
-    system = made_up_system("vinifera", 3, nodes=1000, cycles=1, period_s=1.0)
-    figure = plot_overlay({"vinifera": system})
+    system = made_up_system("kindred", 3, nodes=1000, cycles=1, period_s=1.0)
+    figure = plot_overlay({"kindred": system})
     assert figure is not None
     by_identifier, by_interest, colours = figure.axes
     assert "by identifier" in by_identifier.get_title(loc="left")
@@ -205,7 +205,7 @@ def test_overlay_nodes_lie_on_the_ring_at_their_identifier() -> None:
 
 @pytest.mark.usefixtures("fewer_formats")
 def test_runs_without_deliveries_have_plots_and_without_nodes_a_report(tmp_path: Path) -> None:
-    record = made_up_run(names=("vinifera",))
+    record = made_up_run(names=("kindred",))
     events, deliveries, nodes, cycles = map(
         empty_table,
         (
@@ -213,11 +213,11 @@ def test_runs_without_deliveries_have_plots_and_without_nodes_a_report(tmp_path:
             *(records.NODE_COLUMNS, records.CYCLE_COLUMNS),
         ),
     )
-    silent = replace(record.systems["vinifera"], overlay=None, events=events, deliveries=deliveries)
-    plots = plotting.write_plots(replace(record, systems={"vinifera": silent}), tmp_path / "plots")
+    silent = replace(record.systems["kindred"], overlay=None, events=events, deliveries=deliveries)
+    plots = plotting.write_plots(replace(record, systems={"kindred": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
     nothing = replace(silent, nodes=nodes, cycles=cycles)
-    write_results(replace(record, systems={"vinifera": nothing}), tmp_path / "run")
+    write_results(replace(record, systems={"kindred": nothing}), tmp_path / "run")
     assert (tmp_path / "run" / "report.html").stat().st_size > 0
 
 
@@ -245,7 +245,7 @@ class Outline(HTMLParser):
 
 @pytest.mark.usefixtures("fewer_formats")
 def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
-    record = made_up_run(names=("vinifera",))
+    record = made_up_run(names=("kindred",))
     plots = plotting.write_plots(record, tmp_path / "plots")
     summary = summarise(record)
     page = report_html(record, summary, plots)
@@ -261,11 +261,11 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
         assert measure.meaning in outline.text
 
 
-def test_table_shows_vinifera_beside_the_baseline_and_json_the_summary_file() -> None:
+def test_table_shows_kindred_beside_the_baseline_and_json_the_summary_file() -> None:
     summary = summarise(made_up_run())
     lines = printed(summary_table(summary)).splitlines()
     header = next(line for line in lines if "measure" in line)
-    assert header.index("vinifera") < header.index("baseline")
+    assert header.index("kindred") < header.index("baseline")
     overhead = next(line for line in lines if "traffic overhead" in line)
     for system in summary["systems"].values():
         assert f"{100 * system['traffic_overhead']:.2f} %" in overhead
