@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any, Final, NoReturn, dataclass_transform
 
 import attrs
@@ -70,6 +70,11 @@ class Field:
 
     name: str
     kind: Any
+
+    @property
+    def local(self) -> str:
+        """What generated rules call it, which have names of their own beside."""
+        return f"field_{self.name}"
 
 
 @dataclass_transform()
@@ -182,18 +187,18 @@ def _constructor(fields: tuple[Field, ...]) -> Callable[..., None]:
     body = [f"    self.{name} = {name}" for name in names] or ["    pass"]
     for field in fields:
         if isinstance(field.kind, Items):
-            body.append(f"    if len({field.name}) > {field.kind.most}:")
-            body.append(f"        refuse({field.name!r}, len({field.name}), {field.kind.most})")
+            body.append(f"    __bound({field.name!r}, {field.name}, {field.kind.most})")
         elif field.kind is int:
-            body.append(f"    if isinstance({field.name}, no_whole):")
-            body.append(f"        refuse_part({field.name!r}, {field.name})")
-    named = {"refuse": _refuse, "refuse_part": _refuse_part, "no_whole": _NO_WHOLE}
+            body.append(f"    if isinstance({field.name}, __no_whole):")
+            body.append(f"        __refuse({field.name!r}, {field.name})")
+    named = {"__bound": _check_bound, "__no_whole": _NO_WHOLE, "__refuse": _refuse_part}
     made: Callable[..., None] = make_function("__init__", ["self", *names], body, named)
     return made
 
 
-def _refuse(field: str, given: int, most: int) -> None:
-    raise ValueError(f"{given} items in {field}, expected at most {most}, as is declared")
+def _check_bound(field: str, given: Sized, most: int) -> None:
+    if len(given) > most:
+        raise ValueError(f"{len(given)} items in {field}, expected at most {most}, as is declared")
 
 
 def _refuse_part(field: str, given: object) -> None:
@@ -202,13 +207,12 @@ def _refuse_part(field: str, given: object) -> None:
 
 def _sending_rule(cls: MessageClass, *, later: bool) -> Rule:
     """The rule by which handlers send a message, or let themselves have it after a delay."""
-    names = [field.name for field in cls.fields]
-    given = ["net", "delay_s" if later else "to", *names]
+    given = ["net", "delay_s" if later else "to", *(field.local for field in cls.fields)]
     lists = [field for field in cls.fields if isinstance(field.kind, Items)]
     length = " + ".join(
-        [str(len(cls.fields) + (LATER_WORDS if later else 0)), *(f"len({x.name})" for x in lists)]
+        [str(len(cls.fields) + (LATER_WORDS if later else 0)), *(f"len({x.local})" for x in lists)]
     )
-    faults = [f"len({field.name}) > {field.kind.most}" for field in lists]
+    faults = [f"len({field.local}) > {field.kind.most}" for field in lists]
     body = [f"    kind, words = {LATER if later else cls.kind}, {length}"]
     if later:
         body += ["    delay, to = delay_ticks(delay_s, net.rate), net.me"]
@@ -285,7 +289,7 @@ class _SendingRule(Rule):
 def _writing(fields: tuple[Field, ...]) -> Iterator[str]:
     """The lines that write fields from the word ``at_field`` on."""
     for field in fields:
-        name = field.name
+        name = field.local
         if isinstance(field.kind, Items):
             yield f"        body[at_field] = len({name})"
             yield f"        for i in range(len({name})):"
@@ -306,12 +310,11 @@ def taking_rule(handler: Rule, message: MessageClass, path: str, names: Mapping[
     for field in message.fields:
         begin = " + ".join(at)
         if isinstance(field.kind, Items):
-            lines.append(f"    count_{field.name} = words[{begin}]")
-            lines.append(
-                f"    {field.name} = words[{begin} + 1 : {begin} + 1 + count_{field.name}]"
-            )
-            at += ["1", f"count_{field.name}"]
-            given.append(field.name)
+            count = f"count_of_{field.local}"
+            lines.append(f"    {count} = words[{begin}]")
+            lines.append(f"    {field.local} = words[{begin} + 1 : {begin} + 1 + {count}]")
+            at += ["1", count]
+            given.append(field.local)
         else:
             read = f"words[{begin}]"
             given.append(
