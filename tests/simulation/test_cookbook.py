@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import pairwise
-from types import ModuleType
+from math import ceil, comb, exp, log
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,14 +46,28 @@ PROTOCOLS = {
     "tman": ("Torus", "cycle", larger(16, 25), larger(4, 5)),
     "tchord": ("TChord", "cycle", larger(10, 20), larger(3, 4)),
     "lookup": ("Lookups", "cycle", larger(10, 16), larger(4, 5)),
+    "sir": ("Epidemic", "event", larger(24, 40), 12),
+    "kademlia": ("Kademlia", "cycle", larger(12, 16), larger(2, 3)),
+    "swim": ("Swim", "event", larger(16, 24), 12),
+    "gossip_learning": ("Learning", "event", larger(12, 24), larger(4, 6)),
 }
-SETTINGS: dict[str, dict[str, object]] = {"broadcast": {"fails": 0.5}, "lookup": {"begin": 2}}
+SETTINGS: dict[str, dict[str, object]] = {
+    "broadcast": {"fails": 0.5},
+    "lookup": {"begin": 2},
+    "sir": {"beta": 0.8, "cases": 2},
+    "kademlia": {"k": 3, "settled": False},
+    "swim": {"fails": 4},
+}
+
+
+def run_all(name: str, **overrides: object) -> Mapping[str, CustomRecord]:
+    """What the systems of a scenario have measured."""
+    scenario, text = read_scenario(COOKBOOK / f"{name}.toml", overrides)
+    return simulation.simulate_custom(scenario, text).systems  # type: ignore[arg-type]
 
 
 def run(name: str, **overrides: object) -> CustomRecord:
-    scenario, text = read_scenario(COOKBOOK / f"{name}.toml", overrides)
-    record = simulation.simulate_custom(scenario, text)  # type: ignore[arg-type]
-    return next(iter(record.systems.values()))
+    return next(iter(run_all(name, **overrides).values()))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -96,6 +113,23 @@ def test_neighbours_of_hyparview_agree_with_messages_under_way(
     assert first_difference(scenario, interpreted=interpreted) is None
 
 
+@pytest.mark.parametrize(
+    ("nodes", "interpreted"), [(16, True), pytest.param(200, False, marks=pytest.mark.campaign)]
+)
+def test_probes_of_swim_agree_with_messages_lost(nodes: int, interpreted: bool) -> None:
+    """With latency and loss, so that proxies are asked; some nodes are taken for failed."""
+    network = {"latency": "uniform", "latency_s": 0.03, "loss": 0.1}
+    scenario = scenario_of(
+        *("swim.py:Swim", "swim_nodes.py:Swim"),
+        folder=COOKBOOK,
+        nodes=nodes,
+        rounds=10,
+        network=network,
+        settings={"fails": 2},
+    )
+    assert first_difference(scenario, interpreted=interpreted) is None
+
+
 def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> object:
     written, engine, _, _ = PROTOCOLS[name]
     files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
@@ -111,6 +145,7 @@ def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> obj
         ("broadcast", {"neighbour"}),
         ("tman", {"peers", "nearest"}),
         ("lookup", {"ring.peers", "neighbour", "finger"}),
+        ("kademlia", {"link"}),
     ],
 )
 def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -> None:
@@ -229,6 +264,149 @@ def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) ->
     assert rounds["unfinished"][bits] < 0.01
     assert rounds["share_found"][-1] == 1
     assert rounds["mean_hops"][-1] == pytest.approx(bits / 2, rel=1 / 20)
+
+
+# Kermack, McKendrick, 1927: the share that is ever infected solves z = 1 - exp(-R0 z).
+FINAL_SIZES = {1.5: 0.583, 2.0: 0.797, 3.0: 0.940}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seeds"),
+    [(5000, range(1, 4)), pytest.param(10_000, SEEDS, marks=pytest.mark.campaign)],
+)
+def test_epidemics_infect_whom_the_equation_of_the_paper_says(nodes: int, seeds: range) -> None:
+    """Within 0.03, and at the peak within 0.015.
+
+    Below the threshold, R0 = 1, epidemics end: they infect 1/(1 - R0) nodes for each case at first.
+    """
+    systems = [run_all("sir", nodes=nodes, seed=seed) for seed in seeds]
+
+    def most(name: str, measure: str) -> float:
+        return float(np.mean([one[name].rounds[measure].max() for one in systems]))
+
+    for reproduction, size in FINAL_SIZES.items():
+        assert size == pytest.approx(1 - exp(-reproduction * size), abs=5e-4)
+        assert most(f"R0-{reproduction:g}", "ever_infected") == pytest.approx(size, abs=0.03)
+        peak = 1 - (1 + log(reproduction)) / reproduction
+        assert most(f"R0-{reproduction:g}", "infected") == pytest.approx(peak, abs=0.015)
+    assert most("R0-0.8", "ever_infected") * nodes == pytest.approx(20 / (1 - 0.8), rel=1 / 2)
+    assert all(record.rounds["infected"][-1] == 0 for one in systems for record in one.values())
+
+
+@cache
+def hops_to_one_of(nodes: int, k: int) -> float:
+    """Hops to a node of a subtree of so many, a power of two, of which one knows k random nodes.
+
+    The one that is asked, the nearest, shares some more bits with the target, and it is again in a
+    subtree of which k nodes are known: the routing of Cai and Devroye, ISAAC 2013, solved exactly.
+    """
+    if nodes <= k:
+        return 1.0
+    bits = nodes.bit_length() - 1
+    without = [comb(nodes - (nodes >> more), k) / comb(nodes, k) for more in range(bits + 1)]
+    return 1 + sum(
+        (none - fewer) * hops_to_one_of(nodes >> more + 1, k)
+        for more, (fewer, none) in enumerate(pairwise(without))
+    )
+
+
+@pytest.mark.parametrize(
+    "bits", [8, *(pytest.param(one, marks=pytest.mark.campaign) for one in (10, 12))]
+)
+def test_lookups_of_kademlia_take_the_hops_of_its_analysis(bits: int) -> None:
+    """Cai, Devroye, ISAAC 2013: log2(N) / 2 hops for k = 1, fewer for more; within a thirtieth.
+
+    Questions in parallel take no more. All find their node, with k = 20 in at most log2(N) hops
+    (Maymounkov, Mazieres, IPTPS 2002, Sec. 3: log2(N) + c).
+    """
+    systems = run_all("kademlia", nodes=1 << bits)
+    hops = {name: float(one.rounds["mean_hops"][1:].mean()) for name, one in systems.items()}
+    for k in (1, 8, 20):
+        # The target is in the half, quarter, ... of the identifiers that do not begin as one's own.
+        sizes = [1 << left for left in range(bits)]
+        expected = sum(size * hops_to_one_of(size, k) for size in sizes) / sum(sizes)
+        assert hops[f"k-{k}"] == pytest.approx(expected, rel=1 / 30), k
+    assert hops["k-1"] == pytest.approx(bits / 2, rel=1 / 20)
+    assert hops["k-20-alpha-3"] <= hops["k-20"]
+    assert all((one.rounds["found"][1:] == 1).all() for one in systems.values())
+    assert systems["k-20-alpha-3"].rounds["most_hops"].max() <= bits
+
+
+@pytest.mark.parametrize("nodes", [1000, pytest.param(4000, marks=pytest.mark.campaign)])
+def test_swim_detects_failures_as_soon_as_in_the_paper(nodes: int) -> None:
+    """Das et al., DSN 2002, Sec. 3.1: after 1/(1 - exp(-q)) periods; q is the share that is up.
+
+    That is 1.58 as q goes to 1, however many nodes there are. Within 0.15, of 400 failures.
+    """
+    runs = [run("swim", nodes=nodes, seed=seed).rounds for seed in SEEDS]
+    detection = float(np.mean([rounds["detection"][-1] for rounds in runs]))
+    assert detection == pytest.approx(1 / (1 - exp(50 / nodes - 1)), abs=0.15)
+
+
+@pytest.mark.parametrize(("loss", "proxies"), [(0.1, 0), (0.1, 1), (0.1, 3), (0.2, 3)])
+def test_swim_takes_as_few_for_failed_as_in_the_paper(loss: float, proxies: int) -> None:
+    """Ibid.: a probe fails if a message there or back is lost, and one of four through each proxy.
+
+    Within a seventh; nobody fails.
+    """
+    settings = {"settings.fails": 0, "settings.proxies": proxies, "network.loss": loss, "rounds": 8}
+    runs = [run("swim", seed=seed, **settings).rounds for seed in SEEDS]
+    # The probes of the last round are not yet judged.
+    declared = float(np.mean([rounds["declared_failed"][-1] for rounds in runs])) * 8 / 7
+    arrives = 1 - loss
+    expected = (1 - arrives**2) * (1 - arrives**4) ** proxies
+    assert declared == pytest.approx(expected, rel=1 / 7)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(250, 1000), pytest.param((250, 1000, 4000, 16_000), marks=pytest.mark.campaign)]
+)
+def test_swim_spreads_failures_in_a_logarithmic_number_of_periods(sizes: tuple[int, ...]) -> None:
+    """Ibid., Sec. 4.1: four times the nodes take one period more or two until all know.
+
+    While nothing fails a node sends a ping and an answer in a period, however many nodes there are.
+    """
+    periods = []
+    for nodes in sizes:
+        rounds = run("swim", nodes=nodes, **{"settings.fails": 1}).rounds
+        assert rounds["messages"][4] == 4 * 2 * nodes
+        assert rounds["known"][-1] == 1
+        periods.append(int(((rounds["known"] > 0) & (rounds["known"] < 1)).sum()))
+        assert periods[-1] <= ceil(2 * log(nodes))
+    assert all(1 <= more - less <= 2 for less, more in pairwise(periods)), periods
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(one, marks=pytest.mark.campaign) for one in (2, 3, 4))]
+)
+def test_gossip_learning_is_as_good_as_learning_in_one_place(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ormandi et al., CCPE 2013: a model that walks errs as often as one in one place does.
+
+    Of as many examples, within a tenth. Merged ones learn in far fewer cycles: after 20 they err
+    less than single walks after 100, and after 100 as little as Pegasos after 20,000 examples.
+    """
+    monkeypatch.syspath_prepend(str(COOKBOOK))
+    learning = importlib.import_module("gossip_learning")
+    walks, merged = (one.rounds for one in run_all("gossip_learning", seed=seed).values())
+    nodes, noise = SimpleNamespace(nodes=range(1000), seed=seed), 0.05
+    x, y = (each[:1000] for each in learning.examples(nodes, noise))
+    signed = x * y[:, None]
+
+    def pegasos(steps: int, models: int = 50) -> float:
+        """The error of Pegasos after so many random examples, of several models in the mean."""
+        weights = np.zeros((models, x.shape[1]))
+        drawn = np.random.default_rng(seed).integers(len(x), size=(steps, models))
+        for step, rows in enumerate(drawn, 1):
+            wrong = np.einsum("ij,ij->i", weights, signed[rows]) < 1
+            weights *= 1 - 1 / step
+            weights += wrong[:, None] * signed[rows] / (0.01 * step)
+        return float(learning.error_of(weights, nodes, noise))
+
+    assert walks["error"][100] == pytest.approx(pegasos(round(walks["mean_age"][100])), rel=1 / 10)
+    assert merged["error"][20] < walks["error"][100]
+    assert merged["error"][100] <= pegasos(20_000) + 0.01
 
 
 # The push-sum example, and what `protocol_run` gives to scripts

@@ -1,0 +1,78 @@
+"""The tables of Kademlia (Maymounkov, Mazieres, IPTPS 2002): k-buckets, and the nearest by XOR."""
+
+import numpy as np
+
+from gossamer.protocol.kernel.draws import mix, mix_many
+from gossamer.sim import custom
+
+MOST, BUCKETS = 20, 20  # the largest k; the last bucket has all that are nearer still
+WIDTH = MOST * BUCKETS
+
+
+@custom.rule
+def apart(one, other):
+    """How far two nodes are apart; identifiers are hashes of rows."""
+    return mix(0, one, 0) ^ mix(0, other, 0)
+
+
+@custom.rule
+def learn(table, k, base, node):
+    """Let a node into its bucket if that has fewer than k: those in it are up, and stay."""
+    bucket = 0  # how many bits of their identifiers are the same, from the left
+    while bucket < BUCKETS - 1 and apart(base, node) >> 61 - bucket == 0:
+        bucket += 1
+    if node != base:
+        custom.add_to(table[bucket * MOST : bucket * MOST + k], node)
+
+
+@custom.rule
+def insert(row, target, node):
+    """Insert a node where the nearest to a target come first; returns the place, -1 of none."""
+    place = len(row) if node >= 0 else 0
+    while place > 0 and (row[place - 1] < 0 or apart(target, node) < apart(target, row[place - 1])):
+        place -= 1
+    if node < 0 or place == len(row) or (place > 0 and row[place - 1] == node):
+        return -1
+    custom.insert_at(row, place, node)
+    return place
+
+
+@custom.rule
+def fill(row, target, table):
+    """Fill a row with the nodes of a table that are the nearest to a target."""
+    row[:] = -1
+    for node in table:
+        insert(row, target, node)
+
+
+@custom.rule
+def note(near, depth, asked, target, node, hops):
+    """Insert a node that was not asked, so many hops away; returns whether it is that near."""
+    place = insert(near, target, node)
+    if place >= 0:
+        custom.insert_at(depth, place, hops)
+        custom.insert_at(asked, place, False)
+    return place >= 0
+
+
+def nearest(nodes, target, k):
+    """The k of some nodes that are the nearest to a target, as a list."""
+    return sorted(nodes, key=lambda node: apart(target, node))[:k]
+
+
+def settled_tables(run, k):
+    """Tables of nodes that have been up for long: of each bucket k random nodes, or all."""
+    nodes, random = len(run.nodes), run.random()
+    table = np.full((nodes, WIDTH), -1)
+    places = mix_many(0, np.arange(nodes), 0)
+    order = np.argsort(places)
+    for bucket in range(BUCKETS):
+        bits = 61 - bucket  # those that an identifier of the bucket is free to have
+        begins = (places >> bits ^ 1) << bits
+        ends = begins + (1 << bits)
+        ranges = np.searchsorted(places[order], np.column_stack((begins, ends)))
+        for row, (first, last) in zip(table, ranges.tolist(), strict=True):
+            count = min(k, last - first)
+            chosen = first + random.choice(last - first, count, replace=False) if count else []
+            row[bucket * MOST : bucket * MOST + count] = order[chosen]
+    return table

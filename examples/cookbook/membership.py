@@ -1,0 +1,57 @@
+"""What a node of SWIM knows of failures, and tells of them (Das, Gupta, Motivala, DSN 2002)."""
+
+import numpy as np
+
+from gossamer.sim import custom
+
+KNOWN, NEWS = 100, 6  # failures that a node knows at most; of these in a message
+
+
+@custom.rule
+def learn(self, me, net, nodes):
+    """Take note of nodes that have failed."""
+    for node in nodes:
+        if custom.add_to(self.failed[me], node):
+            place = custom.count_in(self.failed[me]) - 1
+            self.learned[me, place] = net.round
+            self.told[me, place] = 0
+
+
+@custom.rule
+def member(self, me, but):
+    """A random node that is not known to have failed, and is not ``but``."""
+    node = custom.draw_other(self, me)
+    while node == but or custom.holds(self.failed[me], node):
+        node = custom.draw_other(self, me)
+    return node
+
+
+@custom.rule
+def choose_news(self, me):
+    """Fill `news` with the failures that were told the least, and seldom enough; how many."""
+    self.news[me, :] = -1
+    for count in range(NEWS):
+        best = -1
+        for place in range(custom.count_in(self.failed[me])):
+            fewer = self.told[me, place] < (self.repeats if best < 0 else self.told[me, best])
+            if fewer and not custom.holds(self.news[me], self.failed[me, place]):
+                best = place
+        if best < 0:
+            return count
+        self.told[me, best] += 1
+        self.news[me, count] = self.failed[me, best]
+    return NEWS
+
+
+def rounds_learned(self, run):
+    """Of each failed node whose failure is known, in which rounds the others learned of it."""
+    failed, learned = self.failed[run.alive], self.learned[run.alive]
+    rounds = [learned[failed == node] for node in np.flatnonzero(~run.alive)]
+    return [each for each in rounds if len(each)]
+
+
+def rounds_learned_by(run):
+    """The same of plain classes."""
+    up = [run.nodes[row].learned for row in np.flatnonzero(run.alive)]
+    rounds = [[known[row] for known in up if row in known] for row in np.flatnonzero(~run.alive)]
+    return [each for each in rounds if each]

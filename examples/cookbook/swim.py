@@ -1,0 +1,74 @@
+"""SWIM (Das, Gupta, Motivala, DSN 2002): probes find who has failed, and carry the news."""
+
+import numpy as np
+from membership import KNOWN, NEWS, choose_news, learn, member, rounds_learned
+
+from gossamer.sim import custom
+
+FAILURE = 5  # the round in which nodes fail
+
+Ping = custom.message("Ping", origin=int, failed=custom.items(NEWS))
+Request = custom.message("Request", target=int, failed=custom.items(NEWS))
+Ack = custom.message("Ack", target=int, origin=int, failed=custom.items(NEWS))
+Timeout = custom.message("Timeout")
+
+
+class Swim(custom.Protocol):
+    proxies: int = custom.setting(3, low=0)
+    timeout_s: float = 0.2  # of a direct answer; one through proxies has the rest of the period
+    repeats: int = custom.setting(20, low=1)  # how often a node tells one: 3 ln N for N = 1,000
+    fails: int = custom.setting(50, low=0, high=KNOWN)  # how many nodes
+
+    failed, learned = custom.column(int, KNOWN, initial=-1), custom.column(int, KNOWN)
+    told, news = custom.column(int, KNOWN), custom.column(int, NEWS, initial=-1)
+    target = custom.column(int, initial=-1)  # until it has answered
+    declared = custom.column(int)
+    period = custom.Timer(rounds=1, phase=0)
+
+    @custom.control(once=FAILURE)
+    def fail(self, run):
+        run.crash(run.random().permutation(self.nodes)[: self.fails])
+
+    def on_period(self, me, net):
+        if self.target[me] >= 0:
+            self.declared[me] += 1
+            learn(self, me, net, self.target[me : me + 1])
+        self.target[me] = member(self, me, -1)
+        Ping.send(net, self.target[me], me, self.news[me, : choose_news(self, me)])
+        Timeout.after(net, self.timeout_s)
+
+    def on_timeout(self, me, net, sender):
+        for _ in range(self.proxies if self.target[me] >= 0 else 0):
+            proxy, count = member(self, me, self.target[me]), choose_news(self, me)
+            Request.send(net, proxy, self.target[me], self.news[me, :count])
+
+    def on_request(self, me, net, sender, target, failed):
+        learn(self, me, net, failed)
+        Ping.send(net, target, sender, self.news[me, : choose_news(self, me)])
+
+    def on_ping(self, me, net, sender, origin, failed):
+        learn(self, me, net, failed)
+        Ack.send(net, sender, me, origin, self.news[me, : choose_news(self, me)])
+
+    def on_ack(self, me, net, sender, target, origin, failed):
+        learn(self, me, net, failed)
+        if origin != me:
+            Ack.send(net, origin, target, origin, self.news[me, : choose_news(self, me)])
+        elif target == self.target[me]:
+            self.target[me] = -1
+
+    @custom.measure("detection", better="lower")
+    def detection(self, run):
+        """Periods from a failure until a node detects it, in the mean."""
+        return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(self, run)] or 0)
+
+    @custom.measure("known", better="higher")
+    def known(self, run):
+        """Share of the failures that a node knows of, in the mean."""
+        pairs = run.alive.sum() * (~run.alive).sum()
+        return sum(map(len, rounds_learned(self, run))) / max(pairs, 1)
+
+    @custom.measure("declared", better="lower")
+    def declared_failed(self, run):
+        """Share of the probes whose target was declared failed."""
+        return self.declared.sum() / (self.nodes * max(run.round, 1))

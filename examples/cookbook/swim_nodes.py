@@ -1,0 +1,80 @@
+"""SWIM once more, an object a node; `swim.py` says what it is."""
+
+import numpy as np
+from membership import KNOWN, NEWS, rounds_learned_by
+from swim import FAILURE, Ack, Ping, Request, Timeout
+
+from gossamer.sim import custom
+
+
+class Swim(custom.Node):
+    proxies: int = custom.setting(3, low=0)
+    timeout_s: float = 0.2
+    repeats: int = custom.setting(20, low=1)
+    fails: int = custom.setting(50, low=0, high=KNOWN)
+    period = custom.Timer(rounds=1, phase=0)
+
+    def __init__(self):
+        self.learned, self.told = {}, {}  # by failed node, in which round, and how often
+        self.target, self.declared = None, 0
+
+    @custom.control(once=FAILURE)
+    def fail(cls, run):
+        run.crash(run.random().permutation(len(run.nodes))[: cls.fails])
+
+    def on_period(self):
+        if self.target is not None:
+            self.declared += 1
+            self.learn([self.target])
+        self.target = self.member()
+        self.send(self.target, Ping(self.me, self.news()))
+        self.after(self.timeout_s, Timeout())
+
+    def on_timeout(self, sender, message):
+        for _ in range(self.proxies if self.target is not None else 0):
+            self.send(self.member(but=self.target), Request(self.target, self.news()))
+
+    def on_request(self, sender, message):
+        self.learn(message.failed)
+        self.send(message.target, Ping(sender, self.news()))
+
+    def on_ping(self, sender, message):
+        self.learn(message.failed)
+        self.send(sender, Ack(self.me, message.origin, self.news()))
+
+    def on_ack(self, sender, message):
+        self.learn(message.failed)
+        if message.origin != self.me:
+            self.send(message.origin, Ack(message.target, message.origin, self.news()))
+        elif message.target == self.target:
+            self.target = None
+
+    def learn(self, nodes):
+        for node in nodes:
+            if node not in self.learned and len(self.learned) < KNOWN:
+                self.learned[node], self.told[node] = self.round, 0
+
+    def member(self, but=None):
+        node = self.draw_other()
+        while node == but or node in self.learned:
+            node = self.draw_other()
+        return node
+
+    def news(self):
+        fresh = sorted((n for n in self.told if self.told[n] < self.repeats), key=self.told.get)
+        for node in fresh[:NEWS]:
+            self.told[node] += 1
+        return fresh[:NEWS]
+
+    @custom.measure("detection", better="lower")
+    def detection(cls, run):
+        return np.mean([min(rounds) - FAILURE for rounds in rounds_learned_by(run)] or 0)
+
+    @custom.measure("known", better="higher")
+    def known(cls, run):
+        pairs = run.alive.sum() * (~run.alive).sum()
+        return sum(map(len, rounds_learned_by(run))) / max(pairs, 1)
+
+    @custom.measure("declared", better="lower")
+    def declared_failed(cls, run):
+        return sum(node.declared for node in run.nodes) / (len(run.nodes) * max(run.round, 1))
