@@ -103,7 +103,7 @@ def _title(summary: Mapping[str, Any]) -> str:
 
 def _too_small(summary: Mapping[str, Any]) -> Iterator[str]:
     study = study_of_values(summary["scenario"])
-    for sentence in study.too_small(summary["systems"], losing_alone=True):
+    for sentence in study.too_small(summary["systems"]):
         yield f"Too small: {sentence}"
 
 

@@ -264,16 +264,13 @@ class Study(ABC, Generic[S, R]):
         del record, summary
         return ""
 
-    def too_small(
-        self, systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False
-    ) -> Iterator[str]:
+    def too_small(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         """A sentence for everything of fixed size that a run has outgrown.
 
         Args:
             systems: what `summary.json` has of each, by name.
-            losing_alone: leave out what has no effect on what is delivered.
         """
-        del systems, losing_alone
+        del systems
         yield from ()
 
     def remarks(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

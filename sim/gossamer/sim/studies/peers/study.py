@@ -123,10 +123,8 @@ class PeersStudy(Study[Scenario, RunRecord]):
     def keep(self, scenario: Scenario, record: RunRecord, what: str) -> Iterator[tuple[str, Table]]:
         return kept_tables(scenario, record, what)
 
-    def too_small(
-        self, systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False
-    ) -> Iterator[str]:
-        return outgrown(systems, losing_alone=losing_alone)
+    def too_small(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        return outgrown(systems)
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
         return peer_rows(tables["events"], tables["nodes"], tables["cycles"])

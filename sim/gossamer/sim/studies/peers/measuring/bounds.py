@@ -20,13 +20,11 @@ class Bound:
         total: of `SystemRecord.totals`.
         setting: which a larger value would help, None where none would.
         happened: what happened so many times, and what may follow from it.
-        loses: whether events may be lost or come twice by it.
     """
 
     total: str
     setting: str | None
     happened: str
-    loses: bool = True
 
 
 BOUNDS = (
@@ -62,31 +60,26 @@ BOUNDS = (
         "merged_subscriptions",
         "boxes_per_neighbour",
         "times subscriptions were merged, which costs messages and no event",
-        loses=False,
     ),
     Bound(
         "forgotten_failures",
         "failures_remembered",
         "failed nodes were forgotten while others could still name them, which costs messages",
-        loses=False,
     ),
 )
 
 
-def outgrown(
-    systems: Mapping[str, Mapping[str, Any]], *, losing_alone: bool = False
-) -> Iterator[str]:
+def outgrown(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A sentence for every bound that a system has outgrown.
 
     Args:
         systems: what `summary.json` has of each, by name.
-        losing_alone: leave out what neither loses events nor delivers them twice.
     """
     for name, system in systems.items():
         totals = system.get("totals", {})
         for bound in BOUNDS:
             count = totals.get(bound.total, 0)
-            if count and (bound.loses or not losing_alone):
+            if count:
                 yield f"{name}: {count:,} {bound.happened}{_advice(bound, system)}."
 
 
