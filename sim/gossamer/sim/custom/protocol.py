@@ -30,7 +30,7 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler
 from gossamer.sim.custom.language.checks import check_annotations, check_declared
 from gossamer.sim.custom.language.declarations import Declarations, declarations_of, settings_with
-from gossamer.sim.custom.language.members import Column, Sampler, size_from
+from gossamer.sim.custom.language.members import Column, Sampler, is_width, size_from
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error, in_another_order, place_of
 
@@ -201,8 +201,8 @@ def _check_column(declared: Declarations, name: str, one: Column) -> None:
     if one.kind not in _DTYPES:
         raise declared.error(name, one.kind, "a column of bool, int or float")
     is_name = isinstance(one.width, str) and one.width in declared.settings
-    is_size = type(one.width) is int and 1 <= one.width <= 1 << 20
-    if one.width is not None and not is_name and not is_size:
+    fits = one.width is None or is_name or is_width(one.width) or callable(one.width)
+    if not fits:
         raise declared.error(name, one.width, "a width from 1, or the name of a setting")
     if type(one.initial) is not one.kind and type(one.initial) is not int:
         raise declared.error(name, one.initial, f"an initial value of {one.kind.__name__}")

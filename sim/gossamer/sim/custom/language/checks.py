@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gossamer.sim.custom.language.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.members import is_width, size_from
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import check_arguments
 from gossamer.sim.errors import ScenarioError
@@ -108,7 +109,17 @@ def _message_called(name: str, handler: Any) -> bool:
 
 
 def _check_widths(found: Declarations) -> None:
+    defaults = {name: one.default for name, one in found.settings.items()}
     for name, one in found.columns.items():
+        if callable(one.width):
+            try:
+                width: object = size_from(one.width, defaults)
+            except Exception as error:
+                told = f"a width that cannot be computed ({error})"
+                raise found.error(name, None, "a function of the settings", told) from error
+            if not is_width(width):
+                raise found.error(name, width, "a width from 1 by the settings' defaults")
+            continue
         known = found.settings.get(one.width) if isinstance(one.width, str) else None
         if known is not None and (known.kind is not int or known.default < 1):
             expected = f"a whole number from 1, as column {name} has that width"

@@ -14,6 +14,7 @@ import attrs
 
 from gossamer.sim.custom.language.functions import ControlOf, MeasureOf
 from gossamer.sim.custom.language.members import (
+    MOST_WIDTH,
     TYPES,
     AttributeOf,
     Column,
@@ -21,6 +22,8 @@ from gossamer.sim.custom.language.members import (
     Sampler,
     Setting,
     Timer,
+    is_width,
+    size_from,
 )
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import (
@@ -173,6 +176,10 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
             expected = f"from 1, as column {column_name} has that width"
             width = column_of.width
             raise ScenarioError(None, f"{prefix}{width}", settings[width], expected)
+        if callable(column_of.width) and not is_width(size_from(column_of.width, settings)):
+            wide = size_from(column_of.width, settings)
+            expected = f"settings by which it is from 1 to {MOST_WIDTH}"
+            raise ScenarioError(None, f"{prefix}width of column {column_name}", wide, expected)
     for timer in found.timers.values():
         period = timer.rounds if timer.rounds is not None else timer.seconds
         if isinstance(period, str) and not 0 < settings[period] < 1e9:

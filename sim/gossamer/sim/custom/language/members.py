@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, Final
 
 import attrs
@@ -16,6 +17,10 @@ from gossamer.sim.errors import ScenarioError
 # What scenarios may write, by the kind of a setting.
 TYPES: Final = {bool: "true or false", int: "a whole number", float: "a number"}
 _LARGEST: Final = (1 << 62) - 1
+MOST_WIDTH: Final = 1 << 20
+
+# How many items a column has: a number, the name of a setting, or a function of all settings.
+Width = int | str | Callable[[Any], int] | None
 
 
 @attrs.define
@@ -66,17 +71,21 @@ class Column:
 
     Attributes:
         kind: bool, int or float.
-        width: items of a node, or the name of the setting that says how many; None for one value.
+        width: items of a node, the name of the setting that says how many, or a function of the
+            settings; None for one value.
         initial: of all nodes.
     """
 
     kind: type
-    width: int | str | None = None
+    width: Width = None
     initial: Any = 0
 
 
-def column(kind: type, width: int | str | None = None, *, initial: Any = 0) -> Any:
-    """State of a node: ``value = column(float)``, or ``view = column(int, 20, initial=-1)``."""
+def column(kind: type, width: Width = None, *, initial: Any = 0) -> Any:
+    """State of a node: ``value = column(float)``, or ``view = column(int, 20, initial=-1)``.
+
+    A width may be the name of a setting, or a function: ``column(int, lambda own: 160 * own.k)``.
+    """
     return Column(kind, width, initial)
 
 
@@ -172,6 +181,13 @@ class Layer:
     settings: Mapping[str, Any]
 
 
-def size_from(size: int | str, settings: Mapping[str, Any]) -> int:
-    """A size that is a number or the name of a setting."""
+def size_from(size: int | str | Callable[[Any], int], settings: Mapping[str, Any]) -> int:
+    """A size that is a number, the name of a setting, or a function of settings by name."""
+    if callable(size):
+        return size(SimpleNamespace(**settings))
     return int(settings[size]) if isinstance(size, str) else size
+
+
+def is_width(width: object) -> bool:
+    """Whether a column may have so many items."""
+    return type(width) is int and 1 <= width <= MOST_WIDTH

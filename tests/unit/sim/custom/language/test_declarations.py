@@ -229,6 +229,14 @@ WRONG = {
         declares("w: int = 0", "more = column(int, 'w')"),
         *(8, "Own.w is 0, expected a whole number from 1, as column more has that width"),
     ),
+    "a_computed_width_of_nothing": Fault(
+        declares("w: int = 1", "more = column(int, lambda own: own.w - 1)"),
+        *(8, "Own.more is 0, expected a width from 1 by the settings' defaults"),
+    ),
+    "a_width_of_no_setting": Fault(
+        declares("w: int = 1", "more = column(int, lambda own: own.v)"),
+        *(8, "Own.more is a width that cannot be computed ('types.SimpleNamespace' object has no"),
+    ),
     "a_measure_of_no_kind": Fault(
         measures("return 1", mark="measure(kind='x')"),
         *(13, "measure kind is 'x', expected one of 'ratio'"),
