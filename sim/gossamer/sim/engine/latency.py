@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from gossamer.protocol.kernel.draws import below, mix, mix_many
 from gossamer.protocol.kernel.rules import inline_rule
@@ -19,11 +20,13 @@ LONGEST_TICKS = (1 << 31) - 2
 
 
 class Latency(NamedTuple):
-    """Ticks from node to node: by the sites they stand at, or drawn from an interval.
+    """Ticks from node to node: by the sites they stand at, or drawn from a distribution.
 
     Attributes:
         shortest, spread: ticks drawn evenly from [shortest, shortest + spread]; where there are
             places, ``shortest`` is what every message takes beside its distance.
+        quantiles: int32[spread + 1], ticks beyond the shortest, in place of the numbers from 0 to
+            the spread; int32[0] for none.
         site: int64[n], each node's row of ``matrix`` or ``places``; int64[0] where there is
             neither.
         matrix: int32[m, m], ticks between sites; int32[0, 0] for none.
@@ -32,11 +35,16 @@ class Latency(NamedTuple):
 
     shortest: int
     spread: int
+    quantiles: npt.NDArray[np.int32]
     site: Int64s
     matrix: npt.NDArray[np.int32]
     places: Floats
 
 
+# Of a distribution: as many quantiles, in the middle of equal shares, are equally likely.
+QUANTILES = 4096
+_EVEN: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+_NO_SITES: Int64s = np.zeros(0, np.int64)
 _NO_MATRIX: npt.NDArray[np.int32] = np.zeros((0, 0), np.int32)
 _NO_PLACES: Floats = np.zeros((0, 0))
 
@@ -50,7 +58,27 @@ def uniform_latency(shortest: int, longest: int) -> Latency:
     if not 0 <= shortest <= longest <= LONGEST_TICKS:
         expected = f"0 <= shortest <= longest <= {LONGEST_TICKS} ticks"
         raise ScenarioError(None, "latency", (shortest, longest), expected)
-    return Latency(shortest, longest - shortest, np.empty(0, np.int64), _NO_MATRIX, _NO_PLACES)
+    return Latency(shortest, longest - shortest, _EVEN, _NO_SITES, _NO_MATRIX, _NO_PLACES)
+
+
+def lognormal_latency(median: int, sigma: float) -> Latency:
+    """Every message takes its own time, log-normal around a median.
+
+    Args:
+        median: ticks that half of the messages take at most.
+        sigma: standard deviation of the logarithm.
+
+    Raises:
+        ScenarioError: ticks are out of range, such as of one message in 8,192 that takes longest.
+    """
+    shares = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    ticks = np.rint(median * np.exp(sigma * ndtri(shares)))
+    if not median >= 0 or not ticks[-1] <= LONGEST_TICKS:
+        expected = f"0 to {LONGEST_TICKS} ticks for the longest of {2 * QUANTILES}"
+        raise ScenarioError(None, "latency", float(ticks[-1]), expected)
+    shortest = int(ticks[0])
+    beyond = (ticks - shortest).astype(np.int32)
+    return Latency(shortest, QUANTILES - 1, beyond, _NO_SITES, _NO_MATRIX, _NO_PLACES)
 
 
 def constant_latency(ticks: int) -> Latency:
@@ -95,7 +123,7 @@ def matrix_latency(
         expected = f"0 to {LONGEST_TICKS} ticks"
         raise ScenarioError(None, "entry of the latency matrix", wrong, expected)
     site = drawn_sites(len(ticks), nodes, seed) if site is None else site
-    return Latency(0, 0, site, np.ascontiguousarray(ticks, np.int32), _NO_PLACES)
+    return Latency(0, 0, _EVEN, site, np.ascontiguousarray(ticks, np.int32), _NO_PLACES)
 
 
 def coordinate_latency(
@@ -120,7 +148,8 @@ def coordinate_latency(
         expected = f"0 to {LONGEST_TICKS} ticks between any two sites"
         raise ScenarioError(None, "reach of the coordinates", reach.tolist(), expected)
     site = drawn_sites(len(places), nodes, seed) if site is None else site
-    return Latency(shortest, 0, site, _NO_MATRIX, np.ascontiguousarray(places, np.float64))
+    places = np.ascontiguousarray(places, np.float64)
+    return Latency(shortest, 0, _EVEN, site, _NO_MATRIX, places)
 
 
 @inline_rule
@@ -142,4 +171,5 @@ def trip_ticks(latency: Latency, source: int, to: int, seed: int, counter: int) 
         return latency.shortest + distance(latency.places, latency.site[source], latency.site[to])
     if latency.spread == 0:
         return latency.shortest
-    return latency.shortest + below(mix(seed, source, counter), latency.spread + 1)
+    drawn = below(mix(seed, source, counter), latency.spread + 1)
+    return latency.shortest + (latency.quantiles[drawn] if len(latency.quantiles) > 0 else drawn)

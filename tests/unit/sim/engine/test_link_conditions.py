@@ -21,6 +21,8 @@ from gossamer.sim.engine.cycle_engine import make_network
 from gossamer.sim.engine.event_engine import EventEngine, make_transitions
 from gossamer.sim.engine.latency import (
     constant_latency,
+    least_ticks,
+    lognormal_latency,
     matrix_latency,
     trip_ticks,
     uniform_latency,
@@ -288,6 +290,21 @@ def test_uniform_latencies_fill_their_interval_evenly(compiled: bool) -> None:
     values, counts = np.unique(drawn, return_counts=True)
     assert values.tolist() == list(range(5, 15))
     assert counts.min() > 140, counts
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_lognormal_latencies_have_their_median_and_deviation(compiled: bool) -> None:
+    latency = lognormal_latency(100_000, 0.5)
+    with use_compiled(compiled):
+        drawn = [int(trip_ticks(latency, 1, 2, 7, counter)) for counter in range(2000)]
+    logarithms = np.log(drawn)
+    assert np.median(logarithms) == pytest.approx(np.log(100_000), abs=0.05)
+    assert logarithms.std() == pytest.approx(0.5, abs=0.03)
+    assert least_ticks(latency) <= min(drawn)
+    still = lognormal_latency(50, 0.0)
+    assert {int(trip_ticks(still, 1, 2, 7, counter)) for counter in range(9)} == {50}
+    with pytest.raises(ScenarioError, match=r"latency is .*, expected 0 to"):
+        lognormal_latency(1 << 30, 2.0)
 
 
 @pytest.mark.parametrize("matrix", [np.zeros((2, 3), int), np.zeros((0, 0), int), [[-1]]])

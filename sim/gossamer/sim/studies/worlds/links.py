@@ -11,11 +11,17 @@ import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.engine.bandwidth import FASTEST, Bandwidth, Sizes, make_bandwidth
-from gossamer.sim.engine.latency import Latency, constant_latency, no_latency, uniform_latency
+from gossamer.sim.engine.latency import (
+    Latency,
+    constant_latency,
+    lognormal_latency,
+    no_latency,
+    uniform_latency,
+)
 from gossamer.sim.engine.latency_files.site_latency import MODELS, SiteFile, site_latency
 from gossamer.sim.engine.link_conditions import LossPeriod, Partition
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.worlds.network import Link, Rate
+from gossamer.sim.studies.worlds.network import USUAL_SIGMA, Link, Rate
 
 TICKS_A_SECOND: Final = 1000
 Attributes = Mapping[str, npt.NDArray[Any]]
@@ -31,6 +37,9 @@ def make_latency(link: Link, nodes: int, seed: int) -> Latency:
         return constant_latency(ticks)
     if link.latency == "uniform":
         return uniform_latency(ticks - ticks // 2, ticks + ticks // 2)
+    if link.latency == "lognormal":
+        sigma = USUAL_SIGMA if link.latency_sigma is None else link.latency_sigma
+        return lognormal_latency(ticks, sigma)
     if link.latency in MODELS:
         file = SiteFile(
             model=link.latency,

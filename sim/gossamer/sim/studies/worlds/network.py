@@ -24,7 +24,8 @@ from gossamer.sim.study.scenario_checks import (
 )
 from gossamer.sim.study.toml_files import check_keys, require_table
 
-LATENCIES: Final = ("none", "constant", "uniform", *MODELS)
+LATENCIES: Final = ("none", "constant", "uniform", "lognormal", *MODELS)
+USUAL_SIGMA: Final = 0.5
 # Keys of [network] that are paths.
 FILES: Final = MODELS
 _LONGEST_S: Final = 1e9
@@ -159,7 +160,9 @@ class Link:
 
     Attributes:
         latency: one of LATENCIES.
-        latency_s: the constant, or the mean of the uniform (from half of it to one and a half).
+        latency_s: the constant, the mean of the uniform (from half of it to one and a half), or the
+            median of the log-normal.
+        latency_sigma: standard deviation of the logarithm of the log-normal; None for USUAL_SIGMA.
         matrix: path of a matrix of latencies, see `latency_files.matrices`.
         matrix_form: "full", "triangular" or "pairs"; None tells it by the lines.
         topology: path of a BRITE, GT-ITM, GraphML or GML file, see `latency_files.topologies`.
@@ -186,6 +189,13 @@ class Link:
         default=0.0,
         converter=to_float,
         validator=number("a time from 0 to 1000000 s", lambda time_s: 0 <= time_s <= 1e6),
+    )
+    latency_sigma: float | None = attrs.field(
+        default=None,
+        converter=optional(to_float),
+        validator=attrs.validators.optional(
+            number("a number from 0 to 5", lambda sigma: 0 <= sigma <= 5)
+        ),
     )
     matrix: Path | None = attrs.field(
         default=None, converter=optional(to_path), validator=_a_file("a latency matrix")
@@ -242,7 +252,11 @@ class Link:
                 getattr(self, model),
                 f'a file exactly if network.latency is "{model}"',
             )
-        for name, model in (("matrix_form", "matrix"), ("edge_latency", "topology")):
+        for name, model in (
+            ("latency_sigma", "lognormal"),
+            ("matrix_form", "matrix"),
+            ("edge_latency", "topology"),
+        ):
             value = getattr(self, name)
             expected = f'left out, as network.latency is not "{model}"'
             check(value is None or self.latency == model, f"network.{name}", value, expected)

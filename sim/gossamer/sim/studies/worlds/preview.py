@@ -20,6 +20,12 @@ def latency_words(latency: Latency, nodes: int, seed: int) -> str:
     """
     sites = max(len(latency.matrix), len(latency.places))
     if sites == 0:
+        if len(latency.quantiles):
+            shortest, median, longest = (
+                latency.shortest + int(np.percentile(latency.quantiles, part, method="higher"))
+                for part in (0, 50, 100)
+            )
+            return f"{shortest:,} to {longest:,} ms, half of the messages up to {median:,} ms"
         shortest, longest = latency.shortest, latency.shortest + latency.spread
         return f"{shortest:,} ms" if shortest == longest else f"{shortest:,} to {longest:,} ms"
     draws = np.random.Generator(np.random.Philox(key=seed))

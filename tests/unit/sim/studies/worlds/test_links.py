@@ -201,6 +201,10 @@ def test_impossible_attributes_are_named(given: Any, field: str) -> None:
     [
         (engine_latency.constant_latency(5), "5 ms"),
         (engine_latency.uniform_latency(5, 1500), "5 to 1,500 ms"),
+        (
+            engine_latency.lognormal_latency(100, 0.5),
+            "16 to 626 ms, half of the messages up to 100 ms",
+        ),
         (SITES, "2 sites, 1 to 2,000 ms, half of the pairs up to"),
         (PLACES, "2 sites, 4 to 34 ms, half of the pairs up to"),
     ],
