@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -126,6 +127,18 @@ def draws(request: pytest.FixtureRequest) -> Draws:
 def write_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden measures are written anew in place of being compared."""
     return bool(request.config.getoption("write_golden"))
+
+
+@pytest.fixture(autouse=True)
+def no_log_of_a_node_is_left() -> Iterator[None]:
+    """A node that ran in this process does not go on to count what later tests log."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
+    for handler in list(root.handlers):
+        if type(handler).__module__.startswith("gossamer."):
+            root.removeHandler(handler)
 
 
 @pytest.fixture

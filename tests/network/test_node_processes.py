@@ -59,7 +59,8 @@ def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: She
         for _ in range(3):
             wait_for_log(nodes, "ready")
         subscriber = shell.subscriber("--folder", "demo/peer2", "--count", "1", DEAR)
-        shell.ok("pub", "--folder", "demo/peer3", "symbol=IBM", "price=79", "volume=1")
+        cheap = shell.run("pub", "--folder", "demo/peer3", "symbol=IBM", "price=79", "volume=1")
+        assert cheap.returncode in (0, 3), cheap.stderr  # 3 where the peers have not met yet
         publish_until(shell, "demo/peer3", subscriber)
         code, out, _ = end(subscriber)
         assert code == 0

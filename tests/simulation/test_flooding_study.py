@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,14 +11,13 @@ import pytest
 from gossamer.sim.results.results import read_results
 from gossamer.sim.results.sweeps.plan import read_sweep
 from gossamer.sim.study.registry import NAMED
-from gossamer.spark.session import spark_session
 from support.sim_commands import sim
-from support.spark_processes import needs_spark, run_spark_here
+from support.spark_processes import environment, needs_spark, run_spark_command
 
 STUDY = "support.flooding_study:FLOODS"
 SCENARIO = 'kind = "flooding"\nname = "flood"\nseed = 3\nbrokers = 6\n'
 SWEEP = 'scenario = "s.toml"\nseeds = [1, 2]\n[grid]\nbrokers = [3, 6]\n'
-TESTS = str(Path(__file__).parents[1])
+PATHS = (environment()["PYTHONPATH"], str(Path(__file__).parents[1]))
 
 
 @pytest.fixture
@@ -58,12 +58,11 @@ def test_runs_are_checked_compared_and_swept(
 
 @pytest.mark.campaign
 @needs_spark
-def test_a_sweep_runs_and_is_crunched(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", TESTS)
-    with spark_session():
-        for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
-            done = run_spark_here(*words.split())
-            assert done.returncode == 0, done.stderr
+def test_a_sweep_runs_and_is_crunched(work: Path) -> None:
+    """By processes of its own: workers of a session that others began do not know the study."""
+    for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
+        done = run_spark_command(*words.split(), PYTHONPATH=os.pathsep.join(PATHS))
+        assert done.returncode == 0, done.stderr
     rows = pq.read_table(work / "swept" / "points.parquet").to_pylist()
     assert [row["messages"] for row in rows if row["system"] == "star"] == [40, 40, 100, 100]
     assert "deliveries" in (work / "crunched" / "report.html").read_text()

@@ -74,8 +74,8 @@ def test_fields_may_be_called_as_anything_in_generated_rules(
 
 def test_messages_of_plain_nodes_may_have_such_fields() -> None:
     made = message("Made", len=int, refuse=items(2))
-    assert made(3, [1, 2]).len == 3  # type: ignore[call-arg, attr-defined]
+    assert made(3, [1, 2]).len == 3
     with pytest.raises(ValueError, match="3 items in refuse, expected at most 2"):
-        made(3, [1, 2, 3])  # type: ignore[call-arg]
+        made(3, [1, 2, 3])
     with pytest.raises(ValueError, match=r"0\.5 in len, expected a whole number"):
-        made(0.5, [])  # type: ignore[call-arg]
+        made(0.5, [])
