@@ -193,14 +193,16 @@ class FrameReader:
         return len(self._buffer) - self._at
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Take the next bytes of the stream."""
+        """Take the next bytes of the stream; views of what was held before stay as they are."""
         if self._at:
-            del self._buffer[: self._at]
-            self._at = 0
-        self._buffer += data
+            self._buffer, self._at = self._buffer[self._at :], 0
+        try:
+            self._buffer += data
+        except BufferError:  # a view is left, if only in a traceback that somebody keeps
+            self._buffer = self._buffer + data
 
     def waiting(self) -> memoryview:
-        """What is held, from where the next frame begins; to be released before more is fed."""
+        """What is held, from where the next frame begins; best released before more is fed."""
         return memoryview(self._buffer)[self._at :]
 
     def skip(self, size: int) -> None:

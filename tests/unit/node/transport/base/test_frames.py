@@ -98,6 +98,21 @@ def test_a_frame_of_the_longest_size_is_taken_and_a_longer_refused_at_its_header
         reader.next_frame()
 
 
+def test_a_reader_goes_on_while_somebody_looks_at_what_it_held() -> None:
+    """Such as a traceback that is kept: the node would end where the buffer cannot be resized."""
+    first, second = (framed(cbor2.dumps({"n": n})) for n in (1, 2))
+    reader = frames.FrameReader(SMALL)
+    reader.feed(first + second[:3])
+    held = reader.waiting()
+    reader.feed(second[3:5])
+    assert reader.next_frame() == {"n": 1}
+    later = reader.waiting()
+    reader.feed(second[5:])
+    assert reader.next_frame() == {"n": 2}
+    assert bytes(held) == first + second[:3]
+    assert bytes(later) == second[:5]
+
+
 def test_frames_arrive_byte_by_byte_and_the_rest_goes_to_another_reader() -> None:
     stream = b"".join(frames.encode_frame("ping", number=i) for i in range(10))
     reader, other = frames.FrameReader(SMALL), frames.FrameReader(SMALL)
