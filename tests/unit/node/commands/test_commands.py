@@ -200,7 +200,8 @@ def test_options_that_exclude_others_exit_with_2(shell: Shell) -> None:
         *("pub", "pub price=1 --jsonl -"),
     ):
         assert main(arguments.split()) == 2
-        assert "Usage" in shell.capsys.readouterr().err
+        said = shell.capsys.readouterr().err
+        assert re.fullmatch(r"gossamer: .+; see 'gossamer (sub|pub) --help'\n", said), said
 
 
 def test_the_version_of_a_state_file_is_read_without_changing_it(tmp_path: Path) -> None:
