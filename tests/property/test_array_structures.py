@@ -168,6 +168,8 @@ def test_words_are_found_where_they_are(
             assert ring.place_of(word) == expected
             if expected < 0:
                 ring.add(word)
+            held = [one for one in ring.rows[ROW].tolist() if one >= 0]
+            assert [ring.rows[ROW, ring.place_of(one)] for one in held] == held
     assert (ring.rows[0] == -1).all()
     assert not ring.heads[0].any()
 
