@@ -32,7 +32,7 @@ from gossamer.sim.figures.scot import readings as scot_readings
 from gossamer.sim.figures.vinifera.claims import expected_lookup_hops
 from gossamer.sim.figures.vinifera.studies import QUICK
 from gossamer.sim.results.results import ResultsError
-from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
+from gossamer.sim.study.plot import USUAL, PlotOptions, plots_as
 from support.checkout import ROOT
 from support.golden import check_golden, measured_by_checks
 
@@ -82,7 +82,7 @@ class Paper:
     bands: Mapping[tuple[str, str], tuple[float, float]] = {}
     golden: bool = True
     options: Mapping[str, Any] = {}
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = USUAL
 
 
 TREES: Final = Paper(

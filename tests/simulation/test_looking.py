@@ -293,7 +293,7 @@ def test_pages_and_exports_of_results(
             "--keep is 'views', expected some of subscriptions, events",
         ),
         ("run own.toml --keep events", "--keep is 'events', expected nothing in a scenario"),
-        ("run peers.toml --plots gif", "--plots is 'gif', expected some of pdf, svg, png"),
+        ("run peers.toml --plots gif", "--plots is 'gif', expected some of svg, png, pdf"),
         ("run brokers.toml --live", "--live is True, expected no such option"),
         ("page none", "none/summary.json does not exist, expected a folder with results"),
         ("page out --out out/summary.json", "out/summary.json exists, expected a new file"),

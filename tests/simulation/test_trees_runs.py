@@ -180,7 +180,7 @@ def test_plots_and_tables_are_made(tmp_path: Path) -> None:
     found = {kind: run(kind) for kind in dynamics.DYNAMICS}
     adaptation_plot.plot_adaptation(found, tmp_path, "adaptation")
     made = {path.name for path in tmp_path.iterdir()}
-    assert made == {"adaptation.pdf", "adaptation.png", "adaptation.svg"}
+    assert made == {"adaptation.png", "adaptation.svg"}
     assert adaptation_plot.table_of_adaptation(found).row_count == 2 * len(dynamics.DYNAMICS)
 
 

@@ -64,7 +64,7 @@ Plots = Annotated[
     typer.Option(
         "--plots",
         metavar="FORMATS",
-        help="Formats of plots, some of pdf,svg,png (default: all).",
+        help="Formats of plots, some of svg,png,pdf (default: svg,png).",
     ),
 ]
 PlotWidth = Annotated[

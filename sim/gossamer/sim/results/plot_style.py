@@ -1,6 +1,6 @@
 """How plots look and are saved: palette, line styles, and files that are the same for every run.
 
-A figure is as wide as a page of text or as one of its two columns, and saved as PDF, SVG and PNG,
+A figure is as wide as a page of text or as one of its two columns, and saved as SVG and PNG,
 or as those of them that `gossamer.sim.study.plot` asks for. Text stays text in PDF and SVG.
 """
 
@@ -308,7 +308,7 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ..
     on the figure, the formats and Matplotlib's version only.
 
     Returns:
-        The figure as SVG, for reports, and the files ``name.pdf``, ``name.svg``, ``name.png``.
+        The figure as SVG, for reports, and the files ``name.svg``, ``name.png`` and others.
     """
     if in_a_column():
         _wrap_titles(figure)

@@ -4,7 +4,7 @@ summary.json                    measures of every system, see `gossamer.sim.resu
 scenario.toml                   the scenario as the user wrote it
 <system>/<table>.parquet        the tables of each system's record
 <system>/snapshot_links/, _nodes/   overlays, see `gossamer.sim.results.overlays.snapshots`
-plots/<name>.pdf, .svg, .png    what the study draws
+plots/<name>.svg, .png          what the study draws
 report.html                     one page, needs no network
 """
 

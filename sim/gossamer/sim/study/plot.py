@@ -13,7 +13,8 @@ import attrs
 
 from gossamer.sim.errors import ScenarioError
 
-FORMATS: Final = ("pdf", "svg", "png")
+FORMATS: Final = ("svg", "png", "pdf")
+USUAL: Final = ("svg", "png")  # the fonts of a PDF take as long as both
 PAGE, COLUMN = "page", "column"
 WIDTHS: Final = (PAGE, COLUMN)
 
@@ -45,7 +46,7 @@ class PlotOptions:
         width: of `WIDTHS`: that of a page of text, or of one of two columns.
     """
 
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = USUAL
     width: str = PAGE
 
 
@@ -78,7 +79,7 @@ def plot_options(formats: str | None, width: str | None) -> PlotOptions:
     Raises:
         ScenarioError: there is no such format or width.
     """
-    found: tuple[str, ...] = FORMATS
+    found: tuple[str, ...] = USUAL
     if formats is not None:
         found = tuple(dict.fromkeys(one.strip().lower() for one in formats.split(",")))
         if not set(found) <= set(FORMATS):

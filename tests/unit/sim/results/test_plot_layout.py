@@ -41,7 +41,7 @@ from gossamer.sim.studies.peers.measuring.plots import (
 from gossamer.sim.studies.peers.measuring.records import SystemRecord
 from gossamer.sim.studies.tree_brokers import plots as brokers
 from gossamer.sim.studies.tree_brokers.records import CoveringRecord
-from gossamer.sim.study.plot import PlotOptions, plot_options, plots_as
+from gossamer.sim.study.plot import FORMATS, PlotOptions, plot_options, plots_as
 from support.made_up_runs import made_up_run
 
 LONG = "a-preset-with-many-differences-from-the-paper-and-a-name-that-says-all-of-them"
@@ -182,9 +182,10 @@ def inches(svg: bytes) -> float:
 
 
 def test_text_is_text_and_bytes_widths_and_formats_are_as_asked(tmp_path: Path) -> None:
-    first = drawn(tmp_path / "a", PlotOptions())
-    assert first == drawn(tmp_path / "b", PlotOptions())
-    assert set(first) == {".pdf", ".svg", ".png"}
+    first = drawn(tmp_path / "a", PlotOptions(FORMATS))
+    assert first == drawn(tmp_path / "b", PlotOptions(FORMATS))
+    assert set(first) == {".svg", ".png", ".pdf"}
+    assert set(drawn(tmp_path / "usual", plot_options(None, None))) == {".svg", ".png"}
     assert TITLE.encode() in first[".svg"]
     assert b"/FontFile2" in first[".pdf"], "fonts are embedded as TrueType"
     assert b"CreationDate" not in first[".pdf"]
@@ -227,8 +228,8 @@ def test_axes_from_zero_leave_room_above_lines(values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("formats", "width", "told"),
     [
-        ("svg,gif", None, "--plots is 'svg,gif', expected some of pdf, svg, png"),
-        ("", None, "--plots is '', expected some of pdf, svg, png"),
+        ("svg,gif", None, "--plots is 'svg,gif', expected some of svg, png, pdf"),
+        ("", None, "--plots is '', expected some of svg, png, pdf"),
         (None, "poster", "--plot-width is 'poster', expected one of page, column"),
     ],
 )
