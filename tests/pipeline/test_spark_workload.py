@@ -76,6 +76,23 @@ def test_files_hold_the_rows_of_one_process_and_pass_their_checks(
     assert not list(tmp_path.glob(".out*"))
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"width_decades": 2.0},
+        {"attributes": 2, "aspect": 30.0},
+        {"kind": "topics", "places": 40},
+    ],
+)
+def test_ranges_of_any_shape_pass_the_check_of_their_widths(
+    session: Any, tmp_path: Path, settings: dict[str, object]
+) -> None:
+    wish = attrs.evolve(COMMON, settings=settings)
+    written = write_workload(session, "vinifera", wish, tmp_path / "out", partitions=1)
+    assert [check for check in written.checks if not check.holds] == []
+    assert [one.found for one in written.checks if one.name.startswith("ranges too")] == [0]
+
+
 @pytest.mark.parametrize("files", [1, 7, 32])
 def test_a_table_has_exactly_the_files_asked_for(session: Any, tmp_path: Path, files: int) -> None:
     """Before, 200,000 rows had four files however many were asked for."""

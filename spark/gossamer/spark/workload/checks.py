@@ -27,6 +27,7 @@ from gossamer.sim.row_tables.kinds import RowWorkload
 from gossamer.sim.row_tables.quotes import QuoteTables
 from gossamer.sim.row_tables.siena import SienaRows
 from gossamer.sim.row_tables.vinifera import ViniferaRows
+from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.tree_brokers.workloads.degree import covering_degree
 from gossamer.spark.storage.frames import read_frame
 
@@ -110,6 +111,7 @@ def _vinifera(workload: ViniferaRows, read: Callable[[str], Any]) -> Iterator[Ch
 
     spec = workload.spec
     tables = {"subscriptions": workload.subscriptions, "events": workload.events}
+    extremes = Workload(spec, workload.seed).extreme_widths()
     near = odd = 0
     for table, rows in tables.items():
         frame = read(table)
@@ -119,7 +121,7 @@ def _vinifera(workload: ViniferaRows, read: Callable[[str], Any]) -> Iterator[Ch
             outside |= (f.col(name) < 0) | (f.col(name) >= RING)
         for a in range(spec.attributes if table == "subscriptions" else 0):
             outside |= f.col(f"low_{a}") > f.col(f"high_{a}")
-        wrong = _odd(spec.width) if table == "subscriptions" else f.lit(False)
+        wrong = _odd(*extremes) if table == "subscriptions" else f.lit(False)
         told = frame.groupBy("place").agg(
             f.count("*").alias("rows"),
             f.sum(outside.cast("long")).alias("outside"),
@@ -141,12 +143,12 @@ def _vinifera(workload: ViniferaRows, read: Callable[[str], Any]) -> Iterator[Ch
     yield Check(name="ranges too narrow or too wide", wanted=0, found=odd)
 
 
-def _odd(width: float) -> Any:
-    """Whether no end of the domain cuts a range, and it is not from half to one and a half wide."""
+def _odd(narrowest: float, widest: float) -> Any:
+    """Whether no end of the domain cuts a range, and it is not as wide as drawn ranges are."""
     from pyspark.sql import functions as f
 
     share = (f.col("high_0") - f.col("low_0")) / RING
-    least, most = (factor * width for factor in (0.5 - _ROUNDING, 1.5 + _ROUNDING))
+    least, most = narrowest * (1 - _ROUNDING), widest * (1 + _ROUNDING)
     uncut = (f.col("low_0") > 0) & (f.col("high_0") < RING - 512)
     return uncut & ((share < least) | (share > most))
 

@@ -91,6 +91,8 @@ class Subscriptions:
             gives none. Topics do not overlap, however wide.
         width_decades: widths are log-uniform over so many powers of ten, around the same mean; 0
             draws them uniformly from half to one and a half times the mean.
+        aspect: a range is so many times as wide on one attribute, drawn for each subscription, as
+            on the others; its volume is that of 1.
         places: popular places of a skewed workload, or topics; a guess.
         exponent: of the Zipf distribution over places; 1 is the classical Zipf law.
         spread: standard deviation around a place, as a share of the domain; a guess.
@@ -113,6 +115,11 @@ class Subscriptions:
         default=0.0,
         converter=to_float,
         validator=number("a number from 0 to 9", lambda decades: 0 <= decades <= 9),
+    )
+    aspect: float = attrs.field(
+        default=1.0,
+        converter=to_float,
+        validator=number("a number from 1 to 1e6", lambda aspect: 1 <= aspect <= 1e6),
     )
     places: int = attrs.field(default=100, validator=whole(1, 10_000_000))
     exponent: float = attrs.field(
@@ -138,6 +145,9 @@ class Subscriptions:
     )
 
     def __attrs_post_init__(self) -> None:
+        alike = self.kind == TOPICS or self.attributes == 1
+        expected = "1 with topics or one attribute, of which none is wider than another"
+        check(self.aspect == 1 or not alike, "subscriptions.aspect", self.aspect, expected)
         if self.kind != TOPICS:
             return
         expected = f"at most {MOST_TOPICS} topics"

@@ -92,13 +92,30 @@ class Workload:
         spec = self.spec
         if spec.kind == TOPICS:
             return np.full(len(rows), min(spec.width, 1 / spec.places) if a == 0 else spec.width)
-        draws = uniform(self.seed, _CENTRES, rows, 3000 + a)
-        if spec.width_decades == 0:
-            return spec.width * (0.5 + draws)
+        widths = spec.width * self._spread(uniform(self.seed, _CENTRES, rows, 3000 + a))
+        if spec.aspect == 1:
+            return widths
+        is_wide = (uniform(self.seed, _CENTRES, rows, 4000) * spec.attributes).astype(int) == a
+        return np.where(is_wide, spec.aspect, 1.0) * spec.aspect ** (-1 / spec.attributes) * widths
+
+    def _spread(self, draws: Floats) -> Floats:
+        """Widths by their mean, of uniform draws."""
+        if self.spec.width_decades == 0:
+            return 0.5 + draws
         # The mean of 10^x for x uniform over as many decades around 0.
-        span = spec.width_decades * np.log(10)
+        span = self.spec.width_decades * np.log(10)
         mean = 2 * np.sinh(span / 2) / span
-        return np.asarray(spec.width / mean * np.exp(span * (draws - 0.5)))
+        return np.asarray(np.exp(span * (draws - 0.5)) / mean)
+
+    def extreme_widths(self) -> tuple[float, float]:
+        """The narrowest and the widest that a range may be on the first attribute."""
+        spec = self.spec
+        if spec.kind == TOPICS:
+            one = min(spec.width, 1 / spec.places)
+            return one, one
+        least, most = (float(one) for one in spec.width * self._spread(np.array([0.0, 1.0])))
+        narrow = spec.aspect ** (-1 / spec.attributes)
+        return narrow * least, narrow * spec.aspect * most
 
     def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
         """Boxes int64[nodes, S, 2A] and the attributes they constrain, int64[nodes, S] of bits.

@@ -84,6 +84,25 @@ def test_widths_spread_evenly_over_their_decades_around_the_mean() -> None:
     assert np.histogram(decades, 6)[0] / 100_000 == pytest.approx(np.full(6, 1 / 6), abs=0.01)
 
 
+def test_an_aspect_makes_ranges_wide_on_one_attribute_and_keeps_their_volume() -> None:
+    spec = Subscriptions(kind="random", attributes=2, width=0.1, aspect=25.0)
+    plain, stripes = (
+        Workload(one, SEED) for one in (Subscriptions(kind="random", attributes=2), spec)
+    )
+    rows = np.arange(10_000)
+    before, after = (
+        np.array([workload._widths(rows, a) for a in range(2)]) for workload in (plain, stripes)
+    )
+    factors = after / before
+    assert np.sort(factors, axis=0) == pytest.approx(np.tile([[0.2], [5.0]], 10_000))
+    assert (factors[0] > 1).mean() == pytest.approx(0.5, abs=0.02)
+    least, most = stripes.extreme_widths()
+    assert least <= after.min() <= 1.01 * least
+    assert 0.99 * most <= after.max() <= most
+    with pytest.raises(ScenarioError, match=r"subscriptions\.aspect is 2\.0, expected 1 with"):
+        Subscriptions(kind="random", aspect=2.0)
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
