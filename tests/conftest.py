@@ -149,9 +149,9 @@ def compiled() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
 def hang_ups() -> Iterator[None]:
-    """What the test starts does not ignore hang-ups, as it would under nohup."""
+    """Tests and what they start do not ignore hang-ups, as they would under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

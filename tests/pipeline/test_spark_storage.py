@@ -147,7 +147,6 @@ def is_java(process: psutil.Process) -> bool:
         pytest.param(signal.SIGINT, True, False, marks=pytest.mark.campaign),
     ],
 )
-@pytest.mark.usefixtures("hang_ups")
 def test_a_workload_that_a_signal_ends_leaves_nothing(
     tmp_path: Path, number: signal.Signals, group: bool, java_starts: bool
 ) -> None:

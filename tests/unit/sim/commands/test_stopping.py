@@ -21,7 +21,6 @@ from support.sim_commands import sim
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.usefixtures("hang_ups")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

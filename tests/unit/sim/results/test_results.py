@@ -264,7 +264,6 @@ def test_a_folder_that_is_still_written_to_is_removed_all_the_same(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-@pytest.mark.usefixtures("hang_ups")
 def test_signals_that_end_unwind_once(number: signal.Signals, code: int) -> None:
     before = signal.getsignal(number)
     cleared = []
