@@ -214,11 +214,6 @@ def test_an_event_that_would_travel_without_end_is_ignored(field: int, value: in
     assert_ignored(words)
 
 
-def test_a_lookup_whose_hops_are_never_used_up_is_ignored() -> None:
-    words = [-1, 0, *overlays.descriptor(LIVELY, 1)]
-    assert_ignored(overlays.record(records.FIND_PLACE, 0, 1, words))
-
-
 @pytest.mark.parametrize("kind", [0, 4, 15, 28, 49, 127, USER, USER + 5, -1])
 def test_kinds_that_no_rule_takes_are_ignored(kind: int) -> None:
     assert_ignored(overlays.record(kind, 0, 1, [1, 2, 3]))

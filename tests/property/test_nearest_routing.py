@@ -128,6 +128,19 @@ def test_an_event_reaches_all_who_want_it_and_nobody_takes_it_twice(
         assert replicas or len(copies) == len(set(copies))
 
 
+def test_copies_come_nearer_by_one_identifier_at_a_time() -> None:
+    """They are no strays, however close to each other the peers of a crowd stand."""
+    count = 20
+    places = [*range(count - 2), count - 1, count - 2]
+    hosts = overlay(places, (1, 0), seed=0, replicas=1)
+    for p in range(count):
+        hosts.subscribe(p, (0, 6) if p == count - 1 else (0, 0))
+    for p in range(count):
+        hosts.install(p)
+    for event, publisher in enumerate(range(count)):
+        assert hosts.publish(publisher, event, 6) == [count - 1], publisher
+
+
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
 def test_an_event_comes_to_rest_and_is_taken_once_whatever_peers_believe(
     places: list[int], shape: tuple[int, int], seed: int, data: st.DataObject

@@ -150,7 +150,7 @@ def on_find_seat(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     """Pass a search on, or, as who answers for the place, tell who stands there."""
     size = SEAT_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
-    if words[at + LENGTH] != BODY + size or words[body + SEAT_PROGRESS] < 0:
+    if words[at + LENGTH] != BODY + size:
         s.counters[p, MALFORMED] += 1
         return
     seeker = handle_in(words[body + SEAT_DESCRIPTOR])

@@ -55,7 +55,7 @@ SAMPLE_REPLY: Final = 17
 
 # Fields that several kinds have.
 _hops = Word("hops", 0, Limit("hop_limit"), "hops so far")
-_progress = Word("progress", 0, (1 << 63) - 1, "how near it has come (`routing.progress`)")
+_progress = Word("progress", -(1 << 63), (1 << 63) - 1, "how near it has come (`routing.progress`)")
 _attribute = Word("attribute", 0, Limit("coordinates", -1), "by which it is routed")
 _box: tuple[Field, ...] = (
     _attribute,
@@ -81,7 +81,12 @@ _event: tuple[Field, ...] = (
     _attribute,
     Word("mode", 0, Limit("replicas", REPLICA - 1), "GREEDY, FINAL, TREE, or REPLICA and more"),
     _hops,
-    Word("hops in the tree", 0, RING_MASK, "before that how near it has come (`routing.progress`)"),
+    Word(
+        "hops in the tree",
+        0,
+        (1 << 63) - 1,
+        "before: how near it has come (`routing.progress`)",
+    ),
     Handle("publisher", "one that wants to know when the event is held", may_miss=True),
     PerAttribute(Word("value", 0, RING_MASK, "hashed")),
 )

@@ -123,7 +123,6 @@ def question_is_well_formed(s: State, p: int, words: Any, at: int) -> bool:
     if (
         words[at + LENGTH] == BODY + COMPARED_PART + part_words(s)
         and 0 <= words[body + ASKER] <= HANDLE_MASK
-        and words[body + COMPARE_PROGRESS] >= 0
         and 0 <= words[body + QUESTION_ASKED] <= PARTS
         and words[part + COMPARED_ROUNDS] >= 0
         and words[part + COMPARED_CLASSES] >= 0

@@ -45,9 +45,9 @@ from gossamer.protocol.peer.rendezvous.ring_offers import offer_at_once
 from gossamer.protocol.peer.routing.lookup import (
     handle_of_slot,
 )
+from gossamer.protocol.peer.routing.progress import IS_FINAL
 from gossamer.protocol.peer.routing.table import is_interested, source_of
 from gossamer.protocol.peer.settings.config import LOAD_UNIT
-from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.links import HANDLE_MASK
 from gossamer.protocol.peer.state.state import (
     BOX,
@@ -251,7 +251,7 @@ def act_as_rendezvous(s: State, p: int, source: int, words: Any, body: int, out:
 @inline_rule
 def most_tree_hops(s: State, mode: int) -> Any:
     """The largest word of hops in the tree; before it, it holds how near a copy has come."""
-    return s.params.hop_limit if mode == TREE else RING_MASK
+    return s.params.hop_limit if mode == TREE else ~IS_FINAL
 
 
 @rule

@@ -32,18 +32,12 @@ from gossamer.protocol.peer.state.state import State
 
 # What `next_hop_on` gives in place of a hop.
 ANSWERS, RESTS = -1, -2
-# Set in the word of what is sent as to who answers for the value.
-IS_FINAL = 1 << 62
-# Distances are told in fours, so that a word has room for the strays as well.
-STRAYS_AT = 60
+# The sign of the word of what is sent as to who answers for the value.
+IS_FINAL = -(1 << 63)
+# Up to half the ring, distances are told exactly; those that may be longer in halves.
+STRAYS_AT = 61
 UNBOUNDED = (1 << STRAYS_AT) - 1
 MOST_STRAYS = 3
-
-
-@inline_rule
-def in_fours(distance: int) -> Any:
-    """A distance on the ring as bounds have it, below `UNBOUNDED`."""
-    return min(distance >> 2, UNBOUNDED - 1)
 
 
 @inline_rule
@@ -61,9 +55,9 @@ def own_distance(s: State, p: int, value: int) -> int:
     if is_off_ring(s, p):
         return UNBOUNDED - 1
     ahead = clockwise(s.sampler.profile[p, IDENTIFIER], value)
-    if s.params.nearest_routing == 1:
-        ahead = min(ahead, RING - ahead)
-    return int(in_fours(ahead))
+    # One way round it may be more than half the ring.
+    ahead = min(ahead, RING - ahead) if s.params.nearest_routing == 1 else ahead >> 1
+    return int(min(ahead, UNBOUNDED - 1))
 
 
 @rule
@@ -83,7 +77,7 @@ def is_stray(s: State, p: int, value: int, word: int) -> bool:
         return False
     if word & IS_FINAL == 0:
         return bool(own_distance(s, p, value) >= bound)
-    return bool(in_fours(clockwise(value, s.sampler.profile[p, IDENTIFIER])) >= bound)
+    return bool(clockwise(value, s.sampler.profile[p, IDENTIFIER]) >= bound)
 
 
 @rule
@@ -110,7 +104,8 @@ def progress_on(s: State, p: int, hop: int, value: int, word: int, strayed: bool
     bound = own_distance(s, p, value)
     final = 0
     if hop & 1 == 1:
-        bound = in_fours(clockwise(value, s.link_profile[p, hop >> 1, IDENTIFIER])) + 1
+        past = clockwise(value, s.link_profile[p, hop >> 1, IDENTIFIER])
+        bound = min(past, UNBOUNDED - 2) + 1
         final = IS_FINAL
     strays = strays_of(word) + strayed
     return int(final | strays << STRAYS_AT | (UNBOUNDED - bound))

@@ -123,7 +123,7 @@ def on_find_host(s: State, p: int, _now: int, words: Any, at: int, out: Outbox) 
     """Take a guest in, or pass its search on: to who is nearer, or along the ring if full."""
     size = SEARCH_DESCRIPTOR + descriptor_words(s)
     body = at + BODY
-    if words[at + LENGTH] != BODY + size or words[body + SEARCH_PROGRESS] < 0:
+    if words[at + LENGTH] != BODY + size:
         s.counters[p, MALFORMED] += 1
         return
     guest = handle_in(words[body + SEARCH_DESCRIPTOR])

@@ -97,7 +97,7 @@ def on_find_place(s: State, p: int, _now: int, words: Any, at: int, out: Outbox)
     it would send events to peers that have them from their own parents.
     """
     size = DESCRIPTOR + descriptor_words(s)
-    if words[at + LENGTH] != BODY + size or words[at + BODY + PLACE_PROGRESS] < 0:
+    if words[at + LENGTH] != BODY + size:
         s.counters[p, MALFORMED] += 1
         return
     body = at + BODY
