@@ -240,6 +240,8 @@ class Protocol:
         }
         if self.preset == "kindred":
             derived["suspect_rounds"] = patience
+            # Peers whose load moves them would leave what they want, for whom nobody counts hops.
+            derived["load_shifting"] = False
         if self.preset in self.MOST_FRIENDS:
             most = self.MOST_FRIENDS[self.preset]
             derived["friend_links"] = max(1, min(self.peers_expected - 1, most))

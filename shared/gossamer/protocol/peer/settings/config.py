@@ -461,8 +461,10 @@ def kindred(nodes: int, **changes: Any) -> Settings:
     friends; in routing both ways round the ring, to the nearest neighbour; in events that are
     delivered on their way; in one successor that disseminates beside the rendezvous node; in
     suspecting neighbours that have not answered for a round; in repeating installations every
-    fourth round only; in having no load shifting; in mending the ring at once; and in neighbours
-    that offer each other events, events that are handed on, and hops that are acknowledged.
+    fourth round only, and handing events of more rounds than that to subscriptions that are new;
+    in shifting load from a fifth of the paper's threshold on, which peers at the edges of what
+    nobody wants need; in mending the ring at once; and in neighbours that offer each other events,
+    events that are handed on, and hops that are acknowledged.
     """
     ring, held = changes.get("ring_links", 3), changes.get("subscriptions", 1)
     # What is impossible is refused as such, not as what would follow from it.
@@ -479,11 +481,12 @@ def kindred(nodes: int, **changes: Any) -> Settings:
         "rendezvous": "key",
         "nearest_routing": True,
         "enter_on_the_way": True,
-        "load_shifting": False,
+        "shift_threshold": 0.1,
         "replicas": 1,
         "suspect_rounds": 1,
         "refresh_rounds": 4,
         "entry_lifetime": 12,
+        "replay_rounds": 5,
         "failures_remembered": 32,
         "ring_repairs": 8,
         "ring_offers": True,

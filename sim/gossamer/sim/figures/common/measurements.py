@@ -54,8 +54,12 @@ class Measurements:
 
     def value(self, measure: str, study: str, system: str, kind: str, x: float) -> float:
         """Mean of a measure over seeds; NaN where there is no such point."""
-        found = [outcome.measures[measure] for outcome in self.select(study, system, kind, x)]
+        found = self.values(measure, study, system, kind, x)
         return float(np.mean(found)) if found else math.nan
+
+    def values(self, measure: str, study: str, system: str, kind: str, x: float) -> list[float]:
+        """A measure by seed."""
+        return [outcome.measures[measure] for outcome in self.select(study, system, kind, x)]
 
     def places(self, study: str, system: str, kind: str) -> list[float]:
         """The values of x that were run, in order."""
@@ -69,8 +73,7 @@ class Measurements:
 
     def half_interval(self, measure: str, study: str, system: str, kind: str, x: float) -> float:
         """Half the 95 % interval (Student) of `value` over the seeds; NaN of a single one."""
-        found = [outcome.measures[measure] for outcome in self.select(study, system, kind, x)]
-        return half_width(np.array(found))
+        return half_width(np.array(self.values(measure, study, system, kind, x)))
 
     def half_intervals(self, measure: str, study: str, system: str, kind: str) -> Floats:
         """float64[x]: half the interval of each point of `series`."""

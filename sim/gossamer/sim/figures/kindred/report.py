@@ -10,7 +10,7 @@ from typing import Final
 from gossamer.sim.figures.common.claims import Claim
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.kindred.bounds import CONTROL, HIT, LOAD, WORST_HOUR
-from gossamer.sim.figures.kindred.setup import KINDRED, SYSTEMS
+from gossamer.sim.figures.kindred.setup import SYSTEMS
 from gossamer.sim.figures.kindred.studies import (
     ABLATION,
     ABLATION_ATTRIBUTES,
@@ -25,7 +25,6 @@ from gossamer.sim.figures.kindred.studies import (
 from gossamer.sim.figures.kindred.workloads import OTHERS
 from gossamer.sim.figures.vinifera.studies import (
     ATTRIBUTES,
-    BASELINE,
     CHURN,
     FRIENDS,
     KINDS,
@@ -138,18 +137,34 @@ def _others(found: Measurements) -> Iterator[str]:
     for other in OTHERS:
         for x in other.places:
             for kind in other.kinds:
-                for system in (KINDRED, BASELINE):
+                for system in SYSTEMS:
                     if found.select(other.study, system, kind, x):
-                        values = _values(found, other.study, system, kind, x, _COSTS)
+                        values = _values(found, other.study, system, kind, x, _COSTS, between=True)
                         yield _row(other.label.format(x=x), kind, system, *values)
 
 
 def _values(
-    found: Measurements, study: str, system: str, kind: str, x: float, columns: _Columns
+    found: Measurements,
+    study: str,
+    system: str,
+    kind: str,
+    x: float,
+    columns: _Columns,
+    *,
+    between: bool = False,
 ) -> list[str]:
-    return [
-        formatted(found.value(measure, study, system, kind, x), how) for measure, _, how in columns
-    ]
+    """Means over seeds; ``between`` gives the lowest and the highest of them, too."""
+    values = []
+    for measure, _, how in columns:
+        value = formatted(found.value(measure, study, system, kind, x), how)
+        seen = found.values(measure, study, system, kind, x)
+        if between and min(seen) < max(seen):
+            ends = "-".join(
+                formatted(end, how).removesuffix(" %") for end in (min(seen), max(seen))
+            )
+            value = f"{value} ({ends})"
+        values.append(value)
+    return values
 
 
 def formatted(value: float, how: str) -> str:
