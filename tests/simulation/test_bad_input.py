@@ -86,6 +86,18 @@ def test_impossible_traces(work: Path, refused: Refused, line: str, trace: str, 
     assert words in refused(line)
 
 
+@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.csv"])
+def test_impossible_churn_lists(work: Path, refused: Refused, line: str) -> None:
+    (work / "s.toml").write_text('[churn]\ntrace = "t.csv"\n')
+    (work / "t.csv").write_text("node,start,end\na,0,90\na,60,120\n")
+    words = (
+        "t.csv, line 3: start of node 'a' is 60.0, expected at least 90.0, the end of what line 2"
+    )
+    assert words in refused(line)
+    (work / "t.csv").write_text('node,start,end\na,0,"90,5"\n')
+    assert "t.csv, line 2, column 3: end is '90,5', expected a number from 0" in refused(line)
+
+
 @pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt.gz"])
 def test_truncated_gzip_trace(work: Path, refused: Refused, line: str) -> None:
     (work / "s.toml").write_text('[churn]\ntrace = "t.avt.gz"\n')
@@ -99,7 +111,7 @@ def test_truncated_gzip_trace(work: Path, refused: Refused, line: str) -> None:
     ("name", "content", "words"),
     [
         ("t.avt", None, "the trace file is missing, expected a file"),
-        ("t.csv", b"a,0,9\n", "the name of the trace file is 't.csv', expected a name that ends"),
+        ("t.zip", b"a,0,9\n", "the name of the trace file is 't.zip', expected a name that ends"),
         # Names of tests hold what is here, and may not hold the time that gzip writes down.
         ("t.avt", gzip.compress(b"a 1 0 9\n", mtime=0), "the content is gzip data, expected text"),
         ("t.parquet", b"PAR1", "t.parquet"),

@@ -15,7 +15,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.
 def replay(
     trace: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="Churn trace: .avt, .parquet.", parser=local_path),
+        typer.Argument(
+            metavar="TRACE", help="Churn trace: .avt, .parquet, .csv.", parser=local_path
+        ),
     ],
     peers: Annotated[int, typer.Option(help="Real peers: the first nodes of the trace.")] = 40,
     speed: Annotated[

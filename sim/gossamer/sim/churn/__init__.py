@@ -1,9 +1,10 @@
 """Churn: who is online when.
 
 `trace` holds the one data type, `ChurnTrace`; `files` reads and writes it by file name, through
-`avt` (text) and `parquet`; `synthetic` generates it from a specification whose session lengths
-are the distributions of `lifetimes`. Studies, workloads as tables and `gossamer.replay` import from
-here, most of it by this module's names. Begin with `trace`.
+`avt` (text) and `parquet`, and reads the `lists` of other programs; `synthetic` generates it from a
+specification whose session lengths are the distributions of `lifetimes`. Studies, workloads as
+tables and `gossamer.replay` import from here, most of it by this module's names. Begin with
+`trace`.
 """
 
 from gossamer.sim.churn.files import read_trace, write_trace

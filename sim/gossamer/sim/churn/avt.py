@@ -48,11 +48,7 @@ def read(stream: BinaryIO, file: str, *, compressed: bool) -> ChurnTrace:
     Raises:
         TraceError: the content is not a trace; names the line, field and value.
     """
-    text = _decompressed(stream, file) if compressed else stream.read()
-    if not compressed and text.startswith(_GZIP_MAGIC):
-        expected = "text (a compressed trace is named .avt.gz)"
-        raise TraceError(file, "the content", text[:16], expected, found="gzip data")
-    text = _text(text, file)
+    text = _text(unpacked(stream, file, compressed=compressed), file)
     lines = _Lines(file)
     for number, line in enumerate(text.split(b"\n"), start=1):
         if line.startswith(b"#"):
@@ -63,6 +59,21 @@ def read(stream: BinaryIO, file: str, *, compressed: bool) -> ChurnTrace:
         expected = "at least one line with a node and its sessions"
         raise TraceError(file, "the content", text[:80], expected, found="empty")
     return _to_trace(lines)
+
+
+def unpacked(stream: BinaryIO, file: str, *, compressed: bool) -> bytes:
+    """All of a text file, or of one that is compressed by gzip, as its name says.
+
+    Raises:
+        TraceError: it is not what its name says, or the gzip data is damaged.
+    """
+    if compressed:
+        return _decompressed(stream, file)
+    raw = stream.read()
+    if raw.startswith(_GZIP_MAGIC):
+        expected = "text (the name of a compressed trace ends in .gz)"
+        raise TraceError(file, "the content", raw[:16], expected, found="gzip data")
+    return raw
 
 
 def _text(raw: bytes, file: str) -> bytes:
@@ -118,7 +129,7 @@ def _decompressed(stream: BinaryIO, file: str) -> bytes:
     if not head:
         return b""
     if head != _GZIP_MAGIC:
-        expected = "gzip data (a trace in plain text is named .avt)"
+        expected = "gzip data (the name of a trace in plain text does not end in .gz)"
         raise TraceError(file, "the content", head, expected, found="not gzip")
     text = BytesIO()
     try:

@@ -186,7 +186,7 @@ def test_files_that_are_damaged_missing_or_named_otherwise_are_refused(tmp_path:
         ("zipped.avt", whole, " is gzip data, expected"),
         ("absent.avt", None, " is missing, expected"),
         ("folder.parquet", None, " is a folder, expected"),
-        ("trace.csv", GOOD.encode(), "ends in .avt, .avt.gz or .parquet"),
+        ("trace.zip", GOOD.encode(), "ends in .avt, .avt.gz, .parquet, .csv"),
     ):
         if content is not None:
             (tmp_path / name).write_bytes(content)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gossamer.sim.churn.files import ENDINGS
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.inputs.scenario_file import scenario_from_document, scenario_to_toml
-
-_ENDINGS = (".avt.gz", ".avt", ".parquet")
 
 
 def replay_scenario(
@@ -41,5 +40,5 @@ def replay_scenario(
 
 
 def _stem(trace: Path) -> str:
-    ending = next((ending for ending in _ENDINGS if trace.name.endswith(ending)), "")
+    ending = next((ending for ending in ENDINGS if trace.name.endswith(ending)), "")
     return trace.name.removesuffix(ending) or trace.name

@@ -211,7 +211,7 @@ class Churn:
     """Who is online when: a trace file.
 
     Attributes:
-        trace: path of an `.avt`, `.avt.gz` or Parquet trace.
+        trace: path of a trace in one of the formats of `read_trace`.
         time_scale: factor on all times of the trace.
         start_s, end_s: the part of the (unscaled) trace to play; to its end if None.
         repeat: how many times the part is played.
