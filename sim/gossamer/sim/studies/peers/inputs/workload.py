@@ -96,7 +96,8 @@ class Workload:
         if spec.aspect == 1:
             return widths
         is_wide = (uniform(self.seed, _CENTRES, rows, 4000) * spec.attributes).astype(int) == a
-        return np.where(is_wide, spec.aspect, 1.0) * spec.aspect ** (-1 / spec.attributes) * widths
+        factors = np.where(is_wide, spec.aspect, 1.0) * spec.aspect ** (-1 / spec.attributes)
+        return np.asarray(factors * widths)
 
     def _spread(self, draws: Floats) -> Floats:
         """Widths by their mean, of uniform draws."""
