@@ -32,9 +32,11 @@ from gossamer.sim.commands.progress import Callback, progress_bars, stops_betwee
 from gossamer.sim.results.names import file_name
 from gossamer.sim.results.results import write_results
 from gossamer.sim.results.tables import print_json, print_summary
-from gossamer.sim.studies.peers.inputs.publications import published_before
+from gossamer.sim.studies.peers.inputs.own_workload import timetable_of
+from gossamer.sim.studies.peers.inputs.publications import PARTS
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
 from gossamer.sim.studies.peers.inputs.scenario_file import scenario_to_toml
+from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.replay import replay_scenario
@@ -196,8 +198,8 @@ def _run(scenario: Scenario, options: Options, bars: Callback) -> tuple[RunRecor
 
 def _before_all_events(scenario: Scenario, cycles: int) -> bool:
     """Whether so few rounds publish nothing, although events are asked for."""
-    events = scenario.events
-    return events.per_round > 0 and not published_before(events, cycles)[-1]
+    timetable = timetable_of(scenario, workload_of(scenario), cycles, PARTS)
+    return scenario.events.per_round > 0 and timetable.size == 0
 
 
 def _totals(played: Played) -> dict[str, int | float]:

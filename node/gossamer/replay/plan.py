@@ -13,11 +13,12 @@ from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import State, make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.own_workload import check_own, paced, timetable_of
 from gossamer.sim.studies.peers.inputs.publications import (
     PARTS,
     Publishers,
+    Timetable,
     end_of_part,
-    published_before,
 )
 from gossamer.sim.studies.peers.inputs.scenario import JOINING, Scenario
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
@@ -108,11 +109,13 @@ def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
     nodes, rounds = size_of(scenario, trace)
     spec, workload = scenario.subscriptions, workload_of(scenario)
     (system,) = scenario.systems
-    settings = system.settings_for(nodes, spec, scenario.events, scenario.seed)
+    timetable = timetable_of(scenario, workload, rounds, PARTS)
+    check_own(scenario, workload, nodes, timetable, trace.limited(nodes))
+    events = paced(scenario, timetable)
+    settings = system.settings_for(nodes, spec, events, scenario.seed)
     state = make_state(settings, nodes)
     subscribe_all(state, settings, *workload.subscriptions(nodes))
-    before = published_before(scenario.events, rounds)
-    first, steps = _steps(scenario, trace.limited(nodes), workload, before)
+    first, steps = _steps(scenario, trace.limited(nodes), workload, timetable)
     return Plan(
         scenario=scenario,
         settings=settings,
@@ -120,13 +123,13 @@ def make_plan(scenario: Scenario, trace: ChurnTrace) -> Plan:
         rounds=rounds,
         first=first,
         steps=steps,
-        values=workload.events(0, int(before[-1])),
+        values=workload.events(0, timetable.size),
         state=state,
     )
 
 
 def _steps(
-    scenario: Scenario, trace: ChurnTrace, workload: Workload, before: npt.NDArray[np.int64]
+    scenario: Scenario, trace: ChurnTrace, workload: Workload, timetable: Timetable
 ) -> tuple[tuple[int, ...], tuple[Step, ...]]:
     """Who is online first, and everything after that."""
     changes = changes_of(trace)
@@ -137,7 +140,7 @@ def _steps(
     online[changed[:done][up[:done]]] = True
     first = tuple(np.flatnonzero(online).tolist())
     steps: list[Step] = []
-    for cycle, part in _parts(len(before) - 1):
+    for cycle, part in _parts(timetable.rounds):
         end_s = end_of_part(cycle, part, PARTS, scenario.round_s)
         last = changes_until(changes, end_s)
         for i in range(done, last):
@@ -145,8 +148,10 @@ def _steps(
             online[node] = joins
             steps.append(Step(float(times_s[i]), START if joins else STOP, node))
         done = last
-        for event in range(int(before[cycle]) + part, int(before[cycle + 1]), PARTS):
-            publisher = publishers.choose(workload.publisher_draws(event, 1)[0], online)
+        for event in timetable.of_part(cycle, part):
+            publisher = workload.publisher(event)
+            if publisher is None:
+                publisher = publishers.choose(workload.publisher_draws(event, 1)[0], online)
             if publisher is not None:
                 steps.append(Step(end_s, PUBLISH, publisher, event))
     return first, tuple(steps)

@@ -17,7 +17,13 @@ from gossamer.protocol.peer.state.state import make_state
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift
-from gossamer.sim.studies.peers.inputs.scenario import SHARED_SETTINGS, Scenario, System
+from gossamer.sim.studies.peers.inputs.own_workload import paced
+from gossamer.sim.studies.peers.inputs.scenario import (
+    SHARED_SETTINGS,
+    Events,
+    Scenario,
+    System,
+)
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.worlds.links import make_latency
 from gossamer.sim.studies.worlds.preview import latency_words, network_words
@@ -36,6 +42,8 @@ class Preview:
         scenario: what would run.
         nodes: nodes that take part.
         rounds: rounds to run.
+        events: how much is published.
+        published: events in all.
         settings: of every system, by its name.
         memory_bytes: about what the process will need when all systems run at a time.
         population: fewest, mean and most nodes online at the beginning of a round.
@@ -44,6 +52,8 @@ class Preview:
     scenario: Scenario
     nodes: int
     rounds: int
+    events: Events
+    published: int
     settings: dict[str, Settings]
     memory_bytes: int
     population: tuple[int, float, int]
@@ -59,9 +69,9 @@ def preview(scenario: Scenario) -> Preview:
     """
     prepared = prepare(scenario)
     trace, nodes, rounds = prepared.trace, prepared.nodes, prepared.rounds
-    spec = scenario.subscriptions
+    spec, events = scenario.subscriptions, paced(scenario, prepared.timetable)
     settings = {
-        system.name: system.settings_for(nodes, spec, scenario.events, scenario.seed)
+        system.name: system.settings_for(nodes, spec, events, scenario.seed)
         for system in scenario.systems
     }
     needed = PROCESS_BYTES + nodes * sum(map(bytes_per_node, settings.values()))
@@ -70,6 +80,8 @@ def preview(scenario: Scenario) -> Preview:
         scenario=scenario,
         nodes=nodes,
         rounds=rounds,
+        events=events,
+        published=prepared.timetable.size,
         settings=settings,
         memory_bytes=needed,
         population=_population(trace, scenario, nodes, rounds),
@@ -130,9 +142,7 @@ def _size_rows(seen: Preview) -> list[tuple[str, str]]:
     scenario, spec = seen.scenario, seen.scenario.subscriptions
     fewest, mean, most = seen.population
     hours = seen.rounds * scenario.round_s / 3600
-    published = max(seen.rounds - scenario.events.warm_up_rounds, 0) * scenario.events.per_round
     memory, compiling = _gib(seen.memory_bytes), _gib(COMPILING_BYTES)
-    ranges = f"{100 * spec.width:g} % of the domain on average"
     return [
         ("nodes", f"{seen.nodes:,}"),
         ("online", f"{fewest:,} to {most:,}, on average {mean:,.0f}"),
@@ -140,10 +150,10 @@ def _size_rows(seen: Preview) -> list[tuple[str, str]]:
         ("rounds", f"{seen.rounds:,} of {scenario.round_s:g} s, {hours:,.1f} h in all"),
         ("engine", scenario.engine),
         *_network_rows(seen),
-        ("subscriptions", f"{spec.per_node} a node, {spec.kind}, {ranges}"),
+        ("subscriptions", _subscriptions(scenario)),
         ("attributes", f"{spec.attributes}"),
         ("drift", _drift(scenario.drift)),
-        ("events", f"{published:,.0f}, {scenario.events.per_round:g} a round"),
+        ("events", _events(seen)),
         ("seed", f"{scenario.seed}"),
         ("memory", f"about {memory}, in a first run, which compiles, {compiling} more"),
     ]
@@ -167,6 +177,22 @@ def _churn(scenario: Scenario) -> str:
     return str(scenario.churn.trace) if scenario.churn else "none"
 
 
+def _subscriptions(scenario: Scenario) -> str:
+    spec, taken = scenario.subscriptions, scenario.workload
+    if taken is not None and taken.subscriptions is not None:
+        return f"those of {taken.subscriptions}, at most {spec.per_node} a node"
+    ranges = f"{100 * spec.width:g} % of the domain on average"
+    return f"{spec.per_node} a node, {spec.kind}, {ranges}"
+
+
+def _events(seen: Preview) -> str:
+    taken = seen.scenario.workload
+    if taken is not None and taken.events is not None:
+        most = f"at most {seen.events.per_round:g} a round"
+        return f"{seen.published:,} of {taken.events}, {most}"
+    return f"{seen.published:,}, {seen.events.per_round:g} a round"
+
+
 def _drift(drift: Drift | None) -> str:
     if drift is None:
         return "none"
@@ -180,7 +206,7 @@ def _drift(drift: Drift | None) -> str:
 def _differences(seen: Preview, system: System) -> str:
     """The settings in which a system differs from its preset, as `name = value`."""
     preset = System(name=system.preset).settings_for(
-        seen.nodes, seen.scenario.subscriptions, seen.scenario.events, seen.scenario.seed
+        seen.nodes, seen.scenario.subscriptions, seen.events, seen.scenario.seed
     )
     own = attrs.asdict(seen.settings[system.name])
     changed = [

@@ -15,6 +15,7 @@ import attrs
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.checkpointed_runs import CHECKPOINT_EVERY_S, run_in_threads, run_to_end
+from gossamer.sim.studies.peers.inputs.own_parquet import content_of
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, System
 from gossamer.sim.studies.peers.inputs.table_workload import taken_from
 from gossamer.sim.studies.peers.measuring.records import RunRecord
@@ -87,11 +88,16 @@ def simulate(
 def _described(scenario: Scenario, trace: ChurnTrace | None) -> dict[str, Any]:
     """The scenario as plain values; files by name and content, not by where they lie."""
     plain = attrs.asdict(scenario)
-    found = taken_from(scenario)
-    if found is None:
+    taken, found = scenario.workload, taken_from(scenario)
+    if taken is None:
         del plain["workload"]
-    else:
+    elif found is not None:
         plain["workload"] = {"folder": found.path.name, "fingerprint": found.fingerprint}
+    else:
+        files = {"subscriptions": taken.subscriptions, "events": taken.events}
+        plain["workload"] = {
+            name: content_of(file) for name, file in files.items() if file is not None
+        }
     if scenario.churn is not None and trace is not None:
         plain["churn"]["trace"] = scenario.churn.trace.name
         plain["churn"]["fingerprint"] = trace.fingerprint()

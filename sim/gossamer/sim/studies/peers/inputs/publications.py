@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -35,9 +36,68 @@ def published_before(spec: Events, rounds: int) -> npt.NDArray[np.int64]:
     return np.floor(warm * spec.per_round).astype(np.int64)
 
 
-def end_of_part(cycle: Any, part: int, parts: int, round_s: float) -> Any:
+def end_of_part(cycle: Any, part: Any, parts: int, round_s: float) -> Any:
     """When part ``part`` of ``parts`` of a round is over, in seconds of the run."""
     return (cycle + (part + 1) / parts) * round_s
+
+
+def parts_of(engine: str, is_steady: bool) -> int:
+    """Parts of a round of a run; nothing happens between those of a steady one in cycles."""
+    return 1 if is_steady and engine == "cycle" else PARTS
+
+
+@attrs.frozen(eq=False)
+class Timetable:
+    """Which events are published in which part of which round.
+
+    Attributes:
+        rounds, parts: of the run, and of a round.
+        numbers: int64[k], events in the order in which they are published; all below k.
+        places: int64[k], the part of the run in which each is: round times parts and part.
+    """
+
+    rounds: int
+    parts: int
+    numbers: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(
+        cycle: npt.NDArray[np.int64], part: npt.NDArray[np.int64], rounds: int, parts: int
+    ) -> Timetable:
+        """The timetable of events by number, int64[k] of the round and the part of each."""
+        places = cycle * parts + part
+        order = np.argsort(places, kind="stable")
+        return Timetable(rounds, parts, order, places[order])
+
+    @property
+    def size(self) -> int:
+        """How many events there are."""
+        return len(self.numbers)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """int64[rounds]: how many are published in each round."""
+        return np.bincount(self.places // self.parts, minlength=self.rounds)
+
+    def of_part(self, cycle: int, part: int) -> list[int]:
+        """The events of a part of a round."""
+        place = cycle * self.parts + part
+        first, last = np.searchsorted(self.places, (place, place + 1))
+        found: list[int] = self.numbers[first:last].tolist()
+        return found
+
+    def times_s(self, round_s: float) -> Times:
+        """float64[k]: when each of ``numbers`` is published, in seconds of the run."""
+        cycle, part = self.places // self.parts, self.places % self.parts
+        return np.asarray(end_of_part(cycle, part, self.parts, round_s), np.float64)
+
+
+def timetable_by_rate(spec: Events, rounds: int, parts: int) -> Timetable:
+    """So many events a round, spread over its parts."""
+    before = published_before(spec, rounds)
+    cycle = np.repeat(np.arange(rounds), np.diff(before))
+    return Timetable.of(cycle, (np.arange(before[-1]) - before[cycle]) % parts, rounds, parts)
 
 
 class Publishers:
@@ -80,15 +140,6 @@ def due_at(
     """
     long_enough = joined_s <= time_s - ROUNDS_TO_SETTLE * round_s
     return online & wanting & long_enough & (leaves_s > time_s + ROUNDS_TO_ARRIVE * round_s)
-
-
-def publication_times(spec: Events, rounds: int, parts: int, round_s: float) -> Times:
-    """float64[k]: the different times at which events are published, in order."""
-    counts = np.diff(published_before(spec, rounds))
-    times = [
-        end_of_part(np.flatnonzero(counts > part), part, parts, round_s) for part in range(parts)
-    ]
-    return np.unique(np.concatenate(times))
 
 
 def matching(s: State, values: npt.NDArray[np.int64]) -> Bools:

@@ -19,6 +19,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings import config
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
+from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
 from gossamer.sim.studies.worlds.network import (
     ABSENT_IN_CYCLES,
     ABSENT_IN_PHASES,
@@ -188,21 +189,6 @@ class Events:
         default=0.0,
         converter=to_float,
         validator=number("a number from 0 to 100", lambda exponent: 0 <= exponent <= 100),
-    )
-
-
-@attrs.frozen(kw_only=True)
-class TakenFrom:
-    """Where subscriptions and events come from that are not drawn.
-
-    Attributes:
-        folder: of a workload of kind "vinifera".
-    """
-
-    section: ClassVar[str] = "workload."
-
-    folder: Path = attrs.field(
-        converter=to_path, validator=of_type(Path, "the path of a folder, as text")
     )
 
 
@@ -407,6 +393,9 @@ class Scenario:
         if self.turnover is not None:
             expected = "no [turnover] beside [churn], which says who is online"
             check(self.churn is None, "turnover.share", self.turnover.share, expected)
+        if self.workload is not None:
+            shift = 0.0 if self.drift is None else self.drift.event_shift
+            check_left_out(self.workload, self.subscriptions, self.events, shift)
         if self.drift is not None and self.workload is not None:
             expected = "0, as the workload has no further subscriptions"
             check(self.drift.replaced == 0, "drift.replaced", self.drift.replaced, expected)

@@ -24,8 +24,8 @@ from gossamer.sim.studies.peers.inputs.scenario import (
     Scenario,
     Subscriptions,
     System,
-    TakenFrom,
 )
+from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.worlds.network import FILES, Link
 from gossamer.sim.study.toml_files import (
     Document,
@@ -49,7 +49,11 @@ SECTIONS: Mapping[str, type] = MappingProxyType(
 )
 SYSTEM = "system"
 _PATHS = frozenset(
-    {("churn", "trace"), ("workload", "folder"), *(("network", name) for name in FILES)}
+    {
+        ("churn", "trace"),
+        *(("workload", field.name) for field in attrs.fields(TakenFrom)),
+        *(("network", name) for name in FILES),
+    }
 )
 _SYSTEM_KEYS = ("name", "preset", *sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
 _TOP_KEYS = tuple(

@@ -1,7 +1,8 @@
-"""Subscriptions and events taken from the tables of a workload, in place of being drawn.
+"""Subscriptions and events taken from tables, in place of being drawn.
 
-The tables are those of kind "vinifera" (`gossamer.sim.row_tables.vinifera`): the rows that
-`Workload` draws for the same seed, made elsewhere and perhaps long before.
+Those of a folder are the tables of a workload of kind "vinifera"
+(`gossamer.sim.row_tables.vinifera`): the rows that `Workload` draws for the same seed, made
+elsewhere and perhaps long before. Those of single files are the user's own (`own_workload`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.storage.workloads import WorkloadFolder, workload_folder
+from gossamer.sim.studies.peers.inputs.own_workload import OwnWorkload
 from gossamer.sim.studies.peers.inputs.publications import published_before
 from gossamer.sim.studies.peers.inputs.scenario import Scenario, Subscriptions
 from gossamer.sim.studies.peers.inputs.workload import Workload
@@ -54,10 +56,13 @@ class TableWorkload(Workload):
 
 
 def workload_of(scenario: Scenario) -> Workload:
-    """What nodes subscribe to and publish in a scenario: drawn, or taken from a folder."""
-    if scenario.workload is None:
-        return Workload(scenario.subscriptions, scenario.seed)
-    return TableWorkload(scenario.subscriptions, scenario.seed, scenario.workload.folder)
+    """What nodes subscribe to and publish in a scenario: drawn, or taken from tables."""
+    spec, taken = scenario.subscriptions, scenario.workload
+    if taken is None:
+        return Workload(spec, scenario.seed)
+    if taken.folder is not None:
+        return TableWorkload(spec, scenario.seed, taken.folder)
+    return OwnWorkload(spec, scenario.seed, taken, scenario.round_s)
 
 
 def taken_from(scenario: Scenario) -> WorkloadFolder | None:
@@ -67,7 +72,7 @@ def taken_from(scenario: Scenario) -> WorkloadFolder | None:
         PlaceError: there is no workload in it.
         ScenarioError: it is of another kind, or its subscriptions are not those of the scenario.
     """
-    if scenario.workload is None:
+    if scenario.workload is None or scenario.workload.folder is None:
         return None
     found = workload_folder(scenario.workload.folder)
     file = str(found.path)

@@ -162,6 +162,11 @@ class Workload:
         """A uniform draw an event, by which a publisher is chosen among the nodes online."""
         return self.publisher_rows(np.arange(first, first + count, dtype=np.int64))
 
+    def publisher(self, event: int) -> int | None:
+        """Who publishes an event; None where that is drawn."""
+        del event
+        return None
+
     def publisher_rows(self, rows: Int64s) -> Floats:
         """The draws of `publisher_draws` of these events."""
         return uniform(self.seed, _PUBLISHERS, rows, 0)

@@ -34,8 +34,8 @@ def kept_tables(scenario: Scenario, record: RunRecord, what: str) -> Iterator[tu
 
     ``subscriptions`` has a row a subscription and attribute that it constrains: from when on the
     node has it, the node, the number of the subscription, the attribute (from 1), and the range.
-    ``event_values`` has a row an event and attribute. Values are places in the domain of their
-    attribute, 0 to 1; ``hashed`` ones are those that peers compare.
+    ``event_values`` has a row an event and attribute. `inputs.own_tables` reads both. Values are
+    places in the domain of their attribute, 0 to 1; ``hashed`` ones are those that peers compare.
     """
     workload = workload_of(scenario)
     systems = list(record.systems.values())
@@ -45,11 +45,14 @@ def kept_tables(scenario: Scenario, record: RunRecord, what: str) -> Iterator[tu
         yield SUBSCRIPTIONS, _subscriptions(scenario, workload, nodes, rounds)
     else:
         published = np.unique(np.concatenate([one.events["event"] for one in systems]))
-        at: dict[int, float] = {}
+        # Who publishes, and when, is the same in all systems.
+        at: dict[int, tuple[float, int]] = {}
         for one in systems:
-            at.update(zip(one.events["event"].tolist(), one.events["time_s"].tolist(), strict=True))
-        times = np.array([at[event] for event in published.tolist()], np.float64)
-        yield EVENT_VALUES, _event_values(scenario, workload, published, times)
+            columns = (one.events[name].tolist() for name in ("event", "time_s", "publisher"))
+            at.update((event, (time_s, node)) for event, time_s, node in zip(*columns, strict=True))
+        times = np.array([at[event][0] for event in published.tolist()], np.float64)
+        publishers = np.array([at[event][1] for event in published.tolist()], np.int32)
+        yield EVENT_VALUES, _event_values(scenario, workload, published, times, publishers)
 
 
 def _subscriptions(scenario: Scenario, workload: Workload, nodes: int, rounds: int) -> Table:
@@ -97,7 +100,11 @@ def _table(parts: list[dict[str, Column]]) -> Table:
 
 
 def _event_values(
-    scenario: Scenario, workload: Workload, events: Int64s, times: npt.NDArray[np.float64]
+    scenario: Scenario,
+    workload: Workload,
+    events: Int64s,
+    times: npt.NDArray[np.float64],
+    publishers: npt.NDArray[np.int32],
 ) -> Table:
     values, _ = workload.event_rows(events)
     if scenario.drift is not None:
@@ -108,6 +115,7 @@ def _event_values(
     return {
         "event": np.repeat(events, count),
         "time_s": np.repeat(times, count),
+        "publisher": np.repeat(publishers, count),
         "attribute": np.tile(np.arange(1, count + 1, dtype=np.int16), len(events)),
         "value": hashed / float(RING),
         "value_hashed": hashed,

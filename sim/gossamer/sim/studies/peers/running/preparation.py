@@ -9,13 +9,19 @@ from __future__ import annotations
 import math
 
 import attrs
+import numpy as np
 import psutil
 
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.peers.inputs.publications import PARTS, publication_times
+from gossamer.sim.studies.peers.inputs.own_workload import check_own, timetable_of
+from gossamer.sim.studies.peers.inputs.publications import Timetable, parts_of
 from gossamer.sim.studies.peers.inputs.scenario import Scenario
-from gossamer.sim.studies.peers.inputs.table_workload import require_enough, taken_from
+from gossamer.sim.studies.peers.inputs.table_workload import (
+    require_enough,
+    taken_from,
+    workload_of,
+)
 from gossamer.sim.studies.peers.running.population import played_trace, size_of
 from gossamer.sim.studies.worlds.links import make_latency
 from gossamer.sim.study.scenario_checks import check
@@ -31,11 +37,13 @@ class Prepared:
     Attributes:
         trace: of the churn, as it is played; None for a steady population.
         nodes, rounds: how many.
+        timetable: of the events.
     """
 
     trace: ChurnTrace | None
     nodes: int
     rounds: int
+    timetable: Timetable
 
 
 def prepare(scenario: Scenario) -> Prepared:
@@ -56,9 +64,13 @@ def prepare(scenario: Scenario) -> Prepared:
     # The matrix is read again by each engine; whose rows the nodes take is of no matter here.
     make_latency(scenario.network, 1, scenario.seed)
     _check_rounds(scenario, rounds)
-    if trace is not None and scenario.churn is not None:
-        _check_population(scenario, trace.limited(nodes), rounds)
-    return Prepared(trace=trace, nodes=nodes, rounds=rounds)
+    workload, parts = workload_of(scenario), parts_of(scenario.engine, trace is None)
+    timetable = timetable_of(scenario, workload, rounds, parts)
+    played = None if trace is None else trace.limited(nodes)
+    check_own(scenario, workload, nodes, timetable, played)
+    if played is not None and scenario.churn is not None:
+        _check_population(scenario, played, timetable)
+    return Prepared(trace=trace, nodes=nodes, rounds=rounds, timetable=timetable)
 
 
 def _check_rounds(scenario: Scenario, rounds: int) -> None:
@@ -67,7 +79,8 @@ def _check_rounds(scenario: Scenario, rounds: int) -> None:
     expected = f"at most {most}, for which this machine has memory"
     check(rounds <= most, "rounds", rounds, expected)
     events = scenario.events
-    if events.per_round == 0:
+    from_file = scenario.workload is not None and scenario.workload.events is not None
+    if events.per_round == 0 or from_file:
         return
     least = events.warm_up_rounds + math.ceil(1 / events.per_round)
     if math.floor((rounds - events.warm_up_rounds) * events.per_round) < 1:
@@ -78,23 +91,25 @@ def _check_rounds(scenario: Scenario, rounds: int) -> None:
         raise ScenarioError(None, "rounds", rounds, expected)
 
 
-def _check_population(scenario: Scenario, trace: ChurnTrace, rounds: int) -> None:
+def _check_population(scenario: Scenario, trace: ChurnTrace, timetable: Timetable) -> None:
     """Refuse a trace without anybody, or with nobody who could publish."""
     assert scenario.churn is not None
-    file, end_s = str(scenario.churn.trace), rounds * scenario.round_s
+    file, end_s = str(scenario.churn.trace), timetable.rounds * scenario.round_s
     online = trace.start_s < end_s
     if not online.any():
         expected = f"one that has a node online in the {end_s:g} s that are played"
         raise ScenarioError(file, "churn", None, expected, found="a trace with nobody online")
-    times_s = publication_times(scenario.events, rounds, PARTS, scenario.round_s)
+    times_s = np.unique(timetable.times_s(scenario.round_s))
     # Whoever is online at the end of the trace stays for the rest of the last round.
     seen = trace.population(times_s[times_s < trace.duration_s])
     stays = bool((trace.end_s == trace.duration_s).any()) and bool(
         (times_s >= trace.duration_s).any()
     )
     if len(times_s) and not stays and not (seen > 0).any():
+        from_file = scenario.workload is not None and scenario.workload.events is not None
+        warm_up = f" (events.warm_up_rounds is {scenario.events.warm_up_rounds})"
         expected = (
-            f"one that has a node online when an event is published, from {times_s[0]:g} s on "
-            f"(events.warm_up_rounds is {scenario.events.warm_up_rounds})"
+            f"one that has a node online when an event is published, from {times_s[0]:g} s on"
+            f"{'' if from_file else warm_up}"
         )
         raise ScenarioError(file, "churn", None, expected, found="a trace with nobody to publish")

@@ -26,15 +26,15 @@ from gossamer.protocol.peer.state.state import COUNTER_NAMES, State, identifiers
 from gossamer.protocol.peer.step import publish_record, subscribe
 from gossamer.sim.churn import ChurnTrace
 from gossamer.sim.studies.peers.inputs.drifting import drifted_values
+from gossamer.sim.studies.peers.inputs.own_workload import paced, timetable_of
 from gossamer.sim.studies.peers.inputs.publications import (
-    PARTS,
     ROUNDS_TO_ARRIVE,
     Publishers,
     due_at,
     end_of_part,
     matching,
+    parts_of,
     per_cycle_sums,
-    published_before,
 )
 from gossamer.sim.studies.peers.inputs.scenario import FORMED, Scenario, System
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
@@ -104,22 +104,22 @@ class SystemRun:
         self.system = system
         self.nodes, self.rounds = size_of(scenario, trace)
         spec = scenario.subscriptions
-        self.settings = system.settings_for(self.nodes, spec, scenario.events, scenario.seed)
         self.workload = workload_of(scenario)
+        self._parts = parts_of(scenario.engine, trace is None)
+        self._timetable = timetable_of(scenario, self.workload, self.rounds, self._parts)
+        events = paced(scenario, self._timetable)
+        self.settings = system.settings_for(self.nodes, spec, events, scenario.seed)
         self.state = make_state(self.settings, self.nodes)
         self.interests = Interests(self.workload, scenario.drift, self.settings, self.nodes)
         subscribe_all(self.state, self.settings, *self.interests.present)
         self.publishers = Publishers(scenario.events, self.nodes, scenario.seed)
         self.population = Population(self.nodes, trace, scenario.seed)
-        steady = trace is None and scenario.engine == "cycle"
-        self._parts = 1 if steady else PARTS
-        self._events = published_before(scenario.events, self.rounds)
-        per_round = int(np.diff(self._events).max(initial=0))
-        events = int(self._events[-1])
+        self._counts = self._timetable.counts
+        per_round, count = int(self._counts.max(initial=0)), self._timetable.size
         # Events are watched until the round is over in which they have to arrive, at least.
         needed = per_round * (ROUNDS_TO_ARRIVE + 1) + 1
-        slots = max(needed, min(events, _WATCHED_BYTES // self.nodes))
-        self.collector = make_collector(self.nodes, slots, events, self._log_rows(per_round))
+        slots = max(needed, min(count, _WATCHED_BYTES // self.nodes))
+        self.collector = make_collector(self.nodes, slots, count, self._log_rows(per_round))
         self.engine = make_driver(scenario, self.settings, self.state, self.collector)
         self.population.start(self.state, self.engine.network.alive)
         if scenario.start == FORMED:
@@ -173,25 +173,27 @@ class SystemRun:
         """Run one round: churn, publications and the nodes' turns, interleaved in parts."""
         engine, round_s = self.engine, self.scenario.round_s
         cycle = engine.cycle
-        first, last = int(self._events[cycle]), int(self._events[cycle + 1])
         engine.begin_round()
         self.interests.advance(self.state, cycle * round_s)
         kinds_before = self.collector.kinds.copy()
         for part in range(self._parts):
             time_s = end_of_part(cycle, part, self._parts, round_s)
             self.population.advance(engine, time_s)
-            for event in range(first + part, last, self._parts):
+            for event in self._timetable.of_part(cycle, part):
                 self._publish(event, time_s)
             engine.run_part(part, self._parts)
             self._flush_log()
         engine.end_round()
         self._flush_log()
         self._settle(cycle)
-        self._measure(cycle, last - first, self.collector.kinds - kinds_before)
+        self._measure(cycle, int(self._counts[cycle]), self.collector.kinds - kinds_before)
 
     def _publish(self, event: int, time_s: float) -> None:
         alive = self.engine.network.alive
-        publisher = self.publishers.choose(self.workload.publisher_draws(event, 1)[0], alive)
+        publisher = self.workload.publisher(event)
+        if publisher is None:
+            draw = self.workload.publisher_draws(event, 1)[0]
+            publisher = self.publishers.choose(draw, alive)
         if publisher is None:
             return
         values = self._values_of(event, time_s)

@@ -27,6 +27,7 @@ from gossamer.sim.studies.peers.inputs.drifting import (
 from gossamer.sim.studies.peers.inputs.publications import Publishers
 from gossamer.sim.studies.peers.inputs.scenario import Events, Subscriptions
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
+from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
 from gossamer.sim.studies.peers.running.preparation import prepare
 from gossamer.sim.studies.peers.simulation import simulate
@@ -237,7 +238,7 @@ def scenario(folder: Path | None, **changes: Any) -> inputs_scenario.Scenario:
         "subscriptions": inputs_scenario.Subscriptions(**SETTINGS),
         "events": inputs_scenario.Events(per_round=3, warm_up_rounds=6),
         "systems": (inputs_scenario.System(name="vinifera"),),
-        "workload": None if folder is None else inputs_scenario.TakenFrom(folder=folder),
+        "workload": None if folder is None else TakenFrom(folder=folder),
     }
     return inputs_scenario.Scenario(**given | changes)
 
@@ -313,7 +314,7 @@ def test_the_command_line_takes_workloads_by_kind(tmp_path: Path) -> None:
     assert overrides["churn.trace"] == churn / "trace.parquet"
     found, _ = read_scenario(file, overrides)
     assert isinstance(found, inputs_scenario.Scenario)
-    assert found.workload == inputs_scenario.TakenFrom(folder=folder)
+    assert found.workload == TakenFrom(folder=folder)
     assert found.subscriptions == inputs_scenario.Subscriptions(**SETTINGS)
     assert found.nodes == 30
     trees = tmp_path / "trees.toml"

@@ -1,0 +1,168 @@
+"""Files of the user's own as the workload of a run: who wants what, what is published, and when."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from gossamer.sim.churn import ChurnTrace
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.peers.inputs.own_parquet import Bools
+from gossamer.sim.studies.peers.inputs.own_tables import (
+    NODE,
+    PUBLISHER,
+    Published,
+    Subscribed,
+    published,
+    subscribed,
+)
+from gossamer.sim.studies.peers.inputs.publications import (
+    Timetable,
+    end_of_part,
+    timetable_by_rate,
+)
+from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions
+from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_no_publishers
+from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.study.draws import Floats, Int64s
+
+
+class OwnWorkload(Workload):
+    """Subscriptions and events of files of one's own; what there is no file of is drawn.
+
+    Events are numbered in order of their rounds.
+
+    Args:
+        spec: how many attributes and subscriptions there are, and what is drawn.
+        seed: of draws.
+        taken: the files.
+        round_s: length of a round.
+    """
+
+    def __init__(self, spec: Subscriptions, seed: int, taken: TakenFrom, round_s: float) -> None:
+        super().__init__(spec, seed)
+        self._taken = taken
+        self._round_s = round_s
+
+    def subscriptions(self, nodes: int) -> tuple[Int64s, Int64s]:
+        """Boxes int64[nodes, S, 2A] and the attributes they constrain, -1 for no subscription."""
+        found = self.subscribed
+        if found is None:
+            return super().subscriptions(nodes)
+        spec = self.spec
+        boxes = np.zeros((nodes, spec.per_node, 2 * spec.attributes), np.int64)
+        constrained = np.full((nodes, spec.per_node), -1, np.int64)
+        boxes[found.node, found.slot] = found.boxes
+        constrained[found.node, found.slot] = found.constrained
+        return boxes, constrained
+
+    def event_rows(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Values int64[rows, A] of these events, and the places they lie near, -1 for anywhere."""
+        found = self.published
+        if found is None:
+            return super().event_rows(rows)
+        return found.values[rows], np.full(len(rows), -1, np.int64)
+
+    def publisher(self, event: int) -> int | None:
+        """Who publishes an event; None where that is drawn."""
+        found = self.published
+        if found is None or found.publisher is None:
+            return None
+        return int(found.publisher[event])
+
+    @property
+    def subscribed(self) -> Subscribed | None:
+        """The subscriptions of the file, if there is one; raises `ScenarioError`."""
+        file, spec = self._taken.subscriptions, self.spec
+        return None if file is None else subscribed(file, spec.attributes, spec.per_node)
+
+    @property
+    def published(self) -> Published | None:
+        """The events of the file, if there is one; raises `ScenarioError`."""
+        file = self._taken.events
+        return None if file is None else published(file, self.spec.attributes, self._round_s)
+
+
+def timetable_of(scenario: Scenario, workload: Workload, rounds: int, parts: int) -> Timetable:
+    """When the events of a scenario are published; those of a file as it says."""
+    found = workload.published if isinstance(workload, OwnWorkload) else None
+    if found is None:
+        return timetable_by_rate(scenario.events, rounds, parts)
+    count = int(np.searchsorted(found.cycle, rounds))
+    cycle = found.cycle[:count]
+    if found.time_s is None:
+        first = np.searchsorted(cycle, cycle)
+        return Timetable.of(cycle, (np.arange(count) - first) % parts, rounds, parts)
+    ends = [end_of_part(cycle, part, parts, scenario.round_s) for part in range(parts - 1)]
+    part = np.array([end < found.time_s[:count] for end in ends]).sum(axis=0, dtype=np.int64)
+    return Timetable.of(cycle, part, rounds, parts)
+
+
+def paced(scenario: Scenario, timetable: Timetable) -> Events:
+    """The events of a scenario with their rate; of a file the most that there are in a round."""
+    if scenario.workload is None or scenario.workload.events is None:
+        return scenario.events
+    return attrs.evolve(scenario.events, per_round=float(timetable.counts.max(initial=0)))
+
+
+def check_own(
+    scenario: Scenario,
+    workload: Workload,
+    nodes: int,
+    timetable: Timetable,
+    trace: ChurnTrace | None,
+) -> None:
+    """Refuse files of one's own that do not fit the run.
+
+    Args:
+        scenario: of the run.
+        workload: of the run.
+        nodes: that take part.
+        timetable: of its events.
+        trace: of these nodes; None where all are always online.
+
+    Raises:
+        ScenarioError: a node is not there, or not online when it publishes; or there is no event
+            in the rounds of the run.
+    """
+    if not isinstance(workload, OwnWorkload):
+        return
+    expected = f"a node from 0 to {nodes - 1}"
+    wanted, events = workload.subscribed, workload.published
+    if wanted is not None and wanted.node[-1] >= nodes:
+        at = int(np.argmax(wanted.node >= nodes))
+        raise wanted.table.error(int(wanted.rows[at]), NODE, expected)
+    if events is None:
+        return
+    if timetable.size == 0:
+        until_s = timetable.rounds * scenario.round_s
+        asked = f"an event in the {until_s:g} s that are run"
+        raise ScenarioError(str(events.table.path), "the first round", int(events.cycle[0]), asked)
+    if events.publisher is None:
+        return
+    check_no_publishers(scenario.events)
+    if (events.publisher >= nodes).any():
+        at = int(np.argmax(events.publisher >= nodes))
+        raise events.table.error(int(events.rows[at]), PUBLISHER, expected)
+    if trace is None:
+        return
+    times = timetable.times_s(scenario.round_s)
+    there = online_at(trace, events.publisher[timetable.numbers], times)
+    if not there.all():
+        at = int(np.argmin(there))
+        asked = f"a node that is online at {times[at]:g} s, when the event is published"
+        raise events.table.error(int(events.rows[timetable.numbers[at]]), PUBLISHER, asked)
+
+
+def online_at(trace: ChurnTrace, nodes: Int64s, times_s: Floats) -> Bools:
+    """bool[k]: whether each node is online at its time; who is so at the end of the trace stays."""
+    order = np.lexsort((trace.start_s, trace.node))
+    node, start_s, end_s = trace.node[order], trace.start_s[order], trace.end_s[order]
+    end_s = np.where(end_s == trace.duration_s, np.inf, end_s)
+    first = np.searchsorted(node, nodes, side="left")
+    last = np.searchsorted(node, nodes, side="right")
+    found = np.zeros(len(nodes), np.bool_)
+    for i, (begin, end, time_s) in enumerate(zip(first, last, times_s, strict=True)):
+        at = begin + int(np.searchsorted(start_s[begin:end], time_s, side="right")) - 1
+        found[i] = at >= begin and time_s < end_s[at]
+    return found
