@@ -204,7 +204,7 @@ def round_of(time_s: Floats, round_s: float) -> Int64s:
 
 def _check_attributes(table: OwnTable, attributes: int) -> None:
     attribute = table.wholes[ATTRIBUTE]
-    expected = f"1 to {attributes}, the attributes that subscriptions.attributes says there are"
+    expected = f"at least 1 and at most {attributes}, the value of subscriptions.attributes"
     table.check(ATTRIBUTE, (attribute >= 1) & (attribute <= attributes), expected)
 
 

@@ -50,7 +50,7 @@ class TakenFrom:
             expected = "the folder of a workload, or a file of subscriptions or events"
             raise ScenarioError(None, "workload.folder", None, expected, found="missing")
         expected = "none beside workload.subscriptions and workload.events"
-        check(self.folder is None or own is None, "workload.folder", self.folder, expected)
+        check(self.folder is None or own is None, "workload.folder", str(self.folder), expected)
 
 
 def check_left_out(
