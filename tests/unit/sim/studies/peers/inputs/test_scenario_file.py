@@ -401,7 +401,7 @@ def test_the_reference_lists_every_field_with_its_default_and_a_source() -> None
         assert found == {
             f"`{field.name}`": as_cell(default_of(kind, field))
             for field in attrs.fields(kind)
-            if field.name not in parts
+            if field.name not in parts or kind is files.SECTIONS["workload"]
         }, heading
     sources = [cells[-1] for rows in tables.values() for cells in rows]
     assert len(sources) > 40
