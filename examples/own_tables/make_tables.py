@@ -1,4 +1,4 @@
-"""Make a file of subscriptions and one of events for `scenario.toml`, with pyarrow alone.
+"""Make a file of subscriptions and one of events for `ticks.toml`, with pyarrow alone.
 
     python examples/own_tables/make_tables.py [FOLDER]   (default: the folder of this script)
 

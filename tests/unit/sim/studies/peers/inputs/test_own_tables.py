@@ -381,8 +381,8 @@ def test_other_misuse_is_refused_as_well(folder: Path) -> None:
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     example = ROOT / "examples" / "own_tables"
     runpy.run_path(str(example / "make_tables.py"))["main"](tmp_path)
-    shutil.copy(example / "scenario.toml", tmp_path)
-    found, text = read_scenario(tmp_path / "scenario.toml")
+    shutil.copy(example / "ticks.toml", tmp_path)
+    found, text = read_scenario(tmp_path / "ticks.toml")
     assert isinstance(found, Scenario)
     assert found.workload is not None
     assert found.workload.events == (tmp_path / "ticks.parquet").resolve()
