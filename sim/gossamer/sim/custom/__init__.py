@@ -7,7 +7,7 @@ measures call.
 """
 
 from gossamer.protocol.kernel.rules import rule
-from gossamer.sim.custom.language.context import Net, seconds
+from gossamer.sim.custom.language.context import Net, cancel, seconds
 from gossamer.sim.custom.language.declarations import layer
 from gossamer.sim.custom.language.functions import control, initialiser, measure, observer
 from gossamer.sim.custom.language.members import Sampler, Timer, attribute, column, setting
@@ -46,6 +46,7 @@ __all__ = [
     "Timer",
     "add_to",
     "attribute",
+    "cancel",
     "clustering",
     "column",
     "control",

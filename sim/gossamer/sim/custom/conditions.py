@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer.protocol.kernel.draws import mix_many
+from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.places import snake_case
 from gossamer.sim.engine.bandwidth import Bandwidth, Sizes
@@ -130,6 +131,9 @@ class Driver(Protocol):
 
     def traffic(self) -> Traffic:
         """What has been sent so far."""
+
+    def log(self) -> EventLog:
+        """What nodes have logged so far."""
 
     def views(self) -> Mapping[str, Int64s]:
         """The views of its samplers, int64[n, c] of descriptors, by where they stand in it."""

@@ -89,13 +89,34 @@ class Node:
         """Send a message to a node; to oneself it arrives at once."""
         self._host.send(self.me, to, message)
 
-    def after(self, delay_s: float, message: Any) -> None:
+    def after(self, delay_s: float, message: Any) -> Any:
         """Let this node have a message after a delay by its clock, unless it goes down before.
+
+        Returns:
+            A handle for `cancel`.
 
         Raises:
             ValueError: the delay is below 0 s or beyond what an engine can wait.
         """
-        self._host.send_later(self.me, delay_s, message)
+        return self._host.send_later(self.me, delay_s, message)
+
+    def cancel(self, handle: Any) -> bool:
+        """Cancel a message that this node has set for later, by what `after` returned, or None.
+
+        Returns:
+            Whether it was pending. If it has come, or was cancelled, or the node has gone down
+            since then, nothing happens.
+        """
+        return handle is not None and bool(handle.cancel(self.starts))
+
+    def log(self, message: Any) -> None:
+        """Write a message to the log of the run, which measures read by ``run.log(Share)``.
+
+        Raises:
+            ValueError: it is no message.
+            ScenarioError: it has fields that cannot be logged.
+        """
+        self._host.write(self.me, message)
 
     def draw(self) -> int:
         """The node's next uniform draw from [0, 2^62)."""

@@ -36,7 +36,7 @@ from gossamer.sim.custom.language.places import declaration_error, in_another_or
 
 _DTYPES: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
 # What every state has of its own, so that nothing else may be called so.
-_TAKEN = ("nodes", "seed", "draws", "life", "rates", "refused")
+_TAKEN = ("nodes", "seed", "draws", "life", "rates", "refused", "handles")
 
 
 class Protocol:

@@ -12,18 +12,21 @@ import numpy as np
 from gossamer.protocol.kernel.errors import RecordError, RuleError
 from gossamer.protocol.kernel.records import BODY, UNREACHABLE
 from gossamer.sim.custom.conditions import FATES, Conditions, Traffic
+from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.faults import HandlerError, explained_faults
-from gossamer.sim.custom.language.context import TICKS_A_SECOND
+from gossamer.sim.custom.language.code import logged_by
+from gossamer.sim.custom.language.context import LEAVE, START, TICKS_A_SECOND
 from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
-from gossamer.sim.custom.language.places import declaration_error
-from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
-from gossamer.sim.custom.step import LEAVE, START, cycle_timers, step_of
+from gossamer.sim.custom.language.messages import misused
+from gossamer.sim.custom.protocol import Part, arrays_of, make_state, parts_of
+from gossamer.sim.custom.step import cycle_timers, step_of
 from gossamer.sim.custom.tally import (
     Taken,
     TallyParts,
     make_tally,
     observe,
     record_names,
+    take_entries,
     take_trace,
 )
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
@@ -68,6 +71,8 @@ class RuleDriver:
         self._parts = list(parts_of(declared))
         self._names = record_names(self._parts)
         self._cores: Sequence[int | None] = (None,)
+        self._log = EventLog()
+        self._logged = logged_by(part.declared for part in self._parts if part.declared)
         self._build(conditions)
 
     def _build(self, conditions: Conditions) -> None:
@@ -84,6 +89,7 @@ class RuleDriver:
             life=np.zeros(nodes, np.int64),
             rates=conditions.rates,
             refused=np.zeros(1, np.int64),
+            handles=np.zeros((nodes, _places(self._parts)), np.int64),
             drifting=conditions.drift > 0,
             in_cycles=cycles,
             ticks_a_now=conditions.round_ticks if cycles else 1,
@@ -93,7 +99,9 @@ class RuleDriver:
         self._network = make_network(nodes, reports_unreachable=conditions.reports_unreachable)
         self.alive = self._network.alive
         self.alive[:] = conditions.alive
-        self.tally = make_tally(self._parts, nodes, TRACE_WORDS if self._traced else 0)
+        self.tally = make_tally(
+            self._parts, nodes, TRACE_WORDS if self._traced else 0, logs=bool(self._logged)
+        )
         self._engine: Any = self._cycle_engine() if cycles else self._event_engine()
 
     def _cycle_engine(self) -> CycleEngine:
@@ -182,9 +190,10 @@ class RuleDriver:
             self._engine.inject(np.array([BODY, LEAVE, row, row], np.int64))
 
     def grow(self, conditions: Conditions) -> None:
-        before, kept = self.conditions.nodes, self.dynamic_state()
+        self.log()
+        before, kept = self.conditions.nodes, self._arrays()
         self._build(conditions)
-        fresh = self.dynamic_state()
+        fresh = self._arrays()
         self._set({name: _grown(kept[name], fresh[name], before) for name in fresh})
 
     def use_cores(self, cores: Sequence[int | None]) -> None:
@@ -199,6 +208,7 @@ class RuleDriver:
                     self._engine.run_cycle()
             else:
                 self._engine.run_until(tick)
+        self.log()
 
     def traffic(self) -> Traffic:
         kinds = [kind for kind in self._names if self.tally.sizes.base[kind] >= 0]
@@ -208,6 +218,10 @@ class RuleDriver:
             self.tally.sent,
             self.tally.received,
         )
+
+    def log(self) -> EventLog:
+        take_entries(self.tally, self._log, self._logged)
+        return self._log
 
     def views(self) -> dict[str, Int64s]:
         return {
@@ -227,9 +241,18 @@ class RuleDriver:
         return take_trace(self.tally, self._names)
 
     def dynamic_state(self) -> dict[str, Any]:
-        arrays = dict(arrays_of(self.state, "state"))
-        arrays |= dict(arrays_of(self.tally, "tally"))
-        kept: dict[str, Any] = {name: array.copy() for name, array in arrays.items()}
+        return {**self._arrays(), "log": self.log().kept()}
+
+    def _changing(self) -> Iterator[tuple[str, Any]]:
+        """The arrays of state and tally, but for what is logged, which the log of the run has."""
+        yield from arrays_of(self.state, "state")
+        for name, array in arrays_of(self.tally, "tally"):
+            if name not in ("tally.entries", "tally.entry_marks"):
+                yield name, array
+
+    def _arrays(self) -> dict[str, Any]:
+        """Copies of all arrays that change."""
+        kept: dict[str, Any] = {name: array.copy() for name, array in self._changing()}
         if not isinstance(self._engine, CycleEngine):
             return kept | {
                 f"engine {name}": array for name, array in self._engine.snapshot().items()
@@ -245,10 +268,11 @@ class RuleDriver:
         nodes = len(dynamic["state.draws"])
         if nodes != self.conditions.nodes and self.conditions.grown is not None:
             self._build(self.conditions.grown(nodes))
+        self._log = EventLog(dynamic["log"])
         self._set(dynamic)
 
     def _set(self, dynamic: Mapping[str, Any]) -> None:
-        for name, array in (*arrays_of(self.state, "state"), *arrays_of(self.tally, "tally")):
+        for name, array in self._changing():
             array[...] = dynamic[name]
         engine = {
             name.removeprefix("engine "): value
@@ -260,6 +284,14 @@ class RuleDriver:
         else:
             self._engine.cycle = int(engine["cycle"])
             self._network.alive[:], self._network.counts[:] = engine["alive"], engine["counts"]
+
+
+def _places(parts: Sequence[Part]) -> int:
+    """Words that a node needs to know what it can cancel: one, and one for each that may be."""
+    declared = [part.declared for part in parts if part.declared is not None]
+    messages = [message for each in declared for message in each.messages.values()]
+    most = sum(message.cancellable for message in messages)
+    return 1 + most if most else 0
 
 
 def _grown(kept: Any, fresh: Any, rows: int) -> Any:
@@ -309,16 +341,7 @@ def _misused(driver: RuleDriver, kind: int) -> Exception:
             continue
         for message in part.declared.messages.values():
             if message.kind == kind:
-                lists = [field for field in message.fields if hasattr(field.kind, "most")]
-                bounds = " and ".join(f"{x.kind.most} items in {x.name}" for x in lists)
-                expected = f"at most {bounds}, as is declared; " if bounds else ""
-                return declaration_error(
-                    message.place,
-                    message.__name__,
-                    None,
-                    f"{expected}and delays from 0 s" if expected else "delays from 0 s",
-                    found="sent with too many items" if bounds else "sent with a wrong delay",
-                )
+                return misused(message)
         for timer in part.declared.timers.values():
             if timer.kind == kind:
                 return part.declared.error(timer.name, None, "a period from 0 s", "a wrong timer")

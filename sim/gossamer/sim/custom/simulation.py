@@ -130,6 +130,18 @@ class Simulation:
         """By message, how many bytes were taken so far."""
         return self._driver.traffic().size_bytes
 
+    def log(self, message: Any) -> dict[str, npt.NDArray[Any]]:
+        """What nodes have logged of a message, a row an entry, in order of time and node.
+
+        Returns:
+            Columns: the round, the time in seconds and the node, and the fields of the message.
+
+        Raises:
+            ValueError: it is no class of messages.
+            ScenarioError: it is one with fields that cannot be logged.
+        """
+        return self._driver.log().table(message, self._driver.conditions.round_ticks)
+
     def random(self, purpose: int = 0) -> np.random.Generator:
         """A generator of this round, the same in every run of the seed."""
         return np.random.Generator(np.random.Philox(key=[self.seed, self.round << 8 | purpose]))
@@ -214,6 +226,10 @@ class Simulation:
             name: np.array(column).astype(kind)
             for (name, kind), column in zip(names.items(), values, strict=True)
         }
+
+    def logs(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """By name of a message that nodes have logged, what `log` has of it."""
+        return {message.name: self.log(message) for message in self._driver.log().kept()}
 
     def links(self) -> dict[str, Int64s]:
         """Who knows whom now: pairs of rows by kind, nothing where nobody says it."""

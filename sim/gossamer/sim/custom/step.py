@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from gossamer.protocol.kernel.dispatch import dispatch
 from gossamer.protocol.kernel.records import (
@@ -22,20 +22,25 @@ from gossamer.protocol.kernel.rules import Rule, inline_rule, rule
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import FAMILY, sample_step, sample_unreachable
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.custom.language.context import LIVES, Net, delay_ticks
+from gossamer.sim.custom.language.context import (
+    LATER_WORDS,
+    LEAVE,
+    LIVES,
+    START,
+    Net,
+    delay_ticks,
+    drop_handle,
+    handle_of,
+    is_due,
+)
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.members import Timer
-from gossamer.sim.custom.language.messages import LATER_WORDS, make_function, taking_rule
 from gossamer.sim.custom.language.places import declaration_error
+from gossamer.sim.custom.language.record_rules import make_function, taking_rule
 from gossamer.sim.custom.library.draws import draw_float
 from gossamer.sim.custom.protocol import Part, handler_rule, parts_of
 from gossamer.sim.engine.initialisers import join_via
 from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
-
-# The kind of the record that a node takes when it comes up; its body is the contact, if any.
-START: Final = LATER - 1
-# The kind of the record that a node takes when it is about to leave.
-LEAVE: Final = LATER - 2
 
 
 @inline_rule
@@ -43,7 +48,7 @@ def net_of(s: Any, p: int, now: int, out: Outbox) -> Any:
     """What handlers of row p are given."""
     tick = now * s.ticks_a_now
     rate = s.rates[p] if s.drifting else 1.0
-    return Net(out, p, tick, tick // s.round_ticks, s.life[p], rate)
+    return Net(out, p, tick, tick // s.round_ticks, s.life[p], rate, s.handles)
 
 
 @inline_rule
@@ -77,12 +82,15 @@ def step_of(declared: Declarations) -> Rule:
         if kind == LATER:
             if s.in_cycles:
                 s.refused[0] += 1
-            elif words[at + BODY] >> DELAY_BITS == s.life[p]:
+            elif is_due(s, p, words, at):
+                drop_handle(s.handles, p, handle_of(words, at))
                 inside = at + LATER_WORDS
                 take(words[inside + KIND], s, p, now, words, inside, out)
                 rearm(words[inside + KIND], s, p, now, words, inside, out)
         elif kind == START:
             s.life[p] = (s.life[p] + 1) % LIVES
+            for place in range(1, s.handles.shape[1]):
+                s.handles[p, place] = 0
             start(s, p, now, words, at, out)
         elif kind == LEAVE:
             leave(s, p, now, words, at, out)

@@ -13,11 +13,13 @@ from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling.sampler import FAMILY
 from gossamer.protocol.peer.settings.config import SAMPLERS
-from gossamer.sim.custom.language.messages import KINDS, LATER_WORDS
+from gossamer.sim.custom.event_log import EventLog
+from gossamer.sim.custom.language.context import LATER_WORDS, LOGGED, is_due
+from gossamer.sim.custom.language.messages import KINDS, MessageClass
 from gossamer.sim.custom.protocol import Part
 from gossamer.sim.engine.bandwidth import Sizes, bytes_of
 from gossamer.sim.engine.latency import Int64s
-from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
+from gossamer.sim.engine.link_conditions import LATER
 from gossamer.sim.engine.windows.collectors import Collectors
 from gossamer.sim.errors import SimulationError
 
@@ -25,6 +27,11 @@ _NO_MESSAGE: Final = -1
 _LENGTH, _TICK, _KIND, _FROM, _TO, _BODY = range(6)
 # What several threads would write: the bytes of a sender whoever takes them, and sums.
 _SUMS: Final = ("count", "bytes_of", "sent")
+# Records one behind another, each with how many words there are and how many found no room.
+_TAPES: Final = (("log", "marks"), ("entries", "entry_marks"))
+# Room for what nodes log until the host takes it, after every round at the latest.
+_ENTRY_WORDS: Final = 1 << 22
+_ENTRY_WORDS_A_NODE: Final = 16
 
 
 class Taken(NamedTuple):
@@ -53,6 +60,8 @@ class Tally(Struct, shared=True):
         sent, received: int64[n], bytes.
         log: int64[m], the trace, one record after another; int64[0] for none.
         marks: int64[2], words of the log in use, and records that found no room.
+        entries: int64[m], what nodes have logged, written as the trace; not kept by checkpoints.
+        entry_marks: int64[2], as ``marks``.
     """
 
     count: Int64s
@@ -62,10 +71,19 @@ class Tally(Struct, shared=True):
     received: Int64s
     log: Int64s
     marks: Int64s
+    entries: Int64s
+    entry_marks: Int64s
 
 
-def make_tally(parts: list[Part], nodes: int, log_words: int) -> Tally:
-    """A tally of a stack of protocols that has counted nothing."""
+def make_tally(parts: list[Part], nodes: int, log_words: int, *, logs: bool = False) -> Tally:
+    """A tally of a stack of protocols that has counted nothing.
+
+    Args:
+        parts: the stack.
+        nodes: how many there are.
+        log_words: room for the trace, 0 for none.
+        logs: whether nodes log anything.
+    """
     size = np.full(KINDS, _NO_MESSAGE, np.int64)
     fixed = np.zeros(KINDS, np.int64)
     for part in parts:
@@ -83,6 +101,8 @@ def make_tally(parts: list[Part], nodes: int, log_words: int) -> Tally:
         received=np.zeros(nodes, np.int64),
         log=np.zeros(log_words, np.int64),
         marks=np.zeros(2, np.int64),
+        entries=np.zeros(_ENTRY_WORDS + _ENTRY_WORDS_A_NODE * nodes if logs else 0, np.int64),
+        entry_marks=np.zeros(2, np.int64),
     )
 
 
@@ -117,30 +137,35 @@ def observe(c: Tally, s: Any, words: Words, at: int, now: int) -> None:
         c.bytes_of[kind] += size
         c.sent[source] += size
         c.received[to] += size
-    if len(c.log) > 0:
+    tick = now * s.ticks_a_now
+    if kind == LOGGED:
+        length = words[at + LENGTH] - LATER_WORDS
+        _keep(c.entries, c.entry_marks, tick, words, at, at + LATER_WORDS, length)
+    elif len(c.log) > 0:
         if kind != LATER:
-            _keep(c, now * s.ticks_a_now, words, at, at, words[at + LENGTH])
-        elif words[at + BODY] >> DELAY_BITS == s.life[to]:
-            inside = at + LATER_WORDS
+            _keep(c.log, c.marks, tick, words, at, at, words[at + LENGTH])
+        elif is_due(s, to, words, at):
             length = max(words[at + LENGTH] - LATER_WORDS, BODY)
-            _keep(c, now * s.ticks_a_now, words, at, inside, length)
+            _keep(c.log, c.marks, tick, words, at, at + LATER_WORDS, length)
 
 
 @rule
-def _keep(c: Tally, tick: int, words: Words, at: int, inside: int, length: int) -> None:
-    """Append the record of ``length`` words whose header is at ``inside`` to the trace."""
-    end = c.marks[0]
-    if end + _BODY + length - BODY > len(c.log):
-        c.marks[1] += 1
+def _keep(
+    tape: Int64s, marks: Int64s, tick: int, words: Words, at: int, inside: int, length: int
+) -> None:
+    """Append the record of ``length`` words whose header is at ``inside`` to a tape."""
+    end = marks[0]
+    if end + _BODY + length - BODY > len(tape):
+        marks[1] += 1
         return
-    c.log[end + _LENGTH] = _BODY + length - BODY
-    c.log[end + _TICK] = tick
-    c.log[end + _KIND] = words[inside + KIND]
-    c.log[end + _FROM] = words[at + FROM]
-    c.log[end + _TO] = words[at + TO]
+    tape[end + _LENGTH] = _BODY + length - BODY
+    tape[end + _TICK] = tick
+    tape[end + _KIND] = words[inside + KIND]
+    tape[end + _FROM] = words[at + FROM]
+    tape[end + _TO] = words[at + TO]
     for i in range(length - BODY):
-        c.log[end + _BODY + i] = words[inside + BODY + i]
-    c.marks[0] = end + _BODY + length - BODY
+        tape[end + _BODY + i] = words[inside + BODY + i]
+    marks[0] = end + _BODY + length - BODY
 
 
 def take_trace(tally: Tally, names: Mapping[int, str]) -> Iterator[Taken]:
@@ -164,27 +189,64 @@ def take_trace(tally: Tally, names: Mapping[int, str]) -> Iterator[Taken]:
         at += length
 
 
+def take_entries(tally: Tally, log: EventLog, messages: Mapping[int, MessageClass]) -> None:
+    """Move what nodes have logged to the log of the run.
+
+    Args:
+        tally: has it.
+        log: of the run.
+        messages: by kind, those that are logged.
+
+    Raises:
+        SimulationError: there was no room for all of it.
+    """
+    if tally.entry_marks[1]:
+        raise SimulationError(
+            f"nodes log more than {len(tally.entries)} words in a round, where an entry has "
+            f"{_BODY} and one for each field, expected fewer entries or a shorter round"
+        )
+    end = int(tally.entry_marks[0])
+    if end == 0:
+        return
+    tally.entry_marks[0] = 0
+    words, at = tally.entries[:end], 0
+    lengths, places = words.tolist(), dict[int, list[int]]()
+    while at < end:
+        places.setdefault(lengths[at + _KIND], []).append(at)
+        at += lengths[at]
+    for kind, begins in places.items():
+        first = np.array(begins)[:, None]
+        columns = (_TICK, _TO, *range(_BODY, lengths[begins[0]]))
+        log.add(messages[kind], words[first + np.array(columns)])
+
+
 class TallyParts(Collectors):
-    """Divides a `Tally` among threads; of a trace only what one node takes is in order."""
+    """Divides a `Tally` among threads; of a tape only what one node takes is in order."""
 
     def __init__(self) -> None:
-        self._logs: list[Int64s] = []
+        self._taken: dict[str, list[Int64s]] = {name: [] for name, _ in _TAPES}
 
     def part(self, whole: Tally) -> Tally:
         """A tally for one thread; rows of the taking node are the whole one's."""
         fields = {name: getattr(whole, name) for name in Tally.__annotations__}
-        own = {name: np.zeros_like(fields[name]) for name in (*_SUMS, "log", "marks")}
+        # Unlike zeros_like this takes no memory before something is written.
+        own = {
+            name: np.zeros(fields[name].shape, np.int64)
+            for name in (*_SUMS, *(name for tape in _TAPES for name in tape))
+        }
         return Tally(**(fields | own))
 
     def end_window(self, whole: Tally, parts: list[Tally]) -> None:
-        """Keep what threads have logged, window by window."""
-        for part in parts:
-            if part is not whole and part.marks[0]:
-                self._logs.append(part.log[: part.marks[0]].copy())
-                part.marks[0] = 0
+        """Keep what is on the tapes of threads, window by window."""
+        for name, used in _TAPES:
+            for part in parts:
+                marks = getattr(part, used)
+                if part is not whole and marks[0]:
+                    self._taken[name].append(getattr(part, name)[: marks[0]].copy())
+                    marks[0] = 0
 
     def gather(self, whole: Tally, parts: list[Tally]) -> None:
-        """Add up what threads have counted, and put what they have logged behind each other."""
+        """Add up what threads have counted, and put what is on their tapes behind each other."""
         for part in parts:
             # Where no message was counted nothing else was.
             if part is whole or not part.count.any():
@@ -193,15 +255,17 @@ class TallyParts(Collectors):
                 own = getattr(part, name)
                 getattr(whole, name)[...] += own
                 own[...] = 0
-        for part in parts if len(whole.log) else ():
-            if part is not whole:
-                whole.marks[1] += part.marks[1]
-                part.marks[1] = 0
-        for words in self._logs:
-            end = int(whole.marks[0])
-            if end + len(words) > len(whole.log):
-                whole.marks[1] += 1
-                continue
-            whole.log[end : end + len(words)] = words
-            whole.marks[0] = end + len(words)
-        self._logs.clear()
+        for name, used in _TAPES:
+            tape, marks = getattr(whole, name), getattr(whole, used)
+            for part in parts:
+                if part is not whole:
+                    marks[1] += getattr(part, used)[1]
+                    getattr(part, used)[1] = 0
+            for words in self._taken[name]:
+                end = int(marks[0])
+                if end + len(words) > len(tape):
+                    marks[1] += 1
+                    continue
+                tape[end : end + len(words)] = words
+                marks[0] = end + len(words)
+            self._taken[name].clear()

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gossamer.sim.custom.language.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.declarations import Declarations, settings_with, sized_items
 from gossamer.sim.custom.language.members import is_width, size_from
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import check_arguments
@@ -37,6 +37,12 @@ def check_declared(found: Declarations, base: type) -> None:
     _check_timers(found)
     _check_samplers(found)
     _check_widths(found)
+    for message, size in sized_items(found):
+        known = found.settings.get(size)
+        if known is None or known.kind is not int or known.default < 1:
+            expected = f"a setting that is a whole number from 1, as {message.__name__} names it"
+            value = None if known is None else known.default
+            raise found.error(size, value, expected, found=None if known else "no setting")
     for name, below in found.layers.items():
         if not issubclass(below.protocol, base):
             expected = f"a layer derived from {base.__name__}, as the class itself"

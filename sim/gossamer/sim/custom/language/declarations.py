@@ -25,13 +25,14 @@ from gossamer.sim.custom.language.members import (
     is_width,
     size_from,
 )
-from gossamer.sim.custom.language.messages import MessageClass
+from gossamer.sim.custom.language.messages import MOST_WORDS, MessageClass
 from gossamer.sim.custom.language.places import (
     Place,
     declaration_error,
     place_of,
     place_of_caller,
 )
+from gossamer.sim.custom.language.record_rules import Items
 from gossamer.sim.errors import ScenarioError
 
 _BY_NAME: Final = {kind.__name__: kind for kind in TYPES}
@@ -180,12 +181,25 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
             wide = size_from(column_of.width, settings)
             expected = f"settings by which it is from 1 to {MOST_WIDTH}"
             raise ScenarioError(None, f"{prefix}width of column {column_name}", wide, expected)
+    for message, size in sized_items(found):
+        most = MOST_WORDS - len(message.fields)
+        if not 1 <= settings[size] <= most:
+            expected = f"from 1 to {most}, as {message.__name__} has so many items"
+            raise ScenarioError(None, f"{prefix}{size}", settings[size], expected)
     for timer in found.timers.values():
         period = timer.rounds if timer.rounds is not None else timer.seconds
         if isinstance(period, str) and not 0 < settings[period] < 1e9:
             expected = f"above 0, as timer {timer.name} has that period"
             raise ScenarioError(None, f"{prefix}{period}", settings[period], expected)
     return settings
+
+
+def sized_items(found: Declarations) -> Iterator[tuple[MessageClass, str]]:
+    """Messages that have as many items as a setting says, each with the name of the setting."""
+    for message in found.messages.values():
+        for field in message.fields:
+            if isinstance(field.kind, Items) and isinstance(field.kind.most, str):
+                yield message, field.kind.most
 
 
 def delays_in_cycles(found: Declarations) -> ScenarioError:

@@ -1,9 +1,9 @@
 """Messages: classes of typed fields, which nodes of either way of writing send each other.
 
 A message is a class with annotated fields. Rules send one by ``Share.send(net, to, ...)``, or to
-themselves after a delay by ``Share.after(net, delay_s, ...)``; plain nodes send an object of it. As
-a record (`gossamer.protocol.kernel.records`) its body has a word a field, and for `items` a word
-that says how many, and the items.
+themselves after a delay by ``Share.after(net, delay_s, ...)``, and write one to the log of the run
+by ``Share.log(net, ...)``; plain nodes send and log an object of it. `record_rules` makes these
+rules.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import inspect
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sized
-from typing import Any, Final, NoReturn, dataclass_transform
+from typing import Any, Final, dataclass_transform
 
-import attrs
 import numpy as np
 
-from gossamer.protocol.kernel.debugging.checked_arrays import RuleFault
-from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
-from gossamer.protocol.kernel.records import BODY, USER, close_record, open_record
+from gossamer.protocol.kernel.records import USER
 from gossamer.protocol.kernel.rule_class import RuleClass
-from gossamer.protocol.kernel.rules import Rule, inline_rule
-from gossamer.sim.custom.language.context import DELAYS, delay_ticks
 from gossamer.sim.custom.language.places import declaration_error, place_of_caller, snake_case
-from gossamer.sim.engine.link_conditions import DELAY_BITS, LATER
+from gossamer.sim.custom.language.record_rules import (
+    Field,
+    Items,
+    delaying_rule,
+    logging_rule,
+    make_function,
+    sending_rule,
+)
+from gossamer.sim.errors import ScenarioError
 
 # Kinds of messages and timers are hashes of their names, from USER on.
 KINDS: Final = USER + (1 << 14)
 MOST_WORDS: Final = 1 << 14
 WORD_BYTES: Final = 8
-
-# Words of a record to oneself before its fields: delay and life, the kind, and twice the node, so
-# that from the first on it reads as a record.
-LATER_WORDS: Final = 4
+# What the table of a log has beside the fields of its message.
+LOG_COLUMNS: Final = ("round", "time_s", "node")
 
 # What a field of whole numbers is given by mistake, and rules could not send.
 _NO_WHOLE: Final = (float, str, type(None))
@@ -48,33 +49,14 @@ def kind_of_name(name: str) -> int:
     return USER + zlib.crc32(name.encode()) % (KINDS - USER)
 
 
-@attrs.frozen
-class Items:
-    """A field that holds several whole numbers.
+def items(most: int | str, kind: type = int) -> Any:
+    """A field of several numbers, as an array: ``view: Any = items(20)``.
 
-    Attributes:
-        most: how many at most.
+    Args:
+        most: how many at most, or the name of a setting of the class that handles the message.
+        kind: int or float.
     """
-
-    most: int
-
-
-def items(most: int) -> Any:
-    """A field of up to ``most`` whole numbers, as an array: ``view: Any = items(20)``."""
-    return Items(most)
-
-
-@attrs.frozen
-class Field:
-    """A field of a message: its kind is int, float, bool, `Items`, or None for any object."""
-
-    name: str
-    kind: Any
-
-    @property
-    def local(self) -> str:
-        """What generated rules call it, which have names of their own beside."""
-        return f"field_{self.name}"
+    return Items(most, kind)
 
 
 @dataclass_transform()
@@ -85,6 +67,7 @@ class MessageClass(RuleClass):
     fields: tuple[Field, ...]
     kind: int
     size_bytes: int
+    cancellable: int
     place: tuple[str, int]
 
     def __init__(
@@ -95,6 +78,7 @@ class MessageClass(RuleClass):
         *,
         size_bytes: int | None = None,
         kind: int | None = None,
+        cancellable: int = 0,
     ) -> None:
         super().__init__(name, bases, namespace)
         cls.name = snake_case(name)
@@ -102,11 +86,14 @@ class MessageClass(RuleClass):
         cls.fields = tuple(cls._read_fields(namespace))
         cls.kind = kind_of_name(cls.name) if kind is None else kind
         cls.size_bytes = WORD_BYTES * len(cls._scalars()) if size_bytes is None else size_bytes
+        cls.cancellable = cancellable
         cls._check()
         cls.__init__ = _constructor(cls.fields)  # type: ignore[misc]
         if cls.is_record:
-            cls.send = _sending_rule(cls, later=False)
-            cls.after = _sending_rule(cls, later=True)
+            cls.send = sending_rule(cls)
+            cls.after = delaying_rule(cls)
+        if cls.is_loggable:
+            cls.log = logging_rule(cls)
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_options: Any
@@ -119,11 +106,16 @@ class MessageClass(RuleClass):
         return all(field.kind is not None for field in cls.fields)
 
     @property
+    def is_loggable(cls) -> bool:
+        """Whether it can be logged: all fields are single numbers, and named as no other column."""
+        single = all(field.kind in (int, float, bool) for field in cls.fields)
+        return single and not any(field.name in LOG_COLUMNS for field in cls.fields)
+
+    @property
     def most_words(cls) -> int:
-        """Words of a body at most."""
-        return sum(
-            1 + field.kind.most if isinstance(field.kind, Items) else 1 for field in cls.fields
-        )
+        """Words of a body at most, as far as it is declared."""
+        lists = [field.kind.most for field in cls.fields if isinstance(field.kind, Items)]
+        return len(cls.fields) + sum(most for most in lists if isinstance(most, int))
 
     def _scalars(cls) -> list[Field]:
         return [field for field in cls.fields if not isinstance(field.kind, Items)]
@@ -149,12 +141,57 @@ class MessageClass(RuleClass):
             cls.kind,
             f"a whole number from {USER} to {KINDS - 1}",
         )
+        expected = f"a whole number from 0 to {most}"
+        fits = type(cls.cancellable) is int and 0 <= cls.cancellable <= most
+        check(fits, "cancellable", cls.cancellable, expected)
         for field in cls.fields:
             if isinstance(field.kind, Items):
-                expected = f"items of a whole number from 1 to {most}"
-                held = field.kind.most
-                check(type(held) is int and 1 <= held <= most, field.name, held, expected)
+                held, kind = field.kind.most, field.kind.kind
+                expected = f"items of a whole number from 1 to {most}, or the name of a setting"
+                fits = isinstance(held, str) or (type(held) is int and 1 <= held <= most)
+                check(fits, field.name, held, expected)
+                check(kind in (int, float), field.name, kind, "items of int or float")
         check(cls.most_words <= most, "fields", cls.most_words, f"at most {most} words in all")
+
+
+def refuse_logging(given: object) -> None:
+    """Refuse what cannot be logged.
+
+    Raises:
+        ValueError: it is no class of messages.
+        ScenarioError: it is one with fields that cannot be logged.
+    """
+    if not isinstance(given, MessageClass):
+        raise ValueError(f"a log of {given!r}, expected a class of messages")
+    if not given.is_loggable:
+        columns = ", ".join(LOG_COLUMNS)
+        raise declaration_error(
+            given.place,
+            given.__name__,
+            None,
+            f"fields of int, float or bool, none called {columns}, as it is logged",
+            found="a message with other fields",
+        )
+
+
+def misused(message: MessageClass) -> ScenarioError:
+    """The error about a message that was sent, or set for later, as is not declared."""
+    lists = [field for field in message.fields if isinstance(field.kind, Items)]
+    bounds = " and ".join(f"{field.kind.most} items in {field.name}" for field in lists)
+    expected = [f"at most {bounds}, as is declared"] if lists else []
+    if message.cancellable:
+        expected += [f"no more than {message.cancellable} pending at a node, as is declared"]
+    return declaration_error(
+        message.place,
+        message.__name__,
+        None,
+        "; ".join([*expected, "and delays from 0 s" if expected else "delays from 0 s"]),
+        found="sent with too many items"
+        if lists
+        else "pending too often, or sent with a wrong delay"
+        if message.cancellable
+        else "sent with a wrong delay",
+    )
 
 
 def size_of(message: Any) -> int:
@@ -174,7 +211,10 @@ def words_of(message: Any) -> list[int]:
     for field in kind.fields:
         value = getattr(message, field.name)
         if isinstance(field.kind, Items):
-            words += [len(value), *map(int, value)]
+            part = (
+                np.asarray(value, np.float64).view(np.int64) if field.kind.kind is float else value
+            )
+            words += [len(value), *map(int, part)]
         elif field.kind is float:
             words.append(int(np.float64(value).view(np.int64)))
         elif field.kind is not None:
@@ -186,6 +226,8 @@ def _constructor(fields: tuple[Field, ...]) -> Callable[..., None]:
     names = [field.name for field in fields]
     body = [f"    self.{name} = {name}" for name in names] or ["    pass"]
     for field in fields:
+        if isinstance(field.kind, Items) and isinstance(field.kind.most, str):
+            continue
         if isinstance(field.kind, Items):
             body.append(f"    __bound({field.name!r}, {field.name}, {field.kind.most})")
         elif field.kind is int:
@@ -205,159 +247,19 @@ def _refuse_part(field: str, given: object) -> None:
     raise ValueError(f"{given!r} in {field}, expected a whole number, as is declared")
 
 
-def _sending_rule(cls: MessageClass, *, later: bool) -> Rule:
-    """The rule by which handlers send a message, or let themselves have it after a delay."""
-    given = ["net", "delay_s" if later else "to", *(field.local for field in cls.fields)]
-    lists = [field for field in cls.fields if isinstance(field.kind, Items)]
-    length = " + ".join(
-        [str(len(cls.fields) + (LATER_WORDS if later else 0)), *(f"len({x.local})" for x in lists)]
-    )
-    faults = [f"len({field.local}) > {field.kind.most}" for field in lists]
-    body = [f"    kind, words = {LATER if later else cls.kind}, {length}"]
-    if later:
-        body += ["    delay, to = delay_ticks(delay_s, net.rate), net.me"]
-        faults.append("delay < 0")
-    if faults:
-        # No record has such a kind: the engine ends the run at once, and says why.
-        body += [f"    if {' or '.join(faults)}:", f"        kind, words = {-cls.kind}, 0"]
-    body += [
-        "    at = open_record(net.out, kind, to, net.me, words)",
-        "    if at >= 0 and kind > 0:",
-        f"        body, at_field = net.out.words, at + {BODY + (LATER_WORDS if later else 0)}",
-    ]
-    if later:
-        heads = (f"(net.life << {DELAY_BITS}) | delay", str(cls.kind), "net.me", "net.me")
-        body += [f"        body[at + {BODY + i}] = {head}" for i, head in enumerate(heads)]
-    body += list(_writing(cls.fields))
-    body += ["    if at >= 0:", "        close_record(net.out, at, words)"]
-    names_of = {
-        "open_record": open_record,
-        "close_record": close_record,
-        "delay_ticks": delay_ticks,
-        "float_to_word": float_to_word,
-    }
-    source = make_function("after" if later else "send", given, body, names_of)
-    return _SendingRule(source, cls, lists, later)
-
-
-class _SendingRule(Rule):
-    """A rule that sends; interpreted it says at once what is wrong with a message."""
-
-    def __init__(
-        self, source: Callable[..., Any], message: MessageClass, lists: list[Field], later: bool
-    ) -> None:
-        super().__init__(source, source, inline=True)
-        self._message = message
-        self._lists = lists
-        self._later = later
-        self._width = 2 + len(message.fields)
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        if named:
-            self._refuse_names(named)
-        if len(args) == self._width:
-            self._check(args)
-        return super().__call__(*args)
-
-    def _refuse_names(self, named: Mapping[str, Any]) -> NoReturn:
-        fields = ", ".join(field.name for field in self._message.fields)
-        caller = sys._getframe(2)
-        raise RuleFault(
-            f"it sends a {self._message.__name__} with {', '.join(f'{name}=' for name in named)}, "
-            f"expected its fields {fields} in this order, without names",
-            (caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno),
-        )
-
-    def _check(self, args: tuple[Any, ...]) -> None:
-        given = dict(zip((field.name for field in self._message.fields), args[2:], strict=True))
-        caller = sys._getframe(2)
-        place = (caller.f_code.co_name, caller.f_code.co_filename, caller.f_lineno)
-        name = self._message.__name__
-        for field in self._lists:
-            if len(given[field.name]) > field.kind.most:
-                raise RuleFault(
-                    f"it sends a {name} with {len(given[field.name])} items in {field.name}, "
-                    f"expected at most {field.kind.most}, as is declared",
-                    place,
-                )
-        if self._later and delay_ticks.interpreted(args[1], args[0].rate) < 0:
-            raise RuleFault(
-                f"it asks for a {name} after {args[1]!r} s, expected a delay {DELAYS}", place
-            )
-
-
-def _writing(fields: tuple[Field, ...]) -> Iterator[str]:
-    """The lines that write fields from the word ``at_field`` on."""
-    for field in fields:
-        name = field.local
-        if isinstance(field.kind, Items):
-            yield f"        body[at_field] = len({name})"
-            yield f"        for i in range(len({name})):"
-            yield f"            body[at_field + 1 + i] = {name}[i]"
-            yield f"        at_field += 1 + len({name})"
-        else:
-            yield f"        body[at_field] = {_to_word(name, field.kind)}"
-            yield "        at_field += 1"
-
-
-def _to_word(name: str, kind: Any) -> str:
-    return f"float_to_word({name})" if kind is float else name
-
-
-def taking_rule(handler: Rule, message: MessageClass, path: str, names: Mapping[str, Any]) -> Rule:
-    """The rule that hands a record of a message to its handler, field by field."""
-    lines, given, at = [], [], [f"at + {BODY}"]
-    for field in message.fields:
-        begin = " + ".join(at)
-        if isinstance(field.kind, Items):
-            count = f"count_of_{field.local}"
-            lines.append(f"    {count} = words[{begin}]")
-            lines.append(f"    {field.local} = words[{begin} + 1 : {begin} + 1 + {count}]")
-            at += ["1", count]
-            given.append(field.local)
-        else:
-            read = f"words[{begin}]"
-            given.append(
-                f"word_to_float({read})"
-                if field.kind is float
-                else f"{read} != 0"
-                if field.kind is bool
-                else read
-            )
-            at.append("1")
-    call = ", ".join([f"s{path}", "p", "net", "words[at + 3]", *given])
-    lines += ["    net = net_of(s, p, now, out)", f"    handle({call})"]
-    return inline_rule(
-        make_function(
-            f"take_{message.name}",
-            ["s", "p", "now", "words", "at", "out"],
-            lines,
-            {"handle": handler, "word_to_float": word_to_float, **names},
-        )
-    )
-
-
-def make_function(
-    name: str, arguments: list[str], body: list[str], names: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """A function of the lines of its body, in which ``names`` are global."""
-    text = "\n".join([f"def {name}({', '.join(arguments)}):", *body, ""])
-    namespace: dict[str, Any] = {"__name__": __name__, **names}
-    exec(compile(text, f"<{name}>", "exec"), namespace)
-    made: Callable[..., Any] = namespace[name]
-    return made
-
-
 class Message(metaclass=MessageClass):
     """Base class of messages.
 
     ``class Share(Message, size_bytes=24)`` says how long a message is on the wire; without, a field
-    is 8 bytes. Each of `items` is 8 bytes more. ``kind=`` settles that two names have one kind.
+    is 8 bytes. Each of `items` is 8 bytes more. ``kind=`` settles that two names have one kind, and
+    ``cancellable=`` says how many of it a node may have pending that it can cancel.
 
     Attributes:
         send: rule ``send(net, to, *fields)``; of messages whose fields are numbers.
         after: rule ``after(net, delay_s, *fields)``, to oneself, by the node's own clock; lost if
-            the node goes down before.
+            the node goes down before. Returns a handle for `cancel`, 0 without ``cancellable=``.
+        log: rule ``log(net, *fields)``, writes it to the log of the run, which measures read by
+            ``run.log(Share)``; of messages whose fields are single numbers.
         kind: of its records.
         size_bytes: without its `items`.
     """
@@ -374,13 +276,18 @@ class Message(metaclass=MessageClass):
 
 
 def message(
-    name: str, *, size_bytes: int | None = None, kind: int | None = None, **fields: Any
+    name: str,
+    *,
+    size_bytes: int | None = None,
+    kind: int | None = None,
+    cancellable: int = 0,
+    **fields: Any,
 ) -> Any:
     """A class of messages in one line: ``Walk = message("Walk", steps=int, seen=items(8))``.
 
     Args:
         name: of the class, under which its module has it.
-        size_bytes, kind: as of a class statement.
+        size_bytes, kind, cancellable: as of a class statement.
         fields: int, float, bool or `items`, in the order in which they are sent.
 
     Raises:
@@ -389,4 +296,6 @@ def message(
     lists = {field: given for field, given in fields.items() if isinstance(given, Items)}
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
     body = {"__annotations__": fields, "__module__": module, "__qualname__": name, **lists}
-    return MessageClass(name, (Message,), body, size_bytes=size_bytes, kind=kind)
+    return MessageClass(
+        name, (Message,), body, size_bytes=size_bytes, kind=kind, cancellable=cancellable
+    )

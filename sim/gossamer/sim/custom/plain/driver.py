@@ -19,6 +19,7 @@ import numpy as np
 
 from gossamer.protocol.kernel.records import BODY
 from gossamer.sim.custom.conditions import Conditions, Traffic
+from gossamer.sim.custom.event_log import EventLog
 from gossamer.sim.custom.faults import HandlerError
 from gossamer.sim.custom.language.context import DELAYS, LIVES, delay_ticks
 from gossamer.sim.custom.language.declarations import Declarations, delays_in_cycles
@@ -28,6 +29,7 @@ from gossamer.sim.custom.plain.entries import (
     Entered,
     Fires,
     Kind,
+    Later,
     Leave,
     Returned,
     Start,
@@ -85,6 +87,7 @@ class PlainDriver:
         self._sampled: dict[str, int] = {}
         self._sampled_bytes: dict[str, int] = {}
         self._trace: list[Taken] | None = [] if traced else None
+        self._log = EventLog()
         self._stack = Stack(declared, settings, conditions, self)
         self._parts, self._fires = self._stack.parts, self._stack.fires
         self._objects, self._samplers = self._stack.objects, self._stack.samplers
@@ -130,13 +133,19 @@ class PlainDriver:
         """How often a node has come up."""
         return self._life[me]
 
-    def send_later(self, me: int, delay_s: float, message: Any) -> None:
+    def send_later(self, me: int, delay_s: float, message: Any) -> Later:
         """Let a node have a message after a delay; see `Node.after`."""
         if self._in_cycles:
             raise delays_in_cycles(self.declared)
         if message.__class__ is MessageClass:
             raise wrong_sending(me, message, len(self._life))
-        self._arm(me, delay_s, message, 0)
+        later = Later(message, self._life[me])
+        self._arm(me, delay_s, later, 0)
+        return later
+
+    def write(self, me: int, message: Any) -> None:
+        """Write a message to the log; see `Node.log`."""
+        self._log.write(self.tick, me, message)
 
     def _arm(self, me: int, delay_s: float, message: Any, least: int) -> None:
         rate = 1.0 if self._rates is None else self._rates[me]
@@ -278,7 +287,8 @@ class PlainDriver:
             raise self._endless(now[0])
 
     def _endless(self, entry: Entry) -> HandlerError:
-        known = self._known.get(entry[2].__class__)
+        message = entry[2].message if isinstance(entry[2], Later) else entry[2]
+        known = self._known.get(message.__class__)
         place = self.declared.place if known is None else place_of(known.handler)
         return endless_chain(entry, place, self._most, self.tick)
 
@@ -291,7 +301,10 @@ class PlainDriver:
                 self._fire(to, message)
                 self._rearm(to, message)
                 return
-            sender = to
+            sender, message = to, message.take()
+            if message is None:
+                return
+            kind = message.__class__
         known = self._known.get(kind)
         if known is None:
             if self._takes_special(kind, to, sender, message):
@@ -434,6 +447,9 @@ class PlainDriver:
         sent, received = np.array(self._sent, np.int64), np.array(self._received, np.int64)
         return Traffic(count, size, sent, received)
 
+    def log(self) -> EventLog:
+        return self._log
+
     def views(self) -> dict[str, Int64s]:
         return {path.removeprefix("."): one.state.views for path, one in self._samplers.items()}
 
@@ -463,6 +479,7 @@ class PlainDriver:
             "alive": self.alive.copy(),
             **{name: getattr(self, name) for name in _DYNAMIC},
             "links": self._links.dynamic_state(),
+            "log": self._log.kept(),
         }
 
     def restore(self, dynamic: dict[str, Any]) -> None:
@@ -484,6 +501,7 @@ class PlainDriver:
         for name in _DYNAMIC:
             setattr(self, name, dynamic[name])
         self._links.restore(dynamic["links"])
+        self._log = EventLog(dynamic["log"])
 
 
 _DYNAMIC: Final = (

@@ -9,8 +9,9 @@ import attrs
 
 from gossamer.sim.custom.faults import HandlerError
 from gossamer.sim.custom.language.members import Timer
-from gossamer.sim.custom.language.messages import MessageClass, size_of, words_of
+from gossamer.sim.custom.language.messages import MessageClass, misused, size_of, words_of
 from gossamer.sim.custom.language.places import Place
+from gossamer.sim.custom.language.record_rules import Field
 from gossamer.sim.custom.plain.sampler import PlainSampler, SamplerMessage
 from gossamer.sim.custom.protocol import Part
 from gossamer.sim.custom.tally import Taken, sampler_names
@@ -50,6 +51,25 @@ class Entered:
 
     def __init__(self, message: Any) -> None:
         self.message = message
+
+
+class Later:
+    """A message that a node has set for later, and the handle by which it can be cancelled."""
+
+    __slots__ = ("life", "message")
+
+    def __init__(self, message: Any, life: int) -> None:
+        self.message = message
+        self.life = life
+
+    def take(self) -> Any:
+        """The message, which is not pending any more; None if it was cancelled."""
+        message, self.message = self.message, None
+        return message
+
+    def cancel(self, life: int) -> bool:
+        """Cancel it in a life of its node; returns whether it was pending."""
+        return self.life == life and self.take() is not None
 
 
 @attrs.define(eq=False)
@@ -118,7 +138,7 @@ def endless_chain(entry: tuple[int, int, Any], place: Place, most: int, tick: in
         tick: at which it is.
     """
     to, sender, message = entry
-    kind = message.__class__
+    kind = (message.message if isinstance(message, Later) else message).__class__
     file, line = place
     return HandlerError(
         f"{file}, line {line}: node {to} is to take {getattr(kind, 'name', kind.__name__)} of node "
@@ -165,7 +185,23 @@ def kind_in(part: Part, kind: Any, nodes: list[Any]) -> Kind | None:
     if not isinstance(kind, MessageClass):
         return Kind(name, nodes, handler, None, lambda message: getattr(message, "size_bytes", 0))
     fixed = all(not hasattr(field.kind, "most") for field in kind.fields)
-    return Kind(name, nodes, handler, kind.size_bytes if fixed else None, size_of)
+    bounds = [field for field in kind.fields if isinstance(getattr(field.kind, "most", 0), str)]
+    take = _within(bounds, kind, handler) if bounds else handler
+    return Kind(name, nodes, take, kind.size_bytes if fixed else None, size_of)
+
+
+def _within(
+    bounds: list[Field], kind: MessageClass, handler: Callable[[Any, int, Any], None]
+) -> Callable[[Any, int, Any], None]:
+    """A handler that takes no more items than settings of its node allow."""
+
+    def take(node: Any, sender: int, message: Any) -> None:
+        for field in bounds:
+            if len(getattr(message, field.name)) > getattr(node, field.kind.most):
+                raise misused(kind)
+        handler(node, sender, message)
+
+    return take
 
 
 def names_in(part: Part) -> Iterator[str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
-from collections.abc import Callable, Iterator, Set
-from types import CodeType, ModuleType
+from collections.abc import Callable, Set
+from types import ModuleType
 from typing import Any, Final
-
-import attrs
 
 from gossamer.protocol.kernel.debugging.checked_run import is_wanted
 from gossamer.protocol.kernel.rules import Rule
+from gossamer.sim.custom.language.code import Use, outside, steps
 from gossamer.sim.custom.language.declarations import Declarations
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error
@@ -19,7 +17,6 @@ from gossamer.sim.custom.protocol import parts_of
 
 _OURS: Final = "gossamer."
 _DRAWS: Final = "draw, draw_below or draw_float, which depend on the seed"
-_SENDING: Final = ("send", "after")
 _CONSTANTS: Final = "rules, numbers, tuples or arrays, or a column of the state"
 _NOTHING_NEW: Final = "room for it in a column, as rules allocate nothing"
 _AT_TOP: Final = "that at the top of the file"
@@ -69,9 +66,9 @@ def _check_function(
         raise declaration_error(place, name, None, "a plain function", found=kind)
     if not is_wanted(None):
         _check_statements(function)
-    for line, what, value in _outside(function):
+    for line, what, value in outside(function):
         at = code.co_filename, line
-        if isinstance(value, _SendingOf) and value.message not in taken:
+        if isinstance(value, Use) and value.sends and value.message not in taken:
             expected = f"a handler on_{value.message.name} in a class of the stack"
             fault = f"one that sends a {value.message.__name__}, which nobody takes"
             raise declaration_error(at, name, None, expected, found=fault)
@@ -95,7 +92,7 @@ def _check_function(
 def _check_statements(function: Callable[..., Any]) -> None:
     """Refuse what a rule does that the compiler would refuse as well, after longer."""
     name, code = f"rule {function.__name__}", function.__code__
-    for line, step in _steps(code):
+    for line, step in steps(code):
         what, expected = _MADE.get(step.opname, ("", ""))
         asks = step.opname == "LOAD_GLOBAL" and step.argval in _INTERPRETED
         if asks and step.argval not in function.__globals__:
@@ -103,44 +100,3 @@ def _check_statements(function: Callable[..., Any]) -> None:
         if what:
             found = f"one that {what.format(step.argval)}"
             raise declaration_error((code.co_filename, line), name, None, expected, found)
-
-
-def _steps(code: CodeType) -> Iterator[tuple[int, dis.Instruction]]:
-    """The instructions of a function and of the comprehensions in it, each with its line."""
-    line = code.co_firstlineno
-    for step in dis.get_instructions(code):
-        if step.positions is not None and step.positions.lineno is not None:
-            line = step.positions.lineno
-        yield line, step
-        inner = step.argval
-        if isinstance(inner, CodeType) and inner.co_name.endswith("comp>"):
-            yield from _steps(inner)
-
-
-@attrs.frozen
-class _SendingOf:
-    """The rule by which a message is sent."""
-
-    message: MessageClass
-
-
-def _outside(function: Callable[..., Any]) -> Iterator[tuple[int, str, Any]]:
-    """What a function uses of its module: the line, in words, and the value."""
-    held = None
-    closed_over = inspect.getclosurevars(function).nonlocals
-    for line, step in _steps(function.__code__):
-        if step.opname == "STORE_GLOBAL":
-            yield line, f"writes the global name {step.argval}", None
-        elif step.opname == "LOAD_GLOBAL":
-            held = function.__globals__.get(step.argval)
-            yield line, f"uses {step.argval}", held
-        elif step.opname == "LOAD_DEREF":
-            held = closed_over.get(step.argval)
-            yield line, f"uses {step.argval}", held
-        elif step.argval in _SENDING and isinstance(held, MessageClass):
-            yield line, f"uses {held.__name__}.{step.argval}", _SendingOf(held)
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(held, ModuleType):
-            held = getattr(held, step.argval, None)
-            yield line, f"uses {step.argval}", held
-        elif step.opname not in ("PUSH_NULL", "PRECALL", "CACHE"):
-            held = None

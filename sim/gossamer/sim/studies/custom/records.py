@@ -48,6 +48,8 @@ class CustomRecord:
             and size_bytes so far, and a column for each measure.
         messages: a row for each message: its name, how many were taken, and their bytes.
         nodes: a row for each node: whether it is up, and the bytes that it sent and received.
+        logs: by message that nodes logged, a row for each entry: round, time_s, node, and its
+            fields.
         totals: what became of messages.
         stopped: why an observer ended the run, if one did.
     """
@@ -57,6 +59,7 @@ class CustomRecord:
     rounds: Table
     messages: Table
     nodes: Table
+    logs: Mapping[str, Table]
     totals: Mapping[str, int | float]
     stopped: str | None
 
@@ -65,6 +68,7 @@ class CustomRecord:
         yield "rounds", self.rounds
         yield "messages", self.messages
         yield "nodes", self.nodes
+        yield from ((f"log_{name}", self.logs[name]) for name in sorted(self.logs))
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -157,6 +157,7 @@ class CustomRun:
                 "received_bytes": traffic.received.copy(),
                 **driver.conditions.attributes,
             },
+            logs=self.simulation.logs(),
             totals=dict(driver.counts()),
             stopped=self.simulation.stopped,
         )

@@ -1,0 +1,58 @@
+"""The alarms of `alarms.py` once more, an object a node."""
+
+from alarms import MOST, PLACES, Alarm, Begun, Cancelled, Chosen, Left, Rang, come_and_go
+
+from gossamer.sim import custom
+
+
+class Alarms(custom.Node):
+    crashes: bool = True
+
+    act = custom.Timer(seconds=0.1, jitter=0.5)
+
+    def __init__(self):
+        self.numbers = self.pending = 0
+        self.handles = [(0, None)] * PLACES
+
+    @custom.control(begin=1)
+    def come_and_go(cls, run):
+        come_and_go(cls, run)
+
+    def on_start(self, contact):
+        self.pending = 0
+        self.log(Begun())
+
+    def on_leave(self):
+        self.log(Left(self.pending))
+
+    def on_act(self):
+        place = self.draw_below(PLACES)
+        if self.draw_float() < 0.6:
+            if self.pending < MOST:
+                self.choose(place)
+        else:
+            number, handle = self.handles[place]
+            was_pending = self.cancel(handle)
+            self.pending -= was_pending
+            self.log(Cancelled(number, was_pending))
+
+    def on_alarm(self, sender, message):
+        self.pending -= 1
+        self.log(Rang(message.number))
+        if self.draw_float() < 0.3:
+            self.choose(self.draw_below(PLACES))
+
+    def choose(self, place):
+        self.numbers += 1
+        self.pending += 1
+        delay_s = 0.4 * self.draw_float()
+        self.log(Chosen(self.numbers, delay_s))
+        self.handles[place] = self.numbers, self.after(delay_s, Alarm(self.numbers))
+
+    @custom.measure("rang")
+    def rang(cls, run):
+        return len(run.log(Rang)["node"])
+
+    @custom.measure("pending")
+    def all_pending(cls, run):
+        return sum(node.pending for node in run.nodes)
