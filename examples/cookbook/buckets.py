@@ -5,8 +5,7 @@ import numpy as np
 from gossamer.protocol.kernel.draws import mix, mix_many
 from gossamer.sim import custom
 
-MOST, BUCKETS = 20, 20  # the largest k; the last bucket has all that are nearer still
-WIDTH = MOST * BUCKETS
+BUCKETS = 20  # of k nodes each; the last one has all that are nearer still
 
 
 @custom.rule
@@ -22,7 +21,7 @@ def learn(table, k, base, node):
     while bucket < BUCKETS - 1 and apart(base, node) >> 61 - bucket == 0:
         bucket += 1
     if node != base:
-        custom.add_to(table[bucket * MOST : bucket * MOST + k], node)
+        custom.add_to(table[bucket * k : bucket * k + k], node)
 
 
 @custom.rule
@@ -63,7 +62,7 @@ def nearest(nodes, target, k):
 def settled_tables(run, k):
     """Tables of nodes that have been up for long: of each bucket k random nodes, or all."""
     nodes, random = len(run.nodes), run.random()
-    table = np.full((nodes, WIDTH), -1)
+    table = np.full((nodes, k * BUCKETS), -1)
     places = mix_many(0, np.arange(nodes), 0)
     order = np.argsort(places)
     for bucket in range(BUCKETS):
@@ -74,5 +73,5 @@ def settled_tables(run, k):
         for row, (first, last) in zip(table, ranges.tolist(), strict=True):
             count = min(k, last - first)
             chosen = first + random.choice(last - first, count, replace=False) if count else []
-            row[bucket * MOST : bucket * MOST + count] = order[chosen]
+            row[bucket * k : bucket * k + count] = order[chosen]
     return table

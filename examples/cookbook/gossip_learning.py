@@ -6,12 +6,11 @@ A node has one example. It lets every model that comes learn from it, by a step 
 
 import numpy as np
 
-from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.sim import custom
 
 FEATURES, TESTS = 10, 1000
 
-Model = custom.message("Model", age=int, bits=custom.items(FEATURES))  # of floats: items are whole
+Model = custom.message("Model", age=int, weights=custom.items(FEATURES, float))
 
 
 class Learning(custom.Protocol):
@@ -24,7 +23,6 @@ class Learning(custom.Protocol):
     x, y = custom.column(float, FEATURES), custom.column(float)
     weights, last = custom.column(float, FEATURES), custom.column(float, FEATURES)
     age, last_age = custom.column(int), custom.column(int)
-    bits = custom.column(int, FEATURES)
 
     walk = custom.Timer(rounds=1)
 
@@ -35,17 +33,14 @@ class Learning(custom.Protocol):
 
     def on_walk(self, me, net):
         peer = custom.random_peer(self.peers, me, custom.draw(self, me))
-        for i in range(FEATURES):
-            self.bits[me, i] = float_to_word(self.weights[me, i])
         if peer >= 0:
-            Model.send(net, peer, self.age[me], self.bits[me])
+            Model.send(net, peer, self.age[me], self.weights[me])
 
-    def on_model(self, me, net, sender, age, bits):
+    def on_model(self, me, net, sender, age, weights):
         margin = 0.0
         for i in range(FEATURES):
-            weight = word_to_float(bits[i])
-            self.weights[me, i] = (weight + self.last[me, i]) / 2 if self.merges else weight
-            self.last[me, i] = weight
+            self.weights[me, i] = (weights[i] + self.last[me, i]) / 2 if self.merges else weights[i]
+            self.last[me, i] = weights[i]
             margin += self.weights[me, i] * self.x[me, i] * self.y[me]
         self.age[me] = 1 + (max(age, self.last_age[me]) if self.merges else age)
         self.last_age[me] = age

@@ -27,10 +27,10 @@ class Learning(custom.Node):
     def on_walk(self):
         peer = self.peers.random()
         if peer >= 0:
-            self.send(peer, Model(self.age, self.weights.view(np.int64)))
+            self.send(peer, Model(self.age, self.weights))
 
     def on_model(self, sender, message):
-        weights, age = np.array(message.bits).view(float), message.age
+        weights, age = message.weights, message.age
         self.weights = (weights + self.last) / 2 if self.merges else weights
         self.age = 1 + (max(age, self.last_age) if self.merges else age)
         self.last, self.last_age = weights, age

@@ -1,20 +1,20 @@
 """Kademlia (Maymounkov, Mazieres, IPTPS 2002): lookups over k-buckets."""
 
-from buckets import MOST, WIDTH, fill, learn, note, settled_tables
+from buckets import BUCKETS, fill, learn, note, settled_tables
 
 from gossamer.sim import custom
 
 Find = custom.message("Find", target=int, hops=int)
-Found = custom.message("Found", target=int, hops=int, nodes=custom.items(MOST))
+Found = custom.message("Found", target=int, hops=int, nodes=custom.items("k"))
 
 
 class Kademlia(custom.Protocol):
-    k: int = custom.setting(20, low=1, high=MOST)  # nodes in a bucket and in an answer
+    k: int = custom.setting(20, low=1)  # nodes in a bucket and in an answer
     alpha: int = custom.setting(3, low=1)  # questions under way
     settled: bool = True  # whether buckets are full at first, or nodes join one after another
-    table = custom.column(int, WIDTH, initial=-1)
-    near, offer = custom.column(int, MOST, initial=-1), custom.column(int, MOST, initial=-1)
-    depth, asked = custom.column(int, MOST), custom.column(bool, MOST)  # of those in `near`
+    table = custom.column(int, lambda own: own.k * BUCKETS, initial=-1)
+    near, offer = custom.column(int, "k", initial=-1), custom.column(int, "k", initial=-1)
+    depth, asked = custom.column(int, "k"), custom.column(bool, "k")  # of those in `near`
     target, waiting, hops = custom.column(int), custom.column(int), custom.column(int)
     search = custom.Timer(rounds=1)
 
@@ -32,7 +32,7 @@ class Kademlia(custom.Protocol):
 
     def on_find(self, me, net, sender, target, hops):
         learn(self.table[me], self.k, me, sender)
-        fill(self.offer[me, : self.k], target, self.table[me])
+        fill(self.offer[me], target, self.table[me])
         Found.send(net, sender, target, hops, self.offer[me, : custom.count_in(self.offer[me])])
 
     def on_found(self, me, net, sender, target, hops, nodes):
@@ -69,7 +69,7 @@ def look_up(self, me, net, target):
 @custom.rule
 def consider(self, me, net, nodes, hops):
     """Take note of nodes, and ask the nearest until the target is found or all have answered."""
-    near, depth, asked = self.near[me, : self.k], self.depth[me], self.asked[me]
+    near, depth, asked = self.near[me], self.depth[me], self.asked[me]
     for node in nodes:
         if node != me and note(near, depth, asked, self.target[me], node, hops):
             self.hops[me] = hops if node == self.target[me] else self.hops[me]

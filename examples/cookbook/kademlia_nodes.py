@@ -2,14 +2,14 @@
 
 from itertools import chain
 
-from buckets import BUCKETS, MOST, apart, nearest, settled_tables
+from buckets import BUCKETS, apart, nearest, settled_tables
 from kademlia import Find, Found
 
 from gossamer.sim import custom
 
 
 class Kademlia(custom.Node):
-    k: int = custom.setting(20, low=1, high=MOST)
+    k: int = custom.setting(20, low=1)
     alpha: int = custom.setting(3, low=1)
     settled: bool = True
     search = custom.Timer(rounds=1)
@@ -22,7 +22,7 @@ class Kademlia(custom.Node):
     def settle(cls, run):
         if cls.settled:
             for node, table in zip(run.nodes, settled_tables(run, cls.k), strict=True):
-                node.buckets = [row[row >= 0].tolist() for row in table.reshape(-1, MOST)]
+                node.buckets = [row[row >= 0].tolist() for row in table.reshape(-1, cls.k)]
 
     def on_start(self, contact):
         self.learn(max(contact, 0))

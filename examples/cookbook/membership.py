@@ -6,15 +6,16 @@ from gossamer.sim import custom
 
 KNOWN, NEWS = 100, 6  # failures that a node knows at most; of these in a message
 
+Learned = custom.message("Learned", failed=int)  # logged: a node knows of a failure
+
 
 @custom.rule
 def learn(self, me, net, nodes):
     """Take note of nodes that have failed."""
     for node in nodes:
         if custom.add_to(self.failed[me], node):
-            place = custom.count_in(self.failed[me]) - 1
-            self.learned[me, place] = net.round
-            self.told[me, place] = 0
+            self.told[me, custom.count_in(self.failed[me]) - 1] = 0
+            Learned.log(net, node)
 
 
 @custom.rule
@@ -43,15 +44,9 @@ def choose_news(self, me):
     return NEWS
 
 
-def rounds_learned(self, run):
+def rounds_learned(run):
     """Of each failed node whose failure is known, in which rounds the others learned of it."""
-    failed, learned = self.failed[run.alive], self.learned[run.alive]
-    rounds = [learned[failed == node] for node in np.flatnonzero(~run.alive)]
+    log = run.log(Learned)
+    up = run.alive[log["node"]]
+    rounds = [log["round"][up & (log["failed"] == row)] for row in np.flatnonzero(~run.alive)]
     return [each for each in rounds if len(each)]
-
-
-def rounds_learned_by(run):
-    """The same of plain classes."""
-    up = [run.nodes[row].learned for row in np.flatnonzero(run.alive)]
-    rounds = [[known[row] for known in up if row in known] for row in np.flatnonzero(~run.alive)]
-    return [each for each in rounds if each]

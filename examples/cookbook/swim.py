@@ -19,8 +19,8 @@ class Swim(custom.Protocol):
     repeats: int = custom.setting(20, low=1)  # how often a node tells one: 3 ln N for N = 1,000
     fails: int = custom.setting(50, low=0, high=KNOWN)  # how many nodes
 
-    failed, learned = custom.column(int, KNOWN, initial=-1), custom.column(int, KNOWN)
-    told, news = custom.column(int, KNOWN), custom.column(int, NEWS, initial=-1)
+    failed, told = custom.column(int, KNOWN, initial=-1), custom.column(int, KNOWN)
+    news = custom.column(int, NEWS, initial=-1)
     target = custom.column(int, initial=-1)  # until it has answered
     declared = custom.column(int)
     period = custom.Timer(rounds=1, phase=0)
@@ -60,13 +60,13 @@ class Swim(custom.Protocol):
     @custom.measure("detection", better="lower")
     def detection(self, run):
         """Periods from a failure until a node detects it, in the mean."""
-        return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(self, run)] or 0)
+        return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(run)] or 0)
 
     @custom.measure("known", better="higher")
     def known(self, run):
         """Share of the failures that a node knows of, in the mean."""
         pairs = run.alive.sum() * (~run.alive).sum()
-        return sum(map(len, rounds_learned(self, run))) / max(pairs, 1)
+        return sum(map(len, rounds_learned(run))) / max(pairs, 1)
 
     @custom.measure("declared", better="lower")
     def declared_failed(self, run):

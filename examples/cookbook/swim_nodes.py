@@ -1,7 +1,7 @@
 """SWIM once more, an object a node; `swim.py` says what it is."""
 
 import numpy as np
-from membership import KNOWN, NEWS, rounds_learned_by
+from membership import KNOWN, NEWS, Learned, rounds_learned
 from swim import FAILURE, Ack, Ping, Request, Timeout
 
 from gossamer.sim import custom
@@ -15,7 +15,7 @@ class Swim(custom.Node):
     period = custom.Timer(rounds=1, phase=0)
 
     def __init__(self):
-        self.learned, self.told = {}, {}  # by failed node, in which round, and how often
+        self.told = {}  # by failed node, how often
         self.target, self.declared = None, 0
 
     @custom.control(once=FAILURE)
@@ -51,12 +51,13 @@ class Swim(custom.Node):
 
     def learn(self, nodes):
         for node in nodes:
-            if node not in self.learned and len(self.learned) < KNOWN:
-                self.learned[node], self.told[node] = self.round, 0
+            if node not in self.told and len(self.told) < KNOWN:
+                self.told[node] = 0
+                self.log(Learned(node))
 
     def member(self, but=None):
         node = self.draw_other()
-        while node == but or node in self.learned:
+        while node == but or node in self.told:
             node = self.draw_other()
         return node
 
@@ -68,12 +69,12 @@ class Swim(custom.Node):
 
     @custom.measure("detection", better="lower")
     def detection(cls, run):
-        return np.mean([min(rounds) - FAILURE for rounds in rounds_learned_by(run)] or 0)
+        return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(run)] or 0)
 
     @custom.measure("known", better="higher")
     def known(cls, run):
         pairs = run.alive.sum() * (~run.alive).sum()
-        return sum(map(len, rounds_learned_by(run))) / max(pairs, 1)
+        return sum(map(len, rounds_learned(run))) / max(pairs, 1)
 
     @custom.measure("declared", better="lower")
     def declared_failed(cls, run):

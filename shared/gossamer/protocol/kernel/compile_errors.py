@@ -47,7 +47,8 @@ _CALL = re.compile(
 )
 _EMPHASIS = re.compile(r"\x1b\[[0-9;]*m")
 _HEADINGS = ("Failed in ", "During: ", "- Resolution failure")
-_NEEDS_MEMORY = ("NRT required", "_ol_array_allocate", "Only accept returning of array")
+_NEEDS_MEMORY = ("NRT required", "_ol_array_allocate")
+_RETURNS_ARRAY = "Only accept returning of array"
 _LONGEST = 200
 # The compiler compiles what a function calls while it compiles the function, at some sixty frames
 # of the interpreter a call, and a peer's rules call each other some sixteen deep.
@@ -172,6 +173,11 @@ def _plain(error: Exception) -> str:
 
 def _reason(text: str) -> str:
     """What is wrong, in one sentence."""
+    if _RETURNS_ARRAY in text:
+        return (
+            "it returns an array or a part of one, which compiled rules cannot; it may return "
+            "where the part begins and ends, for its caller to slice"
+        )
     if any(sign in text for sign in _NEEDS_MEMORY):
         return (
             "it makes or returns a new array, list, text or other object, and rules allocate "

@@ -74,6 +74,7 @@ STAYS_OUTSIDE = "and of what stands outside of it a rule may use rules,"
         ("s.fired[p] = s.missing[p]", 2, "Unknown attribute 'missing' of type Struct"),
         ("s.fired[p] = np.zeros(3)[p]", 2, NO_OBJECTS),
         ("s.fired[p] = len([p])", 2, NO_OBJECTS),
+        ("return s.fired[:p]", None, "it returns an array or a part of one, which compiled rules"),
         ("s.fired[p] = LIMITS['most']", None, f"it uses LIMITS, {STAYS_OUTSIDE}"),
         ("s.fired[p] = plain(p)", None, f"it uses plain, {STAYS_OUTSIDE}"),
         (

@@ -181,7 +181,9 @@ class CheckedArray(np.ndarray[Any, Any]):
                 )
 
     def _check_value(self, value: Any, behind: np.ndarray[Any, Any]) -> None:
-        """Refuse fractions where there are whole numbers, which would be cut off in silence."""
+        """Refuse None, and fractions where there are whole numbers, which would be cut off."""
+        if value is None:
+            raise RuleFault(f"it writes None to {self._name}, expected a number")
         several = isinstance(value, np.ndarray) and value.dtype.kind == "f"
         if behind.dtype.kind in "iub" and (several or isinstance(value, float | np.floating)):
             shown = "floats" if several else f"the float {value!s}"

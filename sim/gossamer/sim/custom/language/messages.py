@@ -257,7 +257,7 @@ class Message(metaclass=MessageClass):
     Attributes:
         send: rule ``send(net, to, *fields)``; of messages whose fields are numbers.
         after: rule ``after(net, delay_s, *fields)``, to oneself, by the node's own clock; lost if
-            the node goes down before. Returns a handle for `cancel`, 0 without ``cancellable=``.
+            the node goes down before. Returns a handle for `cancel`, with ``cancellable=``.
         log: rule ``log(net, *fields)``, writes it to the log of the run, which measures read by
             ``run.log(Share)``; of messages whose fields are single numbers.
         kind: of its records.

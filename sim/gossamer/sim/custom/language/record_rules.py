@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.protocol.kernel.debugging.checked_arrays import RuleFault
 from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
 from gossamer.protocol.kernel.records import BODY, Outbox, close_record, open_record
-from gossamer.protocol.kernel.rules import Rule, inline_rule, rule_with_interpreted_form
+from gossamer.protocol.kernel.rules import Rule, inline_rule
 from gossamer.sim.custom.language.context import (
     DELAYS,
     LATER_WORDS,
@@ -63,15 +63,18 @@ def sending_rule(message: Any) -> Rule:
 def delaying_rule(message: Any) -> Rule:
     """The rule by which a node lets itself have a message: ``after(net, delay_s, *fields)``.
 
-    It returns the handle by which the message can be cancelled, 0 of those that cannot be.
+    Of messages that are declared so it returns the handle by which this one can be cancelled.
     """
     words = [f"{len(message.fields) + LATER_WORDS}", *(f"len({x.local})" for x in _lists(message))]
     body = [
         f"    kind, words = {LATER}, {' + '.join(words)}",
         "    delay, to = delay_ticks(delay_s, net.rate), net.me",
-        f"    handle = {'new_handle(net)' if message.cancellable else '0'}",
     ]
-    heads = [f"(net.life << {DELAY_BITS}) | delay", str(message.kind), "handle", "to"]
+    heads = [f"(net.life << {DELAY_BITS}) | delay", str(message.kind), "0", "to"]
+    if not message.cancellable:
+        return _writing_rule(message, "after", "delay_s", body, ["delay"], heads)
+    body += ["    handle = new_handle(net)"]
+    heads[2] = "handle"
     return _writing_rule(message, "after", "delay_s", body, ["delay", "handle"], heads)
 
 
@@ -208,20 +211,24 @@ def _to_word(name: str, kind: Any) -> str:
     return f"float_to_word({name})" if kind is float else name
 
 
-def _refuse_interpreted(out: Any, p: int, kind: int, count: int, most: int) -> None:
-    """Say it at once in a checked run; elsewhere the engine says it, as of compiled rules."""
-    if not isinstance(out, Outbox):
-        raise RuleFault(f"it takes a message with {count} items, expected at most {most}")
-    at = open_record.interpreted(out, -kind, p, p, 0)
-    close_record.interpreted(out, at, 0)
+def _refusing_rule(message: Any) -> Rule:
+    """The rule by which node p ends the run, as it is to take more items than a setting allows."""
+    kind = message.kind
 
+    def interpreted(out: Any, p: int, count: int, most: int) -> None:
+        if not isinstance(out, Outbox):  # a checked run, which says it at once
+            name = message.__name__
+            fault = f"a {name} has {count} items in a field, expected at most {most}, as a setting"
+            raise RuleFault(f"{fault} of its taker says", (name, *message.place))
+        at = open_record.interpreted(out, -kind, p, p, 0)
+        close_record.interpreted(out, at, 0)
 
-@rule_with_interpreted_form(_refuse_interpreted)
-def refuse(out: Any, p: int, kind: int, _count: int, _most: int) -> None:
-    """End the run, as node p is to take a message with more items than a setting allows."""
-    at = open_record(out, -kind, p, p, 0)
-    if at >= 0:
-        close_record(out, at, 0)
+    def refuse(out: Any, p: int, _count: int, _most: int) -> None:
+        at = open_record(out, -kind, p, p, 0)
+        if at >= 0:
+            close_record(out, at, 0)
+
+    return Rule(interpreted, refuse, inline=True)
 
 
 def taking_rule(handler: Rule, message: Any, path: str, names: Mapping[str, Any]) -> Rule:
@@ -241,7 +248,7 @@ def taking_rule(handler: Rule, message: Any, path: str, names: Mapping[str, Any]
             lines.append(f"    {count} = words[{begin}]")
             if isinstance(most := field.kind.most, str):
                 lines.append(f"    if {count} > s{path}.{most}:")
-                lines.append(f"        refuse(out, p, {message.kind}, {count}, s{path}.{most})")
+                lines.append(f"        refuse(out, p, {count}, s{path}.{most})")
                 lines.append("        return")
             as_floats = ".view(float64)" if field.kind.kind is float else ""
             part = f"words[{begin} + 1 : {begin} + 1 + {count}]{as_floats}"
@@ -269,7 +276,7 @@ def taking_rule(handler: Rule, message: Any, path: str, names: Mapping[str, Any]
                 "handle": handler,
                 "word_to_float": word_to_float,
                 "float64": np.float64,
-                "refuse": refuse,
+                "refuse": _refusing_rule(message),
                 **names,
             },
         )

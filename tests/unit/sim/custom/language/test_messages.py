@@ -8,7 +8,8 @@ import pytest
 
 from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.custom import items, message
-from gossamer.sim.studies.custom.agreement import scenario_of
+from gossamer.sim.errors import ScenarioError
+from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.simulation import simulate_custom
 
 # Names that generated rules have for something of their own.
@@ -57,6 +58,99 @@ class Own(Protocol):
     def all_right(self, run):
         return self.right.sum()
 """
+
+
+FLOATS = """
+from gossamer.sim.custom import Node, Protocol, Timer, column, items, measure, message
+
+M = message("M", few=items("most"), shares=items("most", float), more=items(2, float))
+
+
+class Own(Protocol):
+    most: int = 4
+    total, first = column(float), column(float)
+    got = column(int)
+    share, few = column(float, "most", initial=0.1), column(int, "most")
+    push = Timer(rounds=1)
+
+    def on_push(self, me, net):
+        self.share[me, 0] = -0.0 if me == 0 else self.share[me, 0] / 3 + me
+        M.send(net, (me + 1) % self.nodes, self.few[me, :1], self.share[me, : net.round % 5],
+               self.share[me, 2:])
+        M.after(net, 0.3, self.few[me], self.share[me], self.share[me, :0])
+
+    def on_m(self, me, net, sender, few, shares, more):
+        self.got[me] += len(few) + len(more)
+        for share in shares:
+            self.total[me] += share
+        if len(shares) > 0:
+            self.first[me] = shares[0]
+
+    @measure
+    def everything(self, run):
+        return self.total.sum() + self.first.sum() + self.got.sum()
+
+
+class OwnNodes(Node):
+    most: int = 4
+    push = Timer(rounds=1)
+
+    def __init__(self):
+        self.total = self.first = 0.0
+        self.got, self.share = 0, [0.1] * 4
+
+    def on_push(self):
+        self.share[0] = -0.0 if self.me == 0 else self.share[0] / 3 + self.me
+        to, share = (self.me + 1) % self.nodes, list(self.share)
+        self.send(to, M([0], share[: self.round % 5], share[2:]))
+        self.after(0.3, M([0] * 4, share, []))
+
+    def on_m(self, sender, message):
+        self.got += len(message.few) + len(message.more)
+        for share in message.shares:
+            self.total += share
+        if message.shares:
+            self.first = message.shares[0]
+
+    @measure
+    def everything(cls, run):
+        nodes = run.nodes
+        return (sum(x.total for x in nodes) + sum(x.first for x in nodes)
+                + sum(x.got for x in nodes))
+"""
+
+
+@pytest.mark.parametrize("form", ["interpreted", "checked", "compiled"])
+def test_items_of_floats_arrive_bit_for_bit_in_every_form(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a setting says; a node of rules takes the words that a plain one does."""
+    monkeypatch.setenv("GOSSAMER_DEBUG", str(int(form == "checked")))
+    (tmp_path / f"floats_{form}.py").write_text(FLOATS)
+    both = (f"floats_{form}.py:Own", f"floats_{form}.py:OwnNodes")
+    scenario = scenario_of(*both, folder=tmp_path, nodes=5, rounds=8)
+    assert first_difference(scenario, interpreted=form == "interpreted") is None
+    with use_compiled(form == "compiled"):
+        rules, nodes = simulate_custom(scenario).systems.values()
+    assert rules.rounds["everything"].tolist() == pytest.approx(nodes.rounds["everything"].tolist())
+    assert rules.rounds["everything"][-1] > 100
+
+
+@pytest.mark.parametrize("which", ["Own", "OwnNodes"])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.campaign)])
+def test_more_items_than_a_setting_says_end_the_run(
+    tmp_path: Path, which: str, compiled: bool
+) -> None:
+    name = f"too_many_{which}_{compiled}.py"
+    (tmp_path / name).write_text(FLOATS.replace("self.few[me],", "self.few[me],"))
+    scenario = scenario_of(f"{name}:{which}", folder=tmp_path, nodes=5, settings={"most": 3})
+    if which == "Own":  # its rows are as long as the setting
+        text = FLOATS.replace('column(int, "most")', "column(int, 4)")
+        (tmp_path / f"wide_{name}").write_text(text)
+        scenario = scenario_of(f"wide_{name}:Own", folder=tmp_path, nodes=5, settings={"most": 3})
+    said = "M is sent with too many items, expected at most most items in few and most items in"
+    with use_compiled(compiled), pytest.raises(ScenarioError, match=said):
+        simulate_custom(scenario)
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.campaign)])

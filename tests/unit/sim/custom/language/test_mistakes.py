@@ -66,6 +66,69 @@ CHECKED = {
         16,
         "asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s",
     ),
+    "a_handle_of_what_cannot_be_cancelled": (
+        PAIR
+        + OWN
+        + TICK
+        + "        self.seen[me] = Pair.after(net, 1.0, 1, 2)\n"
+        + TAKE
+        + "        pass\n",
+        16,
+        "it writes None to seen, expected a number",
+    ),
+    "more_pending_than_are_declared": (
+        PAIR.replace("(Message)", "(Message, cancellable=2)")
+        + OWN
+        + TICK
+        + "        for _ in range(3):\n            Pair.after(net, 1.0, 1, 2)\n"
+        + TAKE
+        + "        pass\n",
+        17,
+        "asks for a Pair while 2 are pending that can be cancelled, expected no more than are decl",
+    ),
+    "a_log_of_items": (
+        PAIR.replace("left: int", "left: int = items(3)")
+        + OWN
+        + TICK
+        + "        Pair.log(net, 1)\n",
+        8,
+        "Pair is a message with other fields, expected fields of int, float or bool, none called r",
+    ),
+    "a_field_that_a_log_has_of_its_own": (
+        PAIR.replace("left", "node") + OWN + TICK + "        Pair.log(net, 1, 2)\n",
+        8,
+        "none called round, time_s, node, as it is logged",
+    ),
+    "items_sized_by_nothing": (
+        PAIR.replace("left: int", "left: int = items('k')") + OWN + SEND + TAKE + "        pass\n",
+        12,
+        "Own.k is no setting, expected a setting that is a whole number from 1, as Pair names it",
+    ),
+    "items_sized_by_a_fraction": (
+        PAIR.replace("left: int", "left: int = items('k')")
+        + OWN
+        + "    k: float = 2.5\n"
+        + SEND
+        + TAKE
+        + "        pass\n",
+        12,
+        "Own.k is 2.5, expected a setting that is a whole number from 1, as Pair names it",
+    ),
+    "more_items_than_a_setting_says": (
+        PAIR.replace("left: int", "left: int = items('k')")
+        + OWN
+        + "    k: int = 2\n    row = column(int, 3)\n"
+        + SEND.replace("1, 2", "1, self.row[me]")
+        + TAKE
+        + "        pass\n",
+        8,
+        "a Pair has 3 items in a field, expected at most 2, as a setting of its taker says",
+    ),
+    "items_of_texts": (
+        PAIR.replace("left: int", "left: int = items(3, str)") + OWN + TICK + "        pass\n",
+        8,
+        "Pair.left is <class 'str'>, expected items of int or float",
+    ),
     "a_field_by_name": (
         PAIR + OWN + SEND.replace("1, 2", "1, left=2") + TAKE + "        pass\n",
         16,
@@ -102,6 +165,17 @@ RUN = {
     ),
     "a_delay_beyond_all": plain(
         "self.after(1e18, Pair(1, 2))", "a delay of 1e+18 s, expected one from 0 s to 7e+10 s"
+    ),
+    "a_text_that_is_logged": plain(
+        "self.log('x')", "a log of <class 'str'>, expected a class of messages"
+    ),
+    "more_items_than_a_setting_says_of_a_node": (
+        nodes("        self.send(self.draw_other(), Pair(1, [1, 2, 3]))\n").replace(
+            "left: int", "left: int = items('k')"
+        )
+        + "    k: int = 2\n",
+        8,
+        "Pair is sent with too many items, expected at most k items in left, as is declared",
     ),
     "a_measure_of_many": (
         PAIR
