@@ -134,7 +134,7 @@ WRONG = {
         on_tick("Word.send(net, -1, 1)"),
         *(12, "it writes a word whose TO is -1, expected a peer from 0 to 19"),
     ),
-    "an_error_in_a_rule": Fault(on_word("self.seen[me] = None"), 14, "on_word raised TypeError"),
+    "an_error_in_a_rule": Fault(on_word("self.seen[me] = len(5)"), 14, "on_word raised TypeError"),
     "no_period": Fault(
         RULES.replace("rounds=1", "rounds=0") + SEND, 8, "tick is 0, expected a period"
     ),
