@@ -25,7 +25,9 @@ from support.sim_commands import interrupted_after, sim
 
 BOTH: Final = ("alarms.py:Alarms", "alarms_nodes.py:Alarms")
 LINKS: Final = {"latency": "constant", "latency_s": 0.05}
-ORDER: Final = {name: i for i, name in enumerate(("begun", "left", "chosen", "cancelled", "rang"))}
+ORDER: Final = {
+    name: i for i, name in enumerate(("came_up", "left", "chosen", "cancelled", "rang"))
+}
 
 
 def alarms(*protocols: str, **keys: Any) -> Any:
@@ -86,7 +88,7 @@ def check_alarms(logs: Any, end: int) -> None:
         for tick, group in groupby(entries, key=lambda entry: entry[0]):
             at = sorted(group, key=lambda entry: ORDER[entry[1]])
             overdue = [number for number, when in due.items() if when < tick]
-            gone = any(name == "begun" for _, name, _, _ in at)
+            gone = any(name == "came_up" for _, name, _, _ in at)
             assert gone or not overdue, f"node {node} misses alarms {overdue} at {tick}"
             if gone:
                 due.clear()

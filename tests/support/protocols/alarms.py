@@ -4,8 +4,8 @@ from gossamer.sim import custom
 
 PLACES, MOST = 16, 6  # handles that a node remembers, and alarms that it has pending at most
 
-Alarm = custom.message("Alarm", number=int, cancellable=MOST)
-Begun = custom.message("Begun")
+Alarm = custom.message("Ring", number=int, cancellable=MOST)
+Begun = custom.message("CameUp")  # which its module has under another name
 Left = custom.message("Left", pending=int)
 Chosen = custom.message("Chosen", number=int, delay_s=float)
 Cancelled = custom.message("Cancelled", number=int, was_pending=bool)
@@ -39,7 +39,7 @@ class Alarms(custom.Protocol):
         else:
             cancel(self, me, net, place)
 
-    def on_alarm(self, me, net, sender, number):
+    def on_ring(self, me, net, sender, number):
         self.pending[me] -= 1
         Rang.log(net, number)
         if custom.draw_float(self, me) < 0.3:

@@ -36,7 +36,7 @@ class Alarms(custom.Node):
             self.pending -= was_pending
             self.log(Cancelled(number, was_pending))
 
-    def on_alarm(self, sender, message):
+    def on_ring(self, sender, message):
         self.pending -= 1
         self.log(Rang(message.number))
         if self.draw_float() < 0.3:

@@ -66,7 +66,7 @@ class EventLog:
                 written.clear()
 
     def kept(self) -> dict[MessageClass, Int64s]:
-        """By message that was logged, all entries in order, to go on from."""
+        """By message that was logged, all entries in order; what a checkpoint keeps."""
         self._take_written()
         for message, added in self._added.items():
             new = np.concatenate(added)

@@ -241,9 +241,7 @@ class RuleDriver:
         return take_trace(self.tally, self._names)
 
     def dynamic_state(self) -> dict[str, Any]:
-        # By kind, as classes cannot be pickled that their modules have under other names.
-        log = {message.kind: rows for message, rows in self.log().kept().items()}
-        return {**self._arrays(), "log": log}
+        return {**self._arrays(), "log": self.log().kept()}
 
     def _changing(self) -> Iterator[tuple[str, Any]]:
         """The arrays of state and tally, but for what is logged, which the log of the run has."""
@@ -270,7 +268,7 @@ class RuleDriver:
         nodes = len(dynamic["state.draws"])
         if nodes != self.conditions.nodes and self.conditions.grown is not None:
             self._build(self.conditions.grown(nodes))
-        self._log = EventLog({self._logged[kind]: x for kind, x in dynamic["log"].items()})
+        self._log = EventLog(dynamic["log"])
         self._set(dynamic)
 
     def _set(self, dynamic: Mapping[str, Any]) -> None:

@@ -8,10 +8,13 @@ rules.
 
 from __future__ import annotations
 
+import copyreg
 import inspect
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sized
+from importlib import import_module
+from pickle import PicklingError
 from typing import Any, Final, dataclass_transform
 
 import numpy as np
@@ -152,6 +155,24 @@ class MessageClass(RuleClass):
                 check(fits, field.name, held, expected)
                 check(kind in (int, float), field.name, kind, "items of int or float")
         check(cls.most_words <= most, "fields", cls.most_words, f"at most {most} words in all")
+
+
+def _message_of(module: str, name: str) -> MessageClass:
+    """The message of this name in a module, which may have it under another one."""
+    for held in vars(import_module(module)).values():
+        if isinstance(held, MessageClass) and (held.__module__, held.__name__) == (module, name):
+            return held
+    raise PicklingError(f"module {module} has no message {name}")
+
+
+def _reduced(message: MessageClass) -> tuple[Any, tuple[str, str]]:
+    named = message.__module__, message.__name__
+    _message_of(*named)
+    return _message_of, named
+
+
+# Checkpoints keep messages, and what was logged of them.
+copyreg.pickle(MessageClass, _reduced)
 
 
 def refuse_logging(given: object) -> None:
