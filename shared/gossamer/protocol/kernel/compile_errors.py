@@ -47,8 +47,9 @@ _CALL = re.compile(
 )
 _EMPHASIS = re.compile(r"\x1b\[[0-9;]*m")
 _HEADINGS = ("Failed in ", "During: ", "- Resolution failure")
-_NEEDS_MEMORY = ("NRT required", "_ol_array_allocate")
-_RETURNS_ARRAY = "Only accept returning of array"
+_NEEDS_MEMORY = ("NRT required", "_ol_array_allocate", "Only accept returning of array")
+# Of a rule itself; further down it is of what makes an array for it.
+_RETURNS_ARRAY = re.compile(r"(Failed in [^\n]*\n)?Only accept returning of array")
 _LONGEST = 200
 # The compiler compiles what a function calls while it compiles the function, at some sixty frames
 # of the interpreter a call, and a peer's rules call each other some sixteen deep.
@@ -160,6 +161,8 @@ def _explained(error: Exception, function: Any) -> RuleCompilationError:
     places = [(found["file"], int(found["line"])) for found in _PLACE.finditer(text)]
     if (place := getattr(error, "loc", None)) is not None:
         places.insert(0, (place.filename, place.line))
+    if _RETURNS_ARRAY.match(text):
+        places.clear()  # which are its callers'
     # The first may be in the compiler's own functions.
     inside = [place for place in places if place[0] == code.co_filename]
     file, line = inside[0] if inside else (code.co_filename, code.co_firstlineno)
@@ -173,7 +176,7 @@ def _plain(error: Exception) -> str:
 
 def _reason(text: str) -> str:
     """What is wrong, in one sentence."""
-    if _RETURNS_ARRAY in text:
+    if _RETURNS_ARRAY.match(text):
         return (
             "it returns an array or a part of one, which compiled rules cannot; it may return "
             "where the part begins and ends, for its caller to slice"
