@@ -122,7 +122,10 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         **node.Protocol.NODE_SETTINGS,
     }
     for preset, expected in (
-        ("kindred", kindred(1024, friend_links=32, suspect_rounds=2, **decided)),
+        (
+            "kindred",
+            kindred(1024, friend_links=32, suspect_rounds=2, load_shifting=False, **decided),
+        ),
         ("resilient", resilient(1024, friend_links=24, **decided)),
     ):
         protocol = node.Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)

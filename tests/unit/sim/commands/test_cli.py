@@ -196,7 +196,7 @@ def test_bench_asks_for_names_and_sizes(work: Path, monkeypatch: Patch, capsys: 
     assert sim("bench --quick --sizes 10,1000 --out grown") == 0
     assert len(json.loads((work / "grown/bench.json").read_text())) == 4
     made = sorted(path.name for path in (work / "grown").iterdir())
-    assert made == ["bench.json", "growth.pdf", "growth.png", "growth.svg"]
+    assert made == ["bench.json", "growth.png", "growth.svg"]
     capsys.readouterr()
     for line, said in (
         ("bench --quick --out grown", "grown already"),
