@@ -79,6 +79,7 @@ def test_each_document_comes_once_whatever_fails_and_is_installed(failure: str, 
 @pytest.mark.parametrize(
     ("failure", "seed"),
     [
+        (FORGET, 17524),  # a coordinator dies while brokers switch, and forgets it
         (FORGET, 40000650),  # without memory it hears of trees while nobody is within its reach
         (SPLIT, 504667),  # three parts leave a version each
         (REVIVE, 504667),

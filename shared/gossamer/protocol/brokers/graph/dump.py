@@ -118,7 +118,6 @@ def _targets(data: list[str] | None) -> frozenset[str] | None:
 
 def _coordination_data(state: State, coordination: Coordination) -> dict[str, object]:
     return {
-        "number": coordination.number,
         "phase": coordination.phase,
         "version": list(coordination.version),
         "question": coordination.question,
@@ -134,7 +133,6 @@ def _coordination_data(state: State, coordination: Coordination) -> dict[str, ob
 def _coordination(term: Term, data: dict[str, Any]) -> Coordination:
     coordination = Coordination(
         term=term,
-        number=data["number"],
         phase=data["phase"],
         version=Version(*data["version"]),
         question=data["question"],

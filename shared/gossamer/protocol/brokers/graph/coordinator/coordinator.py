@@ -119,6 +119,9 @@ def look_around(state: State, out: GraphOutbox) -> None:
     if coordination is None:
         return
     assign(state, out, state.interests)
+    if coordination.phase == IDLE and state.versions.oldest < state.versions.using:
+        # What another coordinator began, or this one before it lost its memory, is finished first.
+        coordination.phase, coordination.version = SWITCHING, state.versions.using
     advance(state, out, coordination)
     if coordination.phase in (PREPARING, SWITCHING) or not _all_reported(state, coordination):
         _direct(state, out, coordination, answer=True)
@@ -205,9 +208,7 @@ def _take_coordination(state: State, out: GraphOutbox) -> None:
     state.number = 0
     state.samples_sent = 0
     state.reported = None
-    # What the last coordinator began is brought to its end first.
-    begun = SWITCHING if state.versions.present is not None else IDLE
-    state.coordination = Coordination(state.term, phase=begun, version=state.versions.using)
+    state.coordination = Coordination(state.term)
     _direct(state, out, state.coordination, plans=None, answer=True)
 
 
@@ -221,15 +222,14 @@ def _direct(
     answer: bool = False,
 ) -> None:
     """Tell all brokers something new; with no plans at all, everything that holds."""
-    coordination.number += 1
-    state.number = coordination.number
+    state.number += 1
     whole = plans is None
     told = tuple(one.as_it_is() for one in state.versions.all()) if plans is None else plans
     versions = state.versions
     out.flood(
         Directive(
             term=coordination.term,
-            number=coordination.number,
+            number=state.number,
             using=versions.using,
             oldest=versions.oldest,
             plans=told,

@@ -93,7 +93,6 @@ class Coordination:
     """What the coordinator knows besides; other brokers have none.
 
     Attributes:
-        number: of the last directive.
         phase: `PLANNING` while its host makes trees, `PREPARING` until all brokers hold them,
             `SWITCHING` until all use them and no document is under way on earlier ones.
         version: that these are about.
@@ -105,7 +104,6 @@ class Coordination:
     """
 
     term: Term
-    number: int = 0
     phase: str = IDLE
     version: Version = NO_VERSION
     question: int = 0
