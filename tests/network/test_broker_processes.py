@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def test_what_is_published_straight_after_advertise_reaches_all(tmp_path: Path) 
                     got[int(event.values["volume"])] += 1
 
             nursery.start_soon(read)
+            await exchange.advertise("first", OFFER)  # brokers that have not met know of nobody
+            await trio.to_thread.run_sync(partial(brokers.wait_for, 1, subscriptions=1))
+            await exchange.unadvertise("first")
             for turn in range(TURNS):
                 await exchange.advertise(f"offer {turn}", OFFER)
                 for _ in range(4):
