@@ -13,7 +13,6 @@ from types import FrameType
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
@@ -29,6 +28,8 @@ Callback = Callable[[str, int, int], None]
 # Between two lines of progress there are so many seconds at least, and hardly more than so many.
 LEAST_APART_S = 5.0
 MOST_APART_S = 60.0
+# While nothing is done, in the first minute: compiling takes half of one on an idle processor.
+WAITING_APART_S = 10.0
 # A line comes as well when so many parts of the whole more are done.
 PARTS = 10
 # What is said while nothing is done.
@@ -41,6 +42,7 @@ def progress_bars(unit: str = "rounds", *, compiles: bool = True) -> Iterator[Ca
     """A callback that shows how far each system is, on standard error.
 
     On a terminal that is a bar a system; elsewhere it is a line now and then, see `ProgressLines`.
+    Both show for how long nothing has been done yet, so that compiling is seen to go on.
 
     Args:
         unit: what is counted.
@@ -48,13 +50,14 @@ def progress_bars(unit: str = "rounds", *, compiles: bool = True) -> Iterator[Ca
     """
     beginning = COMPILING if compiles else BEGUN
     if not sys.stderr.isatty():
-        yield ProgressLines(unit, beginning=beginning)
+        lines = ProgressLines(unit, beginning=beginning)
+        with reminded(lines.remind):
+            yield lines
         return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
+        _Done(unit),
         _Rate(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -79,7 +82,8 @@ class ProgressLines:
 
     The first report is a line at once. Later ones are where a tenth of the whole more is done, or a
     minute has passed, but none within five seconds of another; so a run of any length writes at
-    most ten lines and one a minute more.
+    most ten lines and one a minute more. What is not reported is reminded of: every ten seconds in
+    the first minute while nothing is done, and every minute of silence later.
 
     Args:
         unit: what is counted.
@@ -115,6 +119,19 @@ class ProgressLines:
                 self._told_s, self._told_part = now, self._part()
                 self._write(self._line(now))
 
+    def remind(self) -> None:
+        """Write a line if none has come for long; any thread may, as often as it likes."""
+        with self._lock:
+            now = self._clock()
+            passed = now - (self._begun if self._told_s is None else self._told_s)
+            waits = not self._has_begun() and now - self._begun <= MOST_APART_S
+            if passed >= (WAITING_APART_S if waits else MOST_APART_S):
+                self._told_s, self._told_part = now, self._part()
+                self._write(self._line(now))
+
+    def _has_begun(self) -> bool:
+        return any(done for done, _ in self._systems.values())
+
     def _is_due(self, now: float) -> bool:
         if self._told_s is None:
             return True
@@ -123,7 +140,8 @@ class ProgressLines:
         return passed >= MOST_APART_S or (passed >= LEAST_APART_S and further)
 
     def _part(self) -> int:
-        done, total = map(sum, zip(*self._systems.values(), strict=True))
+        done = sum(one for one, _ in self._systems.values())
+        total = sum(one for _, one in self._systems.values())
         return PARTS * done // max(total, 1)
 
     def _line(self, now: float) -> str:
@@ -131,9 +149,30 @@ class ProgressLines:
             f"{system} {done:,} of {total:,} {self._unit}"
             for system, (done, total) in self._systems.items()
         )
-        begins = not any(done for done, _ in self._systems.values())
-        when = self._beginning if begins else f"after {now - self._begun:,.0f} s"
-        return f"gossamer: {told}, {when}"
+        passed = f"{now - self._begun:,.0f} s"
+        when = f"after {passed}"
+        if not self._has_begun():
+            early = now - self._begun < WAITING_APART_S
+            when = self._beginning if early else f"{self._beginning}, {passed} so far"
+        return f"gossamer: {told or 'preparing'}, {when}"
+
+
+@contextmanager
+def reminded(remind: Callable[[], object], every_s: float = 1.0) -> Iterator[None]:
+    """Call ``remind`` every so many seconds, in a thread of its own, until the end of the block."""
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(every_s):
+            remind()
+
+    thread = threading.Thread(target=go_on, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
@@ -175,3 +214,16 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.1f}/s")
+
+
+class _Done(ProgressColumn):
+    """How much is done, of how much; the seconds passed where nothing is counted yet."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        if task.total is None:
+            return Text(f"{task.elapsed or 0.0:,.0f} s")
+        return Text(f"{int(task.completed):,}/{int(task.total):,} {self._unit}")

@@ -7,12 +7,19 @@ import os
 import re
 import signal
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
-from gossamer.sim.commands.progress import ProgressLines, progress_bars, stops_between_rounds
+from gossamer.sim.commands.progress import (
+    ProgressLines,
+    progress_bars,
+    reminded,
+    stops_between_rounds,
+)
 from gossamer.sim.results.results import whole_folder
 from support.installed_command import MadeUpSimulation, content_of, unchanged
 from support.other_processes import another_at_work
@@ -206,6 +213,45 @@ def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
     clock.now = 65.0
     report("b", 3, 1000)
     assert lines[-1].endswith("b 3 of 1,000 rounds, after 65 s")
+
+
+def test_waiting_for_the_first_round_is_seen_on_a_terminal_and_in_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    lines: list[str] = []
+    report = ProgressLines("rounds", clock=clock, write=lines.append)
+    for second in range(25):  # not even what is run is known
+        clock.now = float(second)
+        report.remind()
+    compiling = "a first run compiles"
+    assert lines == [f"gossamer: preparing, {compiling}, {s} s so far" for s in (10, 20)]
+    report("a", 0, 40)
+    for second in range(25, 600):
+        clock.now = float(second)
+        report.remind()
+    waited = (30, 40, 50, 60, 120, 180, 240, 300, 360, 420, 480, 540)
+    assert lines[2:] == [f"gossamer: a 0 of 40 rounds, {compiling}, {s} s so far" for s in waited]
+    report("a", 3, 40)
+    clock.now = 700.0
+    report.remind()
+    assert lines[-1] == "gossamer: a 3 of 40 rounds, after 700 s"
+
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bars() as show:
+        show("a", 0, 40)
+    assert re.search(f"preparing, {compiling}.* 0 s", terminal.getvalue())
+    assert "0/40 rounds" in terminal.getvalue()
+
+
+def test_reminders_come_until_the_end_of_the_block() -> None:
+    calls: Queue[int] = Queue()
+    with reminded(lambda: calls.put(1), every_s=0.001):
+        assert [calls.get(timeout=20) for _ in range(3)] == [1, 1, 1]
+        assert "progress" in {thread.name for thread in threading.enumerate()}
+    assert "progress" not in {thread.name for thread in threading.enumerate()}
 
 
 @pytest.mark.parametrize(("round_s", "rounds"), [(0.001, 5000), (1.0, 400), (30.0, 1000)])
