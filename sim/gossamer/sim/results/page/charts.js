@@ -1,7 +1,9 @@
 "use strict";
 
-// Curves over rounds: gaps where nothing is known, a line where the slider is.
+// Curves over rounds: gaps where nothing is known, a line where the slider is. Of more rounds than
+// there is room for, curves are means over several, in a band from the least to the greatest.
 
+const APART = 4; // pixels between two points of a curve, so that ups and downs stay apart
 const INK = "#2b2f36", GREY = "#8a8f98", FAINT = "#e3e6ea";
 
 /** A canvas of as many pixels as the screen has for it, and its context in CSS pixels. */
@@ -52,6 +54,27 @@ function bounds(lines, kind) {
 }
 
 /**
+ * A line of so many points at most: means over as many rounds each, with the least and greatest.
+ * @returns {rounds, values, low, high, ...looks}; low and high are null where no values were joined
+ */
+function thinned(line, most) {
+  const count = line.values.length;
+  const size = Math.ceil(count / Math.max(1, Math.floor(most)));
+  if (size <= 1) return { ...line, low: null, high: null };
+  const found = { ...line, rounds: [], values: [], low: [], high: [] };
+  for (let from = 0; from < count; from += size) {
+    const until = Math.min(from + size, count);
+    const known = line.values.slice(from, until).filter((value) => value !== null);
+    const any = known.length > 0;
+    found.rounds.push((line.rounds[from] + line.rounds[until - 1]) / 2);
+    found.values.push(any ? known.reduce((sum, value) => sum + value, 0) / known.length : null);
+    found.low.push(any ? Math.min(...known) : null);
+    found.high.push(any ? Math.max(...known) : null);
+  }
+  return found;
+}
+
+/**
  * Draw lines over rounds.
  * @param lines each {rounds, values, colour, dashes}
  * @param kind how values are printed
@@ -60,8 +83,9 @@ function bounds(lines, kind) {
  */
 function drawChart(canvas, lines, kind, at, last) {
   const { context, width, height } = fitted(canvas);
-  const [low, high] = bounds(lines, kind);
   const left = 58, right = width - 8, top = 8, bottom = height - 22;
+  const [low, high] = bounds(lines, kind);
+  const shown = lines.map((line) => thinned(line, (right - left) / APART));
   const x = (round) => left + (right - left) * (round / Math.max(last, 1));
   const y = (value) => bottom - (bottom - top) * ((value - low) / (high - low));
   context.font = "11px system-ui, sans-serif";
@@ -88,7 +112,8 @@ function drawChart(canvas, lines, kind, at, last) {
   context.lineTo(left, bottom);
   context.lineTo(right, bottom);
   context.stroke();
-  for (const line of lines) drawLine(context, line, x, y);
+  for (const line of shown) if (line.low) drawBand(context, line, x, y);
+  for (const line of shown) drawLine(context, line, x, y);
   context.setLineDash([]);
   context.strokeStyle = INK;
   context.lineWidth = 1;
@@ -96,6 +121,23 @@ function drawChart(canvas, lines, kind, at, last) {
   context.moveTo(x(at), top);
   context.lineTo(x(at), bottom);
   context.stroke();
+}
+
+/** The band of a line of `thinned`, broken where nothing is known. */
+function drawBand(context, line, x, y) {
+  context.fillStyle = line.colour;
+  context.globalAlpha = 0.18;
+  for (let from = 0; from < line.low.length; from++) {
+    if (line.low[from] === null) continue;
+    let until = from;
+    while (until + 1 < line.low.length && line.low[until + 1] !== null) until++;
+    context.beginPath();
+    for (let i = from; i <= until; i++) context.lineTo(x(line.rounds[i]), y(line.high[i]));
+    for (let i = until; i >= from; i--) context.lineTo(x(line.rounds[i]), y(line.low[i]));
+    context.fill();
+    from = until;
+  }
+  context.globalAlpha = 1;
 }
 
 /** One line, broken where a value is not known; what stands alone is a dot. */

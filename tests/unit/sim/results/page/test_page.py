@@ -110,6 +110,27 @@ def test_axes_have_round_numbers() -> None:
     assert told == ["98.77 %", "-", "20,000"]
 
 
+def test_curves_of_more_rounds_than_places_are_means_in_a_band() -> None:
+    line = {"rounds": [1, 2, 3, 4, 5, 6, 7], "values": [0, 6, None, 9, None, None, 5]}
+    assert run_script(f"thinned({json.dumps(line)}, 7)") == {**line, "low": None, "high": None}
+    found = run_script(f"thinned({json.dumps(line)}, 4.9)")
+    assert found["rounds"] == [1.5, 3.5, 5.5, 7]
+    assert found["values"] == [3, 9, None, 5]
+    assert (found["low"], found["high"]) == ([0, 9, None, 5], [6, 9, None, 5])
+    # What goes up and down every round, in a chart 320 pixels wide: few corners, and a band.
+    drawn = run_script(
+        "(() => { const calls = {}; const context = new Proxy({}, { get: (_, name) =>"
+        " (...given) => { calls[name] = (calls[name] ?? 0) + 1; }, set: () => true });"
+        " const values = Array.from({ length: 600 }, (_, i) => i % 2);"
+        " const canvas = { clientWidth: 320, clientHeight: 176, getContext: () => context };"
+        " globalThis.window = { devicePixelRatio: 1 };"
+        " const line = { rounds: values.map((_, i) => i + 1), values, colour: '', dashes: [] };"
+        " drawChart(canvas, [line], 'fine', 0, 600); return calls; })()"
+    )
+    assert drawn["fill"] == 1
+    assert 150 < drawn["lineTo"] < 230, "a line and both edges of its band, 64 points at most each"
+
+
 def test_springs_bring_linked_nodes_together_inside_the_picture() -> None:
     overlay = drawing.drawn_overlay(made_up_overlay(60), {}, 0)
     places = run_script(
