@@ -16,6 +16,7 @@ import pytest
 
 import gossamer.sim.results.results
 import gossamer.sim.studies.tree_brokers.simulation
+from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
@@ -29,6 +30,7 @@ from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import BurstRun, run_burst
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.tasks import run_tasks
+from support.checkout import ROOT
 from support.draws import larger
 from support.sim_commands import sim
 
@@ -175,6 +177,33 @@ def test_bursts_with_other_tables_or_subscriptions_share_none_and_statistics_are
     before = broker.dump()
     broker.configure(TreeSettings(covering="incremental"))
     assert broker.dump() == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(
+            "workload.roots=10 workload.degree=70 workload.unsubscriptions=5 timing.calm_s=20"
+            " timing.aftermath_s=10 timing.subscribe_every_s=0.05",
+            id="small",
+        ),
+        pytest.param("", id="whole", marks=pytest.mark.campaign),
+    ],
+)
+def test_the_example_shows_what_incremental_pruning_is_for(changes: str, tmp_path: Path) -> None:
+    """It triggers fewer than selective pruning and delays less, for more false positives."""
+    pruning = 'coverings=["selective","incremental"]'
+    out = tmp_path / "out"
+    settings = [word for change in (pruning, *changes.split()) for word in ("--set", change)]
+    file = str(ROOT / "examples/brokers/scenario.toml")
+    assert main(["sim", "run", file, *settings, "--no-plots", "--out", str(out)]) == 0
+    systems = json.loads((out / "summary.json").read_text(encoding="utf-8"))["systems"]
+    selective, incremental = systems["selective"], systems["incremental"]
+    assert incremental["triggered_messages"] < 0.75 * selective["triggered_messages"]
+    assert incremental["delay_mean_s"] < 0.5 * selective["delay_mean_s"]
+    assert incremental["queue_max"] < 0.6 * selective["queue_max"]
+    positives = [one["false_positive_ratio"] for one in (selective, incremental)]
+    assert 0 < positives[0] < positives[1] < 0.02
 
 
 def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
