@@ -334,6 +334,6 @@ def test_both_panels_of_a_sweep_show_all_of_their_lines() -> None:
         figure = plot_sweep(found, "sizes", [PATH, TREE], "Path length (hops)", "nodes")
     for axes in figure.axes:
         low, high = axes.get_ylim()
-        assert low == 0.0
-        assert high >= 50.0
+        assert 0.0 < low < 1.0
+        assert high > 50.0
         assert len(axes.containers) == 2 * len(SYSTEMS)

@@ -200,7 +200,8 @@ PAPERS: Final = {
         claims=(*numbered("V", 10), *numbered("K", 12)),
         tables=("points", "load", "hours"),
         plots=(
-            *("growth_overhead", "growth_hops", "growth_degree", "attributes", "congestion"),
+            *("growth", "growth_overhead", "growth_hops", "growth_degree", "attributes"),
+            "congestion",
             *("load", "churn", "ablation"),
         ),
         texts=("report.md",),

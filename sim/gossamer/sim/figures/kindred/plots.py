@@ -9,10 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
 from gossamer.sim.figures.kindred.ablation_plot import plot_ablation
+from gossamer.sim.figures.kindred.growth_plot import (
+    draw_scale,
+    is_logarithmic,
+    numbers_of_nodes,
+    plot_growth,
+    sizes_of,
+    steps,
+)
 from gossamer.sim.figures.kindred.setup import SYSTEMS, Data
 from gossamer.sim.figures.kindred.studies import ABLATION, MONTH
 from gossamer.sim.figures.vinifera.studies import (
@@ -43,8 +51,6 @@ from gossamer.sim.results.plot_style import (
     system_styles,
 )
 
-# Of a logarithmic axis that is half a figure wide: what a label takes of it.
-_LABEL = 0.15
 _MARKERS = ("o", "s", "^", "D")
 # Lines of a second measure of the same system are thinner and lighter.
 _SECOND = {"alpha": 0.55, "linewidth": 1.1, "markerfacecolor": "white"}
@@ -59,6 +65,7 @@ def write_plots(found: Measurements, data: Data, folder: Path) -> None:
 
 
 def _figures(found: Measurements, data: Data) -> Iterator[tuple[str, Figure]]:
+    yield "growth", plot_growth(found)
     yield "growth_overhead", plot_sweep(found, SIZES, [OVERHEAD], "Traffic overhead", "nodes")
     hops = plot_sweep(found, SIZES, [PATH, TREE], "Path length (hops)", "nodes")
     yield "growth_hops", hops
@@ -102,12 +109,16 @@ def plot_sweep(
                     linestyle="-" if number == 0 else ":",
                     marker=marker,
                     markersize=4,
+                    elinewidth=0.8,
                     **(_SECOND if number else {}),
                 )
+                if study == SIZES:
+                    draw_scale(axes, found, measure, system, kind, styles[system].colour)
         axes.set(title=f"{title}, {kind}", xlabel=label)
+    # Panels share their axes, so that all is drawn before these are laid out.
+    for axes in panels:
         _scale(axes, found, study, measures[0])
-    if measures[0] != "in_degree_mean":
-        # Of both panels, and so when both have been drawn.
+    if panels[0].get_yscale() == "linear":
         from_zero(panels[0])
     handles = _handles(styles, tuple(measures))
     legend_below(figure, panels[0], handles, note=found.note_of(study))
@@ -115,40 +126,15 @@ def plot_sweep(
 
 
 def _scale(axes: Axes, found: Measurements, study: str, measure: str) -> None:
-    if measure in (OVERHEAD, "hit_ratio"):
+    shares = measure in (OVERHEAD, "hit_ratio")
+    if shares:
         per_cent(axes.yaxis)
-    if measure == "in_degree_mean":
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
     if study == SIZES:
-        places = sorted({x for system in SYSTEMS for x in found.places(SIZES, system, RANDOM)})
-        _logarithmic(axes, _apart(places))
+        numbers_of_nodes(axes, sizes_of(found))
+        if is_logarithmic(axes):
+            steps(axes, shares=shares)
     elif study == ATTRIBUTES:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _apart(places: list[float]) -> list[float]:
-    """Those of ``places`` that are so far apart on a logarithmic axis that their labels fit."""
-    kept = places[:1]
-    least = (places[-1] / places[0]) ** _LABEL if places else 1.0
-    for place in places[1:]:
-        if place >= least * kept[-1]:
-            kept.append(place)
-    return kept
-
-
-def _logarithmic(axes: Axes, places: list[float]) -> None:
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(places))
-    axes.xaxis.set_major_formatter(_short)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _short(value: float, _position: object) -> str:
-    return f"{value / 1000:g}k" if value >= 10_000 else f"{value:,.0f}"
 
 
 def _handles(styles: dict[str, SystemStyle], measures: tuple[str, ...]) -> list[Line2D]:
