@@ -63,8 +63,7 @@ class Swim(custom.Node):
 
     def news(self):
         fresh = sorted((n for n in self.told if self.told[n] < self.repeats), key=self.told.get)
-        for node in fresh[:NEWS]:
-            self.told[node] += 1
+        self.told.update((node, self.told[node] + 1) for node in fresh[:NEWS])
         return fresh[:NEWS]
 
     @custom.measure("detection", better="lower")
