@@ -11,8 +11,9 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Any
+from typing import Any, TextIO, cast
 
 from gossamer.command.signals import exit_code_of
 
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exception: whatever a subcommand raised that is not the user's to mend; a defect.
     """
     if arguments is None:
+        keep_saying()
         keep_linear_algebra_to_one_thread()
     given = list(sys.argv[1:] if arguments is None else arguments)
     for argument in given:
@@ -71,6 +73,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[0] not in commands:
         return _fail(_unknown(given[0], commands))
     return run_command(commands[given[0]], given[1:])
+
+
+class _Said:
+    """A stream on which what cannot be written is lost, and does not end who writes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def keep_saying() -> None:
+    """Go on where standard error takes nothing: its disk is full, or its reader has gone.
+
+    Progress and warnings are no results, and what a command makes is not lost with them.
+    """
+    if sys.stderr is not None:
+        sys.stderr = cast(TextIO, _Said(sys.stderr))
 
 
 def is_text(argument: str) -> bool:

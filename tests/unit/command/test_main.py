@@ -168,6 +168,21 @@ def test_numpy_starts_no_threads_unless_asked(
     assert done.stdout.startswith(told)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_what_is_only_said_may_be_lost_and_nothing_else() -> None:
+    """A log on a full disk, or a reader that went away, ends no command and changes no code."""
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "gossamer.command.main"]
+        done = subprocess.run([*command, "nothing"], stderr=full, check=False)
+        assert done.returncode == 2
+        written = "import sys; print('lost', file=sys.stderr); print('kept')"
+        begun = f"from gossamer.command.main import keep_saying; keep_saying(); {written}"
+        kept = subprocess.run(
+            [sys.executable, "-c", begun], stderr=full, stdout=subprocess.PIPE, check=True
+        )
+        assert kept.stdout == b"kept\n"
+
+
 def test_defects_keep_their_traceback(probe: Path) -> None:
     done = run_apart(probe, "sys.exit(code)", "probe", "fail", "defect")
     assert done.returncode == 1
