@@ -43,7 +43,7 @@ class Preview:
         nodes: nodes that take part.
         rounds: rounds to run.
         events: how much is published.
-        published: events in all.
+        published, late: events in the rounds that are run, and those of a file after them.
         settings: of every system, by its name.
         memory_bytes: about what the process will need when all systems run at a time.
         population: fewest, mean and most nodes online at the beginning of a round.
@@ -54,6 +54,7 @@ class Preview:
     rounds: int
     events: Events
     published: int
+    late: int
     settings: dict[str, Settings]
     memory_bytes: int
     population: tuple[int, float, int]
@@ -82,6 +83,7 @@ def preview(scenario: Scenario) -> Preview:
         rounds=rounds,
         events=events,
         published=prepared.timetable.size,
+        late=prepared.timetable.late,
         settings=settings,
         memory_bytes=needed,
         population=_population(trace, scenario, nodes, rounds),
@@ -189,7 +191,8 @@ def _events(seen: Preview) -> str:
     taken = seen.scenario.workload
     if taken is not None and taken.events is not None:
         most = f"at most {seen.events.per_round:g} a round"
-        return f"{seen.published:,} of {taken.events}, {most}"
+        late = f", {seen.late:,} after the last round" if seen.late else ""
+        return f"{seen.published:,} of {taken.events}, {most}{late}"
     return f"{seen.published:,}, {seen.events.per_round:g} a round"
 
 

@@ -89,13 +89,13 @@ def timetable_of(scenario: Scenario, workload: Workload, rounds: int, parts: int
     if found is None:
         return timetable_by_rate(scenario.events, rounds, parts)
     count = int(np.searchsorted(found.cycle, rounds))
-    cycle = found.cycle[:count]
+    cycle, late = found.cycle[:count], len(found.cycle) - count
     if found.time_s is None:
         first = np.searchsorted(cycle, cycle)
-        return Timetable.of(cycle, (np.arange(count) - first) % parts, rounds, parts)
+        return Timetable.of(cycle, (np.arange(count) - first) % parts, rounds, parts, late)
     ends = [end_of_part(cycle, part, parts, scenario.round_s) for part in range(parts - 1)]
     part = np.array([end < found.time_s[:count] for end in ends]).sum(axis=0, dtype=np.int64)
-    return Timetable.of(cycle, part, rounds, parts)
+    return Timetable.of(cycle, part, rounds, parts, late)
 
 
 def paced(scenario: Scenario, timetable: Timetable) -> Events:

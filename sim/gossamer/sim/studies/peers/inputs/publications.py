@@ -54,21 +54,27 @@ class Timetable:
         rounds, parts: of the run, and of a round.
         numbers: int64[k], events in the order in which they are published; all below k.
         places: int64[k], the part of the run in which each is: round times parts and part.
+        late: how many there are besides, after the last round.
     """
 
     rounds: int
     parts: int
     numbers: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64]
+    late: int = 0
 
     @staticmethod
     def of(
-        cycle: npt.NDArray[np.int64], part: npt.NDArray[np.int64], rounds: int, parts: int
+        cycle: npt.NDArray[np.int64],
+        part: npt.NDArray[np.int64],
+        rounds: int,
+        parts: int,
+        late: int = 0,
     ) -> Timetable:
         """The timetable of events by number, int64[k] of the round and the part of each."""
         places = cycle * parts + part
         order = np.argsort(places, kind="stable")
-        return Timetable(rounds, parts, order, places[order])
+        return Timetable(rounds, parts, order, places[order], late)
 
     @property
     def size(self) -> int:

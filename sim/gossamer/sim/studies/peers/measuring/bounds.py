@@ -2,6 +2,7 @@
 
 Every table of a peer has a size. Where a scenario decides how much a table has to hold it is sized
 by it (`config.event_memory_for`); what finds no room elsewhere is counted by peers, and told here.
+So is what a run is too short for.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ BOUNDS = (
         "publications_not_taken",
         "pending_publications",
         "publications were not taken, since as many waited for their acknowledgement",
+    ),
+    Bound(
+        "late_events",
+        None,
+        "events of the file come after the last round, and were not published",
     ),
     Bound(
         "refused_subscriptions",

@@ -287,6 +287,8 @@ class SystemRun:
         totals: dict[str, int | float] = {
             name: int(value) for name, value in zip(COUNTER_NAMES, counters, strict=True)
         }
+        if self._timetable.late:
+            totals["late_events"] = self._timetable.late
         alive = self.engine.network.alive
         return SystemRecord(
             name=self.system.name,

@@ -16,6 +16,7 @@ import pytest
 from gossamer.protocol.peer.space.ring import RING, RING_MASK
 from gossamer.sim.churn import ChurnTrace, write_trace
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.summary import summarise
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.own_workload import online_at, timetable_of
 from gossamer.sim.studies.peers.inputs.publications import (
@@ -34,6 +35,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.peers.inputs.table_workload import workload_of
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
 from gossamer.sim.studies.peers.inputs.workload import Workload
+from gossamer.sim.studies.peers.measuring.bounds import outgrown
 from gossamer.sim.studies.peers.measuring.kept_workload import kept_tables
 from gossamer.sim.studies.peers.preview import preview
 from gossamer.sim.studies.peers.running.preparation import prepare
@@ -115,9 +117,17 @@ def test_rows_are_subscriptions_and_events_of_nodes_and_rounds(folder: Path) -> 
     assert steady.times_s(60.0).tolist() == [60.0, 120.0, 180.0]
     quarters = timetable_of(own, workload, 4, PARTS)
     assert quarters.times_s(60.0).tolist() == [60.0, 75.0, 135.0]
-    # Of a run of two rounds the third event is after the end.
-    assert prepare(scenario(folder, rounds=2)).timetable.size == 2
-    assert preview(own).published == 3
+    assert (preview(own).published, preview(own).late) == (3, 0)
+
+
+def test_events_after_the_last_round_are_counted_and_told(folder: Path) -> None:
+    short = scenario(folder, rounds=2)
+    assert (preview(short).published, preview(short).late) == (2, 1)
+    summary = summarise(simulate(short))
+    (told,) = outgrown(summary["systems"])
+    assert told.startswith("kindred: 1 events of the file come after the last round")
+    whole = summarise(simulate(scenario(folder)))
+    assert "late_events" not in whole["systems"]["kindred"]["totals"]
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])

@@ -13,4 +13,4 @@ def test_what_is_counted_is_told_with_the_setting_that_would_help(bound: object)
     system = {"totals": {total: 1234}, "settings": {setting: 8}}
     (told,) = outgrown({"mine": system, "others": {"totals": {total: 0}}})
     assert told.startswith("mine: 1,234 ")
-    assert told.endswith(f" ({setting} is 8).")
+    assert told.endswith("published." if setting is None else f" ({setting} is 8).")
