@@ -13,8 +13,8 @@ node_id, component_id, event_type, event_start_time, event_stop_time
                             node, in seconds of the epoch
 
 Times are seconds, in a list from the beginning of the trace on, in the archive's from its first
-event. Rows come in any order. Lines that begin with "#" are comments, but for ``# duration_s 60``,
-which gives the length of the trace, and for the archive's header. Tables are cut into cells as all
+event. Rows come in any order. Lines that begin with "#" are comments, but for ``# begin_s 60``, the
+time at which the trace begins, ``# duration_s 60``, its length, and the archive's header. Tables are cut into cells as all
 those of other programs are (`latency_files.text_files`).
 """
 
@@ -56,7 +56,9 @@ _ARCHIVE: Final = {
 }
 _STATES: Final = {"up": True, "down": False}
 _EVENT_TYPES: Final = {"1": True, "0": False}
-_DURATION: Final = "duration_s"
+_BEGIN, _DURATION = "begin_s", "duration_s"
+# A list whose first time is later than three years is one of the epoch.
+_LATEST_S: Final = 1e8
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -138,7 +140,7 @@ def _read(path: Path, text: str) -> ChurnTrace:
     lines = text_lines(path, text)
     comments = [line for line in lines if line.text.lstrip().startswith("#")]
     bare = [line for line in lines if not line.text.lstrip().startswith("#")]
-    duration_s = _duration_of(path, comments)
+    begin_s, duration_s = (_said(path, comments, name) for name in (_BEGIN, _DURATION))
     table = table_of(path, _WHAT, bare)
     form = _archive_of(comments, bare)
     if form is None:
@@ -148,9 +150,8 @@ def _read(path: Path, text: str) -> ChurnTrace:
         raise TraceError(str(path), _WHAT, None, "at least one row below its header", "empty")
     table.check_columns(len(form.names))
     rows = _rows_of(table, form)
-    if form.is_archive:
-        first_s = rows.start_s.min()
-        rows = attrs.evolve(rows, start_s=rows.start_s - first_s, end_s=rows.end_s - first_s)
+    begin_s = _beginning(rows, begin_s, form.is_archive)
+    rows = attrs.evolve(rows, start_s=rows.start_s - begin_s, end_s=rows.end_s - begin_s)
     last_s = float(np.maximum(rows.start_s, rows.end_s).max(initial=0.0))
     if duration_s is None:
         duration_s = last_s
@@ -162,18 +163,36 @@ def _read(path: Path, text: str) -> ChurnTrace:
     return _of_intervals(rows.sorted(), duration_s, form.is_archive)
 
 
-def _duration_of(path: Path, comments: Sequence[TextLine]) -> float | None:
-    """What the comments say of the length of the trace, seconds."""
+def _beginning(rows: _Rows, said_s: float | None, is_archive: bool) -> float:
+    """The time of the list at which the trace begins."""
+    first = int(np.argmin(rows.start_s))
+    first_s = float(rows.start_s[first])
+    if said_s is None and is_archive:
+        return first_s
+    if said_s is None and first_s >= _LATEST_S:
+        expected = (
+            f"seconds from the beginning of the trace, the first below {_LATEST_S:g}; of a list "
+            f"with times of the epoch '# {_BEGIN} {first_s:.0f}' says where it begins"
+        )
+        raise rows.error(first, "the first time", first_s, expected)
+    if said_s is not None and first_s < said_s:
+        expected = f"at least {said_s!r}, where the list says that the trace begins"
+        raise rows.error(first, "the first time", first_s, expected)
+    return said_s or 0.0
+
+
+def _said(path: Path, comments: Sequence[TextLine], name: str) -> float | None:
+    """What the comments say of the beginning or the length of the trace, seconds."""
     found = None
     for line in comments:
         words = line.text.strip().lstrip("#").split()
-        if words[:1] != [_DURATION]:
+        if words[:1] != [name]:
             continue
         text = " ".join(words[1:])
         found = float(text) if NUMBER.fullmatch(text) else -1.0
         if not 0 <= found <= LONGEST_S:
             expected = f"a number of seconds from 0 to {LONGEST_S:g}"
-            raise TraceError(str(path), _DURATION, text, expected, line=line.number)
+            raise TraceError(str(path), name, text, expected, line=line.number)
     return found
 
 

@@ -70,6 +70,19 @@ TWO = {("a", 0.0, 5.0), ("b b", 1.5, 20.0), ("a", 5.0, 9.0)}
             id="changes",
         ),
         pytest.param(
+            "# begin_s 1300000000\n"
+            "node,start,end\na,1300000000,1300000005\nb,1300000003,1300000009\n",
+            {("a", 0.0, 5.0), ("b", 3.0, 9.0)},
+            9,
+            id="epoch",
+        ),
+        pytest.param(
+            "time,node,state\n1300000002,b,up\n# begin_s 13e8\n1300000005,a,up\n",
+            {("b", 2.0, 5.0)},
+            5,
+            id="changes of the epoch",
+        ),
+        pytest.param(
             archive(
                 (3, 7, 1, 1.2e9, 1.2e9 + 60),
                 (3, 7, 0, 1.2e9 + 60, 1.2e9 + 90),
@@ -144,6 +157,17 @@ START, STATE, CHANGE = "node,start,end\n", "node,start,end,state\n", "node,time,
             ", line 2: start of node 'a' is 3.0, expected at least 4.0, the end of what line 4",
         ),
         (START + "a,3,5\na,3,5\n", ", line 3: start of node 'a' is 3.0, expected at least 5.0,"),
+        (
+            START + "b,1300000007,1300000009\na,1300000000,1300000005\n",
+            ", line 3: the first time of node 'a' is 1300000000.0, expected seconds from the "
+            "beginning of the trace, the first below 1e+08; of a list with times of the epoch "
+            "'# begin_s 1300000000' says where it begins",
+        ),
+        (
+            START + "# begin_s 4\na,3,5\n",
+            ", line 3: the first time of node 'a' is 3.0, expected at least 4.0, where the",
+        ),
+        (START + "# begin_s x\na,3,4\n", ", line 2: begin_s is 'x', expected a number"),
         (START + "# duration_s 4\na,3,5\n", ": duration_s is 4.0, expected at least the last"),
         (START + "# duration_s 4 h\na,3,4\n", ", line 2: duration_s is '4 h', expected a number"),
         (STATE + "a,0,5,on\n", ", line 2, column 4: state is 'on', expected up or down"),
