@@ -14,8 +14,8 @@ node_id, component_id, event_type, event_start_time, event_stop_time
 
 Times are seconds, in a list from the beginning of the trace on, in the archive's from its first
 event. Rows come in any order. Lines that begin with "#" are comments, but for ``# begin_s 60``, the
-time at which the trace begins, ``# duration_s 60``, its length, and the archive's header. Tables are cut into cells as all
-those of other programs are (`latency_files.text_files`).
+time at which the trace begins, ``# duration_s 60``, its length, and the archive's header. Tables
+are cut into cells as all those of other programs are (`latency_files.text_files`).
 """
 
 from __future__ import annotations
