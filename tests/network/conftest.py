@@ -64,7 +64,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def desk(shell: Shell) -> Shell:
+def one_node(shell: Shell) -> Shell:
     """The same where `desk` is the folder of the one peer of a cluster."""
     shell.ok("node", "init", "desk", "--preset", "local")
     return shell

@@ -179,7 +179,7 @@ async def test_a_named_client_has_its_matches_over_restarts(tmp_path: Path, how:
 
 
 @on_jumping_clock
-async def test_what_was_half_told_or_half_taken_back_is_put_right_later(tmp_path: Path) -> None:
+async def test_what_was_half_sent_or_half_withdrawn_is_put_right_later(tmp_path: Path) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ask("kept", PAIR, 10)
         node = one.brokers.nodes[3]

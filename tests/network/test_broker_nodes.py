@@ -143,7 +143,7 @@ async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: P
 
 
 @on_jumping_clock
-async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
+async def test_what_a_revoked_broker_sent_is_withdrawn(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "first") as cluster:
         members = {1: cluster.first, 2: cluster.admit("second"), 3: cluster.admit("third")}
         async with memory_brokers(tmp_path, LINE, members=members) as brokers:
@@ -158,7 +158,7 @@ async def test_what_a_revoked_broker_told_is_withdrawn(tmp_path: Path) -> None:
 
 
 @on_jumping_clock
-async def test_a_neighbour_that_takes_nothing_is_given_up_and_told_everything_later(
+async def test_a_neighbour_that_takes_nothing_is_given_up_and_sent_everything_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gossamer.node.broker.links.links.BACKLOG_BYTES", 20_000)
@@ -269,7 +269,7 @@ async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_
 
 
 @on_jumping_clock
-async def test_a_route_is_told_broker_by_broker(tmp_path: Path) -> None:
+async def test_a_route_is_traced_broker_by_broker(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, STAR) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)
         await brokers.client(5, "far", wants=OFFER)

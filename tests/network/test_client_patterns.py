@@ -245,7 +245,7 @@ async def test_a_newcomer_begins_with_the_last_of_every_value(client: Client) ->
 
 
 @on_each_loop
-async def test_what_is_deleted_is_kept_no_more_and_followers_are_told(client: Client) -> None:
+async def test_what_is_deleted_is_kept_no_more_and_followers_are_notified(client: Client) -> None:
     await client.publish({"symbol": "IBM", "price": 1}, last=LAST)
     async with client.subscribe('symbol == "IBM"', last=True) as events:
         assert not (await anext(events)).deleted

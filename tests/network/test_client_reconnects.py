@@ -298,11 +298,13 @@ async def test_coming_and_leaving_without_a_node_is_quick(
 
 
 @pytest.mark.parametrize("role", ["peer", "broker"])
-async def test_a_client_goes_on_with_the_next_node(tmp_path: Path, role: str, desk: Shell) -> None:
+async def test_a_client_goes_on_with_the_next_node(
+    tmp_path: Path, role: str, one_node: Shell
+) -> None:
     changes = Changes()
     address = address_of(tmp_path / "desk")
     with ExitStack() as nodes:
-        node = nodes.enter_context(desk.node("desk", "--role", role))
+        node = nodes.enter_context(one_node.node("desk", "--role", role))
         async with open_client(address, on_change=changes) as client:
             event: dict[str, object] = {"symbol": "IBM", "price": 81}
             if role == "broker":
@@ -315,7 +317,7 @@ async def test_a_client_goes_on_with_the_next_node(tmp_path: Path, role: str, de
             node.kill()
             node.wait()
             await changes.until(lambda: bool(changes.told))
-            nodes.enter_context(desk.node("desk", "--role", role))
+            nodes.enter_context(one_node.node("desk", "--role", role))
             await changes.until_connected()
             await client.publish({**event, "price": 82})
             assert await prices(client, 1) == [82]

@@ -158,16 +158,22 @@ def test_a_bad_event(beside: Shell, values: str, named: str) -> None:
     assert named in sentence(beside.refused("pub", *values.split(), "--folder", "desk"))
 
 
-def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_all_the_same(desk: Shell) -> None:
-    with desk.node("desk") as node:
-        with (desk.folder / "desk/node.toml").open("a", encoding="utf-8") as file:
+def test_a_node_whose_configuration_is_spoilt_is_used_and_stopped_all_the_same(
+    one_node: Shell,
+) -> None:
+    with one_node.node("desk") as node:
+        with (one_node.folder / "desk/node.toml").open("a", encoding="utf-8") as file:
             file.write("no TOML")
-        desk.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
-        assert "node.toml: the text is no TOML" in sentence(desk.refused("node", "reload", "desk"))
-        desk.ok("node", "stop", "desk")
+        one_node.ok("pub", "symbol=IBM", "price=81", "--folder", "desk")
+        assert "node.toml: the text is no TOML" in sentence(
+            one_node.refused("node", "reload", "desk")
+        )
+        one_node.ok("node", "stop", "desk")
         assert node.wait(PATIENCE_S) == 0
     for command in ("status", "stop", "run"):
-        assert "node.toml: the text is no TOML" in sentence(desk.refused("node", command, "desk"))
+        assert "node.toml: the text is no TOML" in sentence(
+            one_node.refused("node", command, "desk")
+        )
 
 
 # A peer's folder as one file and back.
@@ -186,64 +192,66 @@ def names(folder: Path) -> set[str]:
     return {one.name for one in folder.iterdir()}
 
 
-def test_a_running_peer_goes_on_from_its_backup(desk: Shell) -> None:
-    with desk.node("desk"):
-        subscriber = desk.subscriber("--folder", "desk", "--name", "watcher", "price > 80")
+def test_a_running_peer_goes_on_from_its_backup(one_node: Shell) -> None:
+    with one_node.node("desk"):
+        subscriber = one_node.subscriber("--folder", "desk", "--name", "watcher", "price > 80")
         subscriber.terminate()
         end(subscriber)
-        event = desk.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
-        assert "private keys" in desk.ok("node", "backup", "desk", "desk.backup")
-        refused = desk.refused("node", "restore", "desk.backup", "copy")
-        assert f"a peer that runs in {desk.folder / 'desk'}" in refused
-    assert stat.S_IMODE((desk.folder / "desk.backup").stat().st_mode) == 0o600
-    before = files(desk.folder / "desk")
-    shutil.rmtree(desk.folder / "desk")
-    assert "cannot be known here" in desk.ok("node", "restore", "desk.backup", "elsewhere/desk")
-    assert files(desk.folder / "elsewhere/desk") == before
-    assert stat.S_IMODE((desk.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
-    with desk.node("elsewhere/desk"):
+        event = one_node.ok("pub", "--folder", "desk", "symbol=IBM", "price=81", "volume=1").strip()
+        assert "private keys" in one_node.ok("node", "backup", "desk", "desk.backup")
+        refused = one_node.refused("node", "restore", "desk.backup", "copy")
+        assert f"a peer that runs in {one_node.folder / 'desk'}" in refused
+    assert stat.S_IMODE((one_node.folder / "desk.backup").stat().st_mode) == 0o600
+    before = files(one_node.folder / "desk")
+    shutil.rmtree(one_node.folder / "desk")
+    assert "cannot be known here" in one_node.ok("node", "restore", "desk.backup", "elsewhere/desk")
+    assert files(one_node.folder / "elsewhere/desk") == before
+    assert stat.S_IMODE((one_node.folder / "elsewhere/desk/state.db").stat().st_mode) == 0o600
+    with one_node.node("elsewhere/desk"):
         ledger = ("--folder", "elsewhere/desk", "--name", "watcher", "--count", "1")
-        assert json.loads(desk.ok("sub", *ledger, "price > 80"))["id"] == event
+        assert json.loads(one_node.ok("sub", *ledger, "price > 80"))["id"] == event
 
 
-def test_what_goes_back_in_time_does_no_harm(desk: Shell) -> None:
+def test_what_goes_back_in_time_does_no_harm(one_node: Shell) -> None:
     """Descriptors go on above those that were signed since; tokens out there are void."""
-    with desk.node("desk"):
-        desk.ok("node", "invite", "--folder", "desk")
-    desk.ok("node", "backup", "desk", "desk.backup")
+    with one_node.node("desk"):
+        one_node.ok("node", "invite", "--folder", "desk")
+    one_node.ok("node", "backup", "desk", "desk.backup")
     began = time.time() * 1000
-    desk.ok("node", "restore", "desk.backup", "copy")
-    with sqlite3.connect(desk.folder / "copy/state.db") as state:
+    one_node.ok("node", "restore", "desk.backup", "copy")
+    with sqlite3.connect(one_node.folder / "copy/state.db") as state:
         ((sequence,),) = state.execute("SELECT next_sequence FROM identity")
         assert sequence >= int(began)
         assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(0,)]
-    with sqlite3.connect(desk.folder / "desk/state.db") as state:
+    with sqlite3.connect(one_node.folder / "desk/state.db") as state:
         assert state.execute("SELECT count(*) FROM tokens").fetchall() == [(1,)]
 
 
-def test_a_copy_of_a_folder_does_not_run_beside_it(desk: Shell) -> None:
-    shutil.copytree(desk.folder / "desk", desk.folder / "copy")
-    with desk.node("desk"):
-        refused = desk.refused("node", "run", "copy")
-    assert f"which runs in {desk.folder / 'desk'} already" in refused
-    with desk.node("copy"):
+def test_a_copy_of_a_folder_does_not_run_beside_it(one_node: Shell) -> None:
+    shutil.copytree(one_node.folder / "desk", one_node.folder / "copy")
+    with one_node.node("desk"):
+        refused = one_node.refused("node", "run", "copy")
+    assert f"which runs in {one_node.folder / 'desk'} already" in refused
+    with one_node.node("copy"):
         pass
 
 
 @pytest.mark.parametrize("place", ["desk.backup", "nowhere/desk.backup"])
-def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(desk: Shell, place: str) -> None:
+def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(
+    one_node: Shell, place: str
+) -> None:
     if place == "desk.backup":
-        (desk.folder / place).write_text("mine")
-    before = names(desk.folder)
-    assert place in desk.refused("node", "backup", "desk", place)
-    assert names(desk.folder) == before
+        (one_node.folder / place).write_text("mine")
+    before = names(one_node.folder)
+    assert place in one_node.refused("node", "backup", "desk", place)
+    assert names(one_node.folder) == before
 
 
 @pytest.mark.parametrize("folder", ["empty", "none"])
-def test_what_is_no_node_is_not_backed_up(desk: Shell, folder: str) -> None:
-    (desk.folder / "empty").mkdir()
-    assert f"{folder} " in desk.refused("node", "backup", folder, "desk.backup")
-    assert not (desk.folder / "desk.backup").exists()
+def test_what_is_no_node_is_not_backed_up(one_node: Shell, folder: str) -> None:
+    (one_node.folder / "empty").mkdir()
+    assert f"{folder} " in one_node.refused("node", "backup", folder, "desk.backup")
+    assert not (one_node.folder / "desk.backup").exists()
 
 
 def changed(data: bytes, name: str, content: bytes) -> bytes:
@@ -271,9 +279,9 @@ def manifest_with(data: bytes, **fields: object) -> bytes:
     return changed(data, MANIFEST, json.dumps(found).encode())
 
 
-def test_what_is_no_whole_backup_restores_nothing(desk: Shell) -> None:
-    desk.ok("node", "backup", "desk", "whole")
-    whole = (desk.folder / "whole").read_bytes()
+def test_what_is_no_whole_backup_restores_nothing(one_node: Shell) -> None:
+    one_node.ok("node", "backup", "desk", "whole")
+    whole = (one_node.folder / "whole").read_bytes()
     outside = [{"name": "../outside", "mode": 0o644, "size": 0, "digest": 64 * "0"}]
     wrong = {
         "cut": (whole[: len(whole) // 2], "no whole backup"),
@@ -286,26 +294,26 @@ def test_what_is_no_whole_backup_restores_nothing(desk: Shell) -> None:
         "more": (manifest_with(whole, items=[]), "more files than its manifest"),
     }
     for name, (data, words) in wrong.items():
-        (desk.folder / name).write_bytes(data)
-        before = names(desk.folder)
-        assert words in desk.refused("node", "restore", name, "copy"), name
-        assert names(desk.folder) == before, name
+        (one_node.folder / name).write_bytes(data)
+        before = names(one_node.folder)
+        assert words in one_node.refused("node", "restore", name, "copy"), name
+        assert names(one_node.folder) == before, name
 
 
-def test_a_backup_restores_into_no_folder_that_is_taken(desk: Shell) -> None:
-    desk.ok("node", "backup", "desk", "desk.backup")
-    before = files(desk.folder / "desk")
-    told = desk.refused("node", "restore", "desk.backup", "desk")
+def test_a_backup_restores_into_no_folder_that_is_taken(one_node: Shell) -> None:
+    one_node.ok("node", "backup", "desk", "desk.backup")
+    before = files(one_node.folder / "desk")
+    told = one_node.refused("node", "restore", "desk.backup", "desk")
     assert "expected a new or an empty folder" in told
-    assert files(desk.folder / "desk") == before
+    assert files(one_node.folder / "desk") == before
 
 
-def test_a_broker_begins_anew(desk: Shell) -> None:
-    desk.ok("node", "init", "hub", "--preset", "local")
+def test_a_broker_begins_anew(one_node: Shell) -> None:
+    one_node.ok("node", "init", "hub", "--preset", "local")
     advertise = ("advertise", "present(price)", "--name", "feed", "--folder")
-    with desk.node("hub", "--role", "broker"):
-        desk.ok(*advertise, "hub")
-        desk.ok("node", "backup", "hub", "hub.backup")
-    desk.ok("node", "restore", "hub.backup", "copy")
-    with desk.node("copy", "--role", "broker"):
-        desk.ok(*advertise, "copy")
+    with one_node.node("hub", "--role", "broker"):
+        one_node.ok(*advertise, "hub")
+        one_node.ok("node", "backup", "hub", "hub.backup")
+    one_node.ok("node", "restore", "hub.backup", "copy")
+    with one_node.node("copy", "--role", "broker"):
+        one_node.ok(*advertise, "copy")

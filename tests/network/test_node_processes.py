@@ -87,58 +87,60 @@ def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
             assert json.loads(end(subscriber)[1])["values"] == json.loads(LINE)
 
 
-def test_a_named_subscriber_survives_a_node_that_is_killed(desk: Shell) -> None:
+def test_a_named_subscriber_survives_a_node_that_is_killed(one_node: Shell) -> None:
     with ExitStack() as stack:
-        node = stack.enter_context(desk.node("desk"))
+        node = stack.enter_context(one_node.node("desk"))
         of_ada = ("--folder", "desk", "--name", "ada")
-        subscriber = desk.subscriber(*of_ada, "--count", "3", "price >= 0")
-        publish_prices(desk, 1)
+        subscriber = one_node.subscriber(*of_ada, "--count", "3", "price >= 0")
+        publish_prices(one_node, 1)
         assert price_of_next(subscriber) == 1
         node.kill()
         node.wait()
         wait_for_line(subscriber, "trying again")
-        stack.enter_context(desk.node("desk"))
+        stack.enter_context(one_node.node("desk"))
         wait_for_line(subscriber, "subscribed")
-        publish_prices(desk, 2, 3)
+        publish_prices(one_node, 2, 3)
         assert sorted(price_of_next(subscriber) for _ in range(2)) == [2, 3]
         assert end(subscriber)[0] == 0
 
 
-def test_events_wait_for_a_named_subscriber_that_is_away(desk: Shell) -> None:
+def test_events_wait_for_a_named_subscriber_that_is_away(one_node: Shell) -> None:
     of_ada = ("--folder", "desk", "--name", "ada")
-    with desk.node("desk"):
-        first = desk.subscriber(*of_ada, "--count", "1", "price >= 0")
-        publish_prices(desk, 1)
+    with one_node.node("desk"):
+        first = one_node.subscriber(*of_ada, "--count", "1", "price >= 0")
+        publish_prices(one_node, 1)
         assert end(first)[0] == 0
-        publish_prices(desk, 2, 3)
-    with desk.node("desk"):
-        out = desk.ok("sub", *of_ada, "--count", "2", "price >= 0")
+        publish_prices(one_node, 2, 3)
+    with one_node.node("desk"):
+        out = one_node.ok("sub", *of_ada, "--count", "2", "price >= 0")
         assert sorted(json.loads(line)["values"]["price"] for line in out.splitlines()) == [2, 3]
-        desk.ok("sub", *of_ada, "--forget")
+        one_node.ok("sub", *of_ada, "--forget")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_node_stops_in_order_when_told_to(desk: Shell, number: signal.Signals, code: int) -> None:
-    with desk.node("desk") as node:
+def test_a_node_stops_in_order_when_told_to(
+    one_node: Shell, number: signal.Signals, code: int
+) -> None:
+    with one_node.node("desk") as node:
         node.send_signal(number)
         wait_for_log(node, "stopped")
         assert end(node)[0] == code
-    assert not list((desk.folder / "desk").glob("*.sock"))
+    assert not list((one_node.folder / "desk").glob("*.sock"))
 
 
-def test_a_client_can_stop_the_node(desk: Shell) -> None:
-    with desk.node("desk") as node:
-        desk.ok("node", "stop", "desk")
+def test_a_client_can_stop_the_node(one_node: Shell) -> None:
+    with one_node.node("desk") as node:
+        one_node.ok("node", "stop", "desk")
         # It has closed its files, so that the folder can be removed or copied.
-        assert not is_locked(desk.folder / "desk")
-        assert not list((desk.folder / "desk").glob("*.db-*"))
+        assert not is_locked(one_node.folder / "desk")
+        assert not list((one_node.folder / "desk").glob("*.db-*"))
         assert end(node)[0] == 0
-        assert "no node runs in" in desk.refused("node", "stop", "desk")
+        assert "no node runs in" in one_node.refused("node", "stop", "desk")
 
 
-def test_what_keeps_a_node_from_starting_is_one_sentence(desk: Shell) -> None:
-    with desk.node("desk"):
-        assert_sentence(desk.refused("node", "run", "desk"), "a node runs in .*desk already")
+def test_what_keeps_a_node_from_starting_is_one_sentence(one_node: Shell) -> None:
+    with one_node.node("desk"):
+        assert_sentence(one_node.refused("node", "run", "desk"), "a node runs in .*desk already")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         at = f"127.0.0.1:{taken.getsockname()[1]}"
         for setting, words in (
@@ -149,7 +151,7 @@ def test_what_keeps_a_node_from_starting_is_one_sentence(desk: Shell) -> None:
             ("local.address=10.0.0.1:0", "a loopback address"),
             ("delivery.successors=x", "a whole number"),
         ):
-            assert_sentence(desk.refused("node", "run", "desk", "--set", setting), words)
+            assert_sentence(one_node.refused("node", "run", "desk", "--set", setting), words)
 
 
 def assert_sentence(told: str, words: str) -> None:
@@ -168,9 +170,9 @@ def price_of_next(subscriber: subprocess.Popen[str]) -> int:
     return int(json.loads(next_line(subscriber))["values"]["price"])
 
 
-def test_whoever_interrupts_pub_knows_what_was_published(desk: Shell) -> None:
-    with desk.node("desk"):
-        publisher = desk.start("pub", "--folder", "desk", "--jsonl", "-", stdin=subprocess.PIPE)
+def test_whoever_interrupts_pub_knows_what_was_published(one_node: Shell) -> None:
+    with one_node.node("desk"):
+        publisher = one_node.start("pub", "--folder", "desk", "--jsonl", "-", stdin=subprocess.PIPE)
         say(publisher, LINE + "no event\n" + LINE)
         printed = [next_line(publisher).split() for _ in range(2)]
         assert [number for number, _ in printed] == ["1", "3"]
@@ -185,18 +187,18 @@ def test_whoever_interrupts_pub_knows_what_was_published(desk: Shell) -> None:
         assert summary.endswith("; 1 line was not published")
 
 
-def test_pub_of_lines_ends_as_it_went(desk: Shell) -> None:
+def test_pub_of_lines_ends_as_it_went(one_node: Shell) -> None:
     pub = ("pub", "--folder", "desk", "--jsonl")
-    with desk.node("desk") as node:
-        good = desk.ok(*pub, "-", text=f"{LINE}\n{LINE}")
+    with one_node.node("desk") as node:
+        good = one_node.ok(*pub, "-", text=f"{LINE}\n{LINE}")
         assert sorted(one.split()[0] for one in good.splitlines()) == ["1", "3"]
-        bad = desk.run(*pub, "-", text=f"x\n{LINE}")
+        bad = one_node.run(*pub, "-", text=f"x\n{LINE}")
         assert bad.returncode == 2
         assert bad.stdout.startswith("2 ")
         assert bad.stderr.startswith("gossamer: line 1: no JSON")
-        told = desk.refused(*pub, str(desk.folder))
+        told = one_node.refused(*pub, str(one_node.folder))
         assert "line 1: cannot be read (Is a directory)" in told
-        publisher = desk.start(*pub, "-", stdin=subprocess.PIPE)
+        publisher = one_node.start(*pub, "-", stdin=subprocess.PIPE)
         say(publisher, LINE)
         assert next_line(publisher).startswith("1 ")
         node.kill()
@@ -255,17 +257,17 @@ def test_a_peer_that_has_lost_its_cluster_says_so_on_publishing(shell: Shell) ->
         assert "by this peer alone: 2" in batch.stderr
 
 
-def test_a_broker_that_reaches_none_of_its_neighbours_says_so(desk: Shell) -> None:
+def test_a_broker_that_reaches_none_of_its_neighbours_says_so(one_node: Shell) -> None:
     """Though what it acknowledges is safe: it is on its disk until neighbours come."""
     event = ("pub", "--folder", "desk", "--name", "ada", "price=1")
     broker = ("--role", "broker", *NO_PAGE)
-    with desk.node("desk", *broker):
-        desk.ok("advertise", "--folder", "desk", "--name", "ada", "price > 0")
-        desk.ok(*event)
-        assert desk.status("desk")["troubles"] == []
-    with desk.node("desk", *broker, "--neighbour", f"127.0.0.1:{free_ports(1)}"):
-        desk.ok(*event)
-        (trouble,) = desk.status("desk")["troubles"]
+    with one_node.node("desk", *broker):
+        one_node.ok("advertise", "--folder", "desk", "--name", "ada", "price > 0")
+        one_node.ok(*event)
+        assert one_node.status("desk")["troubles"] == []
+    with one_node.node("desk", *broker, "--neighbour", f"127.0.0.1:{free_ports(1)}"):
+        one_node.ok(*event)
+        (trouble,) = one_node.status("desk")["troubles"]
         assert "no other peer is reached" in trouble
 
 
@@ -317,9 +319,9 @@ def test_members_come_go_fail_and_are_revoked(shell: Shell) -> None:
         assert 'gossamer_members{state="revoked"} 1.0' in text
 
 
-def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(desk: Shell) -> None:
-    with desk.node("desk", "--set", "limits.close_seconds=0.05") as node:
-        host, port = desk.status("desk")["addresses"][0].rsplit(":", 1)
+def test_refusals_are_logged_with_the_address_and_do_not_fill_the_log(one_node: Shell) -> None:
+    with one_node.node("desk", "--set", "limits.close_seconds=0.05") as node:
+        host, port = one_node.status("desk")["addresses"][0].rsplit(":", 1)
         for _ in range(5):
             with socket.create_connection((host, int(port))) as stranger:
                 stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")

@@ -247,20 +247,20 @@ def written_in(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_killed_subscriber_loses_nothing(desk: Shell) -> None:
-    got = desk.folder / "got"
+def test_a_killed_subscriber_loses_nothing(one_node: Shell) -> None:
+    got = one_node.folder / "got"
     events = [{"symbol": "IBM", "price": 60 + n, "volume": n} for n in range(KEPT)]
     text = "\n".join(map(json.dumps, events))
     sub = ("--folder", "desk", "price > 50", "--into", "got", "--name", "keep")
     pub = ("pub", "--folder", "desk", "--jsonl", "-")
-    with desk.node("desk"):
-        first = desk.subscriber(*sub, "--rotate-s", "3600")
-        published = desk.ok(*pub, text=text)
+    with one_node.node("desk"):
+        first = one_node.subscriber(*sub, "--rotate-s", "3600")
+        published = one_node.ok(*pub, text=text)
         end(first, signal.SIGKILL)
-        published += desk.ok(*pub, text=text)
+        published += one_node.ok(*pub, text=text)
         ids = {line.split()[1] for line in published.splitlines()}
         assert len(ids) == 2 * KEPT
-        rest = desk.start("sub", *sub, "--rotate-events", "7", "--rotate-s", "0.2")
+        rest = one_node.start("sub", *sub, "--rotate-events", "7", "--rotate-s", "0.2")
         wait_for(lambda: {line["id"] for line in written_in(got)} == ids)
         end(rest, signal.SIGINT)
     told = json.loads((got / "desk" / "subscription.json").read_text())
@@ -272,20 +272,20 @@ def test_a_killed_subscriber_loses_nothing(desk: Shell) -> None:
     assert all(path.stat().st_size for path in got.glob("desk/*.jsonl"))
 
 
-def test_the_events_of_a_workload_are_published(desk: Shell) -> None:
+def test_the_events_of_a_workload_are_published(one_node: Shell) -> None:
     rows = {
         "event": range(OF_WORKLOAD),
         "symbol": ["IBM"] * OF_WORKLOAD,
         "close": [80.0 + row for row in range(OF_WORKLOAD)],
         "volume": [1] * OF_WORKLOAD,
     }
-    (desk.folder / "w" / "events").mkdir(parents=True)
-    pq.write_table(pa.table(rows), desk.folder / "w" / "events" / "part-00000.parquet")
+    (one_node.folder / "w" / "events").mkdir(parents=True)
+    pq.write_table(pa.table(rows), one_node.folder / "w" / "events" / "part-00000.parquet")
     chosen = ("--column", "symbol", "--column", "price=close", "--column", "volume")
     command = ("pub", "--folder", "desk", "--from", "w")
-    with desk.node("desk"):
-        done = desk.run(*command, *chosen)
+    with one_node.node("desk"):
+        done = one_node.run(*command, *chosen)
         assert (done.returncode, len(done.stdout.splitlines())) == (0, OF_WORKLOAD), done.stderr
         assert f"published {OF_WORKLOAD} events" in done.stderr
-        assert "has no column price" in desk.refused(*command, "--column", "price")
-        desk.refused(*command, "symbol=IBM")
+        assert "has no column price" in one_node.refused(*command, "--column", "price")
+        one_node.refused(*command, "symbol=IBM")

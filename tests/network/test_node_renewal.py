@@ -421,22 +421,22 @@ def test_a_renewal_is_carried_by_hand_where_there_is_no_network(shell: Shell) ->
 @pytest.mark.parametrize("text", ["", "nonsense", "gossamer-renewal-request 1\nAAAA\n"])
 @pytest.mark.parametrize("option", ["--grant", "--take"])
 def test_texts_that_are_no_requests_or_answers_are_refused(
-    desk: Shell, option: str, text: str
+    one_node: Shell, option: str, text: str
 ) -> None:
-    done = desk.refused("node", "renew", "desk", option, "-", text=text)
+    done = one_node.refused("node", "renew", "desk", option, "-", text=text)
     assert done.startswith("gossamer: the text is not what 'gossamer node renew")
 
 
-def test_where_the_cluster_was_made_nobody_is_asked(desk: Shell) -> None:
-    before = open_membership(desk.folder / "desk")
-    said = desk.ok("node", "renew", "desk").splitlines()
-    after = open_membership(desk.folder / "desk")
+def test_where_the_cluster_was_made_nobody_is_asked(one_node: Shell) -> None:
+    before = open_membership(one_node.folder / "desk")
+    said = one_node.ok("node", "renew", "desk").splitlines()
+    after = open_membership(one_node.folder / "desk")
     assert said[0].startswith("the certificate of peer 'first' is valid until")
     assert said[1].startswith("the certificate of the authority is valid until")
     assert after.identity == before.identity
     assert after.certificate.serial != before.certificate.serial
     assert after.authority.not_before == before.authority.not_before
-    desk.ok("node", "check", "desk")
+    one_node.ok("node", "check", "desk")
 
 
 def test_who_is_revoked_is_not_renewed_though_all_has_expired(shell: Shell) -> None:

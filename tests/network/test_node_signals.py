@@ -110,8 +110,8 @@ def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell:
     assert "lost" not in err
 
 
-def test_a_peer_that_cannot_start_is_told_of(desk: Shell) -> None:
-    nodes = desk.start("node", "run", "desk", "missing", *QUIET)
+def test_a_peer_that_cannot_start_is_told_of(one_node: Shell) -> None:
+    nodes = one_node.start("node", "run", "desk", "missing", *QUIET)
     told = wait_for_log(nodes, "a peer is lost")
     assert (told["folder"], told["cause"]) == ("missing", "it ended with exit code 2")
     assert end(nodes, signal.SIGTERM)[0] == 2
@@ -130,33 +130,33 @@ def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
-def test_a_node_whose_terminal_is_closed_stops_in_order(desk: Shell, role: str) -> None:
+def test_a_node_whose_terminal_is_closed_stops_in_order(one_node: Shell, role: str) -> None:
     options = ("--set", "page.enabled=false", "--role", role)
-    with terminal(desk, "node", "run", "desk", *options, *QUIET) as (node, master):
+    with terminal(one_node, "node", "run", "desk", *options, *QUIET) as (node, master):
         wait_for_log(node, "ready")
         os.close(master)
         wait_for_log(node, "stopped")
         assert end(node)[0] == 0
-    assert not list((desk.folder / "desk").glob("*.sock"))
+    assert not list((one_node.folder / "desk").glob("*.sock"))
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
 def test_a_node_without_a_terminal_takes_up_what_it_can(
-    desk: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
+    one_node: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
     run = ["node", "run", "desk", "--role", role, *QUIET]
-    node = desk.start(*run, start_new_session=True)
+    node = one_node.start(*run, start_new_session=True)
     try:
         wait_for_log(node, "ready")
-        assert desk.ok("node", "reload", "desk") == "nothing has changed\n"
+        assert one_node.ok("node", "reload", "desk") == "nothing has changed\n"
         wait_for_log(node, "configuration read anew")
-        add_setting(desk, "desk", "local", "clients = 1")
-        add_setting(desk, "desk", "delivery", "held_events = 5000")
+        add_setting(one_node, "desk", "local", "clients = 1")
+        add_setting(one_node, "desk", "delivery", "held_events = 5000")
         node.send_signal(signal.SIGHUP)
         told = wait_for_log(node, "configuration read anew")
         assert (told["changed"], told["restart"]) == ("local.clients", "delivery.held_events")
         # One client may be there now, and it is the one that asks.
-        subscriber = desk.start("sub", "--folder", "desk", "--name", "one", "price > 0")
+        subscriber = one_node.start("sub", "--folder", "desk", "--name", "one", "price > 0")
         if role == "peer":
             wait_for_line(subscriber, "subscribed")
             monkeypatch.setattr(links, "ENTRY_S", 0.0)
@@ -166,16 +166,16 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(
             with too_many, connect(tmp_path / "desk"):
                 pass
         end(subscriber, signal.SIGTERM)
-        add_setting(desk, "desk", "logging", "level = 'loud'")
-        refused = desk.refused("node", "reload", "desk")
+        add_setting(one_node, "desk", "logging", "level = 'loud'")
+        refused = one_node.refused("node", "reload", "desk")
         assert "logging.level" in refused
         assert "'loud'" in refused
         node.send_signal(signal.SIGHUP)
         cause = wait_for_log(node, "the configuration cannot be used, and stays as it was")["cause"]
         assert "logging.level" in cause
-        file = desk.folder / "desk" / "node.toml"
+        file = one_node.folder / "desk" / "node.toml"
         file.write_text(file.read_text().replace("loud", "error"))
-        said = json.loads(desk.ok("node", "reload", "desk", "--json"))
+        said = json.loads(one_node.ok("node", "reload", "desk", "--json"))
         assert said == {"changed": ["logging.level"], "restart": ["delivery.held_events"]}
     finally:
         code, _, err = end(node, signal.SIGTERM)
@@ -183,12 +183,12 @@ def test_a_node_without_a_terminal_takes_up_what_it_can(
     assert '"stopped"' not in err, "errors only are logged by now"
 
 
-def test_a_node_that_is_to_outlive_its_terminal_does(desk: Shell) -> None:
-    node = desk.start("node", "run", "desk", *QUIET, command=["nohup", *COMMAND])
+def test_a_node_that_is_to_outlive_its_terminal_does(one_node: Shell) -> None:
+    node = one_node.start("node", "run", "desk", *QUIET, command=["nohup", *COMMAND])
     try:
         wait_for_log(node, "ready")
         node.send_signal(signal.SIGHUP)
-        assert desk.status("desk")["ready"]
+        assert one_node.status("desk")["ready"]
         assert node.poll() is None
     finally:
         code, _, _ = end(node, signal.SIGTERM)
@@ -196,35 +196,37 @@ def test_a_node_that_is_to_outlive_its_terminal_does(desk: Shell) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_subscriber_that_is_told_to_end_says_goodbye(desk: Shell, number: signal.Signals) -> None:
-    with desk.node("desk"):
-        subscriber = desk.subscriber("--folder", "desk", "price > 0")
+def test_a_subscriber_that_is_told_to_end_says_goodbye(
+    one_node: Shell, number: signal.Signals
+) -> None:
+    with one_node.node("desk"):
+        subscriber = one_node.subscriber("--folder", "desk", "price > 0")
         code, _, err = end(subscriber, number)
         assert (code, err) == (128 + number, "")
-        assert desk.status("desk")["local"]["ended"] == {"shutdown": 1}
+        assert one_node.status("desk")["local"]["ended"] == {"shutdown": 1}
 
 
-def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(desk: Shell) -> None:
+def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(one_node: Shell) -> None:
     """A desk without job control has what runs in the background ignore Ctrl-C."""
     script = f"{shlex.join(COMMAND)} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
-    with desk.node("desk"):
-        started = desk.start(command=["sh", "-c", script])
+    with one_node.node("desk"):
+        started = one_node.start(command=["sh", "-c", script])
         subscriber = int(next_line(started))
         wait_for_line(started, "subscribed")
         os.kill(subscriber, signal.SIGINT)
-        desk.ok("pub", "price=1", "--folder", "desk")
+        one_node.ok("pub", "price=1", "--folder", "desk")
         assert json.loads(next_line(started))["values"] == {"price": 1}
         os.kill(subscriber, signal.SIGTERM)
         assert end(started)[1].splitlines() == [str(128 + signal.SIGTERM)]
-        assert desk.status("desk")["local"]["ended"]["shutdown"] >= 1
+        assert one_node.status("desk")["local"]["ended"]["shutdown"] >= 1
 
 
-def test_a_picture_of_a_node_ends_with_its_terminal(desk: Shell) -> None:
-    with desk.node("desk"):
+def test_a_picture_of_a_node_ends_with_its_terminal(one_node: Shell) -> None:
+    with one_node.node("desk"):
         master, slave = pty.openpty()
         # Started the long way: its streams at its end are what this is about.
         terminal = {"stdin": slave, "stdout": slave, "stderr": slave}
-        top = desk.start("top", "desk", command=[*COMMAND], **terminal)
+        top = one_node.start("top", "desk", command=[*COMMAND], **terminal)
         os.close(slave)
         try:
             while b"queues" not in os.read(master, 1 << 16):
@@ -233,4 +235,4 @@ def test_a_picture_of_a_node_ends_with_its_terminal(desk: Shell) -> None:
             os.close(master)
         top.send_signal(signal.SIGHUP)
         assert top.wait(PATIENCE_S) == 0
-        assert set(desk.status("desk")["local"]["ended"]) == {"shutdown"}
+        assert set(one_node.status("desk")["local"]["ended"]) == {"shutdown"}
