@@ -59,8 +59,10 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.kill_all()
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def test_the_service_runs_its_command_until_it_ends_well(shell: Shell) -> None:
         arguments = ("demo/peer1", "price > 80", "--pause", "0.1", "--", "sh", "-c", command)
         service = start(shell, "on_event.py", *arguments, env=shell.environment | told)
         assert manager.recv(1000).startswith(b"READY=1")
-        event = shell.ok("pub", "--folder", "demo/peer2", "symbol=IBM", "price=81", "volume=1")
+        event = shell.published("demo/peer2", "symbol=IBM", "price=81", "volume=1")
         assert manager.recv(1000) == b"WATCHDOG=1"
         kept = shell.folder / "kept"
         deadline = time.monotonic() + PATIENCE_S
@@ -287,7 +287,7 @@ def test_the_bridge_carries_messages_both_ways(shell: Shell) -> None:
             other.publish("gossamer/in", "no event", 1)
             other.publish("gossamer/in", json.dumps(quote), 1)
             assert come.get(timeout=PATIENCE_S) == ("gossamer/out/IBM_A", quote)
-            shell.ok("pub", "--folder", "demo/peer2", "symbol=HPQ", "price=20", "volume=2")
+            shell.published("demo/peer2", "symbol=HPQ", "price=20", "volume=2")
             other_quote = {"symbol": "HPQ", "price": 20, "volume": 2}
             assert come.get(timeout=PATIENCE_S) == ("gossamer/out/HPQ", other_quote)
             other.disconnect()

@@ -171,7 +171,7 @@ def test_the_commands_of_the_compose_file_make_a_cluster_of_three(shell: Shell) 
             changes = settings(service["environment"], first, number)
             stack.enter_context(shell.node(f"peers/{name}", *changes))
         subscriber = shell.subscriber("--folder", "peers/peer2", "price > 80", "--count", "1")
-        event = shell.ok("pub", "--folder", "peers/peer3", "symbol=IBM", "price=81.5").strip()
+        event = shell.published("peers/peer3", "symbol=IBM", "price=81.5").strip()
         code, out, _ = end(subscriber)
     assert code == 0
     assert json.loads(out)["id"] == event

@@ -350,7 +350,7 @@ def test_an_expired_peer_is_back_as_the_one_it_was(shell: Shell) -> None:
                 "--folder", "kitchen", "--name", "ada", "--count", "1", "price >= 0"
             )
             for _ in range(100):
-                shell.ok("pub", "--folder", "kitchen", *EVENT)
+                shell.published("kitchen", *EVENT)
                 if subscriber.poll() is not None:
                     break
             assert end(subscriber)[0] == 0

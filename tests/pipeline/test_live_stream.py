@@ -130,8 +130,7 @@ class Live:
         def is_settled() -> bool:
             text = json.dumps(PROBE) + "\n"
             told = [
-                self.shell.ok("pub", "--folder", name, "--jsonl", "-", text=text)
-                for name in self.fleet.names
+                self.shell.published(name, "--jsonl", "-", text=text) for name in self.fleet.names
             ]
             rounds.append({int(line.split()[1], 16) for one in told for line in one.splitlines()})
             got = [*self.got.look().values(), *self.recorded.look().values()]

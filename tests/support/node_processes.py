@@ -37,6 +37,7 @@ class Shell:
     folder: Path
     forks: bool = True  # whether `gossamer` is forked, and not started the long way
     environment: dict[str, str] = field(init=False)
+    started: list[subprocess.Popen[str]] = field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         installed = self.folder / "installed"
@@ -50,11 +51,22 @@ class Shell:
     ) -> subprocess.Popen[str]:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         common: dict[str, Any] = {"cwd": self.folder, "env": self.environment, "text": True}
+        process: subprocess.Popen[str]
         if command is COMMAND and self.forks and IS_POSSIBLE:
-            return ForkedCommand(arguments, **common, **{**pipes, **options})
-        return subprocess.Popen(
-            [*command, *arguments], preexec_fn=_heed_signals, **{**common, **pipes, **options}
-        )
+            process = ForkedCommand(arguments, **common, **{**pipes, **options})
+        else:
+            process = subprocess.Popen(
+                [*command, *arguments], preexec_fn=_heed_signals, **{**common, **pipes, **options}
+            )
+        self.started.append(process)
+        return process
+
+    def kill_all(self) -> None:
+        """End what a failed test left running, or it would fail the next one too."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def run(
         self, *arguments: str, text: str = "", patience_s: float = PATIENCE_S
@@ -67,6 +79,12 @@ class Shell:
         """What a command printed that did its work."""
         done = self.run(*arguments, text=text)
         assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def published(self, folder: str, *arguments: str, text: str = "") -> str:
+        """What `gossamer pub` printed, which ends with 3 where the peers have not met yet."""
+        done = self.run("pub", "--folder", folder, *arguments, text=text)
+        assert done.returncode in (0, 3), done.stderr
         return done.stdout
 
     def refused(self, *arguments: str, text: str = "") -> str:
