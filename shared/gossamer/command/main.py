@@ -7,7 +7,9 @@ any numerical library.
 
 from __future__ import annotations
 
+import atexit
 import difflib
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -59,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         keep_saying()
         keep_linear_algebra_to_one_thread()
+        atexit.register(gc.freeze)  # else half a second of a run's end is a search for garbage
     given = list(sys.argv[1:] if arguments is None else arguments)
     for argument in given:
         if not is_text(argument):

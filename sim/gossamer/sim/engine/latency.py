@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from gossamer.protocol.kernel.draws import below, mix, mix_many
 from gossamer.protocol.kernel.rules import inline_rule
@@ -71,6 +70,8 @@ def lognormal_latency(median: int, sigma: float) -> Latency:
     Raises:
         ScenarioError: ticks are out of range, such as of one message in 8,192 that takes longest.
     """
+    from scipy.special import ndtri
+
     shares = (np.arange(QUANTILES) + 0.5) / QUANTILES
     ticks = np.rint(median * np.exp(sigma * ndtri(shares)))
     if not median >= 0 or not ticks[-1] <= LONGEST_TICKS:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -312,17 +313,27 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ..
     """
     if in_a_column():
         _wrap_titles(figure)
+    figure.set_dpi(PNG_DPI)
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
     formats = present_options().formats
     files = tuple(folder / f"{name}.{one}" for one in formats)
     for one, file in zip(formats, files, strict=True):
         if one != "svg":
-            figure.savefig(file, metadata=_METADATA[one], dpi=PNG_DPI)
-            figure.set_layout_engine("none")
+            _print(figure, file, one)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg", metadata=_METADATA["svg"], dpi=PNG_DPI)
+    _print(figure, drawn, "svg")
     if "svg" in formats:
         (folder / f"{name}.svg").write_bytes(drawn.getvalue())
     return drawn.getvalue(), files
+
+
+def _print(figure: Figure, file: Path | io.BytesIO, one: str) -> None:
+    """Draw the figure once; `savefig` does so twice, first for its extent alone."""
+    canvas = get_registered_canvas_class(one)(figure)
+    getattr(canvas, f"print_{one}")(file, metadata=_METADATA[one])
 
 
 def _wrap_titles(figure: Figure) -> None:

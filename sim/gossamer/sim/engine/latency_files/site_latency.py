@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -19,9 +19,11 @@ from gossamer.sim.engine.latency import (
 )
 from gossamer.sim.engine.latency_files.coordinates import read_coordinates
 from gossamer.sim.engine.latency_files.matrices import read_matrix
-from gossamer.sim.engine.latency_files.shortest_ways import fill_unmeasured, ways_between
-from gossamer.sim.engine.latency_files.topologies import RouterTopology, read_topology
 from gossamer.sim.errors import ScenarioError
+
+# Graphs are imported where a file has one: most runs need none of their libraries.
+if TYPE_CHECKING:
+    from gossamer.sim.engine.latency_files.topologies import RouterTopology
 
 MATRIX, TOPOLOGY, COORDINATES = "matrix", "topology", "coordinates"
 MODELS: Final = (MATRIX, TOPOLOGY, COORDINATES)
@@ -83,6 +85,8 @@ def site_latency(file: SiteFile, nodes: int, seed: int) -> Latency:
 @functools.lru_cache(maxsize=2)
 def _over_links(file: SiteFile, found: RouterTopology, nodes: int, seed: int) -> Latency:
     """The model of a topology; found once for all systems of a run."""
+    from gossamer.sim.engine.latency_files.shortest_ways import ways_between
+
     unit, access = file.unit_s * TICKS_A_SECOND, 2 * file.access_s * TICKS_A_SECOND
     stands = found.stands[_sites(file, len(found.stands), nodes, seed)]
     used, site = np.unique(stands, return_inverse=True)
@@ -103,6 +107,10 @@ def _read(file: SiteFile, _changed: int) -> Any:
     if file.model == COORDINATES:
         return read_coordinates(file.path)
     if file.model == TOPOLOGY:
+        from gossamer.sim.engine.latency_files.topologies import read_topology
+
         return read_topology(file.path, file.edge_latency)
+    from gossamer.sim.engine.latency_files.shortest_ways import fill_unmeasured
+
     most = LONGEST_TICKS / (file.unit_s * TICKS_A_SECOND)
     return fill_unmeasured(str(file.path), read_matrix(file.path, file.form, most))[0]

@@ -15,7 +15,6 @@ from typing import Any, Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from gossamer.protocol.kernel.draws import mix_many
 from gossamer.sim.engine.latency_files.coordinates import check_first_line
@@ -42,11 +41,17 @@ def _whole(u: Floats, low: float, high: float) -> Floats:
 
 
 def _normal(u: Floats, mean: float, deviation: float) -> Floats:
-    return np.asarray(mean + deviation * ndtri(np.maximum(u, 1 / _ONE)))
+    return np.asarray(mean + deviation * _standard_normal(u))
 
 
 def _lognormal(u: Floats, median: float, sigma: float) -> Floats:
-    return np.asarray(median * np.exp(sigma * ndtri(np.maximum(u, 1 / _ONE))))
+    return np.asarray(median * np.exp(sigma * _standard_normal(u)))
+
+
+def _standard_normal(u: Floats) -> Any:
+    from scipy.special import ndtri
+
+    return ndtri(np.maximum(u, 1 / _ONE))
 
 
 def _exponential(u: Floats, mean: float) -> Floats:
