@@ -29,7 +29,13 @@ PAGES = {
     "docs/graph-brokers.md": ("In five minutes", "graph"),
 }
 # Where commands of the node are described, beside the pages above.
-MORE = ("docs/node.md", "docs/client.md", "docs/upgrading.md", "examples/node/README.md")
+MORE = (
+    "docs/node.md",
+    "docs/monitoring.md",
+    "docs/client.md",
+    "docs/upgrading.md",
+    "examples/node/README.md",
+)
 
 
 def text_of(page: str) -> str:

@@ -1,6 +1,6 @@
 """Frames to bytes and back: four bytes of length, then one CBOR map with text keys.
 
-The client's side of what docs/node.md describes under "The local socket's protocol". The node is of
+The client's side of what docs/local-protocol.md describes. The node is of
 the same user, so that its answers are checked for what the client uses of them only.
 """
 

@@ -114,7 +114,7 @@ class ReceivedEvent:
 class Fate(enum.StrEnum):
     """What is known about an event that was to be published."""
 
-    ACKNOWLEDGED = "acknowledged"  # others hold it; what docs/node.md promises holds from here on
+    ACKNOWLEDGED = "acknowledged"  # others hold it; what docs/promises.md says holds from here on
     UNKNOWN = "unknown"  # it may reach all of its subscribers, some or none
     REFUSED = "refused"  # it was not published
 

@@ -1,4 +1,4 @@
-"""What docs/node.md and the README say of the node is what there is."""
+"""What the pages on nodes and the README say of the node is what there is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCount
 from gossamer.protocol.brokers.tree.memory.counters import Counters
 from support.checkout import ROOT
 
-DOCS = (ROOT / "docs/node.md").read_text(encoding="utf-8")
+PAGES = ("node.md", "promises.md", "security.md", "monitoring.md", "local-protocol.md")
+DOCS = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 BROKER_DOCS = (ROOT / "docs/broker-node.md").read_text(encoding="utf-8")
 SCOT_DOCS = (ROOT / "docs/scot-node.md").read_text(encoding="utf-8")
 GRAPH_DOCS = (ROOT / "docs/graph-brokers.md").read_text(encoding="utf-8")

@@ -10,5 +10,6 @@
 - `client`, `follower`: the application's side; a follower reconnects
 
 Frames are those of `gossamer.node.transport.base.frames`. A connection begins with `attach`; what
-follows it, and what is promised to a client with a name, is in docs/node.md.
+follows it is in docs/local-protocol.md, and what is promised to a client with a name in
+docs/promises.md.
 """

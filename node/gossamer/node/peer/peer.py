@@ -12,7 +12,7 @@ once, despite as many crashes at once as `delivery.successors` says. A named app
 it missed while its peer was away, and no event twice over restarts of it; one that it has taken
 from the stream counts as delivered. Not promised are events that were not acknowledged, that a
 subscription made a moment ago gets events published the moment after, and any order among events.
-`docs/node.md` says all of it.
+`docs/promises.md` says all of it.
 """
 
 from __future__ import annotations
