@@ -14,15 +14,17 @@ import attrs
 import pytest
 import trio
 
-from support.host_brokers import (
+from support.host_stories import (
+    ACCIDENTS,
     GRAPH,
     SCOT,
     TREE,
+    Accident,
     BrokerFollower,
     Layout,
+    Story,
     broker_fleet,
 )
-from support.host_stories import ACCIDENTS, Accident, Story
 from support.network_hosts import network_hosts
 from support.node_processes import Shell
 

@@ -18,9 +18,19 @@ import pytest
 import trio
 
 from gossamer.node.security.cluster import open_membership
-from support import mutated_cluster
-from support.mutated_cluster import NODES, POLL_S, MutatedCluster, quote
-from support.node_commands import COMMANDS, Done, deleted_files, filled, known_commands, run_for
+from support import node_commands
+from support.node_commands import (
+    COMMANDS,
+    NODES,
+    POLL_S,
+    Done,
+    MutatedCluster,
+    deleted_files,
+    filled,
+    known_commands,
+    quote,
+    run_for,
+)
 from support.node_processes import PATIENCE_S, Shell, free_ports
 from support.spark_processes import wait_for
 
@@ -171,7 +181,7 @@ async def test_nothing_acknowledged_is_lost_and_every_member_can_be_revoked(
         members = [*await join_all(cluster), "demo/peer2", "demo/peer3"]
         for member in members:
             await revoke(cluster, member)
-        with trio.fail_after(mutated_cluster.PATIENCE_S):
+        with trio.fail_after(node_commands.PATIENCE_S):
             while await cluster.connections(1):
                 await trio.sleep(POLL_S)
     print(
