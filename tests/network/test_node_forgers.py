@@ -33,8 +33,7 @@ from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, E
 from gossamer.protocol.peer.settings import config
 from support.attackers import attacker, introduction_of
 from support.clusters import MadeCluster, event_key
-from support.memory_members import MemberPeers, member_peers
-from support.node_peers import take
+from support.memory_peers import MemberPeers, member_peers, take
 from support.tampering import read_frame, tampered, write_frame
 from support.transport_peers import on_jumping_clock
 

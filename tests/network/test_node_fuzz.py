@@ -46,9 +46,7 @@ from support.attackers import descriptor_of, memory_of_process
 from support.checkout import ROOT
 from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ROUND_S
-from support.node_peers import take_ids
+from support.memory_peers import ROUND_S, MemberPeers, member_peers, take_ids
 from support.tampering import intercepted, read_frame, tampered
 from support.transport_peers import on_jumping_clock
 

@@ -19,7 +19,7 @@ from gossamer.node.transport.base.base import Hello, LocalPeer, PeerIdentity
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
-from support.memory_members import MemberPeers
+from support.memory_peers import MemberPeers
 
 PATIENCE_S = 120.0
 
