@@ -235,7 +235,7 @@ class Play:
     def deliver_some(self) -> None:
         for _ in range(self.draw.randrange(1, 8)):
             if self.overlay.waiting():
-                self.overlay.deliver_one()
+                self.overlay.step()
                 self.check()
 
     def settle(self) -> None:
@@ -244,7 +244,7 @@ class Play:
         self.broken.clear()
         self.check()
         while self.overlay.waiting():
-            self.overlay.deliver_one()
+            self.overlay.step()
             self.check()
         for number, keys in self.due.items():
             assert not keys, f"publication {number} was not delivered to {sorted(keys)}"
