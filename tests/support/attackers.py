@@ -26,8 +26,6 @@ PATIENCE_S = 120.0
 
 @attrs.define(eq=False)
 class Attacker:
-    """A connection to a running peer, and whoever is at this end of it."""
-
     member: Membership
     stream: trio.abc.Stream
     sequence: int = 0  # number of the last descriptor that it signed
@@ -66,14 +64,12 @@ class Attacker:
         await trio.aclose_forcefully(self.stream)
 
     async def cut_for(self) -> str:
-        """Wait until the peer cuts this connection; why it says it does."""
         goodbye = await self.next_frame("goodbye")
         return f"{goodbye['reason']}: {goodbye['detail']}"
 
 
 @asynccontextmanager
 async def attacker(crowd: MemberPeers, target: int, member: Membership) -> AsyncIterator[Attacker]:
-    """A connection to the peer ``target`` of one who was let in as ``member``."""
     key = member.identity.key
     crowd.network.certificates[key] = member.certificate.der
     me = LocalPeer(

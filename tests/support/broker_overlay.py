@@ -69,7 +69,6 @@ class BrokerNetwork(Generic[BrokerT]):
         self.tell(other, neighbour(one), message)
 
     def waiting(self) -> int:
-        """How much is under way."""
         return sum(map(len, self.queues.values()))
 
     def step(self) -> bool:
@@ -205,7 +204,6 @@ class Overlay(BrokerNetwork[TreeBroker]):
             self.tell(broker, None, fired)
 
     def repeat(self) -> None:
-        """Deliver a frame that was delivered last on some link once more."""
         if self._last:
             ends = self.draw.choice(sorted(self._last))
             self.tell(ends[1], neighbour(ends[0]), self._last[ends])

@@ -202,8 +202,6 @@ async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIter
 
 @define(eq=False)
 class GraphProcesses(ClusterProcesses[int]):
-    """Brokers on a ring with a link from each to the third one after it, numbered from 1 on."""
-
     interval_s: float = field(kw_only=True)
     _keys: dict[str, int] = field(factory=dict)
 
@@ -217,7 +215,6 @@ class GraphProcesses(ClusterProcesses[int]):
         super().begin(name, stdout=subprocess.DEVNULL, **streams)
 
     async def coordinator(self) -> int | None:
-        """The broker that all running ones take for the coordinator, None if they do not agree."""
         found = {(await self.tables(number))["coordinator"] for number in self.running}
         numbers = {
             next((number for key, number in self._keys.items() if key in text), None)
@@ -397,7 +394,6 @@ class BrokerTree(ClusterProcesses[str]):
         return found
 
     def resident_bytes(self) -> int:
-        """Memory of all brokers; what they share counts for each."""
         return sum(psutil.Process(one.pid).memory_info().rss for one in self.running.values())
 
 

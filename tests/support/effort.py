@@ -134,7 +134,6 @@ class Waits:
 
 
 def _own_seconds() -> float:
-    """What this process took and its dead children, where there is no /proc."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 

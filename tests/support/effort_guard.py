@@ -57,7 +57,6 @@ class EffortGuard:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Iterator[None]:
-        """Begin the account of a test."""
         self._own_s, self._waited_s, self._fixtures = 0.0, 0.0, {}
         self._cached = self._times_of_caches()
         self._marked_s = self._waits.begin(self._limits.first).taken_s
@@ -80,7 +79,6 @@ class EffortGuard:
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Iterator[None]:
-        """End the account of a test, and compare it with the limits."""
         if nextitem is None or nextitem.path != item.path:
             self._own_s += self._mark()  # before shared fixtures are removed
         yield
@@ -99,7 +97,6 @@ class EffortGuard:
             self._mark(of_test=False)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name the dear tests."""
         reports = [one for some in terminalreporter.stats.values() for one in some]
         dear = [
             f"{report.nodeid}: {found}"

@@ -90,7 +90,6 @@ def _holds(comparison: Comparison, event: Mapping[str, Any]) -> bool:
 
 
 def random_written(rng: Random, depth: int = 3) -> Written:
-    """An expression over `SCHEMA`; it may contradict itself."""
     kind = rng.random()
     if depth == 0 or kind < 0.35:
         return _random_comparison(rng)

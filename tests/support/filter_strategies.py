@@ -99,7 +99,6 @@ def comparisons_on(draw: st.DrawFn, name: str, complete: bool = False) -> Compar
 def comparison_lists(
     names: str = "nsdb", most: int = 5, complete: bool = False
 ) -> st.SearchStrategy[list[Comparison]]:
-    """Conjunctions, which may contradict themselves."""
     one = st.sampled_from(names).flatmap(lambda name: comparisons_on(name, complete))
     return st.lists(one, min_size=1, max_size=most)
 
@@ -120,7 +119,6 @@ def filters(
 
 @st.composite
 def publications(draw: st.DrawFn) -> dict[str, Any]:
-    """Publications with values around the constants, sometimes of another attribute's kind."""
     found = {}
     for name in draw(st.sets(st.sampled_from("nsdb"), max_size=4)):
         source = draw(st.sampled_from("nsdb")) if draw(st.integers(0, 9)) == 0 else name
@@ -149,7 +147,6 @@ def random_comparison(rng: Random, name: str) -> Comparison:
 
 
 def random_value(rng: Random, name: str) -> Any:
-    """A value of an attribute's kind: one around the constants, or one of a larger pool."""
     if rng.random() < 0.5 or name in "db":
         return rng.choice(VALUES[name])
     if name == "s":

@@ -43,8 +43,6 @@ def framed(body: bytes) -> bytes:
 
 @attrs.define
 class Fuzzer:
-    """Makes wrong frames of good ones."""
-
     types: FrameTypes
     templates: Sequence[Frame]
     draws: random.Random
@@ -186,7 +184,6 @@ class Fuzzer:
     # What is done to records
 
     def odd_words(self, frame: Frame) -> Fuzzed:
-        """Other words, fewer, more, or others in some places."""
         name = "words" if "words" in frame else self._field(frame)
         value = frame[name]
         if not isinstance(value, bytes) or len(value) < 8:
@@ -203,7 +200,6 @@ class Fuzzer:
         return self._judged(frame, "odd words")
 
     def other_kind(self, frame: Frame) -> Fuzzed:
-        """One record's words under another's kind."""
         if "kind" in frame:
             frame["kind"] += self.draws.choice((-12, -5, -2, -1, 1, 2, 5, 12))
         return self._judged(frame, "another kind")

@@ -66,14 +66,11 @@ class HostFleet(Fleet):
         self.running[name] = self.shell.start(*words, command=command, **streams)
 
     def renumber(self, network: str) -> None:
-        """Give all hosts addresses of a network in place of those that they have."""
         number_anew(self.hosts, network)
 
 
 @attrs.define(eq=False)
 class Story:
-    """What happens, drawn; each episode ends with everything delivered everywhere."""
-
     fleet: HostFleet
     draws: random.Random
     accidents: Sequence[Accident] = ()  # to draw from; all where there are none
@@ -105,7 +102,6 @@ class Story:
             host.let_in()
 
     async def publish(self, name: str) -> None:
-        """Publish at a node while it runs, until the end."""
         price = 0
         while True:
             await trio.sleep(PAUSE_S)
@@ -150,7 +146,6 @@ class Story:
         return len(self.acknowledged) >= count
 
     def lacking(self, followers: Sequence[Follower]) -> dict[str, int]:
-        """How much of what was acknowledged each follower has not got, where it is anything."""
         wanted = self.acknowledged.keys()
         lacking = {one.peer: len(wanted - set(one.got)) for one in followers}
         return {name: count for name, count in lacking.items() if count}
@@ -317,7 +312,6 @@ class BrokerFleet(HostFleet):
     async def ready(
         self, names: Iterable[str] | None = None, patience_s: float = PATIENCE_S
     ) -> float:
-        """Wait until the links of these brokers are up; return for how long it was."""
         began = trio.current_time()
         with trio.fail_after(patience_s):
             for name in self.names if names is None else names:
@@ -335,7 +329,6 @@ class BrokerFleet(HostFleet):
         return len(ups) == self.layout.links(self.number(name))
 
     async def known_everywhere(self, followers: Sequence[Follower]) -> None:
-        """Publish at every broker until each follower has got something from there."""
         published: dict[str, set[str]] = {name: set() for name in self.names}
         with trio.fail_after(PATIENCE_S):
             while any(

@@ -84,7 +84,6 @@ class MemoryBrokers(MemoryNodes[BrokerNode]):
         network: MemoryNetwork | None = None,
         **changes: Any,
     ) -> AbstractAsyncContextManager[Self]:
-        """Brokers with these links, stopped at the end."""
         edges = list(edges)
         numbers = sorted({end for edge in edges for end in edge})
         return cls.opening(folder, numbers, network, edges=edges, **changes)
@@ -97,8 +96,6 @@ class MemoryBrokers(MemoryNodes[BrokerNode]):
             await self.settle()
 
     async def crash(self, number: int) -> None:
-        """Let a broker end without a word, and without a last dump."""
-
         async def nothing(*_: object) -> None:
             return
 
@@ -132,11 +129,9 @@ class MemoryBrokers(MemoryNodes[BrokerNode]):
         return {one: tree_broker(node).sizes().subscriptions for one, node in self.nodes.items()}
 
     async def settle(self) -> None:
-        """Wait until all links among those that run are up, and nothing is under way."""
         await eventually(self._is_settled, PATIENCE_S)
 
     async def settle_link(self, one: int, other: int) -> None:
-        """Wait until two brokers have nothing under way between them, whatever others do."""
         ends = [self.nodes[number].engine for number in (one, other)]
 
         def is_settled() -> bool:
@@ -165,7 +160,6 @@ class MemoryBrokers(MemoryNodes[BrokerNode]):
         )
 
     def _numbers_agree(self) -> bool:
-        """Whether every frame that was sent was taken."""
         names = {node.engine.broker.name for node in self.nodes.values()}
         return all(
             self._agree(node.engine.broker.name, link.name)
@@ -319,7 +313,6 @@ def memory_graph(folder: Path) -> AbstractAsyncContextManager[MemoryGraph]:
 
 
 async def all_got(clients: Mapping[Any, MemoryClient], wanted: Collection[str]) -> None:
-    """Wait until clients have at least these publications, and none of them twice."""
     for client in clients.values():
         await client.until_got(wanted)
 

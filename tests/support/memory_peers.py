@@ -227,7 +227,6 @@ def address_of(key: int) -> Address:
 def memory_peers(
     folder: Path, *keys: int, network: MemoryNetwork | None = None, **changes: Any
 ) -> AbstractAsyncContextManager[MemoryPeers]:
-    """Running peers of one overlay, stopped at the end."""
     return MemoryPeers.opening(folder, keys, network, **changes)
 
 
@@ -284,12 +283,10 @@ class MemberPeers(MemoryPeers):
         return [key for key in self.peers if key not in self.bad]
 
     def now(self, key: int = -1) -> float:
-        """Unix seconds, as the peer ``key`` sees them."""
         wrong_s = self.offset_s + self.wrong_s.get(key, 0.0)
         return self.cluster.now + trio.current_time() + wrong_s
 
     async def admit(self, name: str) -> int:
-        """Let a new member run, of this name; return its key."""
         member = self.cluster.admit(name) if self.members else self.cluster.first
         key = member.identity.key
         self.members[key] = member
@@ -342,7 +339,6 @@ def member_peers(
 def running_members(
     kind: type[MembersT], cluster: MadeCluster, count: int, network: Any, **changes: Any
 ) -> AbstractAsyncContextManager[MembersT]:
-    """The same of any kind."""
     names = [f"member {number}" for number in range(count)]
     return kind.opening(cluster.folder.parent, names, network, cluster=cluster, **changes)
 
@@ -371,18 +367,15 @@ def config_of(
 
 
 def of_member(member: Membership, bootstrap: Sequence[Address] = (), **protocol: Any) -> NodeConfig:
-    """The same for a peer that has a certificate."""
     return config_of(member.folder.path, bootstrap, **protocol)
 
 
 def elsewhere(config: NodeConfig, *bootstrap: Address) -> NodeConfig:
-    """``config`` with other contacts."""
     discovery = attrs.evolve(config.discovery, peers=tuple(map(str, bootstrap)))
     return attrs.evolve(config, discovery=discovery)
 
 
 async def rounds_pass(*peers: Peer, rounds: int = 4) -> None:
-    """Wait until each of ``peers`` has begun so many more rounds."""
     goals = [(peer, peer.counters.rounds + rounds) for peer in peers]
     await eventually(lambda: all(peer.counters.rounds >= goal for peer, goal in goals))
 
@@ -397,7 +390,6 @@ async def take_ids(events: Subscription, count: int) -> set[int]:
 
 
 async def knock(peer: Peer) -> trio.SocketStream:
-    """A plain connection to where a peer listens."""
     return await trio.open_tcp_stream(*peer.addresses[0])
 
 

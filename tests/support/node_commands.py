@@ -127,7 +127,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 def known_commands() -> set[str]:
-    """The commands that the node's part of the command line has."""
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     found = set()
     for name, point in points.items():
@@ -217,8 +216,6 @@ class _JoinableFleet(Fleet):
 
 @define(eq=False)
 class MutatedCluster:
-    """The cluster, and what is known of it."""
-
     shell: Shell  # where commands run; the nodes are in its folder ``demo``
     seed: int
     # Numbers (volumes) of the events that somebody was told are acknowledged.
@@ -301,7 +298,6 @@ class MutatedCluster:
         return "\n".join([f"seed {self.seed}", *self.done])
 
     def check_files(self) -> None:
-        """No node holds a file open that is not there any more."""
         for process in self.fleet.running.values():
             assert process.poll() is None, self.said()
             assert not deleted_files(process.pid), self.said()
@@ -367,7 +363,6 @@ class MutatedCluster:
         return list(range(self._next_volume - count, self._next_volume))
 
     def _lines(self, volumes: Sequence[int]) -> list[tuple[str, int | None]]:
-        """Lines of events with these volumes, and others."""
         lines: list[tuple[str, int | None]] = []
         for volume in volumes:
             if self._draws.random() < 0.3:
@@ -391,7 +386,6 @@ class MutatedCluster:
             await self._start_again(number)
 
     async def _until_known(self) -> None:
-        """Wait until events of each node reach the clients of all."""
         pairs = {(a, b) for a in NODES for b in NODES}
         assert await comes_true(lambda: pairs <= self._heard_of), "the peers do not find each other"
         self._first_counted = self._volumes(1)[0]

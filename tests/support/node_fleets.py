@@ -138,7 +138,6 @@ class Fleet(ClusterProcesses[str]):
 
     @classmethod
     def make(cls, shell: Shell, peers: int, **settings: object) -> Self:
-        """A cluster whose peers do not run yet."""
         names = [f"demo/peer{number + 1}" for number in range(peers)]
         return cls(shell, names, settings={"page__enabled": False, **settings})
 
@@ -158,7 +157,6 @@ class Fleet(ClusterProcesses[str]):
         self.running[name].send_signal(number)
 
     def pid(self, name: str) -> int | None:
-        """Id of a peer's process, None while it does not run."""
         process = self.running.get(name)
         return None if process is None or process.poll() is not None else process.pid
 
@@ -175,7 +173,6 @@ class Fleet(ClusterProcesses[str]):
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[LocalClient]:
-        """A client of a peer, as soon as it can be reached."""
         with trio.fail_after(PATIENCE_S):
             while True:
                 try:
@@ -190,7 +187,6 @@ class Fleet(ClusterProcesses[str]):
     async def ready(
         self, names: Iterable[str] | None = None, patience_s: float = PATIENCE_S
     ) -> float:
-        """Wait until the ring of these peers is right; return for how long it was."""
         chosen = list(self.names if names is None else names)
         began = trio.current_time()
         with trio.move_on_after(patience_s) as scope:
@@ -235,8 +231,6 @@ def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
 
 @attrs.define(eq=False)
 class Follower:
-    """A named application that acknowledges each event once it has noted it."""
-
     fleet: Fleet
     peer: str
     name: str
@@ -253,8 +247,6 @@ class Follower:
 
 @attrs.define(eq=False)
 class Publisher:
-    """Publishes events one after another and notes which were acknowledged."""
-
     fleet: Fleet
     peer: str
     acknowledged: set[str] = attrs.field(factory=set)
@@ -324,5 +316,4 @@ def publish_at_once(
 
 
 def ids_in(files: Sequence[Path]) -> set[str]:
-    """The ids of the events in files of a subscriber."""
     return {json.loads(line)["id"] for file in files for line in file.read_text().splitlines()}

@@ -162,7 +162,6 @@ def next_line(process: subprocess.Popen[str]) -> str:
 
 
 def say(process: subprocess.Popen[str], text: str) -> None:
-    """Type a text into the process."""
     assert process.stdin is not None
     process.stdin.write(text)
     process.stdin.flush()
@@ -170,7 +169,6 @@ def say(process: subprocess.Popen[str], text: str) -> None:
 
 @contextmanager
 def _killed_when_silent(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Kill the process when what is waited for takes too long."""
     late = threading.Timer(SILENCE_S, process.kill)
     late.start()
     try:

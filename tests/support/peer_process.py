@@ -53,11 +53,6 @@ class Traffic:
 
 @attrs.define(eq=False)
 class Host:
-    """The peers of this process, and the applications that use them.
-
-    Receipts are [subscription, event, Unix seconds] of what was taken from the streams.
-    """
-
     nursery: trio.Nursery
     peers: list[Peer] = attrs.field(factory=list)
     receipts: list[tuple[int, int, float]] = attrs.field(factory=list)
@@ -89,7 +84,6 @@ class Host:
         """Nothing: the nursery ends the peers."""
 
     async def subscribe(self, wishes: list[tuple[int, int, str]]) -> None:
-        """Take the events of each [number, place of the peer, expression]."""
         for number, place, expression in wishes:
             stream = self.peers[place].subscribe(expression, room=1 << 20)
             self.nursery.start_soon(self._take, number, stream)
@@ -128,7 +122,6 @@ class Host:
         return len(self.receipts)
 
     async def rest(self, rounds: int) -> None:
-        """Wait until every peer has begun so many more rounds."""
         goals = [(peer, peer.counters.rounds + rounds) for peer in self.peers]
         while any(peer.counters.rounds < goal for peer, goal in goals):
             await trio.sleep(0.02)
@@ -139,7 +132,6 @@ class Host:
             await trio.sleep(0.02)
 
     async def take_receipts(self) -> list[tuple[int, int, float]]:
-        """What was taken since the last time."""
         taken, self.receipts = self.receipts, []
         return taken
 
@@ -179,7 +171,6 @@ class Host:
 
 
 async def run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> None:
-    """Run a peer until it is cancelled; it is the task's status."""
     async with open_peer(config) as peer:
         task_status.started(peer)
         await trio.sleep_forever()

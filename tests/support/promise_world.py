@@ -110,8 +110,6 @@ def pump(
 
 @attrs.frozen
 class Want:
-    """A range of values that a reader asks for, and since when."""
-
     low: int
     high: int
     since: int
@@ -166,7 +164,6 @@ class World:
         assert self._out.cursor[REFUSED] == self._out.cursor[OPEN] == 0
 
     def rounds(self, count: int) -> None:
-        """Let rounds pass."""
         for _ in range(count):
             for p in self.draws.sample(range(self.n), self.n):
                 if self.state_of[p] == UP:
@@ -175,7 +172,6 @@ class World:
             self.now += 1
 
     def join(self, p: int, contact: int) -> None:
-        """Let a peer join through another."""
         self.handle(join_record(p, contact, self.state.sampler.profile[contact]))
 
     def want(self, p: int) -> None:
@@ -191,7 +187,6 @@ class World:
             self.handle(record(INSTALL_TIMER, p, p))
 
     def publish(self, p: int) -> None:
-        """Let a peer publish an event of any value."""
         event = len(self.values)
         value = self.draws.randrange(RING_MASK)
         self.values[event], self.published_at[event] = value, self.now
@@ -210,17 +205,14 @@ class World:
             self.excused |= self.acknowledged - held
 
     def start(self, p: int) -> None:
-        """Let a peer that is down be up again, and join through anybody whom it reaches."""
         if self.state_of[p] == DOWN:
             self._be_back(p)
 
     def pause(self, p: int) -> None:
-        """Let a peer do nothing for a while."""
         if self.state_of[p] == UP:
             self.state_of[p] = PAUSED
 
     def resume(self, p: int) -> None:
-        """Let a peer that was paused go on; its connections broke."""
         if self.state_of[p] == PAUSED:
             self._be_back(p)
             self._break(p, range(self.n))
@@ -235,7 +227,6 @@ class World:
             self.join(p, self.draws.choice(others))
 
     def is_linkable(self, p: int, q: int) -> bool:
-        """Whether two peers are up and reach each other."""
         both = self.reaches[p, q] and self.reaches[q, p]
         return bool(both and self.state_of[p] == self.state_of[q] == UP)
 
@@ -248,7 +239,6 @@ class World:
                     self.reaches[p, q] = 0
 
     def mute(self, p: int, q: int) -> None:
-        """Let nothing that one peer sends another arrive."""
         if p != q:
             self.reaches[p, q] = 0
 
@@ -273,14 +263,12 @@ class World:
         return set(self._answered[: self._counts[1]].tolist())
 
     def held(self, p: int) -> set[int]:
-        """The events that a peer holds."""
         log = self.state.held
         count = min(int(log.next[p]), log.copies.shape[1])
         copies: Ints = log.copies[p, :count]
         return set((copies[copies >= 0] // self.state.params.attributes).tolist())
 
     def settle(self) -> None:
-        """Let all that went wrong be right again, and everything missing be found."""
         self.heal()
         for p in range(self.n):
             self.resume(p)

@@ -33,8 +33,6 @@ class Sent:
 
 @frozen
 class Delivery:
-    """A notification as a client got it, and the brokers that it went through."""
-
     client: str
     id: Id
     way: Way
@@ -88,12 +86,10 @@ class ScotOverlay(ClientNetwork[ScotBroker]):
         self.settle()
 
     def report(self, one: str, other: str, length: int) -> None:
-        """Let the host report an output queue where as much left as entered."""
         self.loads[one, other] = length
         self.tell(one, None, m.WindowEnded((m.QueueReport(other, length, 5, 5),)))
 
     def break_link(self, one: str, other: str) -> None:
-        """Let a link work no more; both ends are told. Nothing is under way on it."""
         for name, end in ((one, other), (other, one)):
             assert not self.queues[name, end]
             self._broken.add((name, end))
@@ -201,7 +197,6 @@ def a_notification(number: int = 1) -> m.Notification:
 
 
 def a_backup() -> ScotBroker:
-    """The backup of a broker with ada, who is owed something."""
     backup = a_broker(1)
     owed = m.UnacknowledgedDelivery("ada", a_notification(1), ("s",))
     promised = m.Promised("ada", "s", Id(HOME, 1), WANTED)
@@ -210,7 +205,6 @@ def a_backup() -> ScotBroker:
 
 
 def handed_back(effects: list[Effect]) -> m.Numbered:
-    """What a backup hands to its broker, which is back."""
     sent = (one.message for one in effects if isinstance(one, Send))
     (handed,) = (message for message in sent if isinstance(message, m.Numbered))
     return handed
@@ -223,7 +217,6 @@ def refusal(effects: list[Effect]) -> Exception:
 
 
 def sent_on(effects: list[Effect]) -> list[tuple[str, object]]:
-    """What was sent, numbered or not, with its receivers."""
     return [
         (one.neighbour, one.message.message if isinstance(one.message, m.Numbered) else one.message)
         for one in effects

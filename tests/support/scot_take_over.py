@@ -226,7 +226,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
         self.broken.add((one, other))
 
     def mend(self, one: str, other: str) -> None:
-        """Let a link work again, of whose end both have heard; one end may hear of it later."""
         first, then = self.draw.sample((one, other), 2)
         self.broken -= {(one, other), (other, one)}
         self.tell(first, None, self._up(then))
@@ -296,7 +295,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
             self.step()
 
     def notice(self) -> None:
-        """Let things happen until everybody has heard of what failed."""
         down = messages.NeighbourDown
         while any(isinstance(one, down) for queue in self.queues.values() for one in queue):
             self.step()
@@ -331,7 +329,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
     # What is to hold
 
     def victim(self) -> str:
-        """A broker that is to die, as a rule one with subscribers."""
         homes = [one.at[-1] for one in self.subscribers.values()]
         some = homes if homes and self.draw.random() < 0.7 else sorted(self.brokers)
         return self.draw.choice(some)
@@ -376,7 +373,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
         return before.cluster == host.cluster and near < far
 
     def check_due(self) -> None:
-        """What was acknowledged reaches everybody whose subscription was when it was published."""
         for made in self.published:
             for name in made.due & self.subscribers.keys() if made.safe else ():
                 assert made.id in self.subscribers[name].ids, f"{name} misses {made}"
@@ -392,7 +388,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
                 assert often[made.id] <= 1, f"{one.name} got {made} from two brokers"
 
     def check_arrived(self) -> None:
-        """Nothing acknowledged is lost, and nothing came twice."""
         assert self.refusals == []
         for one in self.subscribers.values():
             due = {
@@ -402,7 +397,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
             assert max(one.got.values(), default=1) == 1, f"{one.name} got something twice"
 
     def check(self) -> None:
-        """Nothing is lost or came twice, and nobody waits for anything."""
         self.check_arrived()
         for made in self.published:
             if made.broker not in self.dead:
@@ -413,7 +407,6 @@ class TakeOverPlay(BrokerNetwork[ScotBroker]):
             assert not memory.copies
 
     def check_empty(self) -> None:
-        """When everybody has taken back everything, no broker remembers any of it."""
         for one in list(self.subscribers.values()):
             self.unsubscribe(one)
         self.settle()

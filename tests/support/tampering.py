@@ -54,7 +54,6 @@ def tampered(dependencies: Dependencies, rewrite: Callable[[bytes], bytes]) -> D
 
 
 def frames_in(data: bytes) -> Iterator[bytes]:
-    """The frames, headers included, that ``data`` is made of."""
     at = 0
     while at < len(data):
         end = at + HEADER_BYTES + int.from_bytes(data[at : at + HEADER_BYTES], "big")
@@ -63,7 +62,6 @@ def frames_in(data: bytes) -> Iterator[bytes]:
 
 
 def read_frame(data: bytes) -> Frame:
-    """The frame in ``data``, header included, whatever its form."""
     return FrameDecoder(Limits(), {MARK: read_event_frame}).decode(data[HEADER_BYTES:])
 
 
@@ -77,8 +75,6 @@ def write_frame(frame: Frame) -> bytes:
 
 
 class _Transport:
-    """In the place of a transport."""
-
     _inner: Transport
     _between: Between
     _change: Change

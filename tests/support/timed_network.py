@@ -81,7 +81,6 @@ class TimedNode:
         self._timers = itertools.count()
 
     def row_of(self, handle: int) -> int:
-        """The engine's row for a handle of this node."""
         return self.network.rows[self.address_book.key_of(handle)]
 
     # As rounds

@@ -122,8 +122,6 @@ def message(body: bytes = b"", number: int | None = None) -> bytes:
 
 @attrs.define(eq=False)
 class Heard(Changing):
-    """What a peer's pool reported; frames are taken only while the gate, if any, is open."""
-
     gate: trio.Event | None = None
     frames: list[tuple[int, Frame]] = attrs.field(factory=list)
     ups: list[int] = attrs.field(factory=list)
@@ -167,7 +165,6 @@ class Crowd:
     addresses: dict[int, Sequence[Address]] = attrs.field(factory=dict)
 
     async def add(self, key: int, address: Address = LOOPBACK, **changes: Any) -> Peer:
-        """A running peer; ``changes`` are limits of its own."""
         limits = attrs.evolve(self.limits, **changes)
         heard = Heard()
         transport = self.make(key, limits)
@@ -185,14 +182,11 @@ class Crowd:
 
 
 def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> Admitted:
-    """``stream`` as that of an admitted peer, without a handshake."""
     hello = Hello(1, "test", CLUSTER, key, (), bytes(16), None)
     return Admitted(stream, PeerIdentity(key), hello, dialled, Address("127.0.0.1", 1))
 
 
 class Served(Changing):
-    """A connection being run, what came in and how it ended."""
-
     def __init__(self, stream: trio.abc.Stream, limits: Limits, key: int = 2) -> None:
         super().__init__()
         self.connection = Connection(admitted(stream, key), limits, MESSAGE_FRAMES)
@@ -214,8 +208,6 @@ class Served(Changing):
 
 
 class Wire:
-    """The far end of a connection, spoken by hand."""
-
     def __init__(self, stream: Pair) -> None:
         self.stream = stream
         self.reader = FrameReader(Limits())
@@ -235,7 +227,6 @@ class Wire:
 
 @asynccontextmanager
 async def served(**changes: Any) -> AsyncIterator[tuple[Served, Wire]]:
-    """A connection being run, and the other end of its stream."""
     near, far = memory_stream_pair()
     ours = Served(near, Limits(**{**LIMIT_FIELDS, **changes}))
     async with running(ours.run):

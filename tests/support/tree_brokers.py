@@ -80,7 +80,6 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
         return id_
 
     def break_link(self, one: str, other: str) -> None:
-        """Let a link work no more; both ends are told, and what is under way is dropped."""
         self._up.discard((min(one, other), max(one, other)))
         for name, end in ((one, other), (other, one)):
             self.queues.pop((name, end), None)
@@ -98,7 +97,6 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
         return link in self._up
 
     def can_mend(self, link: Link) -> bool:
-        """Whether a link does not work although both of its brokers live."""
         return link not in self._up and set(link) <= self.brokers.keys()
 
     def kill(self, name: str) -> None:
@@ -124,7 +122,6 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
                 self.mend_link(one, other)
 
     def swap(self, name: str) -> None:
-        """Put a broker in the place of one that is loaded from what it dumps."""
         data = cbor2.loads(cbor2.dumps(self.brokers[name].dump()))
         self.brokers[name] = GraphBroker.load(data, self._settings, new_index=PlainIndex)
 
@@ -192,7 +189,6 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
 
 
 def random_links(brokers: int, more: int, draw: random.Random) -> list[Link]:
-    """A random tree of brokers b00, b01, ... and so many links more."""
     names = [f"b{number:02}" for number in range(brokers)]
     draw.shuffle(names)
     links = {(names[draw.randrange(at)], names[at]) for at in range(1, brokers)}
@@ -296,7 +292,6 @@ class TreePlay:
                 overlay.step()
 
     def _fail(self) -> None:
-        """Mostly it is the coordinator that fails."""
         draw, overlay = self.draw, self.overlay
         if self.failure == CUT:
             self._cut = [draw.choice(overlay.links)]
