@@ -17,8 +17,8 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.settings import config
+from support.attackers import read_frame
 from support.clusters import MadeCluster
-from support.tampering import read_frame
 
 SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
 CODEC = Codec(SETTINGS)
