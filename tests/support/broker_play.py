@@ -173,9 +173,7 @@ class Play:
             self.check()
 
     def publish(self) -> None:
-        self.publish_values(self.any_client("p"), random_values(self.draw))
-
-    def publish_values(self, name: str, values: dict[str, object]) -> None:
+        name, values = self.any_client("p"), random_values(self.draw)
         number = len(self.due)
         values["number"] = number
         allowing = [

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from string import ascii_uppercase
@@ -162,13 +161,10 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
 
     async def settle(self) -> None:
         """Wait until every link between brokers that run is up at both ends, or cut at both."""
-        for label in self.running:
-            await self.with_client(label, "looker", partial(self._settle_one, label))
-
-    async def _settle_one(self, label: BrokerLabel, client: LocalClient) -> None:
         with trio.fail_after(PATIENCE_S):
-            while self._missing(label, await client.tables()):
-                await trio.sleep(POLL_S)
+            for label in self.running:
+                while self._missing(label, await self.tables(label)):
+                    await trio.sleep(POLL_S)
 
     def _missing(self, label: BrokerLabel, told: dict[str, Any]) -> set[str]:
         ups = {link["place"] for link in told["links"] if link["up"]}
@@ -363,18 +359,15 @@ class BrokerTree(ClusterProcesses[str]):
         with trio.fail_after(PATIENCE_S):
             for name in self.overlay.brokers:
                 wanted = sum(name in link for link in self.overlay.links())
-                await self._until_open(name)
-                async with open_client(self.address(name), patience_s=0) as client:
-                    while sum(link["up"] for link in (await client.tables())["links"]) < wanted:
-                        await trio.sleep(POLL_S)
+                while await self._links_up(name) < wanted:
+                    self.check(name)
+                    await trio.sleep(POLL_S)
 
-    async def _until_open(self, name: str) -> None:
-        while True:
-            self.check(name)
-            with suppress(NodeError):
-                async with open_client(self.address(name), patience_s=0):
-                    return
-            await trio.sleep(POLL_S)
+    async def _links_up(self, name: str) -> int:
+        with suppress(NodeError):
+            async with open_client(self.address(name), patience_s=0) as client:
+                return sum(link["up"] for link in (await client.tables())["links"])
+        return -1  # it does not listen yet
 
     def check(self, name: str) -> None:
         """Make sure that a broker runs, and that no link of it broke; raises `RuntimeError`."""

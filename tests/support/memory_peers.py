@@ -330,14 +330,18 @@ class MemberPeers(MemoryPeers):
 
 
 def member_peers(
-    cluster: MadeCluster, count: int, *, network: MemoryNetwork | None = None, **changes: Any
+    cluster: MadeCluster, count: int, **changes: Any
 ) -> AbstractAsyncContextManager[MemberPeers]:
     """Running members of ``cluster``, the one that made it first; stopped at the end."""
-    return running_members(MemberPeers, cluster, count, network, **changes)
+    return running_members(MemberPeers, cluster, count, **changes)
 
 
 def running_members(
-    kind: type[MembersT], cluster: MadeCluster, count: int, network: Any, **changes: Any
+    kind: type[MembersT],
+    cluster: MadeCluster,
+    count: int,
+    network: MemoryNetwork | None = None,
+    **changes: Any,
 ) -> AbstractAsyncContextManager[MembersT]:
     names = [f"member {number}" for number in range(count)]
     return kind.opening(cluster.folder.parent, names, network, cluster=cluster, **changes)

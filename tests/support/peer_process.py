@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import psutil
 import trio
 
 from gossamer.node.config.broker import AUTO, Node
@@ -154,10 +155,12 @@ class Host:
 
     async def usage(self) -> dict[str, Any]:
         gc.collect()
+        memory = psutil.Process().memory_full_info()
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "cpu_s": used.ru_utime + used.ru_stime,
-            **_memory(),
+            "resident_bytes": memory.rss,
+            "unshared_bytes": memory.uss,
             "peers": len(self.peers),
             "connections": sum(int(peer.gauges().connections) for peer in self.peers),
             "events_forwarded": sum(peer.counters.events_forwarded for peer in self.peers),
@@ -197,14 +200,6 @@ def peer_config(
         page=Page(enabled=False),
         schema=schema,
     )
-
-
-def _memory() -> dict[str, int]:
-    """What this process has in memory, and what of that no other process has too."""
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
-    kilobytes = {name: int(rest.split()[0]) for name, rest in (one.split(":") for one in lines)}
-    unshared = kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]
-    return {"resident_bytes": 1024 * kilobytes["Rss"], "unshared_bytes": 1024 * unshared}
 
 
 if __name__ == "__main__":
