@@ -14,6 +14,7 @@ import attrs
 import psutil
 import trio
 
+from bench.stacks.peer_requests import run_on_trio
 from gossamer.node.config.broker import AUTO, Node
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
@@ -25,7 +26,6 @@ from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
 from gossamer.protocol.peer.routing.table import is_interested
-from support.peer_requests import run_on_trio
 from support.quotes import SCHEMA
 
 

@@ -153,7 +153,7 @@ def peer_processes(cluster: MadeCluster, sizes: Sequence[int]) -> Iterator[PeerP
     cluster.store.close()
     paths = [*filter(None, sys.path)]
     with programs_of(
-        Path(sys.executable), "support.peer_process", paths, len(sizes), folder, strict=True
+        Path(sys.executable), "bench.stacks.peer_process", paths, len(sizes), folder, strict=True
     ) as programs:
         shares = [[next(folders) for _ in range(size)] for size in sizes]
         yield PeerProcesses(programs, folders=shares)
