@@ -69,19 +69,12 @@ class ProcessTree:
 
 @attrs.frozen
 class Snapshot:
-    """A tree of processes at one moment.
+    """A tree of processes at one moment."""
 
-    Attributes:
-        at: when that was.
-        taken_s: processor time until then, that of dead children among it.
-        queued_s: how long threads have waited for a processor, those that live.
-        runnable: whether one is running, or could.
-    """
-
-    at: float
-    taken_s: float
-    queued_s: float
-    runnable: bool
+    at: float  # when that was
+    taken_s: float  # processor time until then, that of dead children among it
+    queued_s: float  # how long threads have waited for a processor, those that live
+    runnable: bool  # whether one is running, or could
 
     def waited_since(self, before: Snapshot, planned_s: float) -> float:
         """For how long nothing could run since ``before``; when this comes late it is not known."""

@@ -61,19 +61,14 @@ def tree_broker(node: BrokerNode) -> TreeBroker:
 
 @attrs.define
 class MemoryBrokers(MemoryNodes[BrokerNode]):
-    """Brokers of one overlay, a tree; their numbers are their keys where they are no members.
+    """Brokers of one overlay, a tree; their numbers are their keys where they are no members."""
 
-    Attributes:
-        edges: which of them dials which.
-        members: memberships of a real cluster, by number.
-        refused: how many links do not come up.
-    """
-
-    edges: list[tuple[int, int]]
+    edges: list[tuple[int, int]]  # which of them dials which
     settings: Any = SETTINGS
     publications_first: bool = False
+    # Memberships of a real cluster, by number.
     members: dict[int, Membership] = attrs.field(factory=dict)
-    refused: int = 0
+    refused: int = 0  # how many links do not come up
     settles: bool = True  # whether all links are up when they are first used
 
     @classmethod
@@ -319,19 +314,15 @@ async def all_got(clients: Mapping[Any, MemoryClient], wanted: Collection[str]) 
 
 @attrs.define(eq=False)
 class MemoryClient:
-    """A client of a broker, without a socket.
-
-    Attributes:
-        got: publications, by id, with the labels; those of a client with a name are read from the
-            disk by `fetch`.
-        twice: ids that came again.
-        matches: of composite subscriptions, in order: the label, and the ids of the publications.
-    """
+    """A client of a broker, without a socket."""
 
     node: BrokerNode
     member: Member
+    # Publications, by id, with the labels; those of a client with a name are read from the disk by
+    # `fetch`.
     got: dict[str, tuple[dict[str, Any], list[str]]] = attrs.field(factory=dict)
-    twice: list[str] = attrs.field(factory=list)
+    twice: list[str] = attrs.field(factory=list)  # ids that came again
+    # Of composite subscriptions, in order: the label, and the ids of the publications.
     matches: list[tuple[str, list[str]]] = attrs.field(factory=list)
 
     @classmethod

@@ -51,18 +51,14 @@ class Published:
 
 @define(eq=False)
 class Subscriber:
-    """A client that asks for something, and whether that was acknowledged as safe.
-
-    Attributes:
-        at: the brokers that it was attached at, the last one last.
-        waiting: notifications that it has not taken, by broker.
-        got: how often it got each notification, by broker.
-    """
+    """A client that asks for something, and whether that was acknowledged as safe."""
 
     name: str
     wanted: Filter
-    at: list[str]
+    at: list[str]  # the brokers that it was attached at, the last one last
+    # Notifications that it has not taken, by broker.
     waiting: dict[str, list[Id]] = field(factory=dict)
+    # How often it got each notification, by broker.
     got: Counter[tuple[str, Id]] = field(factory=Counter)
     safe: bool | None = None
 

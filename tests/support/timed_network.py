@@ -138,23 +138,16 @@ class TimedNode:
 
 @attrs.define(eq=False)
 class TimedNetwork:
-    """Nodes, and the links between them.
-
-    Attributes:
-        keys: permanent keys by row.
-        phases: ticks of a round at which each row's timers fire.
-        period: ticks of a round.
-        links: what becomes of records; a copy of the engine's own.
-        joins: kinds whose first word is a descriptor, beside those between peers.
-    """
+    """Nodes, and the links between them."""
 
     settings: Settings
-    keys: list[int]
+    keys: list[int]  # permanent keys by row
+    # Ticks of a round at which each row's timers fire.
     phases: np.ndarray[tuple[int, int], np.dtype[np.int64]]
-    period: int
-    links: link_conditions.LinkConditions
+    period: int  # ticks of a round
+    links: link_conditions.LinkConditions  # what becomes of records; a copy of the engine's own
     nursery: trio.Nursery
-    joins: frozenset[int]
+    joins: frozenset[int]  # kinds whose first word is a descriptor, beside those between peers
     chain: np.ndarray[tuple[int], np.dtype[np.int64]] = attrs.field(
         factory=lambda: np.zeros(2, np.int64)
     )
