@@ -15,7 +15,7 @@ from hypothesis import settings
 from gossamer.compiled.store import cache_root, keep_compiled_code
 from gossamer.protocol.kernel.rules import use_compiled
 from support.draws import ALL_EXAMPLES, QUICK_EXAMPLES, Draws
-from support.effort_guard import EffortGuard
+from support.effort import EffortGuard
 
 TESTS: Final = Path(__file__).parent
 # Where the longest tests are, first; what runs last is short, so that all processes end together.

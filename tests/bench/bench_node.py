@@ -38,9 +38,9 @@ from attrs import define, evolve, field, frozen
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, read_options, write_rows
+from bench.stacks.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.clusters import MadeCluster
 from support.node_processes import Shell
-from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.quotes import SCHEMA, WIDTHS, Quote, Wish, make_quotes, make_wishes
 
 LEAD_S = 0.5  # from saying when a steady stream begins to its beginning

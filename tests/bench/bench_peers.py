@@ -38,10 +38,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.common import read_options
 from bench.stacks.catalogue import STACKS, GossamerStack, Stack
 from bench.stacks.measuring import measure
+from bench.stacks.peer_processes import ProcessFailed
 from bench.stacks.results import Run, medians
 from bench.stacks.workload import Workload
 from gossamer.sim.bench.benchmarks import machine
-from support.peer_processes import ProcessFailed
 
 SMALL = Workload(peers=6, processes=2, topics=6, matches=3, rate=50, seconds=2, rest=2)
 SMALL_ROUND_S = 0.2

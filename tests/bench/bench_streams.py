@@ -32,10 +32,10 @@ import psutil
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, print_medians, read_options
+from bench.stacks.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from gossamer.sim.bench.benchmarks import machine
 from support.clusters import MadeCluster
 from support.node_processes import Shell, free_ports, wait_for_line
-from support.peer_processes import PATIENCE_S, PeerProcesses, peer_processes
 from support.quotes import make_quotes
 
 SUBSCRIPTIONS = 5

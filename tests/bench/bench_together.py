@@ -30,8 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.common import SEED, print_medians, read_options
 from gossamer.sim.bench.benchmarks import machine
-from support.fleet_streams import ids_in, publish_at_once, subscribers, thresholds
-from support.node_fleets import Fleet
+from support.node_fleets import Fleet, ids_in, publish_at_once, subscribers, thresholds
 from support.node_processes import Shell
 from support.spark_processes import HUNG_S, wait_for
 

@@ -36,8 +36,7 @@ from gossamer.protocol.peer.record_table.records import (
     TABLE,
 )
 from gossamer.protocol.peer.record_table.table import Sort
-from support.memory_peers import memory_peers
-from support.node_peers import rounds_pass
+from support.memory_peers import memory_peers, rounds_pass
 from support.transport_peers import on_jumping_clock
 
 pytestmark = pytest.mark.usefixtures("each_preset")

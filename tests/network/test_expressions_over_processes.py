@@ -20,7 +20,7 @@ import trio
 
 from gossamer.client import Client, ReceivedEvent, Subscription, open_client
 from support.draws import few_or_many
-from support.expression_strategies import Written, matchable, random_event
+from support.filter_strategies import Written, matchable, random_event
 from support.node_processes import Shell, free_ports
 from support.waiting import PATIENCE_S, POLL_S
 
@@ -31,7 +31,7 @@ PEERS = ("demo/peer1", "demo/peer2", "demo/peer3")
 AT_ONCE_EACH = 24
 EVENTS_EACH = 3
 ROUNDS = re.compile(r"^gossamer_rounds_total (\d+)", re.MULTILINE)
-# The schema of `support.expression_strategies`.
+# The schema of `support.filter_strategies`.
 SCHEMA_TEXT = """
 [attributes.x]
 type = "float"

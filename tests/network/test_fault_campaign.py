@@ -34,10 +34,8 @@ from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttrib
 from support.campaign import Campaign, Reader
 from support.clusters import MadeCluster
 from support.local_nodes import no_cluster
-from support.memory_members import MemberPeers, running_members
-from support.memory_peers import REPLICAS, ring_errors
+from support.memory_peers import REPLICAS, SCHEMA, MemberPeers, ring_errors, running_members
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import SCHEMA
 from support.switching_ways import let_peers_switch
 from support.transport_peers import on_jumping_clock
 from support.waiting import at_once, comes_true

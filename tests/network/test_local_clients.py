@@ -21,7 +21,7 @@ from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.content.evolution import SchemaVersion, changed
 from gossamer.protocol.content.schema import BooleanAttribute
 from gossamer.protocol.patterns.groups import Round
-from support import tasks
+from support import waiting
 from support.local_nodes import ALL, LocalNode, take
 from support.loopback_peer import LoopbackPeer, quote
 from support.waiting import PATIENCE_S, eventually
@@ -227,7 +227,7 @@ async def test_a_leader_that_asks_while_a_node_stops_ends_nothing(node: LocalNod
             await trio.lowlevel.checkpoint()
             answers.append(ask(node.peer, len(answers) + 1))
 
-    async with tasks.running() as leading, node.restartable() as running, node.client() as client:
+    async with waiting.running() as leading, node.restartable() as running, node.client() as client:
         await client.join("one", ALL, "work")
         assert ask(node.peer, 0) != wire.NOTHING
         leading.start_soon(lead)

@@ -34,7 +34,7 @@ from gossamer.node.transport.streams.tls import TlsStream
 from support.attackers import believe, memory_of_process, read_to_end
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
-from support.node_peers import aside, knock, linked, of_member
+from support.memory_peers import aside, knock, linked, of_member
 from support.waiting import PATIENCE_S, eventually
 
 # Of the whole process, while one attacker does what it can.

@@ -23,9 +23,17 @@ from gossamer.protocol.content.payload import Payload
 from gossamer.protocol.content.schema import BooleanAttribute, EnumerationAttribute
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import DAY_S, MadeCluster
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import acquainted, ring_errors, whole
-from support.node_peers import SCHEMA, linked, rounds_pass, take_ids
+from support.memory_peers import (
+    SCHEMA,
+    MemberPeers,
+    acquainted,
+    linked,
+    member_peers,
+    ring_errors,
+    rounds_pass,
+    take_ids,
+    whole,
+)
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

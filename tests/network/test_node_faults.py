@@ -13,9 +13,16 @@ from gossamer.node.errors import NotAcknowledged
 from gossamer.node.peer.runtime import Runtime
 from gossamer.node.peer.subscriptions import Subscription
 from support.draws import larger
-from support.memory_peers import memory_peers, ring_errors, whole
+from support.memory_peers import (
+    linked,
+    memory_peers,
+    ring_errors,
+    rounds_pass,
+    take,
+    take_ids,
+    whole,
+)
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_peers import linked, rounds_pass, take, take_ids
 from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, comes_true, eventually
 

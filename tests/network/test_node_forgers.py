@@ -31,11 +31,9 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.content.values import Value
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_VALUES, TREE
 from gossamer.protocol.peer.settings import config
-from support.attackers import attacker, introduction_of
+from support.attackers import attacker, introduction_of, read_frame, tampered, write_frame
 from support.clusters import MadeCluster, event_key
-from support.memory_members import MemberPeers, member_peers
-from support.node_peers import take
-from support.tampering import read_frame, tampered, write_frame
+from support.memory_peers import MemberPeers, member_peers, take
 from support.transport_peers import on_jumping_clock
 
 pytestmark = on_jumping_clock

@@ -42,14 +42,11 @@ from gossamer.protocol.peer.record_table.records import (
 )
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
-from support.attackers import descriptor_of, memory_of_process
+from support.attackers import descriptor_of, intercepted, memory_of_process, read_frame, tampered
 from support.checkout import ROOT
 from support.clusters import MadeCluster
 from support.frame_fuzzing import Fuzzed, Fuzzer
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ROUND_S
-from support.node_peers import take_ids
-from support.tampering import intercepted, read_frame, tampered
+from support.memory_peers import ROUND_S, MemberPeers, member_peers, take_ids
 from support.transport_peers import on_jumping_clock
 
 # How often the other side may be let run before it must have reacted to a frame.

@@ -45,14 +45,19 @@ from gossamer.protocol.peer.settings.profile import (
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import profile_words
-from support.attackers import Attacker, attacker, memory_of_process, read_to_end
+from support.attackers import (
+    Attacker,
+    attacker,
+    memory_of_process,
+    read_frame,
+    read_to_end,
+    tampered,
+    write_frame,
+)
 from support.clusters import MadeCluster
 from support.local_nodes import LocalNode
 from support.loopback_peer import IBM
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ROUND_S, whole
-from support.node_peers import take_ids
-from support.tampering import read_frame, tampered, write_frame
+from support.memory_peers import ROUND_S, MemberPeers, member_peers, take_ids, whole
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

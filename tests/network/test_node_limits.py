@@ -20,8 +20,7 @@ from gossamer.node.transport.base.limits import Limits
 from support.attackers import Attacker, attacker, read_to_end
 from support.clusters import MadeCluster
 from support.frame_fuzzing import framed
-from support.memory_members import MemberPeers, member_peers
-from support.node_peers import config_of, knock
+from support.memory_peers import MemberPeers, config_of, knock, member_peers
 from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, eventually
 

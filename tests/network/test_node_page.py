@@ -19,8 +19,7 @@ from gossamer.node.errors import ListenFailed
 from gossamer.node.monitoring.metrics import Counters
 from gossamer.node.page.server import PageLimits, serve_page
 from support.attackers import read_to_end
-from support.other_hosts import from_host
-from support.waiting import PATIENCE_S
+from support.waiting import PATIENCE_S, from_host
 
 HOST = "127.0.0.1"
 METRICS = b"# HELP gossamer_up x\ngossamer_up 1.0\n"

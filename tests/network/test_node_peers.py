@@ -19,8 +19,18 @@ from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.protocol.content.errors import WrongValueError
 from gossamer.protocol.kernel.errors import ExpressionError
 from support.clusters import MadeCluster, made_cluster
-from support.memory_peers import ROUND_S, address_of, memory_peers
-from support.node_peers import config_of, elsewhere, linked, of_member, rounds_pass, take, take_ids
+from support.memory_peers import (
+    ROUND_S,
+    address_of,
+    config_of,
+    elsewhere,
+    linked,
+    memory_peers,
+    of_member,
+    rounds_pass,
+    take,
+    take_ids,
+)
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

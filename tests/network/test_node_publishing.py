@@ -26,8 +26,7 @@ from gossamer.node.local.client import CONNECTED
 from gossamer.protocol.content.errors import WrongValueError
 from support.local_nodes import LocalNode
 from support.loopback_peer import quote
-from support.memory_peers import memory_peers
-from support.node_peers import take
+from support.memory_peers import memory_peers, take
 from support.node_processes import Shell, end
 from support.spark_processes import wait_for
 from support.transport_peers import on_jumping_clock

@@ -27,9 +27,7 @@ from gossamer.node.security.renewal import Renewed, accept, ask
 from gossamer.node.store import Store
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster, made_cluster
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import ring_errors, whole
-from support.node_peers import linked, take_ids
+from support.memory_peers import MemberPeers, linked, member_peers, ring_errors, take_ids, whole
 from support.node_processes import PATIENCE_S, Shell, end, free_ports, wait_for_log
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually

@@ -14,9 +14,14 @@ from gossamer.node.security.identity import make_identity
 from gossamer.node.security.revocation import Revocation, RevocationList, proves, save_list
 from support.attackers import attacker
 from support.clusters import DAY_S, MadeCluster
-from support.memory_members import MemberPeers, member_peers
-from support.memory_peers import acquainted
-from support.node_peers import linked, rounds_pass, take_ids
+from support.memory_peers import (
+    MemberPeers,
+    acquainted,
+    linked,
+    member_peers,
+    rounds_pass,
+    take_ids,
+)
 from support.transport_peers import on_jumping_clock
 from support.waiting import eventually
 

@@ -20,11 +20,10 @@ from gossamer.node.local.serving.ordered import Ordered
 from gossamer.node.peer.peer import Event, Peer, Subscription
 from gossamer.node.peer.unicast.last_values import LastMark, marked
 from support.draws import larger
-from support.expression_strategies import SCHEMA, Written, matchable, random_event
-from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, whole
+from support.filter_strategies import SCHEMA, Written, matchable, random_event
+from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, rounds_pass, whole
 from support.memory_transport import Faults, MemoryNetwork
 from support.node_fleets import LOOK_S, Fleet, Publisher, running_fleet, until
-from support.node_peers import rounds_pass
 from support.node_processes import PATIENCE_S, Shell
 from support.transport_peers import on_jumping_clock
 from support.waiting import comes_true, eventually

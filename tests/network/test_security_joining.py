@@ -42,9 +42,8 @@ from gossamer.node.security.joining.tokens import Token
 from gossamer.node.store.writer import writing_to
 from gossamer.protocol.kernel.errors import ConfigError
 from support.clusters import MadeCluster, made_cluster
-from support.other_hosts import from_host
 from support.transport_peers import on_jumping_clock
-from support.waiting import at_once, eventually, soon
+from support.waiting import at_once, eventually, from_host, soon
 
 LOOPBACK = "127.0.0.1"
 

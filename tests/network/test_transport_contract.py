@@ -16,7 +16,6 @@ from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
-from support.tasks import running
 from support.transport_peers import (
     LOOPBACK,
     Crowd,
@@ -27,7 +26,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
-from support.waiting import PATIENCE_S, soon
+from support.waiting import PATIENCE_S, running, soon
 
 MEGABYTE = bytes(range(256)) * 4096
 

@@ -23,7 +23,6 @@ from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import NonBlockingStream, TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
 from gossamer.node.transport.tcp import Credentials, TcpTransport
-from support.other_hosts import from_host
 from support.transport_peers import (
     LOOPBACK,
     authority,
@@ -35,7 +34,7 @@ from support.transport_peers import (
     plain_transport,
     tls_transport,
 )
-from support.waiting import PATIENCE_S, soon
+from support.waiting import PATIENCE_S, from_host, soon
 
 LIMITS = Limits()
 MEMBERS = 20

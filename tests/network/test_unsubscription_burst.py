@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve
 
 from bench.bench_unsubscriptions import main, rows
-from support.broker_trees import Overlay
+from support.broker_processes import Overlay
 from support.burst_clients import CONNECTIONS
 from support.burst_runs import SMALL, Plan, measure
 from support.checkout import ROOT

@@ -26,8 +26,7 @@ from attrs import define, field
 from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.stream.folder import DELIVERIES, batches_of
 from support.draws import Draws
-from support.fleet_streams import DEAREST, ids_in, publish_at_once, subscribers, thresholds
-from support.node_fleets import Fleet
+from support.node_fleets import DEAREST, Fleet, ids_in, publish_at_once, subscribers, thresholds
 from support.node_processes import Shell
 from support.spark_processes import (
     HUNG_S,

@@ -23,14 +23,17 @@ from gossamer.protocol.peer.space.covering import MOST_BOXES, coarser, cover
 from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event
 from gossamer.protocol.peer.space.hashing import equi_depth_hash, uniform_hashes
 from support.content_strategies import consistent_comparisons, schemas, subscriptions
-from support.expression_strategies import SCHEMA, Written, random_event, random_written
 from support.filter_strategies import (
+    SCHEMA,
     VALUES,
+    Written,
     all_hold,
     comparison_lists,
     filter_or_none,
     filters,
     publications,
+    random_event,
+    random_written,
 )
 
 

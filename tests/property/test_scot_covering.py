@@ -51,7 +51,7 @@ def change(overlay: ScotOverlay, draw: random.Random, held: Held) -> None:
 
 
 def step(overlay: ScotOverlay, draw: random.Random) -> None:
-    overlay.settle(at_most=draw.randrange(12))
+    overlay.steps(draw.randrange(12))
 
 
 def play(scot: Scot, chosen: ScotSettings, seed: int) -> ScotOverlay:

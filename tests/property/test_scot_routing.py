@@ -64,7 +64,7 @@ def play(
         overlay.publish(draw.choice(sorted(overlay.brokers)), x=value)
         if interrupted:
             for _ in range(draw.randrange(4)):
-                overlay.settle(at_most=draw.randrange(5))
+                overlay.steps(draw.randrange(5))
                 congest(overlay, draw)
         elif draw.random() < 0.5:
             overlay.settle()

@@ -23,8 +23,7 @@ from gossamer.protocol.peer.sampling.sampler import (
     sample_link_broke,
 )
 from gossamer.sim.bench.sampler_quality import Overlay
-from support.memory_peers import memory_peers, ring_errors
-from support.node_peers import rounds_pass, take
+from support.memory_peers import memory_peers, ring_errors, rounds_pass, take
 from support.sampling_runs import record, timer_record, written
 from support.sampling_runs import take as handed
 from support.transport_peers import on_jumping_clock

@@ -38,7 +38,6 @@ class Family:
     from_host: Any
 
     def broker(self, *asked: m.Attach) -> Any:
-        """A broker with its neighbour; ada has attached if she ``asked``."""
         made = self.new()
         for message in (m.Restarted(), self.up):
             made.handle(0, None, message)

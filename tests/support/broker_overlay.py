@@ -1,4 +1,4 @@
-"""Brokers in memory: first-in first-out links, and a seeded order in which they deliver."""
+"""Brokers in memory: first-in first-out links, and a seeded order in which they deliver; trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import (
@@ -18,7 +18,7 @@ from gossamer.protocol.brokers.core.effects import (
     Send,
     SetTimer,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
 from gossamer.protocol.brokers.core.index import NewIndex
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, Message, Publication
@@ -27,10 +27,96 @@ from support.plain_index import PlainIndex
 
 TICK = 1000
 """Microseconds between two steps."""
+MANY = 200_000
+"""More steps than anything here takes to settle."""
 
 
-class Overlay:
-    """Brokers, links and clients.
+BrokerT = TypeVar("BrokerT")
+
+
+class BrokerNetwork(Generic[BrokerT]):
+    """Brokers by name, and what is under way between them."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.now = 0
+        self.brokers: dict[str, BrokerT] = {}
+        self.home: dict[str, str] = {}  # of clients
+        self.refusals: list[Refuse] = []
+        self.queues: dict[tuple[str, str], deque[Any]] = {}
+
+    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[Effect]:
+        """Let a broker handle what a client, a neighbour or its host says."""
+        if isinstance(source, str):
+            source = neighbour(source) if source in self.brokers else client(source)
+        told: Any = self.brokers[broker]
+        effects: list[Effect] = told.handle(self.now, source, message)
+        for effect in effects:
+            self.carry_out(broker, effect)
+        return effects
+
+    def carry_out(self, broker: str, effect: Effect) -> None:
+        match effect:
+            case Send(to, message):
+                self.send(broker, to, message)
+            case Refuse():
+                self.refusals.append(effect)
+
+    def send(self, one: str, other: str, message: Any) -> None:
+        self.queues[one, other].append(message)
+
+    def deliver(self, one: str, other: str, message: Any) -> None:
+        self.tell(other, neighbour(one), message)
+
+    def waiting(self) -> int:
+        return sum(map(len, self.queues.values()))
+
+    def step(self) -> bool:
+        """Deliver what comes first on a link that is drawn; whether there was anything."""
+        busy = sorted(ends for ends, queue in self.queues.items() if queue)
+        if busy:
+            one, other = self.draw.choice(busy)
+            self.deliver(one, other, self.queues[one, other].popleft())
+        return bool(busy)
+
+    def settle(self) -> None:
+        for _ in range(MANY):
+            if not self.step():
+                return
+        raise AssertionError("messages go round in circles")
+
+    def total(self, counter: str) -> Any:
+        brokers: Any = self.brokers.values()
+        values = [getattr(broker.counters, counter) for broker in brokers]
+        return sum(sum(one.values()) if isinstance(one, Mapping) else one for one in values)
+
+
+class ClientNetwork(BrokerNetwork[BrokerT]):
+    """Clients attach when they first ask for something, and label what they want by its text."""
+
+    def attach(self, name: str, broker: str) -> None:
+        if name not in self.home:
+            self.home[name] = broker
+            self.tell(broker, name, messages.Attach())
+
+    def subscribe(self, name: str, broker: str, text: str) -> None:
+        self.attach(name, broker)
+        self.tell(broker, name, messages.Subscribe(text, parse(text)))
+
+    def unsubscribe(self, name: str, text: str) -> None:
+        self.tell(self.home[name], name, messages.Unsubscribe(text))
+
+    def publish(self, broker: str, **values: object) -> Id:
+        publisher = f"publisher at {broker}"
+        self.attach(publisher, broker)
+        told: Any = self.brokers[broker]
+        id_: Id = told.next_id
+        self.tell(broker, publisher, messages.Publish(values))
+        return id_
+
+
+class Overlay(BrokerNetwork[TreeBroker]):
+    """Brokers of a tree, and clients.
 
     Attributes:
         deliveries: client, publication, labels.
@@ -45,53 +131,44 @@ class Overlay:
         new_index: NewIndex = PlainIndex,
         each: Mapping[str, TreeSettings] | None = None,
     ) -> None:
+        super().__init__(random.Random(seed))
         self._settings = settings
         self._each = dict(each or {})
         self.new_index = new_index
-        self.now = 0
         self.deliveries: list[tuple[str, Published, tuple[str, ...]]] = []
-        self.refusals: list[Refuse] = []
         self.moved: dict[str, Moved] = {}
         self.arrivals: list[tuple[Publication, str, str, bool]] = []
-        self.home: dict[str, str] = {}
-        self._random = random.Random(seed)
-        self._links: dict[tuple[str, str], deque[Frame]] = {}
         self._last: dict[tuple[str, str], Frame] = {}
         self._timers: list[tuple[int, int, str, messages.TimerFired]] = []
         self._ties = itertools.count()
         edges = list(edges)
-        names = sorted({name for edge in edges for name in edge})
-        self.brokers = {
-            name: TreeBroker(name, self.settings_of(name), new_index=new_index) for name in names
-        }
+        for name in sorted({name for edge in edges for name in edge}):
+            self.brokers[name] = TreeBroker(name, self.settings_of(name), new_index=new_index)
         for one, other in edges:
             self.connect(one, other)
         self.settle()
 
-    def tell(self, broker: str, source: Hop | None, message: Message) -> list[Effect]:
+    def tell(self, broker: str, source: Hop | str | None, message: Any) -> list[Effect]:
         self.now += TICK
-        effects = self.brokers[broker].handle(self.now, source, message)
-        for effect in effects:
-            match effect:
-                case Send(to, frame):
-                    self._links[broker, to].append(frame)
-                case Deliver(name, publication, labels):
-                    self.deliveries.append((name, publication, labels))
-                case Refuse():
-                    self.refusals.append(effect)
-                case Moved(name):
-                    self.moved[name] = effect
-                case SetTimer(timer, token, at):
-                    fired = messages.TimerFired(timer, token)
-                    self._timers.append((at, next(self._ties), broker, fired))
-        return effects
+        return super().tell(broker, source, message)
+
+    def carry_out(self, broker: str, effect: Effect) -> None:
+        super().carry_out(broker, effect)
+        match effect:
+            case Deliver(name, publication, labels):
+                self.deliveries.append((name, publication, labels))
+            case Moved(name):
+                self.moved[name] = effect
+            case SetTimer(timer, token, at):
+                fired = messages.TimerFired(timer, token)
+                self._timers.append((at, next(self._ties), broker, fired))
 
     def settings_of(self, name: str) -> TreeSettings:
         return self._each.get(name, self._settings)
 
     def connect(self, one: str, other: str) -> None:
-        self._links[one, other] = deque()
-        self._links[other, one] = deque()
+        self.queues[one, other] = deque()
+        self.queues[other, one] = deque()
         self.restore(one, other)
 
     def attach(self, name: str, broker: str) -> None:
@@ -119,20 +196,6 @@ class Overlay:
     def published(self) -> list[object]:
         return [publication.values["x"] for _, publication, _ in self.deliveries]
 
-    def waiting(self) -> int:
-        """Frames under way."""
-        return sum(map(len, self._links.values()))
-
-    def deliver_one(self) -> None:
-        """Deliver the first frame of a link that is drawn."""
-        busy = sorted(ends for ends, frames in self._links.items() if frames)
-        one, other = self._random.choice(busy)
-        self._deliver(one, other, self._links[one, other].popleft())
-
-    def settle(self) -> None:
-        while self.waiting():
-            self.deliver_one()
-
     def fire_timers(self) -> None:
         """Let all timers that are set now come due, in order."""
         due, self._timers = sorted(self._timers), []
@@ -141,14 +204,13 @@ class Overlay:
             self.tell(broker, None, fired)
 
     def repeat(self) -> None:
-        """Deliver a frame that was delivered last on some link once more."""
         if self._last:
-            ends = self._random.choice(sorted(self._last))
+            ends = self.draw.choice(sorted(self._last))
             self.tell(ends[1], neighbour(ends[0]), self._last[ends])
 
     def interrupt(self, one: str, other: str) -> None:
         for ends in ((one, other), (other, one)):
-            self._links[ends].clear()
+            self.queues[ends].clear()
             self.tell(ends[0], None, messages.NeighbourDown(ends[1]))
 
     def restore(self, one: str, other: str) -> None:
@@ -158,10 +220,10 @@ class Overlay:
     def restart(self, name: str, settings: TreeSettings | None = None) -> None:
         """Kill a broker and load it from its dump; what is under way at its links is lost. With
         ``settings`` it goes on with those, and covers anew."""
-        ends = sorted(ends for ends in self._links if name == ends[0])
+        ends = sorted(ends for ends in self.queues if name == ends[0])
         for one, other in ends:
-            self._links[one, other].clear()
-            self._links[other, one].clear()
+            self.queues[one, other].clear()
+            self.queues[other, one].clear()
             self.tell(other, None, messages.NeighbourDown(one))
         if settings is not None:
             self._each[name] = settings
@@ -177,22 +239,16 @@ class Overlay:
         data: Any = self.brokers[name].dump()
         self.brokers[name] = TreeBroker.load(data, self.settings_of(name), new_index=self.new_index)
 
-    def total(self, counter: str) -> Any:
-        values = [getattr(broker.counters, counter) for broker in self.brokers.values()]
-        if isinstance(values[0], Mapping):
-            return sum(sum(value.values()) for value in values)
-        return sum(values)
-
-    def _deliver(self, one: str, other: str, frame: Frame) -> None:
-        effects = self.tell(other, neighbour(one), frame)
-        self._last[one, other] = frame
-        if isinstance(frame.message, Publication):
+    def deliver(self, one: str, other: str, message: Frame) -> None:
+        effects = self.tell(other, neighbour(one), message)
+        self._last[one, other] = message
+        if isinstance(message.message, Publication):
             onward = any(
                 isinstance(effect, Deliver)
                 or (isinstance(effect, Send) and isinstance(effect.message.message, Publication))
                 for effect in effects
             )
-            self.arrivals.append((frame.message, one, other, onward))
+            self.arrivals.append((message.message, one, other, onward))
 
 
 def with_clients(

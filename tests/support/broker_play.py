@@ -69,26 +69,22 @@ class Asked:
 
 @define
 class Play:
-    """An overlay of two brokers or more, and the flat matcher beside it.
-
-    Attributes:
-        faults: whether links break, brokers restart, and frames come twice.
-        coverings: of which a broker that restarts has any; none: it keeps the one it had.
-        due: for each publication that may be under way, the subscriptions that have to get it.
-        got: which clients have got which publications, after how many moves.
-    """
+    """An overlay of two brokers or more, and the flat matcher beside it."""
 
     draw: random.Random
     settings: TreeSettings
     size: int
-    faults: bool = False
+    faults: bool = False  # whether links break, brokers restart, and frames come twice
+    # Of which a broker that restarts has any; none: it keeps the one it had.
     coverings: Sequence[str] = ()
     new_index: NewIndex = PlainIndex
     edges: list[tuple[str, str]] = field(init=False)
     overlay: Overlay = field(init=False)
     subscriptions: dict[Key, Asked] = field(factory=dict)
     advertisements: dict[Key, Asked] = field(factory=dict)
+    # For each publication that may be under way, the subscriptions that have to get it.
     due: dict[int, set[Key]] = field(factory=dict)
+    # Which clients have got which publications, after how many moves.
     got: set[tuple[str, int, int]] = field(factory=set)
     moves: Counter[str] = field(factory=Counter)
     broken: list[tuple[str, str]] = field(factory=list)
@@ -173,9 +169,7 @@ class Play:
             self.check()
 
     def publish(self) -> None:
-        self.publish_values(self.any_client("p"), random_values(self.draw))
-
-    def publish_values(self, name: str, values: dict[str, object]) -> None:
+        name, values = self.any_client("p"), random_values(self.draw)
         number = len(self.due)
         values["number"] = number
         allowing = [
@@ -235,7 +229,7 @@ class Play:
     def deliver_some(self) -> None:
         for _ in range(self.draw.randrange(1, 8)):
             if self.overlay.waiting():
-                self.overlay.deliver_one()
+                self.overlay.step()
                 self.check()
 
     def settle(self) -> None:
@@ -244,7 +238,7 @@ class Play:
         self.broken.clear()
         self.check()
         while self.overlay.waiting():
-            self.overlay.deliver_one()
+            self.overlay.step()
             self.check()
         for number, keys in self.due.items():
             assert not keys, f"publication {number} was not delivered to {sorted(keys)}"

@@ -1,4 +1,4 @@
-"""Brokers in processes of their own: a row of three, a SCOT whose links can be cut, and a graph."""
+"""Brokers in processes of their own: rows, trees, a SCOT whose links can be cut, and a graph."""
 
 from __future__ import annotations
 
@@ -7,30 +7,45 @@ import re
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
-from functools import partial
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
+import psutil
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from gossamer.client.address import LocalAddress
 from gossamer.node.errors import NodeError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.protocol.brokers.scot import BrokerLabel, Scot
-from support.cluster_processes import ClusterProcesses
+from support.node_fleets import ClusterProcesses
 from support.node_processes import PATIENCE_S, Shell, wait_for_log
 
 POLL_S = 0.05
+QUIET = {"discovery.multicast": "false"}
 # All publications are sampled and any saving is worth other trees, so that there are many.
-GRAPH = {"graph.probability": 1, "graph.threshold": 0, "discovery.multicast": "false"}
+GRAPH = {"graph.probability": 1, "graph.threshold": 0, **QUIET}
 INSTALLED = r"(?m)^gossamer_broker_installed_total (\S+)"
 
 Link = tuple[BrokerLabel, BrokerLabel]
 
 
-def dialling(ports: Iterable[int]) -> list[str]:
-    return [word for port in ports for word in ("--neighbour", f"127.0.0.1:{port}")]
+def broker_options(ports: Iterable[int], settings: Mapping[str, object]) -> list[str]:
+    """A broker whose neighbours listen at these ports."""
+    dialled = [word for port in ports for word in ("--neighbour", f"127.0.0.1:{port}")]
+    return ["--role", "broker", *dialled, *(f"--set={key}={one}" for key, one in settings.items())]
+
+
+def place_options(scot: Scot, label: BrokerLabel) -> list[str]:
+    """Where a broker of a SCOT is, and what the SCOT is like."""
+    return [
+        *("--region", label.region, "--cluster", str(label.cluster)),
+        *("--clusters", str(len(scot.clusters))),
+        *(f"--edge={one}-{other}" for one, other in scot.acyclic.edges),
+    ]
 
 
 @define(eq=False)
@@ -39,7 +54,7 @@ class BrokerProcesses(ClusterProcesses[int]):
 
     def options(self, name: int) -> Iterable[str]:
         before = [self.port(name - 1)] if name > 1 else []
-        return ("--role", "broker", "--covering", "active", *dialling(before))
+        return ("--covering", "active", *broker_options(before, {}))
 
     def wait_for(self, number: int, **sizes: int) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE_S
@@ -119,14 +134,10 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
             self.relays[other, one] = Relay(port, self.port(one))
 
     def options(self, name: BrokerLabel) -> Iterable[str]:
-        return [
-            *("--role", "broker", "--overlay", "scot"),
-            *("--region", name.region, "--cluster", str(name.cluster)),
-            *("--clusters", str(len(self.scot.clusters))),
-            *(f"--edge={one}-{other}" for one, other in self.scot.acyclic.edges),
-            *dialling(relay.port for (one, _), relay in self.relays.items() if one == name),
-            *(f"--set=scot.{key}={value}" for key, value in self.settings.items()),
-        ]
+        settings = {f"scot.{key}": value for key, value in self.settings.items()}
+        ports = (relay.port for (one, _), relay in self.relays.items() if one == name)
+        place = place_options(self.scot, name)
+        return ["--overlay", "scot", *place, *broker_options(ports, settings)]
 
     async def ready(self, label: BrokerLabel) -> None:
         await trio.to_thread.run_sync(wait_for_log, self.running[label], "ready")
@@ -150,13 +161,10 @@ class ScotProcesses(ClusterProcesses[BrokerLabel]):
 
     async def settle(self) -> None:
         """Wait until every link between brokers that run is up at both ends, or cut at both."""
-        for label in self.running:
-            await self.with_client(label, "looker", partial(self._settle_one, label))
-
-    async def _settle_one(self, label: BrokerLabel, client: LocalClient) -> None:
         with trio.fail_after(PATIENCE_S):
-            while self._missing(label, await client.tables()):
-                await trio.sleep(POLL_S)
+            for label in self.running:
+                while self._missing(label, await self.tables(label)):
+                    await trio.sleep(POLL_S)
 
     def _missing(self, label: BrokerLabel, told: dict[str, Any]) -> set[str]:
         ups = {link["place"] for link in told["links"] if link["up"]}
@@ -190,25 +198,19 @@ async def scot_processes(shell: Shell, scot: Scot, **settings: str) -> AsyncIter
 
 @define(eq=False)
 class GraphProcesses(ClusterProcesses[int]):
-    """Brokers on a ring with a link from each to the third one after it, numbered from 1 on."""
-
     interval_s: float = field(kw_only=True)
     _keys: dict[str, int] = field(factory=dict)
 
     def options(self, name: int) -> Iterable[str]:
         times = {"graph.interval_s": self.interval_s, "graph.tick_s": 0.3 * self.interval_s}
         beside = {name - 1, name - 3} | ({1} if name == len(self.names) else set())
-        return [
-            *("--role", "broker", "--overlay", "graph"),
-            *(f"--set={key}={value}" for key, value in {**GRAPH, **times}.items()),
-            *dialling(self.port(one) for one in sorted(beside) if 1 <= one < name),
-        ]
+        ports = (self.port(one) for one in sorted(beside) if 1 <= one < name)
+        return ["--overlay", "graph", *broker_options(ports, {**GRAPH, **times})]
 
     def begin(self, name: int, **streams: Any) -> None:
         super().begin(name, stdout=subprocess.DEVNULL, **streams)
 
     async def coordinator(self) -> int | None:
-        """The broker that all running ones take for the coordinator, None if they do not agree."""
         found = {(await self.tables(number))["coordinator"] for number in self.running}
         numbers = {
             next((number for key, number in self._keys.items() if key in text), None)
@@ -284,3 +286,119 @@ def graph_processes(
     shell: Shell, count: int, interval_s: float
 ) -> AbstractContextManager[GraphProcesses]:
     return GraphProcesses(shell, range(1, count + 1), interval_s=interval_s).all_running()
+
+
+# Trees of any shape.
+
+
+@frozen
+class Overlay:
+    """The papers' controlled overlays without inner brokers.
+
+    A row of core brokers A, B, ..., with the publishers' brokers P1, P2, ... at the last one and
+    the subscribers' S1, S2, ... at the others.
+    """
+
+    core: int
+    subscriber_hosts: int
+    publisher_hosts: int
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        return tuple(ascii_uppercase[: self.core])
+
+    @property
+    def subscribers(self) -> tuple[str, ...]:
+        return tuple(f"S{number + 1}" for number in range(self.subscriber_hosts))
+
+    @property
+    def publishers(self) -> tuple[str, ...]:
+        return tuple(f"P{number + 1}" for number in range(self.publisher_hosts))
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return (*self.row, *self.subscribers, *self.publishers)
+
+    def core_of(self, host: str) -> str:
+        if host in self.publishers:
+            return self.row[-1]
+        attached = self.row[:-1]
+        return attached[self.subscribers.index(host) * len(attached) // self.subscriber_hosts]
+
+    def links(self) -> list[tuple[str, str]]:
+        hosts = (*self.subscribers, *self.publishers)
+        row = [(later, earlier) for earlier, later in pairwise(self.row)]
+        return row + [(host, self.core_of(host)) for host in hosts]
+
+
+# What a broker's log says when a link is down; what was sent and what was taken differ after that.
+LINK_ENDED = "neighbour is gone"
+
+
+@define(eq=False)
+class BrokerTree(ClusterProcesses[str]):
+    overlay: Overlay = field(kw_only=True)
+    settings: Mapping[str, str] = field(kw_only=True)
+
+    def options(self, name: str) -> Iterable[str]:
+        dialled = [self.port(other) for one, other in self.overlay.links() if one == name]
+        return broker_options(dialled, {**QUIET, **self.settings})
+
+    def log(self, name: str) -> Path:
+        return self.shell.folder / f"{name}.log"
+
+    def start(self, *names: str) -> None:
+        nowhere = subprocess.DEVNULL
+        for name in names:
+            with self.log(name).open("w") as log:
+                self.begin(name, stdin=nowhere, stdout=nowhere, stderr=log)
+
+    async def settle(self) -> None:
+        """Wait until all links are up at both ends; raises `RuntimeError` if a broker ended
+        instead."""
+        with trio.fail_after(PATIENCE_S):
+            for name in self.overlay.brokers:
+                wanted = sum(name in link for link in self.overlay.links())
+                while await self._links_up(name) < wanted:
+                    self.check(name)
+                    await trio.sleep(POLL_S)
+
+    async def _links_up(self, name: str) -> int:
+        with suppress(NodeError):
+            async with open_client(self.address(name), patience_s=0) as client:
+                return sum(link["up"] for link in (await client.tables())["links"])
+        return -1  # it does not listen yet
+
+    def check(self, name: str) -> None:
+        """Make sure that a broker runs, and that no link of it broke; raises `RuntimeError`."""
+        code = self.running[name].poll()
+        log = self.log(name).read_text()
+        if code is not None:
+            raise RuntimeError(f"broker {name} ended with exit code {code}: {log[-2000:]}")
+        broken = [line for line in log.splitlines() if LINK_ENDED in line]
+        if broken:
+            raise RuntimeError(f"a link of broker {name} broke: {broken[0]}")
+
+    def processor_s(self) -> dict[str, float]:
+        found = {}
+        for name, process in self.running.items():
+            times = psutil.Process(process.pid).cpu_times()
+            found[name] = times.user + times.system
+        return found
+
+    def resident_bytes(self) -> int:
+        return sum(psutil.Process(one.pid).memory_info().rss for one in self.running.values())
+
+
+def broker_tree(
+    shell: Shell, overlay: Overlay, settings: Mapping[str, str]
+) -> AbstractContextManager[BrokerTree]:
+    return BrokerTree(shell, overlay.brokers, overlay=overlay, settings=settings).all_running()
+
+
+async def read_numbers(client: LocalClient) -> dict[str, float]:
+    """A broker's own metrics, without what all their names begin with."""
+    prefix = "gossamer_broker_"
+    lines: Sequence[str] = (await client.metrics()).splitlines()
+    pairs = (line.removeprefix(prefix).rsplit(" ", 1) for line in lines if line.startswith(prefix))
+    return {name: float(number) for name, number in pairs}

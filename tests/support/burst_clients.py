@@ -13,7 +13,7 @@ import trio
 from attrs import define, field, frozen
 
 from gossamer.node.local.client import LocalClient, open_client
-from support.broker_trees import BrokerTree, read_numbers
+from support.broker_processes import BrokerTree, read_numbers
 from support.burst_ledger import Ledger
 from support.overlapping_interests import OFFER, Interest
 

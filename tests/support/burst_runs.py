@@ -11,7 +11,7 @@ from random import Random
 import trio
 from attrs import frozen
 
-from support.broker_trees import BrokerTree, Overlay, broker_tree
+from support.broker_processes import BrokerTree, Overlay, broker_tree
 from support.burst_clients import Clients, open_clients
 from support.burst_ledger import Ledger, percentile
 from support.node_processes import Shell

@@ -53,8 +53,6 @@ NodesT = TypeVar("NodesT", bound=Nodes)
 
 @attrs.frozen
 class Published:
-    """An event that was acknowledged."""
-
     price: int
     symbol: str
     publisher: str  # key of the peer that published it, as text
@@ -63,14 +61,11 @@ class Published:
 
     @property
     def is_of_group(self) -> bool:
-        """Whether it is among what the workers share."""
         return self.symbol in ("IBM", "SAP")
 
 
 @attrs.frozen
 class Dealing:
-    """A worker has dealt with an event."""
-
     at: int  # key of the worker's peer
     # got, done: when, of trio's clock.
     got: float
@@ -79,8 +74,6 @@ class Dealing:
 
 @attrs.define
 class Fault:
-    """A peer crashed, restarted, or was cut off."""
-
     key: int
     # began, ended: of trio's clock; infinite while it lasts.
     began: float
@@ -99,7 +92,6 @@ class Reader:
 
     @property
     def label(self) -> str:
-        """Which one it is, for people; no two of a campaign are called the same."""
         return f"{self.name or 'unnamed'}{' in order' if self.ordered else ''}"
 
     async def run(self, crowd: Nodes, *, task_status: trio.TaskStatus[None]) -> None:
@@ -144,8 +136,6 @@ class Asked:
 
 @attrs.define(eq=False)
 class Campaign(Generic[NodesT]):
-    """Applications of a cluster, and what came of what they did."""
-
     crowd: NodesT
     draws: random.Random
     published: dict[str, Published] = attrs.field(factory=dict)  # by id, what was acknowledged
@@ -246,7 +236,6 @@ class Campaign(Generic[NodesT]):
         workers: Iterable[int],
         repliers: Iterable[int],
     ) -> None:
-        """Start all applications but those that publish and request."""
         self.readers = readers
         for reader in readers:
             await nursery.start(reader.run, self.crowd)
@@ -257,7 +246,6 @@ class Campaign(Generic[NodesT]):
 
     @contextmanager
     def failing(self, *keys: int) -> Iterator[None]:
-        """Note that something happens to these peers meanwhile."""
         faults = [Fault(key, trio.current_time()) for key in keys]
         self.faults += faults
         yield
@@ -284,7 +272,6 @@ class Campaign(Generic[NodesT]):
         return {name: events for name, events in lacking.items() if events}
 
     def is_missing_some(self, before: float) -> bool:
-        """Whether there is anything of `missing`."""
         name, event = self._missed
         reader = next((one for one in self.readers if one.label == name), None)
         if reader is not None and event not in reader.ids and event in self._due_until(before)[0]:
@@ -307,7 +294,6 @@ class Campaign(Generic[NodesT]):
         return due, of_group
 
     def is_quiet(self, keys: Iterable[int], begins: float, ends: float) -> bool:
-        """Whether nothing happened to these peers in that time."""
         chosen = set(keys)
         return not any(
             one.key in chosen and one.began <= ends and begins <= one.ended + REJOINED_S
@@ -340,7 +326,6 @@ class Campaign(Generic[NodesT]):
         ]
 
     def forged_names(self) -> list[str]:
-        """Events that came under another publisher's name."""
         return [
             event.id
             for reader in self.readers

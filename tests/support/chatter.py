@@ -74,7 +74,6 @@ def chatter_step(state: Chatter, p: int, now: int, words: Words, at: int, out: O
 
 @rule
 def write(state: Chatter, p: int, kind: int, hops: int, draw: int, out: Outbox) -> None:
-    """Send a record of some length to somebody."""
     to = below(draw, len(state.taken))
     size = 1 + below(mix(draw, 0, 0), LONGEST_BODY)
     if below(mix(draw, 1, 0), 4) == 0:

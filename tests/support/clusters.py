@@ -59,7 +59,6 @@ class MadeCluster:
     def certify(
         self, identity: Identity, name: str = "peer", lifetime_s: float = 30 * DAY_S
     ) -> PeerCertificate:
-        """A certificate for ``identity``, noted as issued."""
         issuer = (self.first.authority, self.registrar.signer)
         subject = (identity.public_key, name)
         certificate = issue_certificate(*issuer, *subject, self.now, lifetime_s)
@@ -84,7 +83,6 @@ def event_key(_number: int) -> EventKey:
 
 @contextmanager
 def made_cluster(folder: Path) -> Iterator[MadeCluster]:
-    """A cluster whose state is open inside."""
     cluster = MadeCluster(folder)
     try:
         yield cluster

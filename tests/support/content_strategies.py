@@ -37,7 +37,6 @@ FINITE = st.floats(-1e9, 1e9)
 
 @st.composite
 def integer_attributes(draw: st.DrawFn, name: str = "n", widest: int = 2**62) -> IntegerAttribute:
-    """Integer attributes whose domain has at most `widest` values."""
     minimum = draw(st.integers(-(2**64), 2**64) | st.integers(-100, 100))
     width = draw(st.integers(0, widest - 1) | st.integers(0, min(widest - 1, 20)))
     return IntegerAttribute(name, minimum, minimum + width)
@@ -45,7 +44,6 @@ def integer_attributes(draw: st.DrawFn, name: str = "n", widest: int = 2**62) ->
 
 @st.composite
 def float_attributes(draw: st.DrawFn, name: str = "x") -> FloatAttribute:
-    """Float attributes with whole, binary and exact decimal ends."""
     ends = FINITE | st.integers(-1000, 1000) | st.decimals(-10, 10, places=3)
     low, high = sorted(draw(st.lists(ends, min_size=2, max_size=2, unique_by=Fraction)))
     return FloatAttribute(name, low, high)  # type: ignore[arg-type]  # it takes decimals too

@@ -51,7 +51,6 @@ def one_in(share: int) -> settings:
 
 @contextmanager
 def named(case: str) -> Iterator[None]:
-    """Let what is asserted say which of the drawn cases it is about."""
     try:
         yield
     except AssertionError as error:

@@ -139,7 +139,6 @@ def _fork_to_parent() -> int:
 
 
 def _become(wanted: dict[str, Any], streams: list[int]) -> None:
-    """Be the process of a command, up to its first line."""
     if wanted["is_apart"]:
         os.setsid()
     os.chdir(wanted["folder"])

@@ -9,7 +9,11 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Sequence,
+)
 from functools import partial
 from typing import Any
 
@@ -46,14 +50,11 @@ class HostFleet(Fleet):
         self.running[name] = self.shell.start(*words, command=command, **streams)
 
     def renumber(self, network: str) -> None:
-        """Give all hosts addresses of a network in place of those that they have."""
         number_anew(self.hosts, network)
 
 
 @attrs.define(eq=False)
 class Story:
-    """What happens, drawn; each episode ends with everything delivered everywhere."""
-
     fleet: HostFleet
     draws: random.Random
     accidents: Sequence[Accident] = ()  # to draw from; all where there are none
@@ -85,7 +86,6 @@ class Story:
             host.let_in()
 
     async def publish(self, name: str) -> None:
-        """Publish at a node while it runs, until the end."""
         price = 0
         while True:
             await trio.sleep(PAUSE_S)
@@ -130,7 +130,6 @@ class Story:
         return len(self.acknowledged) >= count
 
     def lacking(self, followers: Sequence[Follower]) -> dict[str, int]:
-        """How much of what was acknowledged each follower has not got, where it is anything."""
         wanted = self.acknowledged.keys()
         lacking = {one.peer: len(wanted - set(one.got)) for one in followers}
         return {name: count for name, count in lacking.items() if count}

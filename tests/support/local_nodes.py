@@ -60,12 +60,10 @@ class LocalNode:
         return follow(self.address, {"one": expression}, name, *more, **options)
 
     async def publish(self, *prices: float) -> None:
-        """Publish quotes at the node's peer, as if they had come from another one."""
         for price in prices:
             await self.peer.publish(quote(price))
 
     def lose_history(self) -> None:
-        """Remove what the node keeps for its clients, while it does not run."""
         for path in self.folder.glob(f"{FILE_NAME}*"):
             path.unlink()
 
@@ -120,12 +118,10 @@ class RunningNode:
         await self.nursery.start(self._run)
 
     async def stop(self) -> None:
-        """Stop the node at once; return when it is gone."""
         self.scope.cancel()
         await self.over.wait()
 
     async def finish(self) -> None:
-        """Stop the node in order; return when it is gone."""
         self.finished.set()
         await self.over.wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 from attrs import define, evolve, field, frozen
@@ -175,28 +176,24 @@ class LoopbackPeer:
         self,
         events: Sequence[Mapping[str, object]],
         *,
-        payload: Payload | None = None,
-        application: Hashable = None,
         reserved: Sequence[int] | None = None,
+        **more: Any,
     ) -> Sequence[int | Exception]:
         times = [self.order.reserve() for _ in events] if reserved is None else reserved
         outcomes: list[int | Exception] = [0] * len(events)
 
         async def publish(place: int) -> None:
             try:
-                outcomes[place] = await self.publish(
-                    events[place], payload=payload, application=application, reserved=times[place]
-                )
+                outcomes[place] = await self.publish(events[place], reserved=times[place], **more)
             except (NodeError, ContentError) as error:
                 outcomes[place] = error
 
-        if self.hold is None:
-            for place in range(len(events)):
-                await publish(place)
-            return outcomes
         async with trio.open_nursery() as nursery:
             for place in range(len(events)):
-                nursery.start_soon(publish, place)
+                if self.hold is None:
+                    await publish(place)
+                else:
+                    nursery.start_soon(publish, place)
         return outcomes
 
     def deliver(self, event: LoopbackEvent) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,10 +35,10 @@ from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettin
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters.composite import parse_composite
+from support.memory_peers import EPOCH_S, MemoryNodes
 from support.memory_transport import MemoryNetwork
 from support.waiting import at_once, eventually
 
-EPOCH_S = 1_700_000_000.0
 PATIENCE_S = 600.0
 # Links of brokers stay, as of `gossamer.node.broker.node`.
 LIMITS = Limits(unused_seconds=86_400.0, stall_seconds=60.0)
@@ -60,69 +60,42 @@ def tree_broker(node: BrokerNode) -> TreeBroker:
 
 
 @attrs.define
-class MemoryBrokers:
-    """Brokers of one overlay, which is a tree.
+class MemoryBrokers(MemoryNodes[BrokerNode]):
+    """Brokers of one overlay, a tree; their numbers are their keys where they are no members."""
 
-    Attributes:
-        edges: which of them dials which.
-        nodes: those that run, by number, which is their key where they are no members.
-        members: memberships of a real cluster, by number.
-        refused: how many links do not come up.
-    """
-
-    network: MemoryNetwork
-    folder: Path
-    nursery: trio.Nursery
-    edges: list[tuple[int, int]]
+    edges: list[tuple[int, int]]  # which of them dials which
     settings: Any = SETTINGS
     publications_first: bool = False
-    nodes: dict[int, BrokerNode] = attrs.field(factory=dict)
+    # Memberships of a real cluster, by number.
     members: dict[int, Membership] = attrs.field(factory=dict)
-    refused: int = 0
-    _stops: dict[int, trio.Event] = attrs.field(factory=dict)
-    _gone: dict[int, trio.Event] = attrs.field(factory=dict)
+    refused: int = 0  # how many links do not come up
+    settles: bool = True  # whether all links are up when they are first used
 
     @classmethod
-    @asynccontextmanager
-    async def running(
+    def running(
         cls,
         folder: Path,
         edges: Iterable[tuple[int, int]],
         network: MemoryNetwork | None = None,
-        *,
-        settles: bool = True,
         **changes: Any,
-    ) -> AsyncIterator[Self]:
-        """Brokers with these links, all up where it ``settles``; stopped at the end."""
+    ) -> AbstractAsyncContextManager[Self]:
         edges = list(edges)
-        async with trio.open_nursery() as nursery:
-            made = cls(network or MemoryNetwork(), folder, nursery, edges, **changes)
-            for number in sorted({end for edge in edges for end in edge}):
-                await made.start(number)
-            if settles:
-                await made.settle()
-            yield made
-            for number in list(made.nodes):
-                await made.stop(number)
+        numbers = sorted({end for edge in edges for end in edge})
+        return cls.opening(folder, numbers, network, edges=edges, **changes)
 
     async def start(self, number: int) -> BrokerNode:
-        node: BrokerNode = await self.nursery.start(self._run, number)
-        return node
+        return await self.add(number)
 
-    async def stop(self, number: int) -> None:
-        self._stops[number].set()
-        await self._gone[number].wait()
+    async def ready(self) -> None:
+        if self.settles:
+            await self.settle()
 
     async def crash(self, number: int) -> None:
-        """Let a broker end without a word, and without a last dump."""
-        self.network.isolate(number)
-        node = self.nodes[number]
-
         async def nothing(*_: object) -> None:
             return
 
-        node._journal.dump = nothing  # type: ignore[method-assign, assignment]
-        await self.stop(number)
+        self.nodes[number]._journal.dump = nothing  # type: ignore[method-assign, assignment]
+        await super().crash(number)
 
     async def client(
         self, number: int, name: str | None, *, offers: str = "", wants: str = ""
@@ -151,11 +124,9 @@ class MemoryBrokers:
         return {one: tree_broker(node).sizes().subscriptions for one, node in self.nodes.items()}
 
     async def settle(self) -> None:
-        """Wait until all links among those that run are up, and nothing is under way."""
         await eventually(self._is_settled, PATIENCE_S)
 
     async def settle_link(self, one: int, other: int) -> None:
-        """Wait until two brokers have nothing under way between them, whatever others do."""
         ends = [self.nodes[number].engine for number in (one, other)]
 
         def is_settled() -> bool:
@@ -184,7 +155,6 @@ class MemoryBrokers:
         )
 
     def _numbers_agree(self) -> bool:
-        """Whether every frame that was sent was taken."""
         names = {node.engine.broker.name for node in self.nodes.values()}
         return all(
             self._agree(node.engine.broker.name, link.name)
@@ -204,24 +174,13 @@ class MemoryBrokers:
             and (back.out_session, back.out_number) == (there.in_session, there.in_number)
         )
 
-    async def _run(self, number: int, task_status: trio.TaskStatus[BrokerNode]) -> None:
-        self._stops[number], self._gone[number] = trio.Event(), trio.Event()
-        async with self.opened(number) as node:
-            self.nodes[number] = node
-            task_status.started(node)
-            await self._stops[number].wait()
-            del self.nodes[number]
-        self._gone[number].set()
-
     @asynccontextmanager
     async def opened(self, number: int) -> AsyncIterator[BrokerNode]:
-        """A broker that is no part of the crowd."""
         self.network.isolated.discard(number)
+        state = open_writer(self.folder / f"{number}.db", aside=at_once)
         with unwrapped():
-            async with AsyncExitStack() as stack:
-                state = open_writer(self.folder / f"{number}.db", aside=at_once)
-                writer = await stack.enter_async_context(state)
-                yield await stack.enter_async_context(run_broker(self._parts(number, writer)))
+            async with state as writer, run_broker(self._parts(number, writer)) as node:
+                yield node
 
     def family(self, number: int) -> FamilyHost:
         del number
@@ -349,26 +308,21 @@ def memory_graph(folder: Path) -> AbstractAsyncContextManager[MemoryGraph]:
 
 
 async def all_got(clients: Mapping[Any, MemoryClient], wanted: Collection[str]) -> None:
-    """Wait until clients have at least these publications, and none of them twice."""
     for client in clients.values():
         await client.until_got(wanted)
 
 
 @attrs.define(eq=False)
 class MemoryClient:
-    """A client of a broker, without a socket.
-
-    Attributes:
-        got: publications, by id, with the labels; those of a client with a name are read from the
-            disk by `fetch`.
-        twice: ids that came again.
-        matches: of composite subscriptions, in order: the label, and the ids of the publications.
-    """
+    """A client of a broker, without a socket."""
 
     node: BrokerNode
     member: Member
+    # Publications, by id, with the labels; those of a client with a name are read from the disk by
+    # `fetch`.
     got: dict[str, tuple[dict[str, Any], list[str]]] = attrs.field(factory=dict)
-    twice: list[str] = attrs.field(factory=list)
+    twice: list[str] = attrs.field(factory=list)  # ids that came again
+    # Of composite subscriptions, in order: the label, and the ids of the publications.
     matches: list[tuple[str, list[str]]] = attrs.field(factory=list)
 
     @classmethod

@@ -256,7 +256,6 @@ class MemoryStream(trio.abc.Stream):
 
 
 def _type_of(frame: bytes) -> object:
-    """The type of a frame, None of one that is not in order."""
     try:
         return cbor2.loads(frame[HEADER_BYTES:]).get("type")
     except (cbor2.CBORError, AttributeError, ValueError, TypeError, RecursionError):

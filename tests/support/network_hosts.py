@@ -24,7 +24,6 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Its IPv4 address there."""
         return f"{self.network}.{self.number}"
 
     @property
@@ -72,7 +71,6 @@ def network_hosts(count: int) -> Iterator[Sequence[Host]]:
 
 
 def number_anew(hosts: Sequence[Host], network: str) -> None:
-    """Give all hosts addresses of a network in place of those that they have."""
     for host in hosts:
         host.run("ip", "address", "flush", "dev", host.interface, "scope", "global")
         host.network = network

@@ -108,7 +108,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 def known_commands() -> set[str]:
-    """The commands that the node's part of the command line has."""
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     found = set()
     for name, point in points.items():

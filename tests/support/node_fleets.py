@@ -1,21 +1,33 @@
-"""Peers as processes that a test kills, pauses and starts again, and clients of theirs."""
+"""Nodes of one cluster in processes that a test kills, pauses and restarts, and their clients."""
 
 from __future__ import annotations
 
 import json
+import random
 import resource
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import subprocess
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final, Generic, Self, TypeVar
 
 import attrs
 import trio
 
+from gossamer.client.address import LocalAddress
+from gossamer.node.commands.folder import address_of
 from gossamer.node.errors import NodeError, UnacknowledgedError
 from gossamer.node.local.client import LocalClient, open_client
 from gossamer.node.local.follower import follow
-from support.cluster_processes import ClusterProcesses
-from support.node_processes import PATIENCE_S, Shell
+from support.node_processes import (
+    PATIENCE_S,
+    Shell,
+    end,
+    free_ports,
+    wait_for_line,
+    wait_for_log,
+)
 
 # Between two looks at a process that another one changes.
 LOOK_S = 0.1
@@ -27,6 +39,9 @@ QUICK: dict[str, object] = {
     "limits__silence_seconds": 4.0,
     "limits__stall_seconds": 2.0,
 }
+DEAREST: Final = 600.0
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> float:
@@ -39,23 +54,96 @@ async def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -
 
 
 @attrs.define(eq=False)
-class Fleet(ClusterProcesses[str]):
-    """Peers of one cluster, each a process; their names are their folders below the shell's."""
+class ClusterProcesses(Generic[Name]):
+    """Nodes in the folder ``demo``, peer1, peer2, ..., by their names in this order.
 
-    # Of all, with two underscores for a dot.
-    settings: dict[str, object] = attrs.field(factory=dict)
+    Behind their ports so many more are free as ``more_ports`` says.
+    """
+
+    shell: Shell
+    names: Sequence[Name]
+    more_ports: int = 0
+    running: dict[Name, subprocess.Popen[str]] = attrs.field(factory=dict)
+    first_port: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        count = len(self.names)
+        self.first_port = free_ports(count + self.more_ports)
+        ports = ("--port", str(self.first_port))
+        self.shell.ok("node", "init", "demo", "--peers", str(count), *ports)
+
+    def port(self, name: Name) -> int:
+        return self.first_port + self.names.index(name)
+
+    def folder(self, name: Name) -> Path:
+        return self.shell.folder / f"demo/peer{self.names.index(name) + 1}"
+
+    def at(self, name: Name) -> tuple[str, str]:
+        return "--folder", str(self.folder(name))
+
+    def address(self, name: Name) -> LocalAddress:
+        return address_of(self.folder(name))
+
+    def options(self, name: Name) -> Iterable[str]:
+        raise NotImplementedError
+
+    def begin(self, name: Name, **streams: Any) -> None:
+        words = ("node", "run", str(self.folder(name)), *self.options(name))
+        self.running[name] = self.shell.start(*words, **streams)
+
+    def start(self, *names: Name) -> None:
+        for name in names:
+            self.begin(name)
+        for name in names:
+            wait_for_log(self.running[name], "ready")
+
+    def kill(self, *names: Name) -> None:
+        for name in names:
+            self.running[name].kill()
+        for name in names:
+            self.running.pop(name).communicate(timeout=PATIENCE_S)
+
+    def stop(self) -> None:
+        with ExitStack() as stack:
+            for process in self.running.values():
+                process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGTERM)
+                stack.callback(end, process)
+
+    @contextmanager
+    def all_running(self) -> Iterator[Self]:
+        try:
+            self.start(*self.names)
+            yield self
+        finally:
+            self.stop()
+
+    async def tables(self, name: Name) -> dict[str, Any]:
+        async with open_client(self.address(name)) as client:
+            return await client.tables()
+
+
+def settings_of(settings: Mapping[str, object]) -> Iterator[str]:
+    """Options that say so; names have two underscores for a dot."""
+    for key, value in settings.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        yield f"--set={key.replace('__', '.')}={text}"
+
+
+@attrs.define(eq=False)
+class Fleet(ClusterProcesses[str]):
+    """Peers whose names are their folders below the shell's, where their logs are as well."""
+
+    settings: Mapping[str, object] = attrs.field(factory=dict)
 
     @classmethod
-    def make(cls, shell: Shell, peers: int, **settings: object) -> Fleet:
-        """A cluster whose peers do not run yet."""
+    def make(cls, shell: Shell, peers: int, **settings: object) -> Self:
         names = [f"demo/peer{number + 1}" for number in range(peers)]
         return cls(shell, names, settings={"page__enabled": False, **settings})
 
     def options(self, name: str) -> Iterable[str]:
         del name
-        for key, value in self.settings.items():
-            text = value if isinstance(value, str) else json.dumps(value)
-            yield from ("--set", f"{key.replace('__', '.')}={text}")
+        return settings_of(self.settings)
 
     def log(self, name: str) -> str:
         return (self.folder(name) / "log").read_text()
@@ -63,19 +151,12 @@ class Fleet(ClusterProcesses[str]):
     def start(self, *names: str) -> None:
         for name in names:
             with (self.folder(name) / "log").open("a") as log:
-                self.begin(name, stdout=log, stderr=log)
-
-    def kill(self, *names: str) -> None:
-        for name in names:
-            self.running[name].kill()
-        for name in names:
-            self.running.pop(name).wait()
+                self.begin(name, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def send(self, name: str, number: signal.Signals) -> None:
         self.running[name].send_signal(number)
 
     def pid(self, name: str) -> int | None:
-        """Id of a peer's process, None while it does not run."""
         process = self.running.get(name)
         return None if process is None or process.poll() is not None else process.pid
 
@@ -92,7 +173,6 @@ class Fleet(ClusterProcesses[str]):
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[LocalClient]:
-        """A client of a peer, as soon as it can be reached."""
         with trio.fail_after(PATIENCE_S):
             while True:
                 try:
@@ -107,7 +187,6 @@ class Fleet(ClusterProcesses[str]):
     async def ready(
         self, names: Iterable[str] | None = None, patience_s: float = PATIENCE_S
     ) -> float:
-        """Wait until the ring of these peers is right; return for how long it was."""
         chosen = list(self.names if names is None else names)
         began = trio.current_time()
         with trio.move_on_after(patience_s) as scope:
@@ -142,12 +221,8 @@ class Fleet(ClusterProcesses[str]):
 
 @contextmanager
 def running_fleet(shell: Shell, peers: int, **settings: object) -> Iterator[Fleet]:
-    fleet = Fleet.make(shell, peers, **settings)
-    try:
-        fleet.start(*fleet.names)
+    with Fleet.make(shell, peers, **settings).all_running() as fleet:
         yield fleet
-    finally:
-        fleet.stop()
 
 
 def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
@@ -156,8 +231,6 @@ def _ring_links(snapshot: dict[str, list[dict[str, object]]]) -> set[object]:
 
 @attrs.define(eq=False)
 class Follower:
-    """A named application that acknowledges each event once it has noted it."""
-
     fleet: Fleet
     peer: str
     name: str
@@ -174,8 +247,6 @@ class Follower:
 
 @attrs.define(eq=False)
 class Publisher:
-    """Publishes events one after another and notes which were acknowledged."""
-
     fleet: Fleet
     peer: str
     acknowledged: set[str] = attrs.field(factory=set)
@@ -190,3 +261,59 @@ class Publisher:
                 except UnacknowledgedError:
                     self.uncertain += 1
                 await trio.sleep(pause_s)
+
+
+# Peers that all publish at once, and subscribers that write what they get to files.
+
+
+def thresholds(fleet: Fleet) -> dict[str, float]:
+    """The least price that the subscriber of each peer wants, by what it is called."""
+    peers = len(fleet.names)
+    return {Path(name).name: DEAREST * place / peers for place, name in enumerate(fleet.names)}
+
+
+@contextmanager
+def subscribers(
+    shell: Shell, fleet: Fleet, rotate_s: float, *others: tuple[str, str, str, str]
+) -> Iterator[None]:
+    """One at each peer, and others [peer, expression, into, as]; each finishes its last file."""
+    wanted = zip(fleet.names, thresholds(fleet).items(), strict=True)
+    of_peers = [(name, f"price >= {least}", "got", called) for name, (called, least) in wanted]
+    with ExitStack() as stack:
+        for name, expression, into, called in (*of_peers, *others):
+            words = ("sub", "--folder", name, expression, "--into", into, "--as", called)
+            named = ("--name", f"keep-{called}", "--rotate-s", f"{rotate_s:g}")
+            process = shell.start(*words, *named)
+            stack.callback(end, process)
+            stack.callback(process.send_signal, signal.SIGINT)
+            wait_for_line(process, "subscribed")
+        yield
+
+
+def publish_at_once(
+    shell: Shell, fleet: Fleet, events: int, draws: random.Random, timeout_s: float
+) -> dict[str, float]:
+    """Publish at all peers at the same time, as fast as these take events; their prices by id."""
+    running = []
+    peers = len(fleet.names)
+    for place, name in enumerate(fleet.names):
+        count = events // peers + (place < events % peers)
+        prices = [round(draws.uniform(0, DEAREST), 2) for _ in range(count)]
+        file, told = shell.folder / f"{place}.jsonl", shell.folder / f"{place}.told"
+        values = ({"symbol": "IBM", "price": price, "volume": 1} for price in prices)
+        file.write_text("".join(f"{json.dumps(one)}\n" for one in values))
+        with told.open("w") as out:
+            words = ("pub", "--folder", name, "--jsonl", str(file))
+            running.append((shell.start(*words, stdout=out), prices, told))
+    published: dict[str, float] = {}
+    for process, prices, told in running:
+        _, errors = process.communicate(timeout=timeout_s)
+        assert process.returncode == 0, errors
+        acknowledged = [line.split() for line in told.read_text().splitlines()]
+        assert len(acknowledged) == len(prices)
+        published |= {event: prices[int(number) - 1] for number, event in acknowledged}
+    return published
+
+
+def ids_in(files: Sequence[Path]) -> set[str]:
+    return {json.loads(line)["id"] for file in files for line in file.read_text().splitlines()}

@@ -75,24 +75,24 @@ class Shell:
         out, err = process.communicate(text, timeout=patience_s)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
+    def _ended(self, codes: Sequence[int], *arguments: str, text: str) -> tuple[str, str]:
+        done = self.run(*arguments, text=text)
+        assert done.returncode in codes, done.stderr
+        return done.stdout, done.stderr
+
     def ok(self, *arguments: str, text: str = "") -> str:
         """What a command printed that did its work."""
-        done = self.run(*arguments, text=text)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return self._ended((0,), *arguments, text=text)[0]
 
     def published(self, folder: str, *arguments: str, text: str = "") -> str:
         """What `gossamer pub` printed, which ends with 3 where the peers have not met yet."""
-        done = self.run("pub", "--folder", folder, *arguments, text=text)
-        assert done.returncode in (0, 3), done.stderr
-        return done.stdout
+        return self._ended((0, 3), "pub", "--folder", folder, *arguments, text=text)[0]
 
     def refused(self, *arguments: str, text: str = "") -> str:
         """What a command said that ended with exit code 2."""
-        done = self.run(*arguments, text=text)
-        assert done.returncode == 2, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr
+        said = self._ended((2,), *arguments, text=text)[1]
+        assert "Traceback" not in said
+        return said
 
     def subscriber(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """`gossamer sub` once it has subscribed."""
@@ -162,7 +162,6 @@ def next_line(process: subprocess.Popen[str]) -> str:
 
 
 def say(process: subprocess.Popen[str], text: str) -> None:
-    """Type a text into the process."""
     assert process.stdin is not None
     process.stdin.write(text)
     process.stdin.flush()
@@ -170,7 +169,6 @@ def say(process: subprocess.Popen[str], text: str) -> None:
 
 @contextmanager
 def _killed_when_silent(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Kill the process when what is waited for takes too long."""
     late = threading.Timer(SILENCE_S, process.kill)
     late.start()
     try:

@@ -61,8 +61,6 @@ class Subscription:
 
 @frozen
 class Joint:
-    """Two that are joined by `&` or `||`."""
-
     operator: str
     left: Subscription | Joint
     right: Subscription | Joint
@@ -232,7 +230,6 @@ def matches(subscription: Subscription, publication: Mapping[str, Any]) -> bool:
 
 
 def alternatives(one: Subscription | Joint) -> list[tuple[Subscription, ...]]:
-    """The conjunctions that a composite subscription comes to."""
     if isinstance(one, Subscription):
         return [(one,)]
     left, right = alternatives(one.left), alternatives(one.right)

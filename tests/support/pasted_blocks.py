@@ -57,7 +57,6 @@ def shell_blocks(text: str) -> list[list[str]]:
 
 
 def takes_its_terminal(line: str) -> bool:
-    """Whether a command runs until it is stopped."""
     words = shlex.split(line)
     if words[-1] == "&":
         return False
@@ -69,8 +68,6 @@ def takes_its_terminal(line: str) -> bool:
 
 @define(eq=False)
 class Terminal:
-    """A process and what it has said."""
-
     process: subprocess.Popen[str]
     said: list[str] = field(factory=list)  # lines of both of its streams
     _lines: Queue[str | None] = field(factory=Queue)
@@ -100,7 +97,6 @@ class Terminal:
         self.process.wait()
 
     def wait_for(self, words: str, times: int = 1) -> str:
-        """The line in which it says ``words`` for so many times."""
         while True:
             try:
                 line = self._lines.get(timeout=PATIENCE_S)

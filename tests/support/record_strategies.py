@@ -44,7 +44,6 @@ def small_settings(nodes: int, **changes: Any) -> Settings:
 
 @cache
 def sane_records(settings: Settings, kind: int, sender: int, to: int = 0) -> Words:
-    """Records of a kind between peers, of sane words only."""
     body = _parts(layouts_of(settings)[kind], settings, sender)
     return body.map(lambda words: [BODY + len(words), kind, to, sender, *words])
 

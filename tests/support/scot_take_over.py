@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any
 
 from attrs import define, field
 
@@ -20,18 +19,17 @@ from gossamer.protocol.brokers.core.effects import (
     Dismissed,
     Effect,
     Refuse,
-    Send,
     Settled,
     Withdrawn,
 )
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+from gossamer.protocol.brokers.core.identifiers import Hop, Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import Filter, covers, parse
+from support.broker_overlay import BrokerNetwork
 from support.plain_index import PlainIndex
-from support.scot_overlay import random_tree
+from support.scot_overlay import new_broker, random_tree
 
-MANY = 100_000
 TEXTS = ("present(x)", "x > 5", "x < 3")
 """What subscribers ask for."""
 
@@ -53,18 +51,14 @@ class Published:
 
 @define(eq=False)
 class Subscriber:
-    """A client that asks for something, and whether that was acknowledged as safe.
-
-    Attributes:
-        at: the brokers that it was attached at, the last one last.
-        waiting: notifications that it has not taken, by broker.
-        got: how often it got each notification, by broker.
-    """
+    """A client that asks for something, and whether that was acknowledged as safe."""
 
     name: str
     wanted: Filter
-    at: list[str]
+    at: list[str]  # the brokers that it was attached at, the last one last
+    # Notifications that it has not taken, by broker.
     waiting: dict[str, list[Id]] = field(factory=dict)
+    # How often it got each notification, by broker.
     got: Counter[tuple[str, Id]] = field(factory=Counter)
     safe: bool | None = None
 
@@ -73,7 +67,7 @@ class Subscriber:
         return {id_ for _, id_ in self.got}
 
 
-class TakeOverPlay:
+class TakeOverPlay(BrokerNetwork[ScotBroker]):
     """All brokers of a SCOT, named by their labels.
 
     Attributes:
@@ -91,7 +85,7 @@ class TakeOverPlay:
         covering: bool = False,
         settings: ScotSettings | None = None,
     ) -> None:
-        self.draw = draw
+        super().__init__(draw)
         count = clusters or draw.randrange(2, 5)
         drawn = Scot(random_tree(draw.randrange(2, 6), draw), Factor.complete(count))
         self.scot = scot or drawn
@@ -104,18 +98,17 @@ class TakeOverPlay:
             covering=covering,
         )
         self.covers = self.settings.covering
-        self.brokers = {str(label): self._new(str(label)) for label in self.scot.brokers}
+        for label in self.scot.brokers:
+            self.brokers[str(label)] = self._new(str(label))
         self.subscribers: dict[str, Subscriber] = {}
         self.published: list[Published] = []
-        self.refusals: list[Refuse] = []
         self.dead: dict[str, dict[str, object]] = {}
         self.broken: set[tuple[str, str]] = set()
         self._tickets: dict[tuple[str, int], Published | Subscriber] = {}
         links = [(str(one), str(other)) for one, other in self.scot.links()]
-        self._queues: dict[tuple[str, str], deque[Queued]] = {
-            ends: deque() for one, other in links for ends in ((one, other), (other, one))
-        }
-        for one, other in self._queues:
+        for one, other in links:
+            self.queues[one, other], self.queues[other, one] = deque(), deque()
+        for one, other in self.queues:
             self.tell(one, None, self._up(other))
 
     # What clients do
@@ -154,7 +147,7 @@ class TakeOverPlay:
         if not any(isinstance(effect, Refuse) for effect in effects):
             one.at.append(broker)
             for effect in effects:
-                self._carry_out(broker, effect)
+                self.carry_out(broker, effect)
 
     def subscribe_some(self, count: int) -> None:
         self.settle()
@@ -211,7 +204,7 @@ class TakeOverPlay:
                 del one.got[broker, id_]
         for other in self._around(broker):
             self._break(broker, other)
-            self._queues[other, broker].clear()
+            self.queues[other, broker].clear()
             self.broken.add((other, broker))
         subscribers = self.subscribers.values()
         return {(one.name, id_) for one in subscribers for at, id_ in one.got if at == broker}
@@ -221,7 +214,7 @@ class TakeOverPlay:
         self._break(other, one)
 
     def _break(self, one: str, other: str) -> None:
-        queue = self._queues[one, other]
+        queue = self.queues[one, other]
         arrives = self.draw.choice([0, self.draw.randrange(len(queue) + 1), len(queue)])
         while len(queue) > arrives:
             queue.pop()
@@ -229,19 +222,17 @@ class TakeOverPlay:
         self.broken.add((one, other))
 
     def mend(self, one: str, other: str) -> None:
-        """Let a link work again, of whose end both have heard; one end may hear of it later."""
         first, then = self.draw.sample((one, other), 2)
         self.broken -= {(one, other), (other, one)}
         self.tell(first, None, self._up(then))
         if self.draw.random() < 0.5:
             self.tell(then, None, self._up(first))
         else:
-            self._queues[first, then].appendleft(self._up(first))
+            self.queues[first, then].appendleft(self._up(first))
 
     def _new(self, broker: str, incarnation: int = 0) -> ScotBroker:
-        (position,) = (self.scot.position(one) for one in self.scot.brokers if str(one) == broker)
-        more: Any = {"incarnation": incarnation, "new_index": PlainIndex, "mixed": True}
-        return ScotBroker(broker, position, self.settings, **more)
+        label = BrokerLabel.parse(broker)
+        return new_broker(label, self.scot, self.settings, incarnation=incarnation, mixed=True)
 
     def _up(self, broker: str) -> m.NeighbourUp:
         made = self.brokers[broker]
@@ -272,7 +263,7 @@ class TakeOverPlay:
             meanwhile()
 
     def congest(self) -> None:
-        for one, other in self._queues:
+        for one, other in self.queues:
             if one not in self.dead:
                 length = self.draw.choice([0, 50])
                 told = self.settings.input_queues
@@ -280,17 +271,17 @@ class TakeOverPlay:
                 self.tell(one, None, m.WindowEnded((m.QueueReport(other, length, 5, 5),), waiting))
 
     def _around(self, broker: str) -> list[str]:
-        return [other for one, other in self._queues if one == broker]
+        return [other for one, other in self.queues if one == broker]
 
     # How it goes on
 
     def step(self) -> bool:
         """Let one thing happen; returns whether anything was left to happen."""
-        busy = [ends for ends, queue in self._queues.items() if queue and ends[1] not in self.dead]
+        busy = [ends for ends, queue in self.queues.items() if queue and ends[1] not in self.dead]
         if not busy:
             return False
         one, other = self.draw.choice(busy)
-        message = self._queues[one, other].popleft()
+        message = self.queues[one, other].popleft()
         by_host = isinstance(message, messages.NeighbourDown | m.NeighbourUp)
         self.tell(other, None if by_host else one, message)
         return True
@@ -300,31 +291,17 @@ class TakeOverPlay:
             self.step()
 
     def notice(self) -> None:
-        """Let things happen until everybody has heard of what failed."""
         down = messages.NeighbourDown
-        while any(isinstance(one, down) for queue in self._queues.values() for one in queue):
+        while any(isinstance(one, down) for queue in self.queues.values() for one in queue):
             self.step()
 
-    def settle(self) -> None:
-        for _ in range(MANY):
-            if not self.step():
-                return
-        raise AssertionError("messages go round in circles")
+    def send(self, one: str, other: str, message: Queued) -> None:
+        if (one, other) not in self.broken:
+            super().send(one, other, message)
 
-    def tell(self, broker: str, source: str | None, message: m.Message) -> list[Effect]:
-        hop: Any = None
-        if source is not None:
-            hop = neighbour(source) if source in self.brokers else client(source)
-        effects = self.brokers[broker].handle(0, hop, message)
-        for effect in effects:
-            self._carry_out(broker, effect)
-        return effects
-
-    def _carry_out(self, broker: str, effect: Effect) -> None:
+    def carry_out(self, broker: str, effect: Effect) -> None:
+        super().carry_out(broker, effect)
         match effect:
-            case Send(to, message):
-                if (broker, to) not in self.broken:
-                    self._queues[broker, to].append(message)
             case Deliver(to, notification):
                 if to in self.subscribers:
                     one = self.subscribers[to]
@@ -344,13 +321,10 @@ class TakeOverPlay:
                 what = self._tickets.get((broker, ticket))
                 if what is not None:
                     what.safe = safe
-            case Refuse():
-                self.refusals.append(effect)
 
     # What is to hold
 
     def victim(self) -> str:
-        """A broker that is to die, as a rule one with subscribers."""
         homes = [one.at[-1] for one in self.subscribers.values()]
         some = homes if homes and self.draw.random() < 0.7 else sorted(self.brokers)
         return self.draw.choice(some)
@@ -395,7 +369,6 @@ class TakeOverPlay:
         return before.cluster == host.cluster and near < far
 
     def check_due(self) -> None:
-        """What was acknowledged reaches everybody whose subscription was when it was published."""
         for made in self.published:
             for name in made.due & self.subscribers.keys() if made.safe else ():
                 assert made.id in self.subscribers[name].ids, f"{name} misses {made}"
@@ -411,7 +384,6 @@ class TakeOverPlay:
                 assert often[made.id] <= 1, f"{one.name} got {made} from two brokers"
 
     def check_arrived(self) -> None:
-        """Nothing acknowledged is lost, and nothing came twice."""
         assert self.refusals == []
         for one in self.subscribers.values():
             due = {
@@ -421,7 +393,6 @@ class TakeOverPlay:
             assert max(one.got.values(), default=1) == 1, f"{one.name} got something twice"
 
     def check(self) -> None:
-        """Nothing is lost or came twice, and nobody waits for anything."""
         self.check_arrived()
         for made in self.published:
             if made.broker not in self.dead:
@@ -432,7 +403,6 @@ class TakeOverPlay:
             assert not memory.copies
 
     def check_empty(self) -> None:
-        """When everybody has taken back everything, no broker remembers any of it."""
         for one in list(self.subscribers.values()):
             self.unsubscribe(one)
         self.settle()

@@ -39,7 +39,6 @@ class Sample:
 
 
 def sample_of(pid: int, at: float) -> Sample | None:
-    """What the kernel says of a process; None if it has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         descriptors = _descriptors(Path(f"/proc/{pid}/fd"))
@@ -68,8 +67,6 @@ def _descriptors(folder: Path) -> dict[str, int]:
 
 @attrs.frozen
 class Trend:
-    """How the memory of a warm process went."""
-
     samples: int  # how many it is from
     seconds: float  # from the first to the last of them
     growth: float  # bytes between the medians of the first and the last third of them
@@ -110,7 +107,6 @@ def trend(samples: Sequence[Sample], warm_up_s: float, steps: Iterable[float] = 
 
 
 def times_of(event: str, log: str) -> list[float]:
-    """When a node wrote of an event, seconds since 1970."""
     told = [line for run in runs_of(log)[0] for line in run if line["event"] == event]
     return [_time_of(line) for line in told]
 
@@ -178,7 +174,6 @@ def too_often(run: Iterable[Mapping[str, Any]], repeat_s: float, event_lines: in
 
 
 def _most_within(times: Sequence[float], seconds: float) -> int:
-    """The most of these times, in order, that lie within so many seconds."""
     most = first = 0
     for number, at in enumerate(times):
         while at - times[first] >= seconds:

@@ -76,7 +76,6 @@ class Watch:
             await trio.sleep(self.every_s)
 
     def look(self, name: str) -> Sample | None:
-        """Take a sample of a peer's process, None while it does not run."""
         pid = self.fleet.pid(name)
         found = None if pid is None else sample_of(pid, time.time())
         if pid is not None and found is not None:
@@ -149,7 +148,6 @@ class Soak:
         await self.settled()
 
     async def pause(self) -> None:
-        """A peer stands still for a while, as a laptop that sleeps."""
         key = self.run.draws.choice(list(self.run.crowd.names))
         name = self.run.crowd.names[key]
         with self.run.failing(key):
@@ -173,7 +171,6 @@ class Soak:
         return self.run.draws.choice(list(self.run.crowd.names)[2:])
 
     async def settled(self) -> None:
-        """Wait until all that was acknowledged by now has come everywhere."""
         before = trio.current_time()
         with trio.move_on_after(SETTLED_S):
             while self.run.missing(before):
@@ -183,7 +180,6 @@ class Soak:
     # Floods
 
     async def flood_events(self) -> None:
-        """Many events at once; what is acknowledged has to come."""
         draws = self.run.draws
         prices = [draws.randrange(900) for _ in range(FLOOD_EVENTS)]
         symbol = draws.choice(SYMBOLS)
@@ -201,8 +197,6 @@ class Soak:
         await _once(self._draw_address(), flood)
 
     async def flood_subscriptions(self) -> None:
-        """Subscribe to one thing after another until the node refuses."""
-
         async def flood(client: LocalClient) -> None:
             for number in range(100):
                 await client.subscribe(str(number), f"price > {number}")
@@ -341,7 +335,6 @@ class Browser:
 
 
 async def last_values(nodes: FleetNodes, key: int, symbols: Collection[str]) -> dict[str, str]:
-    """By symbol, the id of the last value that a peer knows, once it knows one of each."""
     found: dict[str, str] = {}
     async with open_client(nodes.address(key), patience_s=0) as client:
         await client.subscribe("last", ALL, LAST)

@@ -38,12 +38,10 @@ INTERPRETED: Final = _Interpreted()
 
 
 def rules_of(core: Core, batch: Batch, code: LinkedCode) -> Rules:
-    """The rules of batches in the form that ``code`` stands for."""
     return InterpretedRules(core, batch) if code is INTERPRETED else LinkedRules(core, batch, code)
 
 
 def buffered_step(core: Core, code: LinkedCode) -> BufferedStep:
-    """`step` by its buffers in the form that ``code`` stands for."""
     if code is not INTERPRETED:
         return linked_step(core, code)
     state = core.state.unboxed()

@@ -58,12 +58,10 @@ class ThreadedNode:
         self.start()
 
     def publish(self, price: float) -> None:
-        """Publish at the node's peer, as if the event had come from another one."""
         assert self._token is not None
         trio.from_thread.run(self.peer.publish, quote(price), trio_token=self._token)
 
     def until_publishing(self, count: int) -> None:
-        """Wait until so many publications are held up; see `LoopbackPeer.hold`."""
         assert self._token is not None
 
         async def wait() -> None:

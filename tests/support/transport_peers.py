@@ -1,10 +1,11 @@
-"""Two or more peers with their transports and pools, for the tests of the transport."""
+"""Peers with their transports and pools, connections being run, and far ends spoken by hand."""
 
 from __future__ import annotations
 
 import random
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -13,6 +14,7 @@ import attrs
 import pytest
 import trio
 import trustme
+from trio.testing import memory_stream_pair
 
 from gossamer.node.transport.base.back_off import BackOff
 from gossamer.node.transport.base.base import (
@@ -24,17 +26,20 @@ from gossamer.node.transport.base.base import (
     PeerIdentity,
     Transport,
 )
-from gossamer.node.transport.base.frames import MESSAGE_FRAMES, encode_frame
+from gossamer.node.transport.base.frames import MESSAGE_FRAMES, FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.connection import Connection
 from gossamer.node.transport.links import ConnectionPool, PoolEvents
 from gossamer.node.transport.tcp import Credentials, TcpTransport
 from support.memory_transport import MemoryNetwork
-from support.waiting import Changing
+from support.waiting import Changing, running
 
 CLUSTER = "test"
 LOOPBACK = Address("127.0.0.1", 0)
+LIMIT_FIELDS = {"frame_bytes": 1024, "queue_bytes": 4096, "items": 64}
+LIMITS = Limits(**LIMIT_FIELDS)
+Pair = trio.StapledStream[Any, Any]
 
 
 def identify(certificate: bytes | None, hello: Hello) -> PeerIdentity:
@@ -117,8 +122,6 @@ def message(body: bytes = b"", number: int | None = None) -> bytes:
 
 @attrs.define(eq=False)
 class Heard(Changing):
-    """What a peer's pool reported; frames are taken only while the gate, if any, is open."""
-
     gate: trio.Event | None = None
     frames: list[tuple[int, Frame]] = attrs.field(factory=list)
     ups: list[int] = attrs.field(factory=list)
@@ -162,7 +165,6 @@ class Crowd:
     addresses: dict[int, Sequence[Address]] = attrs.field(factory=dict)
 
     async def add(self, key: int, address: Address = LOOPBACK, **changes: Any) -> Peer:
-        """A running peer; ``changes`` are limits of its own."""
         limits = attrs.evolve(self.limits, **changes)
         heard = Heard()
         transport = self.make(key, limits)
@@ -180,14 +182,11 @@ class Crowd:
 
 
 def admitted(stream: trio.abc.Stream, key: int = 2, *, dialled: bool = True) -> Admitted:
-    """``stream`` as that of an admitted peer, without a handshake."""
     hello = Hello(1, "test", CLUSTER, key, (), bytes(16), None)
     return Admitted(stream, PeerIdentity(key), hello, dialled, Address("127.0.0.1", 1))
 
 
 class Served(Changing):
-    """A connection being run, what came in and how it ended."""
-
     def __init__(self, stream: trio.abc.Stream, limits: Limits, key: int = 2) -> None:
         super().__init__()
         self.connection = Connection(admitted(stream, key), limits, MESSAGE_FRAMES)
@@ -206,3 +205,70 @@ class Served(Changing):
         await self.until(lambda: self.farewell is not None)
         assert self.farewell is not None
         return self.farewell
+
+
+class Wire:
+    def __init__(self, stream: Pair) -> None:
+        self.stream = stream
+        self.reader = FrameReader(Limits())
+
+    async def next(self) -> dict[str, Any] | None:
+        """The next frame, None at the end."""
+        while (frame := self.reader.next_frame()) is None:
+            data = await self.stream.receive_some(65536)
+            if not data:
+                return None
+            self.reader.feed(data)
+        return frame
+
+    async def send(self, *frames: bytes) -> None:
+        await self.stream.send_all(b"".join(frames))
+
+
+@asynccontextmanager
+async def served(**changes: Any) -> AsyncIterator[tuple[Served, Wire]]:
+    near, far = memory_stream_pair()
+    ours = Served(near, Limits(**{**LIMIT_FIELDS, **changes}))
+    async with running(ours.run):
+        yield ours, Wire(far)
+
+
+@asynccontextmanager
+async def both(**changes: Any) -> AsyncIterator[tuple[Served, Served]]:
+    near, far = memory_stream_pair()
+    limits = Limits(**{**LIMIT_FIELDS, **changes})
+    ours, theirs = Served(near, limits, key=2), Served(far, limits, key=1)
+    async with running(ours.run, theirs.run):
+        yield ours, theirs
+
+
+class HeldUp(trio.abc.Stream):
+    """A stream that takes one write only once it is released, and never delivers anything."""
+
+    def __init__(self) -> None:
+        self.released = trio.Event()
+        self.closed = trio.Event()
+        self.taken = bytearray()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self.released.wait()
+        self.taken += data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.released.wait()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002
+        await self.closed.wait()
+        return b""
+
+    async def aclose(self) -> None:
+        self.closed.set()
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def held_up(**changes: Any) -> AsyncIterator[tuple[Served, Callable[[], None]]]:
+    stream = HeldUp()
+    ours = Served(stream, Limits(**{**LIMIT_FIELDS, **changes}))
+    async with running(ours.run):
+        yield ours, stream.released.set

@@ -12,8 +12,8 @@ import networkx as nx
 from attrs import define, field, frozen
 
 from gossamer.protocol.brokers.core import messages
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
-from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
+from gossamer.protocol.brokers.core.effects import Deliver, Effect, SetTimer
+from gossamer.protocol.brokers.core.identifiers import Id
 from gossamer.protocol.brokers.graph.broker import GraphBroker
 from gossamer.protocol.brokers.graph.codec import CODEC
 from gossamer.protocol.brokers.graph.coordinator.make_plan import MakePlan
@@ -21,10 +21,8 @@ from gossamer.protocol.brokers.graph.coordinator.planning import solve
 from gossamer.protocol.brokers.graph.memory import messages as m
 from gossamer.protocol.brokers.graph.memory.settings import STRATEGIES, GraphSettings
 from gossamer.protocol.content.filters import parse
+from support.broker_overlay import ClientNetwork
 from support.plain_index import PlainIndex
-
-MANY = 200_000
-"""More steps than anything here takes to settle."""
 
 TICK = 1_000_000
 SETTINGS = GraphSettings(probability=1.0, interval=5 * TICK, threshold=0.0)
@@ -40,7 +38,7 @@ class Delivery:
     labels: tuple[str, ...]
 
 
-class TreeOverlay:
+class TreeOverlay(ClientNetwork[GraphBroker]):
     """All brokers of a graph, with clients at any of them; every message goes through the codec.
 
     Attributes:
@@ -57,20 +55,15 @@ class TreeOverlay:
         settings: GraphSettings = SETTINGS,
         seed: int = 0,
     ) -> None:
-        self.brokers: dict[str, GraphBroker] = {}
-        self.now = 0
+        super().__init__(random.Random(seed))
         self.deliveries: list[Delivery] = []
         self.published: dict[Id, tuple[str, dict[str, object]]] = {}
-        self.home: dict[str, str] = {}
         self.sent: Counter[str] = Counter()
-        self.refusals: list[Refuse] = []
         self.plan_chance = 0.02
         self.dead: dict[str, dict[str, object]] = {}
         self.links = sorted({(min(pair), max(pair)) for pair in links})
         self._settings = settings
-        self._random = random.Random(seed)
         self._up: set[Link] = set()
-        self._ways: dict[Link, deque[bytes]] = {}
         self._plans: list[tuple[str, MakePlan]] = []
         self._timers: dict[str, SetTimer] = {}
         for name in sorted({end for pair in self.links for end in pair}):
@@ -81,42 +74,22 @@ class TreeOverlay:
 
     # What happens from outside.
 
-    def tell(self, name: str, source: str | None, message: m.Message) -> None:
-        hop = None if source is None else client(source)
-        self._carry_out(name, self.brokers[name].handle(self.now, hop, message))
-
-    def subscribe(self, name: str, broker: str, text: str) -> None:
-        self._attach(name, broker)
-        self.tell(broker, name, messages.Subscribe(text, parse(text)))
-
-    def unsubscribe(self, name: str, text: str) -> None:
-        self.tell(self.home[name], name, messages.Unsubscribe(text))
-
     def publish(self, broker: str, **values: object) -> Id:
-        publisher = f"publisher at {broker}"
-        self._attach(publisher, broker)
-        id_ = self.brokers[broker].next_id
+        id_ = super().publish(broker, **values)
         self.published[id_] = broker, values
-        self.tell(broker, publisher, messages.Publish(values))
         return id_
 
-    def _attach(self, name: str, broker: str) -> None:
-        if name not in self.home:
-            self.home[name] = broker
-            self.tell(broker, name, messages.Attach())
-
     def break_link(self, one: str, other: str) -> None:
-        """Let a link work no more; both ends are told, and what is under way is dropped."""
         self._up.discard((min(one, other), max(one, other)))
         for name, end in ((one, other), (other, one)):
-            self._ways.pop((name, end), None)
+            self.queues.pop((name, end), None)
             if name in self.brokers:
                 self.tell(name, None, messages.NeighbourDown(end))
 
     def mend_link(self, one: str, other: str) -> None:
         self._up.add((min(one, other), max(one, other)))
         for name, end in ((one, other), (other, one)):
-            self._ways[name, end] = deque()
+            self.queues[name, end] = deque()
         for name, end in ((one, other), (other, one)):
             self.tell(name, None, m.NeighbourUp(end))
 
@@ -124,7 +97,6 @@ class TreeOverlay:
         return link in self._up
 
     def can_mend(self, link: Link) -> bool:
-        """Whether a link does not work although both of its brokers live."""
         return link not in self._up and set(link) <= self.brokers.keys()
 
     def kill(self, name: str) -> None:
@@ -150,7 +122,6 @@ class TreeOverlay:
                 self.mend_link(one, other)
 
     def swap(self, name: str) -> None:
-        """Put a broker in the place of one that is loaded from what it dumps."""
         data = cbor2.loads(cbor2.dumps(self.brokers[name].dump()))
         self.brokers[name] = GraphBroker.load(data, self._settings, new_index=PlainIndex)
 
@@ -166,23 +137,14 @@ class TreeOverlay:
 
     def step(self) -> bool:
         """Deliver one message of a link that is drawn, or one plan; False if there is nothing."""
-        busy = sorted(ends for ends, way in self._ways.items() if way)
-        if self._plans and (not busy or self._random.random() < self.plan_chance):
+        if self._plans and (not self.waiting() or self.draw.random() < self.plan_chance):
             name, asked = self._plans.pop(0)
             self.tell(name, None, solve(asked.number, asked.problem))
             return True
-        if not busy:
-            return False
-        one, other = self._random.choice(busy)
-        message = CODEC.read_between(cbor2.loads(self._ways[one, other].popleft()))
-        self._carry_out(other, self.brokers[other].handle(self.now, neighbour(one), message))
-        return True
+        return super().step()
 
-    def settle(self) -> None:
-        for _ in range(MANY):
-            if not self.step():
-                return
-        raise AssertionError("messages go round in circles")
+    def deliver(self, one: str, other: str, message: bytes) -> None:
+        super().deliver(one, other, CODEC.read_between(cbor2.loads(message)))
 
     def come_to_rest(self, ticks: int = 8) -> None:
         for _ in range(ticks):
@@ -207,35 +169,26 @@ class TreeOverlay:
         found.add_edges_from(self._up)
         return found
 
-    def total(self, counter: str) -> int:
-        return sum(getattr(broker.counters, counter) for broker in self.brokers.values())
-
     def got(self, id_: Id) -> list[str]:
         return sorted(one.client for one in self.deliveries if one.id == id_)
 
-    def _carry_out(self, name: str, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Send(to, message):
-                    self._send(name, to, message)
-                case Deliver(to, found, labels):
-                    self.deliveries.append(Delivery(to, found.id, dict(found.values), labels))
-                case Refuse():
-                    self.refusals.append(effect)
-                case SetTimer():
-                    self._timers[name] = effect
-                case MakePlan():
-                    self._plans.append((name, effect))
+    def carry_out(self, broker: str, effect: Effect) -> None:
+        super().carry_out(broker, effect)
+        match effect:
+            case Deliver(to, found, labels):
+                self.deliveries.append(Delivery(to, found.id, dict(found.values), labels))
+            case SetTimer():
+                self._timers[broker] = effect
+            case MakePlan():
+                self._plans.append((broker, effect))
 
-    def _send(self, one: str, other: str, message: m.BetweenBrokers) -> None:
+    def send(self, one: str, other: str, message: m.BetweenBrokers) -> None:
         self.sent[type(message).__name__] += 1
-        way = self._ways.get((one, other))
-        if way is not None:
-            way.append(cbor2.dumps(CODEC.plain_message(message)))
+        if (one, other) in self.queues:
+            super().send(one, other, cbor2.dumps(CODEC.plain_message(message)))
 
 
 def random_links(brokers: int, more: int, draw: random.Random) -> list[Link]:
-    """A random tree of brokers b00, b01, ... and so many links more."""
     names = [f"b{number:02}" for number in range(brokers)]
     draw.shuffle(names)
     links = {(names[draw.randrange(at)], names[at]) for at in range(1, brokers)}
@@ -339,7 +292,6 @@ class TreePlay:
                 overlay.step()
 
     def _fail(self) -> None:
-        """Mostly it is the coordinator that fails."""
         draw, overlay = self.draw, self.overlay
         if self.failure == CUT:
             self._cut = [draw.choice(overlay.links)]

@@ -39,7 +39,6 @@ def graphs(draw: st.DrawFn, most: int = 9, unit: bool = False) -> Graph:
 
 @st.composite
 def cases(draw: st.DrawFn, most: int = 9, unit: bool = False) -> Case:
-    """Graphs with up to eight subscriptions and eight documents."""
     graph = draw(graphs(most, unit))
     brokers = st.integers(0, graph.nodes - 1)
     places = draw(st.lists(brokers, min_size=1, max_size=8))
@@ -51,7 +50,6 @@ def cases(draw: st.DrawFn, most: int = 9, unit: bool = False) -> Case:
 
 
 def random_links(stream: Stream, nodes: int, count: int) -> list[tuple[int, int]]:
-    """So many links, which join all brokers."""
     links = {(stream.below(node), node) for node in range(1, nodes)}
     while len(links) < count:
         one, other = sorted((stream.below(nodes), stream.below(nodes)))
@@ -61,7 +59,6 @@ def random_links(stream: Stream, nodes: int, count: int) -> list[tuple[int, int]
 
 
 def random_case(nodes: int, documents: int, subscriptions: int, seed: int) -> Case:
-    """A graph in which brokers have four links on average, and documents for some of them."""
     stream = Stream(seed, 0)
     graph = make_graph(nodes, random_links(stream, nodes, 2 * nodes))
     places = [stream.below(nodes) for _ in range(subscriptions)]
@@ -93,7 +90,6 @@ def as_networkx(graph: Graph) -> nx.Graph:
 
 
 def tree_of(graph: Graph, links: Iterable[int]) -> nx.Graph:
-    """The graph of some links only, with no brokers but their ends."""
     ends = graph.ends.tolist()
     found = nx.Graph()
     for link in links:

@@ -1,10 +1,14 @@
-"""Waiting for what happens elsewhere; a test that waits longer than its patience has failed."""
+"""Waiting for what happens elsewhere, and tasks that run beside a test.
+
+A test that waits longer than its patience has failed.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import attrs
 import trio
@@ -58,3 +62,33 @@ class Changing:
         with trio.fail_after(patience_s):
             while not condition():
                 await self._changed.park()
+
+
+@asynccontextmanager
+async def running(*tasks: Callable[[], Awaitable[Any]]) -> AsyncIterator[trio.Nursery]:
+    """Run tasks, and what is started in the nursery, until the context is left."""
+    async with trio.open_nursery() as nursery:
+        for task in tasks:
+            nursery.start_soon(task)
+        yield nursery
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def turns_of_others() -> AsyncIterator[Callable[[], int]]:
+    """Count, while the context is open, the turns that another task has; call it for the number."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with running(count):
+        yield lambda: turns
+
+
+async def from_host(host: str, port: int) -> trio.SocketStream:
+    """A connection to 127.0.0.1 from 127.0.0.2 or the like, as if from another machine."""
+    return await trio.open_tcp_stream("127.0.0.1", port, local_address=host)

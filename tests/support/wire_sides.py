@@ -17,8 +17,8 @@ from gossamer.node.transport.base.schema import Frame
 from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.settings import config
+from support.attackers import read_frame
 from support.clusters import MadeCluster
-from support.tampering import read_frame
 
 SETTINGS = config.resilient(16, attributes=2, profile_ranges=1, event_memory=8)
 CODEC = Codec(SETTINGS)
@@ -79,7 +79,6 @@ class Side:
         return self.handle(other)
 
     def hear(self, other: Side, profile: tuple[int, ...] | None = None) -> int:
-        """Take a descriptor of the other, too; return its handle here."""
         handle = self.meet(other)
         entry = other.authentication.own(other.core.profile if profile is None else profile)
         assert self.authentication.read(entry, set()) is not None
@@ -95,7 +94,6 @@ class Side:
         return record
 
     def encode(self, kind: int, to: int, body: list[int]) -> Frame:
-        """The frame for a record, read back as any receiver reads it."""
         record = [BODY + len(body), kind, to, SELF, *body]
         frame = self.wire.encode(record, self.core.profile)
         assert frame is not None
@@ -106,7 +104,6 @@ Sides = tuple[Side, Side, Side]
 
 
 def read(frame: bytes) -> Frame:
-    """A frame as any receiver reads it."""
     decoded = read_frame(frame)
     TYPES.check(decoded)
     return decoded

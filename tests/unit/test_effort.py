@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.effort import INTERVAL_S, MEASURES_WAITS, ProcessTree, Waits
-from support.effort_guard import EffortGuard, Limits
+from support.effort import INTERVAL_S, MEASURES_WAITS, EffortGuard, Limits, ProcessTree, Waits
 
 pytestmark = pytest.mark.skipif(not MEASURES_WAITS, reason="there is no /proc")
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from support.peer_requests import answers_stream, describe, serve
+from bench.stacks.peer_requests import answers_stream, describe, serve
 
 # What every event begins with: its number and when it was published or due, Unix seconds.
 HEAD = struct.Struct("<Qd")

@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 import trustme
 from attrs import define, field
 
+from bench.stacks.peer_processes import ProcessFailed, started_process
 from bench.stacks.workload import Workload
 from gossamer.node.peer.batches import machine_code
 from gossamer.node.peer.batches.machine_code import Made
 from support.clusters import MadeCluster
 from support.node_processes import free_ports
-from support.peer_processes import ProcessFailed, started_process
 
 TESTS = Path(__file__).parents[2]
 STARTING_S = 20.0  # for a server

@@ -21,7 +21,7 @@ from multiaddr import Multiaddr
 
 from bench.stacks.application import Publication
 from bench.stacks.on_trio import TrioApplications
-from support.peer_requests import run_on_trio
+from bench.stacks.peer_requests import run_on_trio
 
 # As in go-libp2p-pubsub; defaults of py-libp2p would repair meshes every two minutes.
 DEGREE, LEAST_DEGREE, MOST_DEGREE, HEARTBEAT_S = 6, 5, 12, 1

@@ -13,9 +13,9 @@ from typing import Any
 from attrs import define, field
 
 from bench.stacks.catalogue import Stack
+from bench.stacks.peer_processes import PATIENCE_S, Programs, programs_of
 from bench.stacks.results import Phase, Run, phase_of
 from bench.stacks.workload import Workload
-from support.peer_processes import PATIENCE_S, Programs, programs_of
 
 JOINING_S = 240.0  # for all peers to connect to all others
 SETTLING_S = 90.0  # until subscriptions are known everywhere

@@ -37,7 +37,7 @@ from gossamer.node.peer.frames.events import Event
 from gossamer.node.transport.base.base import Address
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.patterns.groups import ANSWER_S, LOST_S, Member, Round
-from support.tasks import turns_of_others
+from support.waiting import turns_of_others
 
 
 def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) -> None:

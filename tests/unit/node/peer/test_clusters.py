@@ -34,7 +34,7 @@ from gossamer.node.security.cluster import ClusterFolder
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
-from support.tasks import running
+from support.waiting import running
 
 # The schema
 

@@ -32,7 +32,7 @@ from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.step import TIMERS
 from support.clusters import MadeCluster
-from support.tasks import turns_of_others
+from support.waiting import turns_of_others
 
 
 async def test_rounds_come_steadily_each_with_every_timer_and_some_are_left_out() -> None:

@@ -15,9 +15,8 @@ from gossamer.node.errors import BadFrame, FrameTooLarge, TransportBroken, Trans
 from gossamer.node.transport.base.base import Cause, Farewell
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.connection import RATED_AT_ONCE
-from support.connection_ends import LIMITS, HeldUp, Wire, both, held_up, served
-from support.tasks import running
-from support.transport_peers import Served, message
+from support.transport_peers import LIMITS, HeldUp, Served, Wire, both, held_up, message, served
+from support.waiting import running
 
 
 async def test_frames_arrive_in_order_and_are_counted_and_what_is_queued_is_one_write() -> None:

@@ -16,7 +16,7 @@ from gossamer.node.broker.engine import apart
 from gossamer.node.broker.engine.apart import Begun, in_a_process, in_this_process
 from gossamer.node.errors import WorkApartError
 from gossamer.protocol.brokers.core.effects import Compute
-from support.tasks import running
+from support.waiting import running
 
 pytestmark = pytest.mark.trio
 

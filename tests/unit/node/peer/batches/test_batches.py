@@ -35,7 +35,7 @@ from gossamer.protocol.kernel.records import BODY
 from gossamer.protocol.kernel.struct import WORD_BYTES
 from gossamer.protocol.peer.record_table.records import EVENT, PUBLISH
 from gossamer.protocol.peer.settings import config
-from support.tasks import running
+from support.waiting import running
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from gossamer.protocol.peer.record_table.records import (
     SAMPLE_REQUEST,
     TREE,
 )
-from support.tasks import running
+from support.waiting import running
 
 HONEST, FLOODER, RELAY = 11 << 50, 12 << 50, 13 << 50
 VALUES = 300

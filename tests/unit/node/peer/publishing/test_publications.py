@@ -24,7 +24,7 @@ from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import PUBLISH, WITHDRAW
 from gossamer.protocol.peer.rendezvous.publication import PENDING_EVENT
 from gossamer.protocol.peer.settings import config
-from support.tasks import running
+from support.waiting import running
 
 SLOTS = 2
 PATIENCE_S = 10.0

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.sim.engine.latency_files.graph_files import read_graph
 from gossamer.sim.engine.latency_files.topologies import RouterTopology, read_topology
-from support.file_faults import check_cuts, sentence_about
+from support.refusals import check_cuts, sentence_about
 
 # igraph writes numbers without a point, and yEd its brackets on lines of their own.
 IGRAPH = """\

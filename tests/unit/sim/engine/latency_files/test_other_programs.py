@@ -16,7 +16,7 @@ import pytest
 
 from gossamer.sim.engine.latency_files.coordinates import read_coordinates
 from gossamer.sim.engine.latency_files.matrices import read_matrix
-from support.file_faults import check_cuts, sentence_about
+from support.refusals import check_cuts, sentence_about
 
 Rows = list[list[str]]
 Floats = npt.NDArray[np.float64]

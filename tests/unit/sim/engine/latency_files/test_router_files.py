@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer.sim.engine.latency_files.topologies import RouterTopology, read_topology
-from support.file_faults import check_cuts, sentence_about
+from support.refusals import check_cuts, sentence_about
 
 # Six routers in a ring with a chord; the Java and the C++ program write numbers differently.
 LINKS = [

@@ -14,7 +14,7 @@ from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.content.filters import parse
 from support.plain_index import PlainIndex
-from support.scot_steps import (
+from support.scot_overlay import (
     ADA,
     BACKUP,
     BESIDE,

@@ -8,7 +8,7 @@ from gossamer.protocol.brokers.core.identifiers import Id, client
 from gossamer.protocol.brokers.scot import BrokerLabel, ScotSettings
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.errors import ElsewhereError, GuestError
-from support.scot_steps import (
+from support.scot_overlay import (
     ADA,
     BACKUP,
     BESIDE,

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import psutil
 import trio
 
+from bench.stacks.peer_requests import run_on_trio
 from gossamer.node.config.broker import AUTO, Node
 from gossamer.node.config.delivery import Delivery
 from gossamer.node.config.node import Discovery, Identity, Listen, NodeConfig, Page, Protocol
@@ -24,7 +26,6 @@ from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.records import BODY, KIND
 from gossamer.protocol.peer.record_table.records import DELIVER, EVENT_MESSAGES, EVENT_VALUES
 from gossamer.protocol.peer.routing.table import is_interested
-from support.peer_requests import run_on_trio
 from support.quotes import SCHEMA
 
 
@@ -53,11 +54,6 @@ class Traffic:
 
 @attrs.define(eq=False)
 class Host:
-    """The peers of this process, and the applications that use them.
-
-    Receipts are [subscription, event, Unix seconds] of what was taken from the streams.
-    """
-
     nursery: trio.Nursery
     peers: list[Peer] = attrs.field(factory=list)
     receipts: list[tuple[int, int, float]] = attrs.field(factory=list)
@@ -89,7 +85,6 @@ class Host:
         """Nothing: the nursery ends the peers."""
 
     async def subscribe(self, wishes: list[tuple[int, int, str]]) -> None:
-        """Take the events of each [number, place of the peer, expression]."""
         for number, place, expression in wishes:
             stream = self.peers[place].subscribe(expression, room=1 << 20)
             self.nursery.start_soon(self._take, number, stream)
@@ -128,7 +123,6 @@ class Host:
         return len(self.receipts)
 
     async def rest(self, rounds: int) -> None:
-        """Wait until every peer has begun so many more rounds."""
         goals = [(peer, peer.counters.rounds + rounds) for peer in self.peers]
         while any(peer.counters.rounds < goal for peer, goal in goals):
             await trio.sleep(0.02)
@@ -139,7 +133,6 @@ class Host:
             await trio.sleep(0.02)
 
     async def take_receipts(self) -> list[tuple[int, int, float]]:
-        """What was taken since the last time."""
         taken, self.receipts = self.receipts, []
         return taken
 
@@ -162,10 +155,12 @@ class Host:
 
     async def usage(self) -> dict[str, Any]:
         gc.collect()
+        memory = psutil.Process().memory_full_info()
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "cpu_s": used.ru_utime + used.ru_stime,
-            **_memory(),
+            "resident_bytes": memory.rss,
+            "unshared_bytes": memory.uss,
             "peers": len(self.peers),
             "connections": sum(int(peer.gauges().connections) for peer in self.peers),
             "events_forwarded": sum(peer.counters.events_forwarded for peer in self.peers),
@@ -179,7 +174,6 @@ class Host:
 
 
 async def run_peer(config: NodeConfig, task_status: trio.TaskStatus[Peer]) -> None:
-    """Run a peer until it is cancelled; it is the task's status."""
     async with open_peer(config) as peer:
         task_status.started(peer)
         await trio.sleep_forever()
@@ -206,14 +200,6 @@ def peer_config(
         page=Page(enabled=False),
         schema=schema,
     )
-
-
-def _memory() -> dict[str, int]:
-    """What this process has in memory, and what of that no other process has too."""
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
-    kilobytes = {name: int(rest.split()[0]) for name, rest in (one.split(":") for one in lines)}
-    unshared = kilobytes["Private_Clean"] + kilobytes["Private_Dirty"]
-    return {"resident_bytes": 1024 * kilobytes["Rss"], "unshared_bytes": 1024 * unshared}
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ class Program:
     _held: bytearray = field(factory=bytearray)
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """Ask for something, and wait for it."""
         self.ask(name, arguments)
         return self.answer(name)
 
@@ -79,7 +78,6 @@ class Program:
         return "closed its output"
 
     def _fail(self, sentence: str) -> None:
-        """Raise an error with the last words of the process."""
         said = [line for line in self.log.read_text(errors="replace").split("\n") if line.strip()]
         raise ProcessFailed(f"{sentence} ({said[-1].strip()})" if said else sentence)
 
@@ -92,13 +90,11 @@ class Programs:
     servers: Sequence[int] = ()
 
     def call(self, name: str, within_s: float = HUNG_S, **arguments: Any) -> list[Any]:
-        """Ask all for the same; return their answers in order."""
         return self.call_each(name, [arguments] * len(self.programs), within_s)
 
     def call_each(
         self, name: str, arguments: Sequence[Mapping[str, Any]], within_s: float = HUNG_S
     ) -> list[Any]:
-        """Ask each for its own."""
         for program, its in zip(self.programs, arguments, strict=True):
             program.ask(name, its)
         return [program.answer(name, within_s) for program in self.programs]
@@ -157,7 +153,7 @@ def peer_processes(cluster: MadeCluster, sizes: Sequence[int]) -> Iterator[PeerP
     cluster.store.close()
     paths = [*filter(None, sys.path)]
     with programs_of(
-        Path(sys.executable), "support.peer_process", paths, len(sizes), folder, strict=True
+        Path(sys.executable), "bench.stacks.peer_process", paths, len(sizes), folder, strict=True
     ) as programs:
         shares = [[next(folders) for _ in range(size)] for size in sizes]
         yield PeerProcesses(programs, folders=shares)
