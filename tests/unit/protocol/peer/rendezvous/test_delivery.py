@@ -88,13 +88,6 @@ def test_a_heartbeat_is_acknowledged_with_the_predecessor_in_between(hosts: Host
     assert [int(w) for w in reply[BODY::size]] == [5]
 
 
-@pytest.mark.parametrize("publisher", range(NODES))
-def test_a_subscriber_is_served_from_everywhere_once(hosts: Hosts, publisher: int) -> None:
-    hosts.install(2, (475, 585))
-    for event, (value, expected) in enumerate([(474, []), (475, [2]), (585, [2]), (586, [])]):
-        assert hosts.publish(publisher, event, value) == expected
-
-
 def test_hops_are_counted_to_the_rendezvous_node_and_down_the_tree(hosts: Hosts) -> None:
     hosts.install(2, (550, 550))
     hosts.publish(4, 1, 550)

@@ -20,7 +20,6 @@ from gossamer.protocol.peer.state.links import settle_ring, slot_of
 from gossamer.protocol.peer.state.state import FAILURES_FORGOTTEN, LINK_PLACES, State, make_state
 from gossamer.protocol.peer.step import join_record, restart
 from gossamer.protocol.peer.topology import link_changes, selection
-from gossamer.protocol.peer.topology.utility import friend_utility
 from support import overlays
 
 SETTINGS = Settings(ring_links=2, friend_links=3, view_size=6, shuffle_length=3, failure_age=4)
@@ -44,23 +43,6 @@ def offer(state: State, ages: list[tuple[int, int]]) -> list[tuple[int, int]]:
     selection.begin_selection(state, 0)
     selection.offer_received(state, 0, received(state, ages), 0, len(ages))
     return seats(state)
-
-
-# As many as a record of links may hold.
-AGES = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=SETTINGS.links + 1
-)
-
-
-@given(ages=AGES)
-def test_those_seated_are_distinct_others_each_at_its_youngest(ages: list[tuple[int, int]]) -> None:
-    """There is a seat for everybody; who has which is told elsewhere."""
-    youngest: dict[int, int] = {}
-    for age, handle in ages:
-        if handle != 0 and age <= SETTINGS.failure_age:
-            youngest[handle] = min(age, youngest.get(handle, age))
-    expected = sorted((age, handle) for handle, age in youngest.items())
-    assert offer(lone_state(5), ages) == expected
 
 
 @given(order=st.permutations([(2, 1), (1, 1), (3, 2), (0, 3)]))
@@ -133,24 +115,6 @@ def test_ring_links_are_the_nearest_on_either_side(others: list[int], seed: int)
     assert ends == (after[0], after[-1])
     assert overlays.arc_of(state, 0) == (places[after[-1]], places[0])
     assert state.sampler.profile[0, ARC_START] == places[after[-1]]
-
-
-@given(seed=st.integers(0, 999))
-def test_friends_are_those_of_highest_utility(seed: int) -> None:
-    """Against sorting by utility, then by distance of identifiers."""
-    draws = np.random.default_rng(seed)
-    state = make_state(SETTINGS, 15, keys=overlays.random_identifiers(15, seed))
-    for p in range(15):
-        low = int(draws.integers(0, 6)) << 58
-        overlays.subscribe_to_box(state, p, (low, low + (3 << 58)))
-    seat(state, draws.permutation(range(1, 15)).tolist())
-    ring = overlays.neighbours(state, 0)[:4]
-    others = [q for q in range(1, 15) if q not in ring]
-    places = state.sampler.profile[:, IDENTIFIER]
-    utility = {q: float(friend_utility(state, 0, state.sampler.profile[q], 0)) for q in others}
-    tie = {q: int(places[q] ^ places[0]) for q in others}
-    expected = sorted(others, key=lambda q: (-utility[q], tie[q]))[:3]
-    assert overlays.neighbours(state, 0)[4:] == expected
 
 
 def test_links_are_to_distinct_peers_and_without_any_the_arc_is_the_ring() -> None:
@@ -328,38 +292,6 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
     hosts.handle(join_record(11, 0, state.sampler.profile[0]))
     assert state.successor[11] >= 0
     assert any(words[KIND] == records.PLACE_FOUND for words in hosts.passed)
-
-
-def test_a_restarted_peer_knows_nobody_and_keeps_what_it_is(hosts: overlays.Hosts) -> None:
-    hosts.rounds(2)
-    state = hosts.state
-    kept = {
-        name: array[4].copy()
-        for name, array in overlays.copies_of(state).items()
-        if name.rpartition(".")[2] in ("key", "handle", "draws", "subscriptions", "constrained")
-    }
-    others = state.links[5].copy()
-    restart(state, 4)
-    assert hosts.neighbours(4) == []
-    assert state.table_count[4] == 0
-    assert (state.sampler.views[4] == -1).all()
-    now = overlays.copies_of(state)
-    for name, value in kept.items():
-        np.testing.assert_array_equal(now[name][4], value, name)
-    np.testing.assert_array_equal(state.links[5], others)
-
-
-def test_own_links_are_candidates() -> None:
-    state = overlay().state
-    before = overlays.copies_of(state)
-    link_changes.set_bars_by_links(state, 0)
-    selection.begin_selection(state, 0)
-    selection.offer_links(state, 0)
-    assert [handle for _, handle in seats(state)] == sorted(overlays.neighbours(state, 0))
-    selection.write_selection(state, 0, overlays.descriptor(state, 0), 0)
-    assert sorted(overlays.neighbours(state, 0)) == sorted(
-        int(w) & overlays.HANDLE for w in before["state.links"][0]
-    )
 
 
 @given(
