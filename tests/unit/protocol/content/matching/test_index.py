@@ -12,7 +12,7 @@ import pytest
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import covers, parse
 from gossamer.protocol.content.matching import index as index_module
-from gossamer.protocol.content.matching.index import Added, MatchingIndex, Removed
+from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.table import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
 from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
@@ -20,23 +20,6 @@ from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, m
 
 def test_the_examples_in_the_documentation_hold() -> None:
     assert doctest.testmod(index_module).failed == 0
-
-
-def test_roots_follow_additions_and_removals() -> None:
-    index = MatchingIndex()
-    ibm = parse('symbol == "IBM" and price > 90')
-    assert index.add(ibm) == Added(0, True, None, [])
-    assert index.add(parse("price > 80")) == Added(1, True, None, [0])
-    assert index.add(parse("price >= 80")) == Added(2, True, None, [1])
-    assert index.add(ibm) == Added(0, False, 1, [])
-    assert index.roots() == [2]
-    assert [index.is_root(one) for one in (0, 1, 2)] == [False, False, True]
-    assert index.remove(1) == Removed(True, False, [])
-    assert index.covered_by(0) == 2
-    assert index.remove(2) == Removed(True, True, [0])
-    assert index.remove(0) == Removed(False, False, [])
-    assert index.remove(0) == Removed(True, True, [])
-    assert len(index) == 0
 
 
 def test_an_index_without_covering_has_roots_only_and_what_is_freed_is_used_again() -> None:
