@@ -66,18 +66,10 @@ def test_figures_2_to_4_have_the_numbers_links_and_neighbours_of_section_4_5() -
     assert (len(scot.connectivity.vertices), len(scot.connectivity.edges)) == (3, 3)
     assert (len(scot.clusters), len(scot.regions), scot.broker_count) == (3, 6, 18)
     assert scot.intra_cluster_count + scot.inter_cluster_count == len(list(scot.links())) == 33
-    intra = [f"{one}-{other}" for one, other in scot.intra_cluster_links(0)]
-    assert intra == [f"B({one},0)-B({other},0)" for one, other in ("ab", "bc", "cd", "de", "ef")]
-    inter = [f"{one}-{other}" for one, other in scot.inter_cluster_links("a")]
-    assert inter == ["B(a,0)-B(a,1)", "B(a,0)-B(a,2)", "B(a,1)-B(a,2)"]
     assert list(map(str, scot.primary_neighbours(b_0))) == ["B(a,0)", "B(c,0)"]
     assert list(map(str, scot.secondary_neighbours(b_0))) == ["B(b,1)", "B(b,2)"]
     edge = {broker.region for broker in scot.brokers if scot.position(broker).is_edge}
     assert edge == {"a", "f"}
-    # Bits are read from the right.
-    assert ClusterBitVector.of(2).text(3) == "100"
-    assert ClusterBitVector.of(0, 1).text(3) == "011"
-    assert list(ClusterBitVector(0b101)) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -186,14 +178,6 @@ def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0()
     assert ("B(c,1)", "B(c,0)") not in overlay.notifications()
 
 
-@pytest.mark.parametrize("routing", ["static", "dynamic"])
-def test_routing_by_bid_serves_figure_7_too_but_with_duplicates(routing: str) -> None:
-    by_bid, clustered = figure_7("bid"), figure_7(routing)
-    assert ways(by_bid).keys() == ways(clustered).keys() == SUBSCRIBERS.keys()
-    assert by_bid.total("duplicates") > 0
-    assert clustered.total("duplicates") == 0
-
-
 # The SCOT as a graph: its four properties, its counts, its kinds of brokers and links.
 
 
@@ -213,7 +197,8 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
     draw = random.Random(seed)
     tree, clusters = random_tree(draw.randrange(1, 9), draw), draw.randrange(1, 6)
     scot = Scot(tree, Factor.complete(clusters))
-    product = nx.cartesian_product(graph_of(tree), nx.complete_graph(clusters))
+    tree_graph = graph_of(tree)
+    product = nx.cartesian_product(tree_graph, nx.complete_graph(clusters))
     assert {tuple(broker) for broker in scot.brokers} == set(product)
     links = list(scot.links())
     assert {frozenset(map(tuple, link)) for link in links} == set(map(frozenset, product.edges))
@@ -224,20 +209,20 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
         near = {*scot.primary_neighbours(broker), *scot.secondary_neighbours(broker)}
         assert near == set(product[broker])
         assert all(scot.distance(broker, other) == lengths[broker][other] for other in scot.brokers)
-    assert scot.diameter == nx.diameter(graph_of(tree))
-
-
-def test_clusters_are_copies_of_the_tree_and_a_broker_knows_only_its_direct_neighbours() -> None:
-    scot = figure_2()
-    assert [broker.region for broker in scot.cluster(1)] == list("abcdef")
-    assert [broker.cluster for broker in scot.region("d")] == [0, 1, 2]
-    every = {broker for index in scot.clusters for broker in scot.cluster(index)}
-    assert every == set(scot.brokers)
-    position = scot.position(BrokerLabel("b", 0))
-    assert not position.is_edge
-    near = {one for one in scot.brokers if position.is_primary(one) or position.is_secondary(one)}
-    assert near == {("a", 0), ("c", 0), ("b", 1), ("b", 2)}
-    assert not position.is_secondary(BrokerLabel("b", 3))
+        position = scot.position(broker)
+        assert position.is_edge == (tree_graph.degree[broker.region] <= 1)
+        assert {one for one in scot.brokers if position.is_primary(one)} == {
+            one for one in near if one.cluster == broker.cluster
+        }
+        assert {one for one in scot.brokers if position.is_secondary(one)} == {
+            one for one in near if one.region == broker.region
+        }
+        assert not position.is_secondary(BrokerLabel(broker.region, clusters))
+    assert scot.diameter == nx.diameter(tree_graph)
+    for index in scot.clusters:
+        assert list(scot.cluster(index)) == [BrokerLabel(one, index) for one in tree.vertices]
+    for region in scot.regions:
+        assert list(scot.region(region)) == [BrokerLabel(region, k) for k in range(clusters)]
 
 
 def test_a_single_broker_and_a_single_cluster_are_scots() -> None:
@@ -343,5 +328,6 @@ def test_what_is_wrong_is_said_in_one_sentence(text: str) -> None:
 def test_a_bit_vector_is_a_set_of_clusters() -> None:
     vector = ClusterBitVector.of(0, 3)
     assert (list(vector), 3 in vector, 2 in vector, bool(vector)) == ([0, 3], True, False, True)
+    assert (vector.text(5), list(ClusterBitVector(0b101))) == ("01001", [0, 2])
     assert vector.without(0) == ClusterBitVector.of(3)
     assert not vector.without(0).without(3)

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.protocol.peer.record_table.records import (
-    FIND_HOST,
-    FINGER_REPLY,
-    FINGER_REQUEST,
-    HOST_FOUND,
-    OVERLAY_TIMER,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings.config import finger_levels_for
 from gossamer.protocol.peer.state.state import MALFORMED
 from support.draws import larger
@@ -28,7 +22,7 @@ def ring_with_fingers(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
     links = {"ring_links": RING_LINKS, "finger_levels": finger_levels_for(nodes, RING_LINKS)}
     hosts = Hosts.ring(SMALL, nodes, seed, **{**links, "friend_links": 0, **changes})
     hosts.state.links[:, 2 * RING_LINKS :] = -1
-    hosts.timers = (OVERLAY_TIMER,)
+    hosts.timers = (records.OVERLAY_TIMER,)
     return hosts
 
 
@@ -123,8 +117,8 @@ def test_a_round_sends_as_many_questions_as_the_settings_say() -> None:
         del hosts.passed[:]
         hosts.rounds(1)
         kinds = [int(one[1]) for one in hosts.passed]
-        assert kinds.count(FINGER_REQUEST) == nodes * exchanges
-        assert kinds.count(FINGER_REPLY) == nodes * exchanges
+        assert kinds.count(records.FINGER_REQUEST) == nodes * exchanges
+        assert kinds.count(records.FINGER_REPLY) == nodes * exchanges
 
 
 def test_whom_a_stranger_tells_of_takes_no_finger_s_place() -> None:
@@ -135,7 +129,7 @@ def test_whom_a_stranger_tells_of_takes_no_finger_s_place() -> None:
     linked = {word & HANDLE for word in hosts.state.links[0].tolist()}
     stranger, other = [q for q in range(1, 40) if q not in linked][:2]
     body = [0, *hosts.descriptor(stranger), *hosts.descriptor(other)]
-    hosts.step(0, record(FINGER_REQUEST, 0, stranger, body))
+    hosts.step(0, record(records.FINGER_REQUEST, 0, stranger, body))
     assert fingers(hosts, 0, 1) == before
 
 
@@ -147,7 +141,7 @@ def ring_with_guests(**changes: Any) -> Hosts:
     links = {"ring_links": 2, "friend_links": 0, "guest_links": GUESTS, "failure_age": 6}
     hosts = Hosts.ring(SMALL, NODES, 3, **{**links, **changes})
     hosts.state.links[:, hosts.settings.chosen_links :] = -1
-    hosts.timers = (OVERLAY_TIMER,)
+    hosts.timers = (records.OVERLAY_TIMER,)
     return hosts
 
 
@@ -272,13 +266,13 @@ def test_a_guest_finds_another_host_when_its_host_fails() -> None:
     assert first not in hosts.neighbours(0)
 
 
-FINGERS = (FINGER_REQUEST, FINGER_REPLY)
+FINGERS = (records.FINGER_REQUEST, records.FINGER_REPLY)
 
 
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        *product((*FINGERS, FIND_HOST, HOST_FOUND), ([], [0], [0] * 3)),
+        *product((*FINGERS, records.FIND_HOST, records.HOST_FOUND), ([], [0], [0] * 3)),
         *product(FINGERS, ([99], [-1])),
     ],
 )
