@@ -192,10 +192,6 @@ class TreeOverlay:
 
     # What can be seen.
 
-    def coordinator(self) -> str:
-        (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
-        return found
-
     def samples_at(self, coordinator: str) -> list[m.Sampled]:
         coordination = self.brokers[coordinator]._state.coordination
         assert coordination is not None

@@ -166,17 +166,6 @@ def test_links_without_news_are_dropped_at_the_failure_age(hosts: overlays.Hosts
     assert offer(state, [(4, silent)]) == []
 
 
-def test_a_heartbeat_makes_a_link_young_again(hosts: overlays.Hosts) -> None:
-    state = hosts.state
-    for _ in range(3):
-        hosts.step(0, overlays.record(records.OVERLAY_TIMER, 0, 0))
-    slot = 1
-    other = int(state.links[0, slot]) & overlays.HANDLE
-    state.sampler.profile[other, IDENTIFIER] += 1
-    hosts.step(0, overlays.record(records.ACKNOWLEDGE, 0, other, hosts.descriptor(other)))
-    assert link(state, 0, slot) == hosts.descriptor(other).tolist()
-
-
 def test_older_descriptors_and_farther_strangers_change_nothing(hosts: overlays.Hosts) -> None:
     before = overlays.copies_of(hosts.state)
     other = hosts.neighbours(0)[0]
