@@ -79,7 +79,6 @@ COMMAND = "import sys; from gossamer.command.main import main; code = main();"
 
 
 def run_apart(folder: Path, then: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command, and something after it, in a fresh interpreter that sees ``folder`` first."""
     return subprocess.run(
         [sys.executable, "-c", COMMAND + then, *arguments],
         env=os.environ | {"PYTHONPATH": str(folder)},
@@ -255,7 +254,6 @@ def test_commands_are_explained_and_options_known(capsys: pytest.CaptureFixture[
 
 
 def in_bash(folder: Path, *given: str) -> list[str]:
-    """What bash offers in place of the last word."""
     quoted = " ".join(f"'{one}'" for one in given)
     script = f"""
 gossamer() {{ "{sys.executable}" -m gossamer.command.main "$@"; }}

@@ -78,7 +78,6 @@ def test_storage_elsewhere_is_refused_and_nothing_made(
 
 
 def paths_of(annotation: Any) -> bool:
-    """Whether a type is or has a `Path`."""
     return annotation is Path or any(paths_of(part) for part in get_args(annotation))
 
 

@@ -94,7 +94,6 @@ with store.making("{first}") as waited:
 
 @contextlib.contextmanager
 def process_making(folder: Path, first: str, then: str = "") -> Iterator[IO[str]]:
-    """Another process that makes code until its input ends."""
     with subprocess.Popen(
         [sys.executable, "-c", MAKER.format(first=first, then=then), str(folder)],
         stdin=subprocess.PIPE,

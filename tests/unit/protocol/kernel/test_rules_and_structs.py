@@ -46,8 +46,6 @@ class Inner(Struct):
 
 
 class Outer(Struct):
-    """One field of every kind that a struct may have."""
-
     flags: np.ndarray
     cube: np.ndarray
     offset: int
@@ -57,7 +55,6 @@ class Outer(Struct):
 
 
 def make_outer(rows: int = 2, columns: int = 4) -> Outer:
-    """Fields whose values tell them apart."""
     return Outer(
         flags=np.array([True, False]),
         cube=np.arange(3 * rows * columns, dtype=np.int64).reshape(rows, 3, columns),

@@ -146,7 +146,6 @@ SEED = 1
 
 
 def variants() -> list[int]:
-    """For how many kinds of arguments each rule has been compiled."""
     return [len(rule.compiled.signatures) for rule in RULES]
 
 

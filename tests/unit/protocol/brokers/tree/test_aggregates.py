@@ -32,7 +32,6 @@ def row(covering: str, **settings: object) -> Overlay:
 
 
 def kept_towards(overlay: Overlay) -> dict[str, list[str]]:
-    """Which brokers keep a subscription for nobody, and at which neighbours."""
     return {name: list(b.aggregates()) for name, b in overlay.brokers.items() if b.aggregates()}
 
 
@@ -312,7 +311,6 @@ def test_the_window_slides_by_time_and_drops_the_oldest() -> None:
 
 
 def test_purged_subscriptions_take_no_room_in_the_window() -> None:
-    """Only while they are there: the last of twenty took the place of one ends_of_row."""
     statistics = Statistics(window=1000, most=4)
     for number in range(20):
         subscription = Id("I", 100 + number)
@@ -362,7 +360,6 @@ class CountingIndex(PlainIndex):
 
 
 def hub() -> TreeBroker:
-    """A broker with advertisements from three neighbours, and a client."""
     broker = TreeBroker("B", TreeSettings(covering="active"), new_index=CountingIndex)
     for name in NAMES:
         broker.handle(0, None, NeighbourUp(name))

@@ -300,7 +300,6 @@ LINE = path("A", "B", "C", "D")
 
 
 def line(settings: TreeSettings = KEEPS, seed: int = 0) -> Overlay:
-    """Four brokers in a line, with a publisher at one end and subscribers behind it."""
     overlay = Overlay(LINE, settings, seed)
     for name, broker in (("publisher", "A"), ("near", "B"), ("far", "D"), ("other", "C")):
         overlay.attach(name, broker)
@@ -309,7 +308,6 @@ def line(settings: TreeSettings = KEEPS, seed: int = 0) -> Overlay:
 
 
 def publish_at_once(overlay: Overlay, *values: int) -> None:
-    """Advertise, and publish before anything has reached another broker."""
     overlay.ask("publisher", messages.Advertise("a", ANY))
     for value in values:
         overlay.ask("publisher", messages.Publish({"x": value}))

@@ -34,7 +34,6 @@ COMPARING = (*ASKED, records.COMPARED, records.LISTED, records.REPAIRED)
 
 
 def overlay(seed: int = 3, **changes: Any) -> Hosts:
-    """A converged overlay that holds events for those who are away."""
     memory = {"event_memory": 512, "held_events": 256, "retention_rounds": 100}
     chosen = {"replay_rounds": 2, "pending_publications": 64, **memory, **changes}
     return mended(NODES, seed, **chosen)
@@ -54,14 +53,12 @@ def leave(hosts: Hosts) -> None:
 
 
 def left(low: int = 0, high: int = RING_MASK, seed: int = 3, **changes: Any) -> Hosts:
-    """An overlay that `AWAY`, who wants this range, has left."""
     hosts = wanting(low, high, seed, **changes)
     leave(hosts)
     return hosts
 
 
 def come_back(hosts: Hosts, *, says_so: bool = True) -> None:
-    """Let `AWAY` be back, and know for how long it was away."""
     restart(hosts.state, AWAY)
     hosts.alive[AWAY] = True
     if says_so:
@@ -267,7 +264,6 @@ def test_what_a_peer_held_before_its_application_asked_for_it_comes_too() -> Non
 
 
 def of_class(publisher_class: int, event: int) -> int:
-    """The identifier of an event whose publisher is of this class."""
     return publisher_class << records.CLASS_AT | event
 
 

@@ -58,7 +58,6 @@ def overlay(places: Any = EVEN, seed: int = 1, **changes: Any) -> SilentHosts:
 
 
 def alone(**changes: Any) -> SilentHosts:
-    """Peer 0, all of whose neighbours have gone."""
     hosts = overlay(**changes)
     hosts.rounds(2)
     hosts.alive[1:] = False

@@ -30,7 +30,6 @@ def all_of(kind: int) -> Callable[[Words], bool]:
 
 
 def overlay(seed: int = 3, **changes: Any) -> Hosts:
-    """A converged overlay whose peers may have two publications unanswered."""
     chosen = {"replay_rounds": 10, "pending_publications": 2, "event_memory": 64, **changes}
     return mended(NODES, seed, **chosen)
 
@@ -44,7 +43,6 @@ def holders(hosts: Hosts, event: int) -> set[int]:
 
 
 def unanswered(*events: int) -> Hosts:
-    """An overlay in which what peer 0 published has been lost."""
     hosts = overlay()
     hosts.loses = all_of(records.EVENT)
     for event in events:
@@ -158,7 +156,6 @@ def test_an_answer_that_finds_no_way_goes_over_neighbours_once() -> None:
     ],
 )
 def test_a_strange_answer_changes_nothing(kind: int, body: list[int]) -> None:
-    """Of whoever stores the event, or of a neighbour in its place."""
     hosts = unanswered(7)
     before = hosts.state.pending.copy()
     assert hosts.step(0, record(kind, 0, 5, body)) == []

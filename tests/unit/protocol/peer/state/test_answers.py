@@ -24,7 +24,6 @@ HALF_RING: overlays.Box = ((0, RING_MASK >> 1),)
 
 
 def overlay(heartbeat_rounds: int = 2, **changes: Any) -> Hosts:
-    """Fourteen peers with links of every kind."""
     links = {"ring_links": RING, "small_world_links": 2, "friend_links": 3, "failure_age": 6}
     rounds = {"view_size": 6, "shuffle_length": 3, "heartbeat_rounds": heartbeat_rounds}
     return Hosts.ring(overlays.SMALL, NODES, 4, **links, **rounds, **changes)

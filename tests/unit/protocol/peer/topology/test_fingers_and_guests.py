@@ -18,7 +18,6 @@ RING_LINKS = 3
 
 
 def ring_with_fingers(nodes: int, seed: int = 1, **changes: Any) -> Hosts:
-    """A true ring of peers without fingers yet."""
     links = {"ring_links": RING_LINKS, "finger_levels": finger_levels_for(nodes, RING_LINKS)}
     hosts = Hosts.ring(SMALL, nodes, seed, **{**links, "friend_links": 0, **changes})
     hosts.state.links[:, 2 * RING_LINKS :] = -1
@@ -137,7 +136,6 @@ NODES, GUESTS = 40, 2
 
 
 def ring_with_guests(**changes: Any) -> Hosts:
-    """A true ring with two ring links a side, and no guests yet."""
     links = {"ring_links": 2, "friend_links": 0, "guest_links": GUESTS, "failure_age": 6}
     hosts = Hosts.ring(SMALL, NODES, 3, **{**links, **changes})
     hosts.state.links[:, hosts.settings.chosen_links :] = -1

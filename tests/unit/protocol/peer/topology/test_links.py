@@ -35,7 +35,6 @@ def lone_state(nodes: int = 15) -> State:
 
 
 def received(state: State, ages: list[tuple[int, int]]) -> np.ndarray:
-    """Descriptors of (age, handle)."""
     return np.concatenate([overlays.descriptor(state, handle, age) for age, handle in ages])
 
 
@@ -72,7 +71,6 @@ def test_newscast_times_become_ages() -> None:
 
 
 def link(state: State, p: int, k: int) -> list[int]:
-    """The descriptor in slot ``k``."""
     return [int(state.links[p, k]), *state.link_profile[p, k].tolist()]
 
 
@@ -238,7 +236,6 @@ def test_failed_peers_leave_every_table_and_the_latest_are_remembered() -> None:
 
 
 def newcomer_joins(**changes: Any) -> overlays.Hosts:
-    """Peer 9 starts afresh and joins an overlay of the other nine."""
     hosts = overlay(**changes)
     restart(hosts.state, 9)
     hosts.alive[9] = False

@@ -195,7 +195,6 @@ OFFSETS = 16
 
 
 def distances(nodes: int, links: int, gap: int, seed: int) -> np.ndarray:
-    """Distances of many peers whose successor lies ``gap`` away."""
     settings = Settings(small_world_links=links, view_size=2, shuffle_length=1, seed=seed)
     state = converged(settings, random_identifiers(nodes, seed), seed)
     found = []

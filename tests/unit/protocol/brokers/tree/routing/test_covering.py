@@ -33,7 +33,6 @@ TREE, PATH = set("EDCBIKM"), set("EDCB")
 
 
 def figure_2(covering: str, order: str) -> Overlay:
-    """The overlay of the figure after its two subscribers have subscribed in this order."""
     overlay = Overlay(EDGES, TreeSettings(covering=covering))
     for number, broker in enumerate("IJKLM", start=1):
         overlay.attach(f"publisher{number}", broker)
@@ -92,7 +91,6 @@ def below_and_above(covering: str, count: int = 5) -> Overlay:
 
 
 def sent_for_the_end_of_all(overlay: Overlay) -> list[object]:
-    """What A sends when the subscription above all is taken back."""
     effects = overlay.ask("subscriber", messages.Unsubscribe("all"))
     return [effect.message.message for effect in effects if isinstance(effect, Send)]
 
