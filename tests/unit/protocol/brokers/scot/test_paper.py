@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 import networkx as nx
 import pytest
@@ -23,20 +24,6 @@ SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}
 """Of Fig. 7, with P at B(b,2). S1 is a hop behind B(b,0), as its dynamic way has 4 brokers; and
 Case II takes 4 messages only if B(c,2) reaches S1 and S3 by one each. Static routing takes 6."""
 
-ALL_OVERLOADED = (
-    *(("B(b,2)", to, load) for to, load in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20))),
-    *(("B(b,2)", "B(c,2)", 20), ("B(b,1)", "B(b,0)", 100), ("B(c,1)", "B(c,0)", 100)),
-)
-
-
-def figure_7(settings: str | ScotSettings, *loads: tuple[str, str, int]) -> ScotOverlay:
-    """The overlay of Fig. 7, after a publication of P on links with these loads."""
-    overlay = subscribed(settings, **SUBSCRIBERS)
-    for load in loads:
-        overlay.report(*load)
-    overlay.publish_and_settle("B(b,2)", x=1)
-    return overlay
-
 
 def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
     overlay = ScotOverlay(figure_2(), settings)
@@ -46,18 +33,14 @@ def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
     return overlay
 
 
+def short(*brokers: str) -> str:
+    return "-".join(name[2] + name[4] for name in brokers)
+
+
 def ways(overlay: ScotOverlay) -> dict[str, tuple[str, ...]]:
     found = {delivery.client: delivery.way for delivery in overlay.deliveries}
     assert len(found) == len(overlay.deliveries)
     return found
-
-
-def headers(overlay: ScotOverlay) -> dict[tuple[str, str], str]:
-    return {
-        (sent.one, sent.other): sent.message.targets.text(3)
-        for sent in overlay.sent
-        if isinstance(sent.message, Notification) and sent.message.targets
-    }
 
 
 def test_figures_2_to_4_have_the_numbers_links_and_neighbours_of_section_4_5() -> None:
@@ -124,58 +107,73 @@ def test_figure_6_without_a_primary_target_cluster_or_without_a_secondary_one() 
     assert overlay.notifications() == [("B(b,2)", "B(c,2)")]
 
 
-def test_figure_7_static_routing_takes_6_messages() -> None:
-    overlay = figure_7("static")
-    assert len(overlay.notifications()) == 6
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(b,0)", "B(c,0)")
-    assert headers(overlay) == {}
+ALL_OVERLOADED = ("b2-b0 100", "b2-b1 50", "b2-a2 20", "b2-c2 20", "b1-b0 100", "c1-c0 100")
 
 
-def test_figure_7b_an_unoverloaded_target_link_between_clusters_takes_6_messages() -> None:
-    overlay = figure_7("dynamic", ("B(b,2)", "B(b,0)", 100))
-    assert len(overlay.notifications()) == 6
-    assert ("B(b,2)", "B(b,0)") not in overlay.notifications()
-    assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001"}
-    found = ways(overlay)
-    assert found["S1"] == ("B(b,2)", "B(b,1)", "B(b,0)", "B(c,0)"), "one broker more than static"
-    assert found.keys() == SUBSCRIBERS.keys()
-
-
-def test_figure_7c_with_all_those_overloaded_a_link_within_the_cluster_takes_4_messages() -> None:
-    loads = ("B(b,2)", "B(b,0)", 100), ("B(b,2)", "B(b,1)", 100), ("B(b,2)", "B(a,2)", 5)
-    overlay = figure_7("dynamic", *loads)
-    assert sorted(overlay.notifications()) == [
-        ("B(b,2)", "B(a,2)"),
-        ("B(b,2)", "B(c,2)"),
-        ("B(c,2)", "B(c,0)"),
-        ("B(c,2)", "B(c,1)"),
-    ]
-    assert headers(overlay) == {("B(b,2)", "B(c,2)"): "011"}
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(c,2)", "B(c,0)")
-
-
-def test_figure_7d_with_all_target_links_overloaded_the_least_loaded_takes_5_messages() -> None:
-    """The way to S1 has 4 brokers, one more than the static one; the text says 3 additional ones,
-    which are those after B(b,2)."""
-    overlay = figure_7("dynamic", *ALL_OVERLOADED)
-    assert sorted(overlay.notifications()) == [
-        ("B(b,1)", "B(c,1)"),
-        ("B(b,2)", "B(a,2)"),
-        ("B(b,2)", "B(b,1)"),
-        ("B(b,2)", "B(c,2)"),
-        ("B(c,1)", "B(c,0)"),
-    ]
-    assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001", ("B(b,1)", "B(c,1)"): "001"}
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(b,1)", "B(c,1)", "B(c,0)")
-    assert ways(overlay).keys() == SUBSCRIBERS.keys()
-
-
-def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0() -> None:
-    """Beyond the paper: two messages more than without, and S1 is reached by B(d,0)."""
-    overlay = figure_7(ScotSettings(spare_links=True), *ALL_OVERLOADED)
-    assert len(overlay.notifications()) == 7
-    assert ways(overlay).keys() == SUBSCRIBERS.keys()
-    assert ("B(c,1)", "B(c,0)") not in overlay.notifications()
+@pytest.mark.parametrize(
+    ("settings", "loads", "count", "carriers", "found"),
+    [
+        ("static", (), 6, {}, "b2-b0-c0 b2-a2 b2-b1-c1 b2-c2"),
+        # (b): a target link between clusters that is not overloaded; one broker more to S1.
+        (
+            "dynamic",
+            ("b2-b0 100",),
+            6,
+            {"b2-b1": "001"},
+            "b2-b1-b0-c0 b2-a2 b2-b1-c1 b2-c2",
+        ),
+        # (c): with all those overloaded, a link within the cluster.
+        (
+            "dynamic",
+            ("b2-b0 100", "b2-b1 100", "b2-a2 5"),
+            4,
+            {"b2-c2": "011"},
+            "b2-c2-c0 b2-a2 b2-c2-c1 b2-c2",
+        ),
+        # (d): with all overloaded, the least loaded. The way to S1 has 4 brokers, one more than the
+        # static one; the text says 3 additional ones, which are those after B(b,2).
+        (
+            "dynamic",
+            ALL_OVERLOADED,
+            5,
+            {"b2-b1": "001", "b1-c1": "001"},
+            "b2-b1-c1-c0 b2-a2 b2-b1-c1 b2-c2",
+        ),
+        # Beyond the paper: spare links keep off the overloaded link to cluster 0.
+        (
+            ScotSettings(spare_links=True),
+            ALL_OVERLOADED,
+            7,
+            {"b2-b1": "001", "b1-c1": "001", "c1-d1": "001"},
+            "b2-b1-c1-d1-d0-c0 b2-a2 b2-b1-c1 b2-c2",
+        ),
+    ],
+    ids=["static", "b", "c", "d", "d with spare links"],
+)
+def test_figure_7_takes_the_messages_and_ways_of_the_paper(
+    settings: str | ScotSettings,
+    loads: tuple[str, ...],
+    count: int,
+    carriers: dict[str, str],
+    found: str,
+) -> None:
+    """Which carry a header for others; the ways to S1 to S4."""
+    overlay = subscribed(settings, **SUBSCRIBERS)
+    for load in loads:
+        link, length = load.split()
+        overlay.report(*(f"B({one[0]},{one[1]})" for one in link.split("-")), int(length))
+    overlay.publish_and_settle("B(b,2)", x=1)
+    assert {name: short(*way) for name, way in ways(overlay).items()} == dict(
+        zip(SUBSCRIBERS, found.split(), strict=True)
+    )
+    hops = {hop for way in ways(overlay).values() for hop in pairwise(way)}
+    assert sorted(overlay.notifications()) == sorted(hops)
+    assert len(hops) == count
+    assert carriers == {
+        short(sent.one, sent.other): sent.message.targets.text(3)
+        for sent in overlay.sent
+        if isinstance(sent.message, Notification) and sent.message.targets
+    }
 
 
 # The SCOT as a graph: its four properties, its counts, its kinds of brokers and links.
