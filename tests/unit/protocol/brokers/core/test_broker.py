@@ -25,6 +25,7 @@ from gossamer.protocol.brokers.graph import codec as graph_codec
 from gossamer.protocol.brokers.graph import keywords
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.matching import index as matching_index
 from gossamer.protocol.content.matching.search import search
 from gossamer.protocol.content.matching.tree import insert, remove, set_marks
 from support.broker_families import FAMILIES
@@ -133,7 +134,9 @@ def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "documented", [graph_codec, keywords, scot, tree, brokers], ids=lambda one: one.__name__
+    "documented",
+    [graph_codec, keywords, scot, tree, brokers, filters, matching_index],
+    ids=lambda one: one.__name__,
 )
 def test_the_examples_in_the_documentation_are_true(documented: ModuleType) -> None:
     found = doctest.testmod(documented)

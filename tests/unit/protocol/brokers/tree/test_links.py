@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from gossamer.protocol.brokers.core import errors, messages
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
@@ -247,21 +247,6 @@ def alone() -> TreeBroker:
     broker = TreeBroker("B", TreeSettings())
     broker.handle(0, client("ann"), messages.Attach())
     return broker
-
-
-def test_a_client_is_served_by_its_own_broker() -> None:
-    broker = alone()
-    broker.handle(0, client("ann"), messages.Advertise("a", ANY))
-    broker.handle(0, client("ann"), messages.Subscribe("s", parse("x > 1")))
-    broker.handle(0, client("ann"), messages.Subscribe("t", parse("x > 0")))
-    (effect,) = broker.handle(1, client("ann"), messages.Publish({"x": 2}))
-    assert isinstance(effect, Deliver)
-    assert (effect.client, effect.labels, effect.publication.values) == (
-        "ann",
-        ("s", "t"),
-        {"x": 2},
-    )
-    assert broker.handle(2, client("ann"), messages.Publish({"x": 0})) == []
 
 
 def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_values() -> None:
