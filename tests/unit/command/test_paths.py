@@ -115,7 +115,7 @@ def test_paths_of_this_machine_are_read(text: str, path: str) -> None:
     assert os.fspath(local_path(text)) == path
 
 
-def test_files_of_other_machines_are_refused_and_urls_are_no_destination(
+def test_files_of_other_machines_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for text in ("file://host/a", "file:////a", "file://"):

@@ -148,7 +148,7 @@ def test_a_struct_of_one_row_needs_no_code_of_its_own() -> None:
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
-def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
+def test_a_copied_struct_keeps_its_own_columns(
     rows: int, duplicate: Callable[[Above], Above]
 ) -> None:
     above = Above(table=make_table(rows))
@@ -289,9 +289,7 @@ def test_every_other_name_reaches_compiled_rules(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("field", ["count", "pair"])
-def test_what_compiled_rules_cannot_read_is_refused_when_the_struct_is_built(
-    field: str, value: object, fault: str
-) -> None:
+def test_what_compiled_rules_cannot_read_is_refused(field: str, value: object, fault: str) -> None:
     with pytest.raises(
         StructError, match=rf"^field {field} of struct Rates: {fault}, expected "
     ) as e:

@@ -125,9 +125,7 @@ def holders(hosts: Hosts, value: int) -> list[int]:
     width=st.sampled_from([0, 1 << 55, 1 << 60, RING_MASK]),
     crash=st.integers(0, 2),
 )
-def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
-    seed: int, low: int, width: int, crash: int
-) -> None:
+def test_who_was_away_gets_what_it_missed(seed: int, low: int, width: int, crash: int) -> None:
     """Even if as many of those who held it failed as there are replicas."""
     high = min(low + width, RING_MASK)
     hosts = left(low, high, seed)
@@ -290,9 +288,7 @@ def test_a_flood_erases_nothing_of_others_and_those_who_are_away_get_it() -> Non
     written=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=120),
     floods=st.integers(0, 3),
 )
-def test_a_log_is_shared_by_publishers(
-    size: int, written: list[tuple[int, bool]], floods: int
-) -> None:
+def test_publishers_share_a_log(size: int, written: list[tuple[int, bool]], floods: int) -> None:
     """As by an oracle that keeps, of a class with at least an equal share, all but the oldest."""
     hosts = Hosts.ring(Settings(held_events=size, retention_rounds=50), [1 << 60])
     log, kept = hosts.state.held, list[int]()
@@ -604,7 +600,7 @@ def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, lis
     most=st.integers(0, 64),
 )
 @example(seed=1, rendezvous="value", off_ring=False, most=0)
-def test_logs_are_looked_through_alike_by_arrays_and_place_by_place(
+def test_logs_are_looked_through_alike(
     seed: int, rendezvous: str, off_ring: bool, most: int
 ) -> None:
     s, words = filled(seed, rendezvous, off_ring)

@@ -301,9 +301,7 @@ def test_a_newcomer_serves_at_once_from_what_it_was_handed() -> None:
 
 
 @pytest.mark.parametrize(("lost_entries", "handed"), [(False, 0), (True, 1)])
-def test_a_peer_in_company_that_calls_another_is_handed_what_it_has_lost_alone(
-    lost_entries: bool, handed: int
-) -> None:
+def test_who_calls_another_is_handed_what_it_has_lost(lost_entries: bool, handed: int) -> None:
     """Peers call those they have heard of now and then; the ring knows this one's place."""
     hosts = overlays.ten_in_a_row(join_lookup=True, ring_links=2)
     state = hosts.state

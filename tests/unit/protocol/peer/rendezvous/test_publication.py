@@ -53,9 +53,7 @@ def unanswered(*events: int) -> Hosts:
 
 @pytest.mark.parametrize("replicas", [0, 1, 2])
 @given(publisher=st.integers(0, NODES - 1), value=st.integers(0, RING_MASK))
-def test_an_acknowledged_event_is_held_by_its_rendezvous_node_and_k_successors(
-    replicas: int, publisher: int, value: int
-) -> None:
+def test_acknowledged_events_have_k_replicas(replicas: int, publisher: int, value: int) -> None:
     """Whoever publishes, the rendezvous node itself included; told once."""
     hosts = overlay(replicas=replicas)
     hosts.publish(publisher, 7, value)
@@ -168,9 +166,7 @@ def test_a_strange_answer_changes_nothing(kind: int, body: list[int]) -> None:
     crashed=st.sets(st.integers(0, NODES - 1), min_size=1, max_size=2),
     value=st.integers(0, RING_MASK),
 )
-def test_an_acknowledged_event_reaches_everybody_despite_k_crashes(
-    seed: int, crashed: set[int], value: int
-) -> None:
+def test_acknowledged_events_survive_k_crashes(seed: int, crashed: set[int], value: int) -> None:
     """Whoever crashes, they crash before they pass the event on down its tree."""
     hosts = overlay(seed)
     draws = np.random.default_rng(seed)

@@ -179,9 +179,7 @@ def test_older_descriptors_and_farther_strangers_change_nothing(hosts: overlays.
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_stranger_in_between_becomes_ring_neighbour_at_its_first_message(
-    hosts: overlays.Hosts, side: int
-) -> None:
+def test_a_stranger_in_between_becomes_ring_neighbour(hosts: overlays.Hosts, side: int) -> None:
     state = hosts.state
     stranger = next(q for q in range(1, 10) if q not in hosts.neighbours(0))
     me = int(state.sampler.profile[0, IDENTIFIER])
@@ -285,9 +283,7 @@ def test_a_lookup_for_a_place_goes_around_a_peer_that_failed() -> None:
     spread=st.sampled_from([1, LINK_PLACES // 2, LINK_PLACES]),
     sought=st.integers(0, 41),
 )
-def test_a_neighbour_noted_is_found_again_whoever_is_noted_in_the_same_place(
-    others: list[int], spread: int, sought: int
-) -> None:
+def test_a_neighbour_noted_is_found_again(others: list[int], spread: int, sought: int) -> None:
     state = make_state(SETTINGS, 1)
     state.links[0, : len(others)] = [spread * q for q in others]
     link_changes.note_neighbours(state, 0)

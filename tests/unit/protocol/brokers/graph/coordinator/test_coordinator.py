@@ -145,9 +145,7 @@ def sampled(overlay: TreeOverlay, *numbers: int) -> int:
 @pytest.mark.parametrize(
     ("probability", "least", "most"), [(0.0, 0, 0), (0.25, 60, 140), (1.0, 400, 400)]
 )
-def test_documents_are_sampled_as_often_as_is_set(
-    probability: float, least: int, most: int
-) -> None:
+def test_documents_are_sampled_as_often_as_set(probability: float, least: int, most: int) -> None:
     overlay = ring(probability=probability, samples=1000, kept=1000)
     assert least <= sampled(overlay, *range(400)) <= most
 

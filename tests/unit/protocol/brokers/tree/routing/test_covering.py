@@ -68,9 +68,7 @@ def holders(overlay: Overlay, client: str) -> set[str]:
         ("lazy", "nr", TREE),
     ],
 )
-def test_what_is_covered_makes_a_path_else_a_tree(
-    covering: str, order: str, expected: set[str]
-) -> None:
+def test_what_is_covered_makes_a_path(covering: str, order: str, expected: set[str]) -> None:
     overlay = figure_2(covering, order)
     assert holders(overlay, "r") == set("ABCDIJKLM")
     assert holders(overlay, "n") == expected
