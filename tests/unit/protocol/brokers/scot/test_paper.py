@@ -160,8 +160,8 @@ def test_figure_7_takes_the_messages_and_ways_of_the_paper(
     """Which carry a header for others; the ways to S1 to S4."""
     overlay = subscribed(settings, **SUBSCRIBERS)
     for load in loads:
-        link, length = load.split()
-        overlay.report(*(f"B({one[0]},{one[1]})" for one in link.split("-")), int(length))
+        (one, other), length = load[:5].split("-"), int(load[5:])
+        overlay.report(f"B({one[0]},{one[1]})", f"B({other[0]},{other[1]})", length)
     overlay.publish_and_settle("B(b,2)", x=1)
     assert {name: short(*way) for name, way in ways(overlay).items()} == dict(
         zip(SUBSCRIBERS, found.split(), strict=True)
@@ -209,18 +209,17 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
         assert all(scot.distance(broker, other) == lengths[broker][other] for other in scot.brokers)
         position = scot.position(broker)
         assert position.is_edge == (tree_graph.degree[broker.region] <= 1)
-        assert {one for one in scot.brokers if position.is_primary(one)} == {
-            one for one in near if one.cluster == broker.cluster
-        }
-        assert {one for one in scot.brokers if position.is_secondary(one)} == {
-            one for one in near if one.region == broker.region
-        }
+        for near_as, among in (
+            (position.is_primary, scot.cluster(broker.cluster)),
+            (position.is_secondary, scot.region(broker.region)),
+        ):
+            assert set(filter(near_as, scot.brokers)) == near.intersection(among)
         assert not position.is_secondary(BrokerLabel(broker.region, clusters))
     assert scot.diameter == nx.diameter(tree_graph)
     for index in scot.clusters:
-        assert list(scot.cluster(index)) == [BrokerLabel(one, index) for one in tree.vertices]
+        assert list(scot.cluster(index)) == [(one, index) for one in tree.vertices]
     for region in scot.regions:
-        assert list(scot.region(region)) == [BrokerLabel(region, k) for k in range(clusters)]
+        assert list(scot.region(region)) == [(region, k) for k in range(clusters)]
 
 
 def test_a_single_broker_and_a_single_cluster_are_scots() -> None:
