@@ -1,10 +1,6 @@
-"""Composite subscriptions: their text, and joins over a window against all combinations."""
+"""Composite subscriptions: their text, windows and bounds."""
 
 from __future__ import annotations
-
-from collections import Counter
-from random import Random
-from typing import Any
 
 import pytest
 
@@ -23,7 +19,6 @@ from gossamer.protocol.content.filters.composite import (
 from gossamer.protocol.content.matching.composite_matcher import CompositeMatch, CompositeMatcher
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ExpressionError
-from support.filter_strategies import all_matches
 from support.refusals import check_refused
 
 JOIN = '{class == "stock" and price == $X} & {class == "order" and limit == $X}'
@@ -224,43 +219,3 @@ def test_a_publication_is_brought_to_few_of_many_parts_that_it_matches() -> None
     assert tried == []
     matcher.step(5, {"b": 52}, 5)
     assert len(tried) == 40
-
-
-TEXTS = (
-    "{a == $X} & {b == $X}",
-    "{a >= 1} & {a < 2} || {c == $X and b == $X}",
-    "{a == $X and b == $Y} & {b == $X} & {c == $Y}",
-    "{a > 0} & {{b > 0} || {c > 0}}",
-    "{a == 1} & {a == 1}",
-    "{a == $X} -> {b == $X}",
-    "{a >= 1} & {b == $X} -> {c == $X} & {a < 2}",
-    "{{a == 1} -> {b > 0}} & {c > 0} || {a > 0} -> {a > 0} -> {a > 0}",
-)
-
-
-def test_matches_are_those_of_all_combinations() -> None:
-    for seed in range(60):
-        print("seed", seed)
-        rng = Random(seed)
-        matcher = CompositeMatcher()
-        held: dict[int, tuple[Composite, int]] = {}
-        published: list[tuple[int, dict[str, Any]]] = []
-        for text in rng.sample(TEXTS, 4):
-            composite, window = parse_composite(text), rng.randint(1, 8)
-            held[matcher.add(composite, window)] = composite, window
-        now = 0
-        for _ in range(25):
-            if held and rng.random() < 0.05:
-                one = rng.choice(list(held))
-                matcher.remove(one)
-                del held[one]
-            now += rng.randint(0, 3)
-            publication = {name: rng.randint(0, 2) for name in "abc" if rng.random() < 0.6}
-            published.append((now, publication))
-            found = Counter(matcher.step(now, publication, len(published) - 1))
-            expected = Counter(
-                match
-                for one, (composite, window) in held.items()
-                for match in all_matches(one, composite, window, published)
-            )
-            assert found == expected
