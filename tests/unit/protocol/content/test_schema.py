@@ -240,11 +240,8 @@ def test_literals_are_short_dates_strict_and_successors_characters() -> None:
     assert parse_date("2020-01-31T12:00+02:00") == datetime(2020, 1, 31, 10, tzinfo=UTC)
     for text in ("2020-02-30", "20200131", "2020-W05-1", "2020-01-31 12:00", "2020-01-31T25:00"):
         assert parse_date(text) is None
-    assert prefix_successor("ab") == "ac"
-    assert prefix_successor("\ud7ff") == "\ue000"
-    assert prefix_successor("a\U0010ffff\U0010ffff") == "b"
-    assert prefix_successor("\U0010ffff") is None
-    assert prefix_successor("") is None
+    texts = ("ab", "\ud7ff", "a\U0010ffff\U0010ffff", "\U0010ffff", "")
+    assert list(map(prefix_successor, texts)) == ["ac", "\ue000", "b", None, None]
 
 
 @pytest.mark.parametrize(

@@ -243,14 +243,9 @@ def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
     return effect.error
 
 
-def alone() -> TreeBroker:
+def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_values() -> None:
     broker = TreeBroker("B", TreeSettings())
     broker.handle(0, client("ann"), messages.Attach())
-    return broker
-
-
-def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_values() -> None:
-    broker = alone()
     broker.handle(0, client("bob"), messages.Attach(advertisements=(("a", ANY),)))
     assert isinstance(refusal(broker, "ann", messages.Publish({"x": 1})), errors.NotAdvertisedError)
     broker.handle(0, client("ann"), messages.Advertise("a", parse("x > 0")))
