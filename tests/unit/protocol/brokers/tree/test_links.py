@@ -231,7 +231,7 @@ def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
     assert broker.sizes().subscriptions == 1
 
 
-# Clients: attaching, moving, leaving, and what is refused and why.
+# Clients: what is refused and why, and attaching elsewhere first.
 
 
 def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:

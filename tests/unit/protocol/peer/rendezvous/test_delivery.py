@@ -216,9 +216,6 @@ def test_the_baseline_has_one_rendezvous_node_an_attribute() -> None:
         assert set(np.flatnonzero(hosts.state.load > loads).tolist()) <= set(ends)
 
 
-# What goes beyond the paper.
-
-
 def test_replicas_disseminate_at_the_successors() -> None:
     hosts = overlays.ten_in_a_row(replicas=2)
     hosts.publish(0, 1, 450)

@@ -213,7 +213,6 @@ def test_a_question_to_one_is_not_held_against_another_in_its_slot() -> None:
     hosts.rounds(1)
     assert hosts.neighbours(0) == held
     assert 999 not in {int(word) & HANDLE for word in state.failed[0][state.failed[0] >= 0]}
-    assert np.array_equal(np.sort(held), np.sort(hosts.neighbours(0)))
 
 
 def test_a_peer_that_starts_again_forgets_others_and_remembers_itself() -> None:

@@ -46,9 +46,6 @@ def way_around(skipped: str) -> Plan:
     return Plan(Version(1, "a", start), tuple(names), (tuple(above),), {})
 
 
-# Trees.
-
-
 def test_a_new_subscription_gets_the_tree_on_which_it_costs_least_more() -> None:
     # Two trees of the ring, one without the link from b to c, one without that from d to a.
     trees = (way_around("b").trees[0], way_around("d").trees[0])
@@ -97,9 +94,6 @@ def test_new_trees_are_compared_with_the_present_ones_by_the_sample() -> None:
         assert (len(planned.plan.trees), planned.cost) == (1, 0)
     alone = problem(brokers=("a",), links=(), interests=(), documents=(), present=None)
     assert solve(1, alone).plan.trees == ((-1,),)
-
-
-# The coordinator.
 
 
 def test_directives_of_an_earlier_term_are_not_heard() -> None:
@@ -164,9 +158,6 @@ def test_the_next_coordinator_is_sent_what_brokers_have_sampled() -> None:
     overlay.kill("a")
     overlay.come_to_rest(3)
     assert [one.values["x"] for one in overlay.samples_at("b")] == list(range(12))
-
-
-# Documents.
 
 
 def test_what_is_published_before_there_are_trees_arrives_later() -> None:
@@ -241,9 +232,6 @@ def test_an_unsubscription_is_known_everywhere() -> None:
     overlay.settle()
     assert overlay.got(id_) == []
     assert overlay.sent["Document"] == 0
-
-
-# What cannot be.
 
 
 def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:

@@ -65,9 +65,6 @@ def backup_with_guest(*taken: Id) -> ScotBroker:
     return backup
 
 
-# What a guest took
-
-
 def test_what_came_to_a_broker_since_it_is_back_does_not_count_as_taken_by_its_guest() -> None:
     home, backup = with_ada(a_broker()), backup_with_guest(Id("far", 1))
     take(home, BESIDE, *(m.Numbered(number, a_notification(number)) for number in (1, 2)))
@@ -89,9 +86,6 @@ def test_a_backup_that_is_started_again_remembers_what_its_guest_took() -> None:
     # Clients are handed back before it is told what stands.
     kinds = [type(one) for one in sent]
     assert kinds.index(m.HandBack) < kinds.index(m.Synchronise)
-
-
-# What comes late to the backup
 
 
 def test_what_comes_to_the_backup_late_goes_on_to_the_broker_that_is_back() -> None:
@@ -118,9 +112,6 @@ def test_a_broker_that_is_back_gives_what_went_to_its_backup_to_its_clients_alon
     assert list(numbered(effects)) == [(BACKUP, "UnacknowledgedDelivery")]
     wrong = m.ProxyNotification(a_notification(3), 3)
     assert "expected one from 0 to 2" in str(refusal(take(home, BACKUP, m.Numbered(6, wrong))))
-
-
-# What goes through a broker that does not know all yet
 
 
 @pytest.mark.parametrize("memory", [True, False])
