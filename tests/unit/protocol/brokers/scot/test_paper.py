@@ -115,13 +115,7 @@ ALL_OVERLOADED = ("b2-b0 100", "b2-b1 50", "b2-a2 20", "b2-c2 20", "b1-b0 100", 
     [
         ("static", (), 6, {}, "b2-b0-c0 b2-a2 b2-b1-c1 b2-c2"),
         # (b): a target link between clusters that is not overloaded; one broker more to S1.
-        (
-            "dynamic",
-            ("b2-b0 100",),
-            6,
-            {"b2-b1": "001"},
-            "b2-b1-b0-c0 b2-a2 b2-b1-c1 b2-c2",
-        ),
+        ("dynamic", ("b2-b0 100",), 6, {"b2-b1": "001"}, "b2-b1-b0-c0 b2-a2 b2-b1-c1 b2-c2"),
         # (c): with all those overloaded, a link within the cluster.
         (
             "dynamic",
