@@ -188,17 +188,7 @@ def test_a_congested_broker_holds_unsubscriptions_back_until_it_is_not() -> None
     assert tables(overlay) == ALL_SENT
 
 
-def test_a_broker_on_the_way_holds_back_and_catches_up() -> None:
-    overlay = row("incremental")
-    overlay.tell("C", None, messages.Congestion(1000))
-    overlay.ask_and_settle("all", messages.Unsubscribe("s"))
-    assert tables(overlay) == [1, 1, 3, 1, 1, 1, 1]
-    overlay.publish(1, 2, 20)
-    assert sorted(name for name, _, _ in overlay.deliveries) == ["far", "near"]
-    overlay.tell("C", None, messages.Congestion(0))
-    overlay.settle()
-    assert tables(overlay) == ALL_SENT
-    # Other modes hold nothing back.
+def test_other_modes_than_incremental_pruning_hold_nothing_back() -> None:
     overlay = row("selective")
     overlay.tell("A", None, messages.Congestion(1000))
     overlay.ask_and_settle("all", messages.Unsubscribe("s"))

@@ -130,23 +130,6 @@ def test_what_comes_before_a_broker_knows_all_is_acknowledged_then(memory: bool)
     assert sent_on(later) == [("B(c,0)", a_notification(2))]
 
 
-@pytest.mark.parametrize("memory", [True, False])
-def test_what_clients_ask_before_a_broker_knows_all_is_settled_then(memory: bool) -> None:
-    broker = started_again(memory=memory)
-    broker.handle(0, ADA, messages.Attach())
-    effects: list[Effect] = []
-    for asked in (messages.Subscribe("s", WANTED), messages.Publish({"x": 1})):
-        effects += broker.handle(0, ADA, asked)
-    assert whether_safe(effects) == []
-    assert len(delivered(effects)) == 1
-    up(broker, *AROUND)
-    effects = hear(broker, *AROUND)
-    assert delivered(effects) == []
-    kinds = [kind for (to, kind) in numbered(effects) if to == "B(b,1)"]
-    assert kinds == ["Subscription", "Promised", "UnacknowledgedDelivery"]
-    assert whether_safe(acknowledge(broker, effects)) == [True, True]
-
-
 def test_a_broker_that_nobody_remembers_waits_for_nobody_else() -> None:
     broker = started_again(memory=False)
     broker.handle(0, ADA, messages.Attach())

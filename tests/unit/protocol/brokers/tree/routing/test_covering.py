@@ -9,7 +9,7 @@ import pytest
 from gossamer.protocol.brokers.core import messages
 from gossamer.protocol.brokers.core.effects import Effect, Send, SetTimer
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
-from gossamer.protocol.brokers.tree import COVERINGS, TreeBroker, TreeSettings
+from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.brokers.tree.memory import messages as t
 from gossamer.protocol.brokers.tree.memory.messages import CriticalDistance
 from gossamer.protocol.brokers.tree.routing import pruning
@@ -122,17 +122,6 @@ def test_equal_subscriptions_are_sent_once_and_the_second_takes_over() -> None:
         assert overlay.brokers["C"].sizes().subscriptions == 1
     overlay.publish(1)
     assert [labels for _, _, labels in overlay.deliveries] == [("again",)]
-
-
-@pytest.mark.parametrize("covering", COVERINGS)
-def test_unadvertising_and_advertising_again_loses_no_subscription(covering: str) -> None:
-    overlay = below_and_above(covering)
-    overlay.ask_and_settle("publisher", messages.Unadvertise("a"))
-    assert overlay.brokers["C"].sizes().subscriptions == 0
-    assert overlay.brokers["A"].sizes().subscriptions == 6
-    overlay.ask_and_settle("publisher", messages.Advertise("b", parse("present(x)")))
-    overlay.publish(3)
-    assert [labels for _, _, labels in overlay.deliveries] == [("s3", "all")]
 
 
 @pytest.mark.parametrize(
