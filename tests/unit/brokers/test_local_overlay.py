@@ -20,12 +20,6 @@ def row_of_three(
     return overlay, overlay.attach("one", "A"), overlay.attach("other", "C")
 
 
-def test_the_module_has_what_it_says_it_has() -> None:
-    assert len(set(brokers.__all__)) == len(brokers.__all__)
-    for name in brokers.__all__:
-        assert getattr(brokers, name) is not None
-
-
 def test_the_example_prints_what_arrives(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "embedding" / "local_overlay.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines() == [

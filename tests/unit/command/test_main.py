@@ -79,7 +79,6 @@ COMMAND = "import sys; from gossamer.command.main import main; code = main();"
 
 
 def run_apart(folder: Path, then: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command, and something after it, in a fresh interpreter that sees ``folder`` first."""
     return subprocess.run(
         [sys.executable, "-c", COMMAND + then, *arguments],
         env=os.environ | {"PYTHONPATH": str(folder)},
@@ -111,9 +110,7 @@ def test_help_names_commands_and_no_arguments_is_wrong(capsys: pytest.CaptureFix
     assert "gossamer probe" in capsys.readouterr().out
 
 
-def test_a_subcommand_gets_its_arguments_and_the_version_is_that_of_the_distribution(
-    probe: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_subcommand_gets_its_arguments(probe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "greet", "--name", "Ada"]) == 0
     assert capsys.readouterr().out == "hello Ada\n"
     assert main(["probe", "greet", "--colour", "red"]) == 2
@@ -255,7 +252,6 @@ def test_commands_are_explained_and_options_known(capsys: pytest.CaptureFixture[
 
 
 def in_bash(folder: Path, *given: str) -> list[str]:
-    """What bash offers in place of the last word."""
     quoted = " ".join(f"'{one}'" for one in given)
     script = f"""
 gossamer() {{ "{sys.executable}" -m gossamer.command.main "$@"; }}

@@ -78,7 +78,6 @@ def test_storage_elsewhere_is_refused_and_nothing_made(
 
 
 def paths_of(annotation: Any) -> bool:
-    """Whether a type is or has a `Path`."""
     return annotation is Path or any(paths_of(part) for part in get_args(annotation))
 
 
@@ -116,7 +115,7 @@ def test_paths_of_this_machine_are_read(text: str, path: str) -> None:
     assert os.fspath(local_path(text)) == path
 
 
-def test_files_of_other_machines_are_refused_and_urls_are_no_destination(
+def test_files_of_other_machines_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for text in ("file://host/a", "file:////a", "file://"):

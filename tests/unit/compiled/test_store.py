@@ -94,7 +94,6 @@ with store.making("{first}") as waited:
 
 @contextlib.contextmanager
 def process_making(folder: Path, first: str, then: str = "") -> Iterator[IO[str]]:
-    """Another process that makes code until its input ends."""
     with subprocess.Popen(
         [sys.executable, "-c", MAKER.format(first=first, then=then), str(folder)],
         stdin=subprocess.PIPE,
@@ -151,9 +150,7 @@ def test_code_of_another_process_is_taken(folder: Path, monkeypatch: pytest.Monk
     assert not saved
 
 
-def test_a_rule_is_compiled_once_for_all_processes_unless_unreadable(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_rule_is_compiled_once_for_all(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert double.compiled(4) == 8
     (file,) = folder.iterdir()
     written = file.read_bytes()

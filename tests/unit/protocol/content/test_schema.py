@@ -38,6 +38,13 @@ minimum = "A"
 type = "date"
 minimum = 2020-01-01
 maximum = 2020-12-31T12:00:00Z
+[fee]
+type = "decimal"
+minimum = 0
+maximum = 1
+places = 2
+[urgent]
+type = "boolean"
 """
 
 
@@ -53,7 +60,11 @@ def test_tables_of_a_toml_file_are_read_and_round_trip(quotes: schema.Schema) ->
         schema.IntegerAttribute("volume", 0, 1_000_000),
         schema.StringAttribute("name", alphabet="ABCabc", minimum="A"),
         schema.DateAttribute("day", datetime(2020, 1, 1), datetime(2020, 12, 31, 12)),
+        schema.DecimalAttribute("fee", 0, 1, 2),
+        schema.BooleanAttribute("urgent"),
     )
+    for one in quotes:
+        assert evolution.attribute_of(one.name, evolution.table_of(one)) == one
     assert quotes.index("volume") == 2
     again = schema.Schema.from_mapping(quotes.to_mapping())
     assert again == quotes
@@ -63,7 +74,7 @@ def test_tables_of_a_toml_file_are_read_and_round_trip(quotes: schema.Schema) ->
 def test_events_come_back_in_canonical_form_and_schema_order(quotes: schema.Schema) -> None:
     both = {"volume": 5.0, "price": Decimal("80.0")}
     checked = quotes.check_event({"day": date(2020, 1, 31), "name": "Ab", **both, "symbol": "GE"})
-    assert list(checked) == list(quotes.names)
+    assert list(checked) == ["symbol", "price", "volume", "name", "day"]
     assert checked["volume"] == 5
     assert type(checked["volume"]) is int
     assert checked["day"] == datetime(2020, 1, 31, tzinfo=UTC)
@@ -229,11 +240,8 @@ def test_literals_are_short_dates_strict_and_successors_characters() -> None:
     assert parse_date("2020-01-31T12:00+02:00") == datetime(2020, 1, 31, 10, tzinfo=UTC)
     for text in ("2020-02-30", "20200131", "2020-W05-1", "2020-01-31 12:00", "2020-01-31T25:00"):
         assert parse_date(text) is None
-    assert prefix_successor("ab") == "ac"
-    assert prefix_successor("\ud7ff") == "\ue000"
-    assert prefix_successor("a\U0010ffff\U0010ffff") == "b"
-    assert prefix_successor("\U0010ffff") is None
-    assert prefix_successor("") is None
+    texts = ("ab", "\ud7ff", "a\U0010ffff\U0010ffff", "\U0010ffff", "")
+    assert list(map(prefix_successor, texts)) == ["ac", "\ue000", "b", None, None]
 
 
 @pytest.mark.parametrize(
@@ -339,9 +347,7 @@ def test_domains_become_wider_only(before: schema.Attribute, changes: dict[str, 
         (schema.BooleanAttribute("a"), schema.BooleanAttribute("a")),
     ],
 )
-def test_what_would_change_the_meaning_of_values_is_refused(
-    before: schema.Attribute, after: schema.Attribute
-) -> None:
+def test_values_keep_their_meaning(before: schema.Attribute, after: schema.Attribute) -> None:
     with pytest.raises(ConfigError):
         first_version(before).widened(after)
 
@@ -356,18 +362,3 @@ def test_a_later_value_is_read_by_its_kind() -> None:
     for wrong in ("dear", True):
         with pytest.raises(WrongValueError):
             evolution.read_leniently(price, wrong)
-
-
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        schema.FloatAttribute("a", 0, 1.5),
-        schema.DecimalAttribute("a", 0, 1, 2),
-        schema.BooleanAttribute("a"),
-        schema.DateAttribute("a", DAY, DAY),
-        schema.StringAttribute("a", "ab"),
-        schema.EnumerationAttribute("a", ("x", "y")),
-    ],
-)
-def test_tables_give_back_the_attribute(attribute: schema.Attribute) -> None:
-    assert evolution.attribute_of("a", evolution.table_of(attribute)) == attribute

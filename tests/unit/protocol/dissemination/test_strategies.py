@@ -160,7 +160,6 @@ def test_a_subscription_that_nothing_matched_joins_its_nearest_neighbour() -> No
 
 
 def test_what_crosses_no_link_costs_nothing() -> None:
-    """Documents that match nothing, and those of a graph of one broker."""
     unwanted = Case(make_graph(3, [(0, 1), (1, 2)]), make_sample(3, [0, 2], [[], []], [1]))
     alone = Case(make_graph(1, []), make_sample(1, [0], [[0]], [0]))
     for plan in (plan_of(unwanted), plan_of(alone)):

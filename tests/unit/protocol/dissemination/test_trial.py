@@ -114,27 +114,14 @@ def test_all_spanning_trees_are_listed_and_a_circle_is_best_divided_in_two() -> 
     assert best.spanning_trees == BROKERS
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_no_strategy_goes_below_the_best(seed: int) -> None:
-    case = small_case(seed)
-    best = best_routes(case.graph, case.sample)
-    plan = make_plan(case.graph, case.sample)
-    assert lower_bounds(plan, case.sample).sum() <= best.grouped + 1e-9
-    assert best.grouped <= best.one_tree + 1e-9
-    for route, least in (
-        (route_single, best.one_tree),
-        (route_mult, best.grouped),
-        (route_mult2, best.grouped),
-    ):
-        assert priced(case.graph, case.sample, route).total >= least - 1e-9
-
-
-def test_strategies_are_near_the_best_on_small_graphs() -> None:
+def test_strategies_are_near_the_best_on_small_graphs_and_never_below() -> None:
     """A tenth above the optimum on average; the bench has the distribution over 200 graphs."""
     ratios = defaultdict[str, list[float]](list)
     for seed in range(1, 13):
         case = small_case(seed)
         best = best_routes(case.graph, case.sample)
+        bounds = lower_bounds(make_plan(case.graph, case.sample), case.sample)
+        assert bounds.sum() - 1e-9 <= best.grouped <= best.one_tree + 1e-9, f"seed {seed}"
         for name, route, least in (
             ("COMPUTETREE", route_single, best.one_tree),
             ("MULT", route_mult, best.grouped),
@@ -142,6 +129,7 @@ def test_strategies_are_near_the_best_on_small_graphs() -> None:
         ):
             ratios[name].append(priced(case.graph, case.sample, route).total / least)
     for name, found in ratios.items():
+        assert min(found) >= 1 - 1e-9, name
         assert mean(found) < 1.25, name
         assert max(found) < 2, name
 

@@ -42,7 +42,6 @@ def give_one() -> int:
 
 
 def rule_of(code: str) -> Callable[..., Any]:
-    """A function of the statements, known under the name "body"."""
     names = {"np": np, **globals()}
     lines = "\n".join(f"    {line}" for line in code.split("\n"))
     exec(compile(f"def body(s, p):\n{lines}\n", "wrong.py", "exec"), names)

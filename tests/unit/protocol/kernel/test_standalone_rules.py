@@ -95,9 +95,7 @@ def test_each_is_kept_once_and_found_by_all_who_call_it(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
 
 
-def test_an_edited_standalone_rule_leaves_the_code_of_its_callers(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edited_rule_leaves_its_callers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, callee = code_keys(summed), code_keys(scaled_twice.source)
     assert outcome(summed.compiled, 10)[1] == 270
     kept = {path.name for path in folder.iterdir()}
@@ -114,9 +112,7 @@ def test_an_edited_standalone_rule_leaves_the_code_of_its_callers(
     assert len({path.name for path in folder.iterdir()} - kept) == 1  # `scaled` alone
 
 
-def test_kept_code_whose_callees_cannot_be_read_is_made_again(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_code_without_callees_is_made_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = outcome(summed.compiled, 10)
     for path in folder.glob("scaled*"):
         FolderStore(folder).save(path.stem, b"no machine code")

@@ -111,11 +111,12 @@ def test_columns_share_one_array_whose_rows_begin_at_cache_lines(rows: int) -> N
     assert [block[r].ctypes.data % line for r in range(rows)] == [0] * rows
     assert block[rows - 1, :3].tolist() == [rows - 1, 10 * rows - 10, 10 * rows - 9]
     # Columns begin as zeros and reach over lines.
-    wide = Rows(3, {"wide": (9,), "last": ()})
+    wide = Rows(3, {"wide": (9,), "cube": (2, 3), "last": ()})
     assert wide.block.shape == (3, 2 * CACHE_LINE_WORDS)
-    wide.views()["last"][:] = 4
-    assert not wide.views()["wide"].any()
-    assert wide.block.sum() == 12
+    wide.views()["cube"][1] = [[1, 2, 3], [4, 5, 6]]
+    wide.views()["last"][:] = 7
+    row = [*[0] * 9, 1, 2, 3, 4, 5, 6, 7]
+    assert wide.block.tolist() == [[*[0] * 15, 7], row, [*[0] * 15, 7]]
 
 
 @pytest.mark.usefixtures("compiled")
@@ -147,7 +148,7 @@ def test_a_struct_of_one_row_needs_no_code_of_its_own() -> None:
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
-def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
+def test_a_copied_struct_keeps_its_own_columns(
     rows: int, duplicate: Callable[[Above], Above]
 ) -> None:
     above = Above(table=make_table(rows))
@@ -157,6 +158,7 @@ def test_a_copied_or_pickled_struct_keeps_columns_of_its_own(
     assert np.shares_memory(table.count, block)
     assert np.shares_memory(table.pair, block)
     assert not np.shares_memory(block, block_of(above.table))
+    assert not np.shares_memory(table.beside, above.table.beside)
     assert read_row(table, rows - 1) == read_row.interpreted(table, rows - 1) == before
     write_row(table, rows - 1)
     assert table.count[rows - 1] == block[rows - 1, 0] == rows + 6
@@ -287,9 +289,7 @@ def test_every_other_name_reaches_compiled_rules(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("field", ["count", "pair"])
-def test_what_compiled_rules_cannot_read_is_refused_when_the_struct_is_built(
-    field: str, value: object, fault: str
-) -> None:
+def test_what_compiled_rules_cannot_read_is_refused(field: str, value: object, fault: str) -> None:
     with pytest.raises(
         StructError, match=rf"^field {field} of struct Rates: {fault}, expected "
     ) as e:
@@ -312,6 +312,8 @@ def test_missing_unknown_and_doubled_fields_are_refused() -> None:
         Table(Rows(2, WIDTHS), count=np.zeros(2), **fields)
     with pytest.raises(AttributeError, match="count cannot be set"):
         make_table(2).count = np.zeros(2)
+    with pytest.raises(AttributeError, match="rate cannot be set"):
+        make_rates(0.5).rate = 1.0
 
 
 class Bench(Struct, shared=True):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import doctest
 import gc
-import json
 import random
 from types import ModuleType
 from typing import Any
 
-import cbor2
 import pytest
 from attrs import frozen
 from hypothesis import given
@@ -27,10 +25,11 @@ from gossamer.protocol.brokers.graph import codec as graph_codec
 from gossamer.protocol.brokers.graph import keywords
 from gossamer.protocol.content import filters
 from gossamer.protocol.content.filters import Filter, parse
+from gossamer.protocol.content.matching import index as matching_index
 from gossamer.protocol.content.matching.search import search
 from gossamer.protocol.content.matching.tree import insert, remove, set_marks
 from support.broker_families import FAMILIES
-from support.flooding import Flooded, Flooding, FloodingBroker
+from support.flooding import Flooded, FloodingBroker
 
 ADA = client("ada")
 
@@ -114,21 +113,6 @@ def test_labels_are_a_client_s_own_and_names_unique_at_a_broker() -> None:
     )
 
 
-def test_a_loaded_broker_goes_on_and_messages_travel_as_plain_data() -> None:
-    made = broker()
-    again = FloodingBroker.load(cbor2.loads(cbor2.dumps(made.dump())))
-    for one in (made, again):
-        one.handle(1, None, messages.Restarted())
-        one.handle(2, None, messages.NeighbourUp("C"))
-    publish = messages.Publish({"number": 3})
-    assert again.handle(3, ADA, publish) == made.handle(3, ADA, publish)
-    assert again.dump() == made.dump()
-    message = Flooded(Id("B", 1), {"number": 3}, 2)
-    data = Flooding.codec.plain_between(message)
-    assert json.loads(json.dumps(data)) == ["flooded", ["B", 1], {"number": 3}, 2]
-    assert Flooding.codec.read_between(data) == message
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -150,7 +134,9 @@ def test_what_is_no_dump_is_refused(change: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "documented", [graph_codec, keywords, scot, tree, brokers], ids=lambda one: one.__name__
+    "documented",
+    [graph_codec, keywords, scot, tree, brokers, filters, matching_index],
+    ids=lambda one: one.__name__,
 )
 def test_the_examples_in_the_documentation_are_true(documented: ModuleType) -> None:
     found = doctest.testmod(documented)
@@ -163,7 +149,6 @@ SEED = 1
 
 
 def variants() -> list[int]:
-    """For how many kinds of arguments each rule has been compiled."""
     return [len(rule.compiled.signatures) for rule in RULES]
 
 

@@ -163,9 +163,7 @@ def test_a_client_gets_a_notification_once_and_moves_with_all_that_it_asks_for()
 
 
 @pytest.mark.parametrize("routing", ["bid", "static"])
-def test_a_link_that_comes_up_late_is_told_what_stands_and_unsubscribing_ends_it(
-    routing: str,
-) -> None:
+def test_a_link_that_comes_up_late_is_told_what_stands(routing: str) -> None:
     overlay = ScotOverlay(figure_2(), routing)
     overlay.subscribe_and_settle("S1", "B(c,0)")
     assert all(broker.table() for broker in overlay.brokers.values())

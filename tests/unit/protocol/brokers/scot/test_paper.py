@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 import networkx as nx
 import pytest
@@ -23,20 +24,6 @@ SUBSCRIBERS = {"S1": "B(c,0)", "S2": "B(a,2)", "S3": "B(c,1)", "S4": "B(c,2)"}
 """Of Fig. 7, with P at B(b,2). S1 is a hop behind B(b,0), as its dynamic way has 4 brokers; and
 Case II takes 4 messages only if B(c,2) reaches S1 and S3 by one each. Static routing takes 6."""
 
-ALL_OVERLOADED = (
-    *(("B(b,2)", to, load) for to, load in (("B(b,0)", 100), ("B(b,1)", 50), ("B(a,2)", 20))),
-    *(("B(b,2)", "B(c,2)", 20), ("B(b,1)", "B(b,0)", 100), ("B(c,1)", "B(c,0)", 100)),
-)
-
-
-def figure_7(settings: str | ScotSettings, *loads: tuple[str, str, int]) -> ScotOverlay:
-    """The overlay of Fig. 7, after a publication of P on links with these loads."""
-    overlay = subscribed(settings, **SUBSCRIBERS)
-    for load in loads:
-        overlay.report(*load)
-    overlay.publish_and_settle("B(b,2)", x=1)
-    return overlay
-
 
 def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
     overlay = ScotOverlay(figure_2(), settings)
@@ -46,18 +33,14 @@ def subscribed(settings: str | ScotSettings, **subscribers: str) -> ScotOverlay:
     return overlay
 
 
+def short(*brokers: str) -> str:
+    return "-".join(name[2] + name[4] for name in brokers)
+
+
 def ways(overlay: ScotOverlay) -> dict[str, tuple[str, ...]]:
     found = {delivery.client: delivery.way for delivery in overlay.deliveries}
     assert len(found) == len(overlay.deliveries)
     return found
-
-
-def headers(overlay: ScotOverlay) -> dict[tuple[str, str], str]:
-    return {
-        (sent.one, sent.other): sent.message.targets.text(3)
-        for sent in overlay.sent
-        if isinstance(sent.message, Notification) and sent.message.targets
-    }
 
 
 def test_figures_2_to_4_have_the_numbers_links_and_neighbours_of_section_4_5() -> None:
@@ -66,18 +49,10 @@ def test_figures_2_to_4_have_the_numbers_links_and_neighbours_of_section_4_5() -
     assert (len(scot.connectivity.vertices), len(scot.connectivity.edges)) == (3, 3)
     assert (len(scot.clusters), len(scot.regions), scot.broker_count) == (3, 6, 18)
     assert scot.intra_cluster_count + scot.inter_cluster_count == len(list(scot.links())) == 33
-    intra = [f"{one}-{other}" for one, other in scot.intra_cluster_links(0)]
-    assert intra == [f"B({one},0)-B({other},0)" for one, other in ("ab", "bc", "cd", "de", "ef")]
-    inter = [f"{one}-{other}" for one, other in scot.inter_cluster_links("a")]
-    assert inter == ["B(a,0)-B(a,1)", "B(a,0)-B(a,2)", "B(a,1)-B(a,2)"]
     assert list(map(str, scot.primary_neighbours(b_0))) == ["B(a,0)", "B(c,0)"]
     assert list(map(str, scot.secondary_neighbours(b_0))) == ["B(b,1)", "B(b,2)"]
     edge = {broker.region for broker in scot.brokers if scot.position(broker).is_edge}
     assert edge == {"a", "f"}
-    # Bits are read from the right.
-    assert ClusterBitVector.of(2).text(3) == "100"
-    assert ClusterBitVector.of(0, 1).text(3) == "011"
-    assert list(ClusterBitVector(0b101)) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -132,66 +107,67 @@ def test_figure_6_without_a_primary_target_cluster_or_without_a_secondary_one() 
     assert overlay.notifications() == [("B(b,2)", "B(c,2)")]
 
 
-def test_figure_7_static_routing_takes_6_messages() -> None:
-    overlay = figure_7("static")
-    assert len(overlay.notifications()) == 6
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(b,0)", "B(c,0)")
-    assert headers(overlay) == {}
+ALL_OVERLOADED = ("b2-b0 100", "b2-b1 50", "b2-a2 20", "b2-c2 20", "b1-b0 100", "c1-c0 100")
 
 
-def test_figure_7b_an_unoverloaded_target_link_between_clusters_takes_6_messages() -> None:
-    overlay = figure_7("dynamic", ("B(b,2)", "B(b,0)", 100))
-    assert len(overlay.notifications()) == 6
-    assert ("B(b,2)", "B(b,0)") not in overlay.notifications()
-    assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001"}
-    found = ways(overlay)
-    assert found["S1"] == ("B(b,2)", "B(b,1)", "B(b,0)", "B(c,0)"), "one broker more than static"
-    assert found.keys() == SUBSCRIBERS.keys()
-
-
-def test_figure_7c_with_all_those_overloaded_a_link_within_the_cluster_takes_4_messages() -> None:
-    loads = ("B(b,2)", "B(b,0)", 100), ("B(b,2)", "B(b,1)", 100), ("B(b,2)", "B(a,2)", 5)
-    overlay = figure_7("dynamic", *loads)
-    assert sorted(overlay.notifications()) == [
-        ("B(b,2)", "B(a,2)"),
-        ("B(b,2)", "B(c,2)"),
-        ("B(c,2)", "B(c,0)"),
-        ("B(c,2)", "B(c,1)"),
-    ]
-    assert headers(overlay) == {("B(b,2)", "B(c,2)"): "011"}
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(c,2)", "B(c,0)")
-
-
-def test_figure_7d_with_all_target_links_overloaded_the_least_loaded_takes_5_messages() -> None:
-    """The way to S1 has 4 brokers, one more than the static one; the text says 3 additional ones,
-    which are those after B(b,2)."""
-    overlay = figure_7("dynamic", *ALL_OVERLOADED)
-    assert sorted(overlay.notifications()) == [
-        ("B(b,1)", "B(c,1)"),
-        ("B(b,2)", "B(a,2)"),
-        ("B(b,2)", "B(b,1)"),
-        ("B(b,2)", "B(c,2)"),
-        ("B(c,1)", "B(c,0)"),
-    ]
-    assert headers(overlay) == {("B(b,2)", "B(b,1)"): "001", ("B(b,1)", "B(c,1)"): "001"}
-    assert ways(overlay)["S1"] == ("B(b,2)", "B(b,1)", "B(c,1)", "B(c,0)")
-    assert ways(overlay).keys() == SUBSCRIBERS.keys()
-
-
-def test_figure_7d_with_spare_links_keeps_off_the_overloaded_link_to_cluster_0() -> None:
-    """Beyond the paper: two messages more than without, and S1 is reached by B(d,0)."""
-    overlay = figure_7(ScotSettings(spare_links=True), *ALL_OVERLOADED)
-    assert len(overlay.notifications()) == 7
-    assert ways(overlay).keys() == SUBSCRIBERS.keys()
-    assert ("B(c,1)", "B(c,0)") not in overlay.notifications()
-
-
-@pytest.mark.parametrize("routing", ["static", "dynamic"])
-def test_routing_by_bid_serves_figure_7_too_but_with_duplicates(routing: str) -> None:
-    by_bid, clustered = figure_7("bid"), figure_7(routing)
-    assert ways(by_bid).keys() == ways(clustered).keys() == SUBSCRIBERS.keys()
-    assert by_bid.total("duplicates") > 0
-    assert clustered.total("duplicates") == 0
+@pytest.mark.parametrize(
+    ("settings", "loads", "count", "carriers", "found"),
+    [
+        ("static", (), 6, {}, "b2-b0-c0 b2-a2 b2-b1-c1 b2-c2"),
+        # (b): a target link between clusters that is not overloaded; one broker more to S1.
+        ("dynamic", ("b2-b0 100",), 6, {"b2-b1": "001"}, "b2-b1-b0-c0 b2-a2 b2-b1-c1 b2-c2"),
+        # (c): with all those overloaded, a link within the cluster.
+        (
+            "dynamic",
+            ("b2-b0 100", "b2-b1 100", "b2-a2 5"),
+            4,
+            {"b2-c2": "011"},
+            "b2-c2-c0 b2-a2 b2-c2-c1 b2-c2",
+        ),
+        # (d): with all overloaded, the least loaded. The way to S1 has 4 brokers, one more than the
+        # static one; the text says 3 additional ones, which are those after B(b,2).
+        (
+            "dynamic",
+            ALL_OVERLOADED,
+            5,
+            {"b2-b1": "001", "b1-c1": "001"},
+            "b2-b1-c1-c0 b2-a2 b2-b1-c1 b2-c2",
+        ),
+        # Beyond the paper: spare links keep off the overloaded link to cluster 0.
+        (
+            ScotSettings(spare_links=True),
+            ALL_OVERLOADED,
+            7,
+            {"b2-b1": "001", "b1-c1": "001", "c1-d1": "001"},
+            "b2-b1-c1-d1-d0-c0 b2-a2 b2-b1-c1 b2-c2",
+        ),
+    ],
+    ids=["static", "b", "c", "d", "d with spare links"],
+)
+def test_figure_7_takes_the_messages_and_ways_of_the_paper(
+    settings: str | ScotSettings,
+    loads: tuple[str, ...],
+    count: int,
+    carriers: dict[str, str],
+    found: str,
+) -> None:
+    """Which carry a header for others; the ways to S1 to S4."""
+    overlay = subscribed(settings, **SUBSCRIBERS)
+    for load in loads:
+        (one, other), length = load[:5].split("-"), int(load[5:])
+        overlay.report(f"B({one[0]},{one[1]})", f"B({other[0]},{other[1]})", length)
+    overlay.publish_and_settle("B(b,2)", x=1)
+    assert {name: short(*way) for name, way in ways(overlay).items()} == dict(
+        zip(SUBSCRIBERS, found.split(), strict=True)
+    )
+    hops = {hop for way in ways(overlay).values() for hop in pairwise(way)}
+    assert sorted(overlay.notifications()) == sorted(hops)
+    assert len(hops) == count
+    assert carriers == {
+        short(sent.one, sent.other): sent.message.targets.text(3)
+        for sent in overlay.sent
+        if isinstance(sent.message, Notification) and sent.message.targets
+    }
 
 
 # The SCOT as a graph: its four properties, its counts, its kinds of brokers and links.
@@ -213,7 +189,8 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
     draw = random.Random(seed)
     tree, clusters = random_tree(draw.randrange(1, 9), draw), draw.randrange(1, 6)
     scot = Scot(tree, Factor.complete(clusters))
-    product = nx.cartesian_product(graph_of(tree), nx.complete_graph(clusters))
+    tree_graph = graph_of(tree)
+    product = nx.cartesian_product(tree_graph, nx.complete_graph(clusters))
     assert {tuple(broker) for broker in scot.brokers} == set(product)
     links = list(scot.links())
     assert {frozenset(map(tuple, link)) for link in links} == set(map(frozenset, product.edges))
@@ -224,20 +201,19 @@ def test_links_neighbours_and_distances_are_those_of_networkx(seed: int) -> None
         near = {*scot.primary_neighbours(broker), *scot.secondary_neighbours(broker)}
         assert near == set(product[broker])
         assert all(scot.distance(broker, other) == lengths[broker][other] for other in scot.brokers)
-    assert scot.diameter == nx.diameter(graph_of(tree))
-
-
-def test_clusters_are_copies_of_the_tree_and_a_broker_knows_only_its_direct_neighbours() -> None:
-    scot = figure_2()
-    assert [broker.region for broker in scot.cluster(1)] == list("abcdef")
-    assert [broker.cluster for broker in scot.region("d")] == [0, 1, 2]
-    every = {broker for index in scot.clusters for broker in scot.cluster(index)}
-    assert every == set(scot.brokers)
-    position = scot.position(BrokerLabel("b", 0))
-    assert not position.is_edge
-    near = {one for one in scot.brokers if position.is_primary(one) or position.is_secondary(one)}
-    assert near == {("a", 0), ("c", 0), ("b", 1), ("b", 2)}
-    assert not position.is_secondary(BrokerLabel("b", 3))
+        position = scot.position(broker)
+        assert position.is_edge == (tree_graph.degree[broker.region] <= 1)
+        for near_as, among in (
+            (position.is_primary, scot.cluster(broker.cluster)),
+            (position.is_secondary, scot.region(broker.region)),
+        ):
+            assert set(filter(near_as, scot.brokers)) == near.intersection(among)
+        assert not position.is_secondary(BrokerLabel(broker.region, clusters))
+    assert scot.diameter == nx.diameter(tree_graph)
+    for index in scot.clusters:
+        assert list(scot.cluster(index)) == [(one, index) for one in tree.vertices]
+    for region in scot.regions:
+        assert list(scot.region(region)) == [(region, k) for k in range(clusters)]
 
 
 def test_a_single_broker_and_a_single_cluster_are_scots() -> None:
@@ -343,5 +319,6 @@ def test_what_is_wrong_is_said_in_one_sentence(text: str) -> None:
 def test_a_bit_vector_is_a_set_of_clusters() -> None:
     vector = ClusterBitVector.of(0, 3)
     assert (list(vector), 3 in vector, 2 in vector, bool(vector)) == ([0, 3], True, False, True)
+    assert (vector.text(5), list(ClusterBitVector(0b101))) == ("01001", [0, 2])
     assert vector.without(0) == ClusterBitVector.of(3)
     assert not vector.without(0).without(3)

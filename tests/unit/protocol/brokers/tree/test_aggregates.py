@@ -32,7 +32,6 @@ def row(covering: str, **settings: object) -> Overlay:
 
 
 def kept_towards(overlay: Overlay) -> dict[str, list[str]]:
-    """Which brokers keep a subscription for nobody, and at which neighbours."""
     return {name: list(b.aggregates()) for name, b in overlay.brokers.items() if b.aggregates()}
 
 
@@ -189,17 +188,7 @@ def test_a_congested_broker_holds_unsubscriptions_back_until_it_is_not() -> None
     assert tables(overlay) == ALL_SENT
 
 
-def test_a_broker_on_the_way_holds_back_and_catches_up() -> None:
-    overlay = row("incremental")
-    overlay.tell("C", None, messages.Congestion(1000))
-    overlay.ask_and_settle("all", messages.Unsubscribe("s"))
-    assert tables(overlay) == [1, 1, 3, 1, 1, 1, 1]
-    overlay.publish(1, 2, 20)
-    assert sorted(name for name, _, _ in overlay.deliveries) == ["far", "near"]
-    overlay.tell("C", None, messages.Congestion(0))
-    overlay.settle()
-    assert tables(overlay) == ALL_SENT
-    # Other modes hold nothing back.
+def test_other_modes_than_incremental_pruning_hold_nothing_back() -> None:
     overlay = row("selective")
     overlay.tell("A", None, messages.Congestion(1000))
     overlay.ask_and_settle("all", messages.Unsubscribe("s"))
@@ -312,7 +301,6 @@ def test_the_window_slides_by_time_and_drops_the_oldest() -> None:
 
 
 def test_purged_subscriptions_take_no_room_in_the_window() -> None:
-    """Only while they are there: the last of twenty took the place of one ends_of_row."""
     statistics = Statistics(window=1000, most=4)
     for number in range(20):
         subscription = Id("I", 100 + number)
@@ -362,7 +350,6 @@ class CountingIndex(PlainIndex):
 
 
 def hub() -> TreeBroker:
-    """A broker with advertisements from three neighbours, and a client."""
     broker = TreeBroker("B", TreeSettings(covering="active"), new_index=CountingIndex)
     for name in NAMES:
         broker.handle(0, None, NeighbourUp(name))

@@ -1,11 +1,13 @@
-"""Links between tree brokers, and their clients: cycles, losses, restarts, moves, refusals."""
+"""Links between tree brokers, and their clients: cycles, losses, restarts, what settles."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import pytest
 
 from gossamer.protocol.brokers.core import errors, messages
-from gossamer.protocol.brokers.core.effects import Deliver, Effect, Refuse, Send, SetTimer
+from gossamer.protocol.brokers.core.effects import Effect, Refuse, Send, SetTimer
 from gossamer.protocol.brokers.core.errors import CycleError, DumpError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
@@ -193,14 +195,7 @@ def test_acknowledged_publications_are_not_sent_again() -> None:
     assert isinstance(effect.message.message, t.Synchronise)
 
 
-def test_a_broker_that_was_killed_serves_on_from_its_dump_or_is_told_everything_again() -> None:
-    overlay = row("ABC", retained_publications=10)
-    for value in range(3):
-        overlay.ask("publisher", messages.Publish({"x": value}))
-    overlay.restart("B")
-    overlay.publish(3)
-    assert overlay.published() == [0, 1, 2, 3]
-
+def test_a_broker_that_has_lost_its_dump_is_told_everything_again() -> None:
     overlay = row("ABC")
     overlay.brokers["B"] = TreeBroker("B", TreeSettings(), incarnation=1)
     overlay.restore("A", "B")
@@ -236,7 +231,7 @@ def test_a_neighbour_that_asks_again_ends_what_was_held_back() -> None:
     assert broker.sizes().subscriptions == 1
 
 
-# Clients: attaching, moving, leaving, and what is refused and why.
+# Clients: what is refused and why, and attaching elsewhere first.
 
 
 def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
@@ -248,29 +243,9 @@ def refusal(broker: TreeBroker, name: str, message: Message) -> Exception:
     return effect.error
 
 
-def alone() -> TreeBroker:
+def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_values() -> None:
     broker = TreeBroker("B", TreeSettings())
     broker.handle(0, client("ann"), messages.Attach())
-    return broker
-
-
-def test_a_client_is_served_by_its_own_broker() -> None:
-    broker = alone()
-    broker.handle(0, client("ann"), messages.Advertise("a", ANY))
-    broker.handle(0, client("ann"), messages.Subscribe("s", parse("x > 1")))
-    broker.handle(0, client("ann"), messages.Subscribe("t", parse("x > 0")))
-    (effect,) = broker.handle(1, client("ann"), messages.Publish({"x": 2}))
-    assert isinstance(effect, Deliver)
-    assert (effect.client, effect.labels, effect.publication.values) == (
-        "ann",
-        ("s", "t"),
-        {"x": 2},
-    )
-    assert broker.handle(2, client("ann"), messages.Publish({"x": 0})) == []
-
-
-def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_values() -> None:
-    broker = alone()
     broker.handle(0, client("bob"), messages.Attach(advertisements=(("a", ANY),)))
     assert isinstance(refusal(broker, "ann", messages.Publish({"x": 1})), errors.NotAdvertisedError)
     broker.handle(0, client("ann"), messages.Advertise("a", parse("x > 0")))
@@ -284,27 +259,6 @@ def test_a_publication_needs_an_advertisement_of_its_sender_that_allows_its_valu
     assert error.attribute == "x"
 
 
-def test_a_client_that_leaves_takes_everything_back() -> None:
-    overlay = row("ABC", "x > 0")
-    overlay.ask("subscriber", messages.Detach())
-    overlay.ask_and_settle("publisher", messages.Detach())
-    for broker in overlay.brokers.values():
-        sizes = broker.sizes()
-        assert (sizes.subscriptions, sizes.advertisements, sizes.clients) == (0, 0, 0)
-
-
-def test_a_client_that_moves_is_told_what_to_attach_with() -> None:
-    overlay = row("ABC", "x > 0")
-    overlay.ask("subscriber", messages.Move())
-    left = overlay.moved["subscriber"]
-    assert left.subscriptions == (("s", parse("x > 0")),)
-    overlay.home["subscriber"] = "B"
-    overlay.ask_and_settle("subscriber", messages.Attach(left.subscriptions, left.advertisements))
-    overlay.publish(1)
-    assert [(name, labels) for name, _, labels in overlay.deliveries] == [("subscriber", ("s",))]
-    assert overlay.brokers["C"].sizes().subscriptions == 0
-
-
 def test_a_client_that_attaches_elsewhere_first_misses_nothing() -> None:
     """Both brokers serve it for a while; publications have the same identifier at both."""
     overlay = row("ABC", "x > 0")
@@ -316,3 +270,80 @@ def test_a_client_that_attaches_elsewhere_first_misses_nothing() -> None:
     ids = [publication.id for _, publication, _ in overlay.deliveries]
     assert len(ids) == 3
     assert len(set(ids)) == 2
+
+
+# What is published straight after it was advertised, before subscriptions have come.
+
+
+KEEPS = TreeSettings(retained_publications=100)
+LINE = path("A", "B", "C", "D")
+
+
+def line(settings: TreeSettings = KEEPS, seed: int = 0) -> Overlay:
+    overlay = Overlay(LINE, settings, seed)
+    for name, broker in (("publisher", "A"), ("near", "B"), ("far", "D"), ("other", "C")):
+        overlay.attach(name, broker)
+    overlay.subscribe(near="x > 0", far="x > 1", other="x < 0")
+    return overlay
+
+
+def publish_at_once(overlay: Overlay, *values: int) -> None:
+    overlay.ask("publisher", messages.Advertise("a", ANY))
+    for value in values:
+        overlay.ask("publisher", messages.Publish({"x": value}))
+
+
+def received(overlay: Overlay) -> list[tuple[str, object]]:
+    return sorted((name, one.values["x"]) for name, one, _ in overlay.deliveries)
+
+
+ALL_WANTED = [("far", 2), ("far", 3), ("near", 1), ("near", 2), ("near", 3)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_reaches_all_who_had_subscribed_and_then_goes_to_nobody_else(seed: int) -> None:
+    overlay = line(seed=seed)
+    publish_at_once(overlay, 1, 2)
+    overlay.settle()
+    assert not any(one.unsettled for b in overlay.brokers.values() for one in b.advertisements())
+    false_positives = overlay.brokers["C"].counters.false_positives
+    overlay.publish(3)
+    assert received(overlay) == ALL_WANTED
+    assert overlay.brokers["C"].counters.false_positives == false_positives
+
+
+@pytest.mark.parametrize(("cut", "restarts"), list(product(LINE, (False, True))))
+def test_it_waits_for_links_that_are_down(cut: tuple[str, str], restarts: bool) -> None:
+    overlay = line()
+    overlay.interrupt(*cut)
+    publish_at_once(overlay, 1, 2)
+    overlay.settle()
+    if restarts:
+        for name in cut:
+            overlay.restart(name)
+    overlay.restore(*cut)
+    overlay.settle()
+    overlay.publish(3)
+    assert received(overlay) == ALL_WANTED
+
+
+def test_who_does_not_come_back_is_waited_for_no_more() -> None:
+    overlay = line()
+    overlay.interrupt("C", "D")
+    publish_at_once(overlay, 1)
+    overlay.settle()
+    assert [one.unsettled for one in overlay.brokers["A"].advertisements()] == [{"B"}]
+    overlay.tell("C", None, messages.NeighbourGone("D"))
+    overlay.settle()
+    assert [one.unsettled for one in overlay.brokers["A"].advertisements()] == [set()]
+
+
+def test_as_in_the_papers_nobody_is_waited_for_where_nothing_is_retained() -> None:
+    overlay = line(TreeSettings())
+    publish_at_once(overlay, 1, 2)
+    overlay.settle()
+    assert received(overlay) == []
+    overlay.publish(3)
+    assert received(overlay) == [("far", 3), ("near", 3)]
+    kinds = {kind for one in overlay.brokers.values() for kind in one.counters.sent}
+    assert t.Settled.__name__ not in kinds

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gossamer.protocol.content import filters as api
-from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import composite
 from support import padres_grammar as padres
 from support.refusals import check_refused
@@ -133,15 +132,6 @@ def test_composites(text: str, same: str) -> None:
     again = composite.composite_padres(here)
     padres.Reader(again).composite()
     assert composite.parse_composite(again) == here
-
-
-def test_gossamer_binds_conjunctions_tighter_and_writes_no_ranges() -> None:
-    text = '{class == "a"} || {class == "b"} & {class == "c"}'
-    assert composite.composite_text(composite.parse_composite(text)) == text
-    ranged = api.parse("[class,eq,stock],[x,>=,80],[x,<,120]")
-    assert ranged == api.parse('class == "stock" and 80 <= x < 120')
-    with pytest.raises(ContentError, match="PADRES takes one predicate on an attribute"):
-        api.to_padres(ranged)
 
 
 BAD_FILTERS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 from itertools import islice
@@ -11,32 +10,10 @@ import pytest
 
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.filters import covers, parse
-from gossamer.protocol.content.matching import index as index_module
-from gossamer.protocol.content.matching.index import Added, MatchingIndex, Removed
+from gossamer.protocol.content.matching.index import MatchingIndex
 from gossamer.protocol.content.matching.table import HELD, NONE, make_table
 from gossamer.protocol.content.matching.tree import build, gather
 from gossamer.sim.studies.stock_quotes import heavy_covering, little_covering, make_quotes
-
-
-def test_the_examples_in_the_documentation_hold() -> None:
-    assert doctest.testmod(index_module).failed == 0
-
-
-def test_roots_follow_additions_and_removals() -> None:
-    index = MatchingIndex()
-    ibm = parse('symbol == "IBM" and price > 90')
-    assert index.add(ibm) == Added(0, True, None, [])
-    assert index.add(parse("price > 80")) == Added(1, True, None, [0])
-    assert index.add(parse("price >= 80")) == Added(2, True, None, [1])
-    assert index.add(ibm) == Added(0, False, 1, [])
-    assert index.roots() == [2]
-    assert [index.is_root(one) for one in (0, 1, 2)] == [False, False, True]
-    assert index.remove(1) == Removed(True, False, [])
-    assert index.covered_by(0) == 2
-    assert index.remove(2) == Removed(True, True, [0])
-    assert index.remove(0) == Removed(False, False, [])
-    assert index.remove(0) == Removed(True, True, [])
-    assert len(index) == 0
 
 
 def test_an_index_without_covering_has_roots_only_and_what_is_freed_is_used_again() -> None:
@@ -81,9 +58,10 @@ def test_a_tree_without_free_nodes_stays_a_leaf_and_loses_nothing() -> None:
     assert sorted(table.work.tolist()) == list(range(0, 640, 10))
 
 
-def test_matching_interpreted_loads_no_compiler() -> None:
+def test_the_content_layer_and_matching_interpreted_load_no_compiler() -> None:
     program = (
         "import sys\n"
+        "import gossamer.protocol.content.language, gossamer.protocol.peer.space.encoding\n"
         "from gossamer.protocol.content.filters import parse\n"
         "from gossamer.protocol.content.matching.index import MatchingIndex\n"
         "index = MatchingIndex()\n"

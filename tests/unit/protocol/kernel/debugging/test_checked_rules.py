@@ -44,8 +44,6 @@ class Scratch(Struct, shared=True):
 
 
 class Everything(Struct, shared=("shelf",)):
-    """Arrays wherever a struct may have them."""
-
     count: np.ndarray
     table: np.ndarray
     inner: Inner
@@ -173,7 +171,6 @@ def test_what_is_wrong_is_told_with_rule_line_row_time_and_record(engine: Any, c
 
 
 def do_what_is_right(s: Any, p: int, words: Any, at: int, out: Any) -> None:
-    """Write the own row in every way there is, and what is shared."""
     s.count[p] += 1
     s.count[p : p + 1] = 2
     s.table[p, 1] = 3

@@ -22,9 +22,7 @@ def cell_of(box: list[int], attributes: int) -> int:
 
 
 @given(data=st.data(), attributes=st.integers(1, 3), count=st.integers(0, 4))
-def test_a_peer_has_a_place_for_each_subscription_and_none_besides(
-    data: st.DataObject, attributes: int, count: int
-) -> None:
+def test_a_place_for_each_subscription(data: st.DataObject, attributes: int, count: int) -> None:
     settings = kindred(100, attributes=attributes, subscriptions=4)
     ends = st.integers(0, RING_MASK)
     boxes = np.zeros((1, 4, 2 * attributes), np.int64)
@@ -70,9 +68,7 @@ def test_along_an_attribute_that_is_left_out_places_are_drawn() -> None:
     spread=st.floats(0, 1),
     ends=st.tuples(st.integers(0, RING_MASK), st.integers(0, RING_MASK)).map(sorted),
 )
-def test_places_are_drawn_around_the_centre_and_within_the_range(
-    spread: float, ends: list[int]
-) -> None:
+def test_places_are_drawn_around_the_centre_of_the_range(spread: float, ends: list[int]) -> None:
     low, high = ends
     boxes = np.repeat(np.array([[[low, high]]]), 1000, axis=0)
     settings = kindred(1000, place_spread=spread)

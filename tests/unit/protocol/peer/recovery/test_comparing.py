@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,22 @@ from support.overlays import Hosts, mended, nothing, record
 NODES = larger(12, 16)
 AWAY = 5
 EVERYTHING = (0, RING_MASK)
-COMPARING = (
-    records.COMPARE,
-    records.COMPARED,
-    records.LISTED,
-    records.LACKING,
-    records.REPAIRED,
-)
+ASKED = (records.COMPARE, records.LACKING)
+COMPARING = (*ASKED, records.COMPARED, records.LISTED, records.REPAIRED)
 
 
 def overlay(seed: int = 3, **changes: Any) -> Hosts:
-    """A converged overlay that holds events for those who are away."""
     memory = {"event_memory": 512, "held_events": 256, "retention_rounds": 100}
     chosen = {"replay_rounds": 2, "pending_publications": 64, **memory, **changes}
     return mended(NODES, seed, **chosen)
+
+
+def wanting(low: int = 0, high: int = RING_MASK, seed: int = 3, **changes: Any) -> Hosts:
+    """An overlay in which `AWAY` has wanted this range for a while."""
+    hosts = overlay(seed, **changes)
+    hosts.subscribe(AWAY, (low, high))
+    hosts.rounds(3)
+    return hosts
 
 
 def leave(hosts: Hosts) -> None:
@@ -49,16 +52,13 @@ def leave(hosts: Hosts) -> None:
     hosts.rounds(6)
 
 
-def left(*wanted: int, **changes: Any) -> Hosts:
-    """An overlay that `AWAY`, who wants this range or everything, has left."""
-    hosts = overlay(**changes)
-    hosts.subscribe(AWAY, (wanted[0], wanted[1]) if wanted else EVERYTHING)
+def left(low: int = 0, high: int = RING_MASK, seed: int = 3, **changes: Any) -> Hosts:
+    hosts = wanting(low, high, seed, **changes)
     leave(hosts)
     return hosts
 
 
 def come_back(hosts: Hosts, *, says_so: bool = True) -> None:
-    """Let `AWAY` be back, and know for how long it was away."""
     restart(hosts.state, AWAY)
     hosts.alive[AWAY] = True
     if says_so:
@@ -66,6 +66,20 @@ def come_back(hosts: Hosts, *, says_so: bool = True) -> None:
         hosts.handle(record(records.ROUNDS_SKIPPED, AWAY, AWAY, [skipped]))
         assert not is_whole(hosts)
     join(hosts, AWAY, next(q for q in range(NODES) if q != AWAY and hosts.alive[q]))
+
+
+def back_after(hosts: Hosts, passes: int = 3) -> list[int]:
+    """What `AWAY` has when it is back, and has compared so often what is old enough for that."""
+    hosts.rounds(event_log.YOUNGEST)
+    come_back(hosts)
+    hosts.rounds(passes * occasions.SOON)
+    return events_of(hosts)
+
+
+def compare(hosts: Hosts, peers: Iterable[int], passes: int = 3) -> None:
+    for p in peers:
+        occasions.expect_difference.interpreted(hosts.state, p)
+    hosts.rounds(passes * occasions.SOON)
 
 
 def join(hosts: Hosts, p: int, contact: int) -> None:
@@ -111,15 +125,10 @@ def holders(hosts: Hosts, value: int) -> list[int]:
     width=st.sampled_from([0, 1 << 55, 1 << 60, RING_MASK]),
     crash=st.integers(0, 2),
 )
-def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
-    seed: int, low: int, width: int, crash: int
-) -> None:
+def test_who_was_away_gets_what_it_missed(seed: int, low: int, width: int, crash: int) -> None:
     """Even if as many of those who held it failed as there are replicas."""
-    hosts = overlay(seed)
     high = min(low + width, RING_MASK)
-    hosts.subscribe(AWAY, (low, high))
-    hosts.rounds(3)
-    leave(hosts)
+    hosts = left(low, high, seed)
     draws = np.random.default_rng(seed)
     values = [low, high, *draws.integers(0, RING_MASK, 20).tolist()]
     for event, value in enumerate(values):
@@ -130,11 +139,8 @@ def test_a_peer_that_was_away_gets_what_it_missed_and_nothing_else(
     hosts.rounds(3)
     for _ in range(crash):
         hosts.alive[hosts.rendezvous(low)] = False
-    hosts.rounds(4)
-    come_back(hosts)
-    hosts.rounds(3 * occasions.SOON)
     expected = [event for event, value in enumerate(values) if low <= value <= high]
-    assert events_of(hosts) == expected, f"seed {seed}"
+    assert back_after(hosts) == expected, f"seed {seed}"
 
 
 @settings(max_examples=larger(1, 60))
@@ -166,9 +172,7 @@ def test_parts_that_were_apart_hold_and_get_each_others_events(seed: int, parts:
     hosts.loses = lambda words: words[KIND] in COMPARING and draws.random() < 0.1
     hosts.rounds(30)
     hosts.loses = nothing
-    for p in range(NODES):
-        occasions.expect_difference.interpreted(hosts.state, p)
-    hosts.rounds(3 * occasions.SOON)
+    compare(hosts, range(NODES))
     for p in range(NODES):
         assert events_of(hosts, p) == sorted(values), f"seed {seed}, peer {p}"
     for event, value in values.items():
@@ -181,9 +185,7 @@ def test_parts_that_were_apart_hold_and_get_each_others_events(seed: int, parts:
 @pytest.mark.parametrize("held_events", [256, 2 * CHAINED_FROM])
 def test_ranges_that_differ_are_found_among_many_that_do_not(held_events: int) -> None:
     """The cost follows what differs, and not how many events there are."""
-    hosts = overlay(held_events=held_events, event_memory=1024, replay_rounds=0)
-    hosts.subscribe(AWAY, (7, 7))
-    hosts.rounds(2)
+    hosts = wanting(7, 7, held_events=held_events, event_memory=1024, replay_rounds=0)
     publisher = hosts.rendezvous(7)
     missed = {3, 77, 150}
     for event in range(200):
@@ -207,10 +209,7 @@ def test_many_events_come_as_they_are_asked_for() -> None:
     missed = list(range(3 * records.LISTED_AT_ONCE))
     for event in missed:
         hosts.publish(hosts.rendezvous(7), event, 7)
-    hosts.rounds(event_log.YOUNGEST)
-    come_back(hosts)
-    hosts.rounds(4 * occasions.SOON)
-    assert events_of(hosts) == missed
+    assert back_after(hosts, passes=4) == missed
     listed = [int(w[BODY + records.LISTED_COPIES]) for w in hosts.of_kind(records.LISTED)]
     assert max(listed) <= records.LISTED_AT_ONCE
 
@@ -233,20 +232,14 @@ def test_neither_what_is_too_old_nor_what_came_before_a_subscription_is_given() 
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(21)
     hosts.publish(0, 2, 1 << 60)
-    hosts.rounds(event_log.YOUNGEST)
-    come_back(hosts)
-    hosts.rounds(3 * occasions.SOON)
-    assert events_of(hosts) == [2]
+    assert back_after(hosts) == [2]
     hosts = overlay()
     hosts.publish(0, 1, 1 << 60)
     hosts.rounds(10)
     hosts.subscribe(AWAY, EVERYTHING)
     leave(hosts)
     hosts.publish(0, 2, 1 << 60)
-    hosts.rounds(event_log.YOUNGEST)
-    come_back(hosts)
-    hosts.rounds(3 * occasions.SOON)
-    assert events_of(hosts) == [2]
+    assert back_after(hosts) == [2]
     hosts.handle(record(records.CATCH_UP, AWAY, AWAY, [60]))
     hosts.rounds(3 * occasions.SOON)
     assert events_of(hosts) == [1, 2]
@@ -269,7 +262,6 @@ def test_what_a_peer_held_before_its_application_asked_for_it_comes_too() -> Non
 
 
 def of_class(publisher_class: int, event: int) -> int:
-    """The identifier of an event whose publisher is of this class."""
     return publisher_class << records.CLASS_AT | event
 
 
@@ -284,12 +276,9 @@ def test_a_flood_erases_nothing_of_others_and_those_who_are_away_get_it() -> Non
     hosts.cycle()
     for event in flood[-3:]:
         hosts.publish(0, event, 7)
-    hosts.rounds(event_log.YOUNGEST)
     for holder in holders(hosts, 7):
         assert held(hosts, holder) == {*quiet, *flood[-(size - len(quiet)) :]}
-    come_back(hosts)
-    hosts.rounds(5 * occasions.SOON)
-    assert events_of(hosts) == sorted([*quiet, *flood[-3:]])
+    assert back_after(hosts, passes=5) == sorted([*quiet, *flood[-3:]])
     assert is_whole(hosts)
 
 
@@ -299,9 +288,7 @@ def test_a_flood_erases_nothing_of_others_and_those_who_are_away_get_it() -> Non
     written=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=120),
     floods=st.integers(0, 3),
 )
-def test_a_log_is_shared_by_publishers(
-    size: int, written: list[tuple[int, bool]], floods: int
-) -> None:
+def test_publishers_share_a_log(size: int, written: list[tuple[int, bool]], floods: int) -> None:
     """As by an oracle that keeps, of a class with at least an equal share, all but the oldest."""
     hosts = Hosts.ring(Settings(held_events=size, retention_rounds=50), [1 << 60])
     log, kept = hosts.state.held, list[int]()
@@ -345,18 +332,14 @@ def test_the_oldest_makes_room_which_is_counted_within_the_retention_time() -> N
 
 def test_what_made_room_is_neither_asked_for_nor_given_again() -> None:
     """Logs that are too small for what comes are compared for the time that they are whole."""
-    hosts = overlay(held_events=8, event_memory=4)
-    hosts.subscribe(AWAY, EVERYTHING)
-    hosts.rounds(3)
+    hosts = wanting(held_events=8, event_memory=4)
     for event in range(60):
         hosts.publish(event % NODES, event, (event * 7919 << 40) & RING_MASK)
         if event % 3 == 0:
             hosts.cycle()
     before = events_of(hosts)
     hosts.passed.clear()
-    for p in range(NODES):
-        occasions.expect_difference.interpreted(hosts.state, p)
-    hosts.rounds(4 * occasions.SOON)
+    compare(hosts, range(NODES), passes=4)
     assert events_of(hosts) == before == list(range(60))
     assert all(event > 30 for event in (int(w[BODY]) for w in hosts.of_kind(records.REPAIRED)))
 
@@ -475,12 +458,9 @@ def test_what_is_asked_at_rest_grows_rarer_and_does_not_grow_with_what_is_held()
 
 def test_new_subscriptions_begin_what_is_compared_anew() -> None:
     """They have other numbers; those that stay are in force for as long as they are."""
-    hosts = overlay(subscriptions=2)
-    hosts.subscribe(AWAY, (5, 7))
-    hosts.rounds(5)
+    hosts = wanting(5, 7, subscriptions=2)
     hosts.loses = lambda words: words[KIND] == records.COMPARED
-    occasions.expect_difference.interpreted(hosts.state, AWAY)
-    hosts.rounds(occasions.SOON)
+    compare(hosts, [AWAY], passes=1)
     assert hosts.state.comparison[AWAY, event_logs.TASK] >= 0
     since = int(hosts.state.wanted_since[AWAY, 0])
     hosts.subscribe(AWAY, (5, 7))
@@ -492,17 +472,14 @@ def test_new_subscriptions_begin_what_is_compared_anew() -> None:
 
 def test_what_an_application_has_got_by_its_number_alone_is_not_given_again() -> None:
     """As after a restart of its peer: what it got is remembered elsewhere, without values."""
-    hosts = overlay()
-    hosts.subscribe(AWAY, EVERYTHING)
-    hosts.rounds(3)
+    hosts = wanting()
     for event in range(5):
         hosts.publish(0, event, event << 59)
     hosts.rounds(event_log.YOUNGEST)
     hosts.state.got.next[AWAY] = 0
     hosts.state.got.heads[AWAY] = 0
     hosts.passed.clear()
-    occasions.expect_difference.interpreted(hosts.state, AWAY)
-    hosts.rounds(3 * occasions.SOON)
+    compare(hosts, [AWAY])
     given = [w for w in hosts.of_kind(records.REPAIRED) if w[TO] == AWAY]
     assert given == []
     assert hosts.state.got.next[AWAY] >= 3
@@ -512,13 +489,10 @@ def test_what_an_application_has_got_by_its_number_alone_is_not_given_again() ->
 
 def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -> None:
     """Both of its ends live; one sent events that the other never got."""
-    hosts = overlay(replicas=0, replay_rounds=5)
-    hosts.subscribe(AWAY, (7, 7))
-    hosts.rounds(4)
+    hosts = wanting(7, 7, replicas=0, replay_rounds=5)
     hosts.loses = lambda words: words[KIND] == records.EVENT and words[TO] == AWAY
     publisher = hosts.rendezvous(7)
-    if publisher == AWAY:
-        pytest.skip("it is the rendezvous node itself")
+    assert publisher != AWAY
     hosts.publish(publisher, 1, 7)
     hosts.loses = nothing
     hosts.rounds(2)
@@ -531,9 +505,7 @@ def test_what_was_lost_with_a_connection_is_given_when_it_is_asked_for_again() -
 
 def test_an_event_that_came_before_a_handover_reaches_whom_it_brings() -> None:
     """A peer that takes over part of the ring gets events for it before it knows who asks."""
-    hosts = overlay(replicas=0, replay_rounds=5)
-    hosts.subscribe(AWAY, (7, 7))
-    hosts.rounds(3)
+    hosts = wanting(7, 7, replicas=0, replay_rounds=5)
     holder = hosts.rendezvous(7)
     entries_there = int(hosts.state.table_count[holder])
     source = int(hosts.state.owner[holder, 0]) & ((1 << 32) - 1)
@@ -557,9 +529,7 @@ def successor_of(hosts: Hosts, p: int) -> int:
 
 def test_what_came_while_a_peer_was_wrongly_taken_for_dead_is_given_back_to_it() -> None:
     """Its successor answered for its values meanwhile, and knows none who ask for them."""
-    hosts = overlay(replay_rounds=5, replicas=0)
-    hosts.subscribe(AWAY, (7, 7))
-    hosts.rounds(3)
+    hosts = wanting(7, 7, replicas=0, replay_rounds=5)
     suspect = hosts.rendezvous(7)
     unsuspecting = hosts.lookup(AWAY, 7)
     hosts.state.table_count[successor_of(hosts, suspect)] = 0
@@ -630,7 +600,7 @@ def filled(seed: int, rendezvous: str, off_ring: bool) -> tuple[state.State, lis
     most=st.integers(0, 64),
 )
 @example(seed=1, rendezvous="value", off_ring=False, most=0)
-def test_logs_are_looked_through_alike_by_arrays_and_place_by_place(
+def test_logs_are_looked_through_alike(
     seed: int, rendezvous: str, off_ring: bool, most: int
 ) -> None:
     s, words = filled(seed, rendezvous, off_ring)

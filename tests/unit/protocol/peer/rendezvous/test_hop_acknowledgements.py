@@ -58,7 +58,6 @@ def overlay(places: Any = EVEN, seed: int = 1, **changes: Any) -> SilentHosts:
 
 
 def alone(**changes: Any) -> SilentHosts:
-    """Peer 0, all of whose neighbours have gone."""
     hosts = overlay(**changes)
     hosts.rounds(2)
     hosts.alive[1:] = False
@@ -181,9 +180,7 @@ def test_what_finds_no_room_is_handed_on_in_a_later_turn() -> None:
     steps=st.integers(0, 12),
     value=st.integers(0, RING - 1),
 )
-def test_no_event_is_lost_or_doubled_when_a_peer_goes_silent_at_any_step(
-    seed: int, victim: int, steps: int, value: int
-) -> None:
+def test_silence_at_any_step_loses_nothing(seed: int, victim: int, steps: int, value: int) -> None:
     hosts = overlay(random_identifiers(NODES, seed), seed)
     hosts.rounds(2)
     hosts.served.clear()

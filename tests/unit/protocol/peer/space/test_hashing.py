@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -173,13 +171,6 @@ def test_what_does_not_fit_the_schema_is_refused() -> None:
     retyped = schema.Schema([schema.EnumerationAttribute("price", ("low", "high"))])
     with pytest.raises(WrongValueError, match='not the constraint price == "low"'):
         encode_subscription(SCHEMA, HASHES, parse_subscription(retyped, 'price == "low"'))
-
-
-def test_importing_the_content_layer_loads_no_compiler() -> None:
-    modules = "gossamer.protocol.content.language, gossamer.protocol.peer.space.encoding"
-    code = f"import sys, {modules}; print('numba' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
 
 
 ANYWHERE = st.integers(0, RING_MASK)

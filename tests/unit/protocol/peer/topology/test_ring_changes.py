@@ -12,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.kernel.records import BODY, KIND, TO, make_outbox
-from gossamer.protocol.peer.record_table.records import (
-    INSTALL_TIMER,
-    LOAD_SHIFTED,
-    OVERLAY_TIMER,
-    TMAN_REQUEST,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.rendezvous.replay import TAKEN_AS_OURS
 from gossamer.protocol.peer.settings.config import LOAD_UNIT, LOAD_WINDOW, Settings
 from gossamer.protocol.peer.settings.profile import IDENTIFIER, LOAD, MAX_LOAD
@@ -45,16 +40,6 @@ def test_the_distance_is_exact(gap: int, loads: tuple[int, int]) -> None:
     assert in_words == expected
 
 
-@given(gap=st.integers(1, RING_MASK), own=st.integers(0, 1 << 20), more=st.integers(1, 1 << 20))
-def test_both_would_carry_the_average(gap: int, own: int, more: int) -> None:
-    """Load being even over the successor's arc, as the paper takes it to be."""
-    successor = own + more
-    moved = Fraction(shifted_distance(gap, own, successor), gap)
-    error = Fraction(successor, gap)
-    assert abs(own + moved * successor - Fraction(own + successor, 2)) <= error
-    assert 0 <= moved <= Fraction(1, 2)
-
-
 def pair_of_peers(own_load: int, successor_load: int, **changes: Any) -> State:
     """Peer 0 and its successor, with loads; nobody moves for want of a difference in others."""
     settings = Settings(view_size=2, shuffle_length=1, shift_threshold=0.0, **changes)
@@ -74,7 +59,7 @@ def test_a_peer_moves_towards_a_loaded_successor_and_tells_it() -> None:
     (told,) = overlays.written(out)
     successor = int(state.links[0, slot]) & overlays.HANDLE
     assert clockwise(before, int(state.sampler.profile[0, IDENTIFIER])) == gap // 2
-    assert (told[KIND], told[TO]) == (LOAD_SHIFTED, successor)
+    assert (told[KIND], told[TO]) == (records.LOAD_SHIFTED, successor)
     assert told[BODY:].tolist() == overlays.descriptor(state, 0).tolist()
     assert state.load[0] == state.sampler.profile[0, LOAD] == 500
     assert state.link_profile[0, slot, LOAD] == 500
@@ -170,14 +155,6 @@ def ring_order(hosts: overlays.Hosts) -> list[int]:
     return order[first:] + order[:first]
 
 
-def test_a_malformed_shift_is_counted_and_ignored() -> None:
-    state = pair_of_peers(900, 0)
-    overlays.Hosts(state, Settings(view_size=2, shuffle_length=1)).step(
-        0, overlays.record(LOAD_SHIFTED, 0, 1, [1, 2, 3])
-    )
-    assert state.load[0] == 900
-
-
 NODES = 24
 STEP = RING // NODES
 
@@ -188,7 +165,7 @@ def overlay(**changes: Any) -> Hosts:
     rules = {"nearest_routing": True, "stabilise": True, "reroute": True}
     places = [p * STEP for p in range(NODES)]
     hosts = Hosts.ring(overlays.SMALL, places, 2, **{**links, **rules, **changes})
-    hosts.timers = (OVERLAY_TIMER, INSTALL_TIMER)
+    hosts.timers = (records.OVERLAY_TIMER, records.INSTALL_TIMER)
     return hosts
 
 
@@ -225,13 +202,13 @@ def test_repairs_are_bounded_and_none_is_made_where_nothing_fails() -> None:
     hosts = overlay(ring_repairs=3)
     hosts.alive[:] = False
     hosts.alive[0] = True
-    hosts.handle(record(OVERLAY_TIMER, 0, 0), record(INSTALL_TIMER, 0, 0))
+    hosts.handle(record(records.OVERLAY_TIMER, 0, 0), record(records.INSTALL_TIMER, 0, 0))
     assert hosts.state.alarm[0, REPAIRS] == 3
     hosts = overlay(ring_repairs=8)
     hosts.cycle()
     hosts.passed.clear()
-    hosts.cycle(timers=(INSTALL_TIMER,))
-    assert not [words for words in hosts.passed if words[1] == TMAN_REQUEST]
+    hosts.cycle(timers=(records.INSTALL_TIMER,))
+    assert not [words for words in hosts.passed if words[1] == records.TMAN_REQUEST]
 
 
 @pytest.mark.parametrize("is_handed_on", [True, False])

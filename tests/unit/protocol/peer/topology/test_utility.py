@@ -16,17 +16,16 @@ from gossamer.protocol.peer import step as peer
 from gossamer.protocol.peer.sampling.sampler import pack
 from gossamer.protocol.peer.settings import profile
 from gossamer.protocol.peer.settings.config import Settings
-from gossamer.protocol.peer.space.ring import RING, RING_BITS, RING_MASK, clockwise
+from gossamer.protocol.peer.space.ring import RING, RING_BITS, RING_MASK
 from gossamer.protocol.peer.state.links import put_link
 from gossamer.protocol.peer.state.state import State, make_state
-from gossamer.protocol.peer.topology.selection import begin_selection, offer_sample, write_selection
 from gossamer.protocol.peer.topology.small_world import draw_offsets, offset_distance
 from gossamer.protocol.peer.topology.utility import (
     friend_utility,
     overlaps,
     select_primary_attribute,
 )
-from support.overlays import converged, descriptor, neighbours, random_identifiers
+from support.overlays import converged, descriptor, random_identifiers
 
 SMALL = st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda r: (r[0], r[0] + r[1]))
 HOSTILE = st.one_of(
@@ -196,7 +195,6 @@ OFFSETS = 16
 
 
 def distances(nodes: int, links: int, gap: int, seed: int) -> np.ndarray:
-    """Distances of many peers whose successor lies ``gap`` away."""
     settings = Settings(small_world_links=links, view_size=2, shuffle_length=1, seed=seed)
     state = converged(settings, random_identifiers(nodes, seed), seed)
     found = []
@@ -225,7 +223,7 @@ def test_distances_follow_the_harmonic_law(octave: int) -> None:
     assert stats.kstest(flat, law.cdf).pvalue < 1e-6
 
 
-def test_offsets_are_drawn_once_and_links_are_the_nearest_to_them() -> None:
+def test_offsets_are_drawn_once() -> None:
     state = converged(Settings(small_world_links=4), random_identifiers(6, 1), 1)
     draw_offsets(state, 0)
     drawn, draws = state.offsets.copy(), state.sampler.draws.copy()
@@ -234,20 +232,3 @@ def test_offsets_are_drawn_once_and_links_are_the_nearest_to_them() -> None:
     draw_offsets(state, 0)
     np.testing.assert_array_equal(state.offsets, drawn)
     np.testing.assert_array_equal(state.sampler.draws, draws)
-    # Greedily, in the order of the slots.
-    settings = Settings(small_world_links=4, friend_links=0, view_size=30, seed=3)
-    state = converged(settings, random_identifiers(31, 3), 3)
-    expected = neighbours(state, 0)[:2]
-    begin_selection(state, 0)
-    offer_sample(state, 0, 0)
-    place = state.sampler.profile[:, profile.IDENTIFIER].tolist()
-
-    def away(q: int, target: int) -> int:
-        return int(min(clockwise(target, place[q]), clockwise(place[q], target)))
-
-    for k in range(4):
-        target = (place[0] + int(offset_distance(state, 0, k))) % RING
-        left = [q for q in range(1, 31) if q not in expected]
-        expected.append(min(left, key=lambda q, target=target: away(q, target)))  # type: ignore[misc]
-    write_selection(state, 0, descriptor(state, 0), 0)
-    assert neighbours(state, 0) == expected

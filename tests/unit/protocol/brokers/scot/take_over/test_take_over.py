@@ -186,9 +186,6 @@ def test_a_relay_to_or_from_a_broker_that_is_not_beside_is_refused() -> None:
     assert broker.table() == ()
 
 
-# Links
-
-
 def test_a_neighbour_that_is_gone_takes_all_that_came_from_it_along() -> None:
     broker = a_broker()
     take(broker, BESIDE, subscription(1, BESIDE))

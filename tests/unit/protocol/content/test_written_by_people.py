@@ -1,4 +1,4 @@
-"""Numbers as people write them, which stay what they say."""
+"""What people write: bytes of files are UTF-8, numbers stay what they say."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gossamer.node.commands.clients.event_text import (
     line_of_event,
 )
 from gossamer.node.errors import EventInputError
+from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.filters import parse
 from gossamer.protocol.content.values import canonical, read_number
 
@@ -70,3 +71,23 @@ def test_arguments_and_lines_of_json_are_exact() -> None:
 def test_a_filter_compares_with_the_number_that_it_says() -> None:
     wanted = parse("x > 9007199254740993.0")
     assert [wanted.matches({"x": x}) for x in (2**53 + 1, 2**53 + 2)] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["", "a", "Zürich\r\n\U0001f310", "a\ufeff"])
+def test_a_mark_before_the_text_is_no_part_of_it(text: str) -> None:
+    assert decoded(text.encode()) == decoded(text.encode("utf-8-sig")) == text
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        *((b"a\xffb", "not UTF-8 at byte 2"), (b"\xef\xbb", "not UTF-8 at byte 1")),
+        *(
+            ("a".encode(name), "not UTF-8 but UTF-16")
+            for name in ("utf-16", "utf-16-le", "utf-16-be")
+        ),
+    ],
+)
+def test_what_is_no_utf_8_is_told(raw: bytes, reason: str) -> None:
+    with pytest.raises(EncodingError, match=f"^{reason}$"):
+        decoded(raw)
