@@ -1,11 +1,10 @@
-"""Kindred: lookups end where they must, and events reach who wants them, once, whoever moves.
+"""Kindred: events reach who wants them, once, whoever moves.
 
 `docs/kindred.md` has the proof of which these are the instances, and says why peers move.
 """
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -24,55 +23,16 @@ from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.links import settle_ring
 from gossamer.protocol.peer.state.state import SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
+from property.test_routing import ANYWHERE, CROWDED, NEAREST, RINGS, SHAPES
+from property.test_routing import overlay as any_overlay
 from support.draws import few_examples, larger
-from support.overlays import HANDLE, SMALL, Hosts, misinform, true_rendezvous
+from support.overlays import HANDLE, Hosts, misinform
 
-ANYWHERE = st.integers(0, RING_MASK)
-CROWDED = st.integers(0, 200)
-RINGS = st.one_of(
-    st.lists(ANYWHERE, min_size=1, max_size=30, unique=True),
-    st.lists(CROWDED, min_size=1, max_size=30, unique=True),
-)
-SHAPES = st.sampled_from([(1, 0), (1, 4), (2, 6), (3, 2)])
 Interests = list[tuple[int, int]]
 
 
 def overlay(places: list[int], shape: tuple[int, int], seed: int, replicas: int = 0) -> Hosts:
-    """A converged overlay with R ring links a side and other links anywhere."""
-    ring, friends = shape
-    rules = {"nearest_routing": True, "enter_on_the_way": True, "replicas": replicas}
-    links = {"ring_links": ring, "friend_links": friends, "hop_limit": 64}
-    return Hosts.ring(SMALL, places, seed, **links, **rules)
-
-
-OVERLAYS = st.builds(overlay, RINGS, SHAPES, st.integers(0, 99))
-
-
-def check_path(hosts: Hosts, start: int, value: int) -> None:
-    """A lookup ends at the rendezvous node, and each hop but the last comes nearer to the value."""
-    places = hosts.identifiers().tolist()
-    path = hosts.lookup(start, value)
-    assert path[-1] == true_rendezvous(places, value)
-    assert len(path) <= len(places)
-    left = [min(clockwise(places[p], value), clockwise(value, places[p])) for p in path[:-1]]
-    assert left == sorted(set(left), reverse=True)
-
-
-@given(hosts=OVERLAYS, data=st.data())
-def test_every_lookup_ends_at_the_rendezvous_node(hosts: Hosts, data: st.DataObject) -> None:
-    places = hosts.identifiers().tolist()
-    value = data.draw(st.one_of(ANYWHERE, CROWDED, st.sampled_from(places)))
-    check_path(hosts, data.draw(st.integers(0, len(places) - 1)), value)
-
-
-@pytest.mark.parametrize("shape", [(1, 0), (1, 3), (2, 6)])
-def test_lookups_are_right_at_every_border(shape: tuple[int, int]) -> None:
-    """From everybody, for every identifier and middle, the value before it and the one after."""
-    places = [*range(6, 100, 6)]
-    hosts = overlay(places, shape, seed=2)
-    borders = [*places, *(place + 3 for place in places)]
-    for start, border, shift in itertools.product(range(len(places)), borders, (-1, 0, 1)):
-        check_path(hosts, start, border + shift)
+    return any_overlay(places, shape, seed, **NEAREST, replicas=replicas)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
