@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from fractions import Fraction
 
 import cbor2
 import pytest
@@ -25,7 +24,7 @@ DAYS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 SCHEMA = schema.Schema(
     [
         schema.IntegerAttribute("whole", -(10**30), 10**30),
-        schema.FloatAttribute("real", -(10**300), 10**300),
+        schema.FloatAttribute("real", -1e300, 1e300),
         schema.StringAttribute("text"),
         schema.DateAttribute("day", *DAYS),
         schema.EnumerationAttribute("side", ["buy", "sell"]),
@@ -129,11 +128,6 @@ def test_what_is_no_event_of_the_schema_is_refused(content: object) -> None:
 def test_random_bytes_are_refused_or_an_event(data: bytes) -> None:
     with suppress(ValueError):
         assert set(FORMAT.from_bytes(7, data).values) <= set(SCHEMA.names)
-
-
-def test_a_fraction_that_no_float_holds_travels_as_one() -> None:
-    exact = SCHEMA.check_event({"real": Fraction(1, 3)})
-    assert FORMAT.from_bytes(1, FORMAT.to_bytes(exact, 1, 0)).values == {"real": Fraction(1, 3)}
 
 
 @given(

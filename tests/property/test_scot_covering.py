@@ -146,22 +146,6 @@ def test_brokers_restarted_in_turn_may_cover_or_not(covering: bool, draw: random
     assert covering or not any(hidden)
 
 
-@one_in(2)
-@given(draw=DRAWS)
-def test_when_all_is_taken_back_no_table_holds_anything(draw: random.Random) -> None:
-    overlay = ScotOverlay(random_scot(draw), ScotSettings(covering=True), draw.randrange(1000))
-    held: Held = {}
-    for _ in range(12):
-        change(overlay, draw, held)
-        step(overlay, draw)
-    for name, texts in held.items():
-        for text in sorted(texts):
-            overlay.unsubscribe(name, text)
-            step(overlay, draw)
-    overlay.settle()
-    assert set(map(len, overlay.tables().values())) == {0}
-
-
 def test_a_narrower_subscription_stays_where_a_wider_one_from_there_is_known() -> None:
     overlay = ScotOverlay(Scot(Factor.path("abc"), Factor.complete(2)), ScotSettings(covering=True))
     overlay.subscribe_and_settle("wide", "B(a,0)", "x < 5")

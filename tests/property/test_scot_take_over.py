@@ -65,6 +65,26 @@ def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
     assert play.tables() == before
 
 
+@pytest.mark.parametrize("memory", [True, False])
+@one_in(2)
+@given(seed=SEEDS, covering=st.booleans())
+def test_a_broker_that_is_back_gets_its_clients(memory: bool, seed: int, covering: bool) -> None:
+    """Once others have taken over: what comes to nobody twice and is not lost, is tried below."""
+    draw = random.Random(seed)
+    play = with_subscribers(draw, covering)
+    before = play.tables()
+    dead = play.victim()
+    play.kill(dead)
+    play.publish_and_settle(draw.randrange(4))
+    if draw.random() < 0.5:
+        play.move_clients_of_the_dead()
+    play.publish_and_settle(draw.randrange(3))
+    play.revive(dead, memory=memory)
+    play.settle()
+    assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
+    assert covering or play.tables() == before
+
+
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_subscription_made_meanwhile_gets_all_once_it_is_safe(seed: int, covering: bool) -> None:
@@ -151,7 +171,6 @@ def test_nothing_is_lost_while_a_broker_is_away(memory: bool, seed: int, coverin
     play.revive(dead, memory=memory, meanwhile=lambda: ask_and_publish(play, draw))
     ask_and_publish(play, draw)
     check_in_the_end(play, dead, died, taken)
-    assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
     lost = [made for made in play.published if not made.safe]
     assert all(made.broker == dead and made in play.published[:died] for made in lost)
 
