@@ -1,7 +1,6 @@
 """Whatever words arrive, a peer neither fails nor forgets what it knows.
 
-Rules run interpreted here, where an index beyond an array is an error. Sums of hostile words may
-wrap around, as they do compiled.
+Rules run interpreted here, where an index beyond an array is an error.
 """
 
 from __future__ import annotations

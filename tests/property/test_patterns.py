@@ -281,9 +281,6 @@ def test_times_grow_and_what_is_long_ago_is_forgotten() -> None:
     assert (since, until, len(listed)) == (log.since, listed[-1].time, LISTED)
 
 
-WINDOW = 3
-
-
 @define(eq=False)
 class Peer:
     """A peer of the group, and what is on its way to it."""
@@ -296,10 +293,6 @@ class Peer:
     @property
     def key(self) -> int:
         return self.member.key
-
-    @property
-    def room(self) -> int:
-        return max(0, WINDOW - len(self.member.held))
 
 
 @define(eq=False)
@@ -369,7 +362,7 @@ class Play:
         if peer.has_crashed:
             leader.remove(key)
             return
-        report, assigned, _ = peer.member.take(told, peer.room)
+        report, assigned, _ = peer.member.take(told, max(0, 3 - len(peer.member.held)))
         for event in assigned:
             holders = [one.key for one in self.up() if event in one.member.held]
             if event not in self.excused:

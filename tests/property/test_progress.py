@@ -1,7 +1,6 @@
 """Nothing that is on its way goes round, whatever peers believe and wherever they move meanwhile.
 
-`docs/kindred.md` has the proof. Views are made wrong at random, and peers move without telling
-anybody while copies and lookups are under way.
+`docs/kindred.md` has the proof.
 """
 
 from __future__ import annotations
