@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
-from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.studies.scot.overlays import figure_2
 from support.draws import one_in
 from support.scot_overlay import Delivery, ScotOverlay, random_tree
@@ -242,11 +241,6 @@ def test_an_overloaded_link_is_gone_around_by_the_least_loaded_link_to_another_c
             overlay.report("B(a,0)", other, load)
         overlay.publish_and_settle("B(a,0)", x=1)
         assert ways(overlay)["S"] == way
-
-
-def test_detours_and_ways_around_failures_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="cluster_detours is True, expected false together"):
-        ScotSettings(cluster_detours=True, around_failures=True)
 
 
 # One failed link or broker: who lives is served exactly once all the same.
