@@ -96,26 +96,24 @@ ALGORITHMS = {
 def test_steiner_trees_are_within_their_bound(data: st.DataObject, graph: Graph) -> None:
     """The optimum is what trying all trees finds, and the short tree of three brokers has it."""
     terminals = data.draw(terminals_of(graph))
+    count = len(terminals)
     best = tree_plans.least_steiner_cost_by_trying(graph, terminals)
     assert least_steiner_cost(graph, make_workspace(graph), np.array(terminals)) == best
     for name, (algorithm, bound) in ALGORITHMS.items():
         work = make_workspace(graph)
-        work.terminals[: len(terminals)] = terminals
-        links = algorithm(graph, work, len(terminals))
+        work.terminals[:count] = terminals
+        links = algorithm(graph, work, count)
         tree = tree_plans.tree_of(graph, work.tree[:links].tolist())
         assert tree.number_of_edges() == links
-        if len(terminals) > 1:
+        if count > 1:
             assert nx.is_tree(tree)
             assert set(terminals) <= set(tree)
             assert {node for node in tree if tree.degree[node] == 1} <= set(terminals)
         else:
             assert links == 0
-        most = (
-            1.0 if name == "short" and len(terminals) == 3 else min(bound, 2 - 2 / len(terminals))
-        )
-        cost = steiner.cost_of_links(graph, work, links)
-        assert best - 1e-9 <= cost <= max(most, 1.0) * best + 1e-9, name
-        assert name != "short" or work.terminals[: len(terminals)].tolist() == terminals
+        most = 1.0 if (name, count) == ("short", 3) else max(min(bound, 2 - 2 / count), 1.0)
+        assert best <= steiner.cost_of_links(graph, work, links) <= most * best + 1e-9, name
+        assert name != "short" or work.terminals[:count].tolist() == terminals
 
 
 def test_the_optimum_of_too_many_brokers_is_refused() -> None:
