@@ -147,18 +147,18 @@ class Ring:
         self.next = (self.next + 1) % self.rows.shape[1]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("compiled", [False, True])
 @given(
     size=st.integers(1, 9),
-    bits=st.integers(0, 3),
+    heads=st.sampled_from([0, 1, 2, 4, 8]),
     words=st.lists(st.integers(0, 40), max_size=80),
     restarts=st.sets(st.integers(0, 79)),
 )
 def test_words_are_found_where_they_are(
-    compiled: bool, size: int, bits: int, words: list[int], restarts: set[int]
+    compiled: bool, size: int, heads: int, words: list[int], restarts: set[int]
 ) -> None:
-    """Few heads, so that chains are long, and lead to places that were written anew."""
-    ring = Ring(size, 1 << bits)
+    """Few heads or none, so that chains are long, and lead to places that were written anew."""
+    ring = Ring(size, heads)
     with use_compiled(compiled):
         for i, word in enumerate(words):
             if i in restarts:
@@ -183,15 +183,6 @@ def test_a_large_ring_has_a_head_for_each_of_its_words(words: int) -> None:
         assert words <= heads < 2 * words
         assert heads & (heads - 1) == 0
         assert older == words
-
-
-@pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
-def test_a_ring_without_chains_is_searched(compiled: bool) -> None:
-    ring = Ring(5, 0)
-    with use_compiled(compiled):
-        for word in range(7):
-            ring.add(word)
-        assert [ring.place_of(word) for word in range(8)] == [-1, -1, 2, 3, 4, 0, 1, -1]
 
 
 def test_identifiers_share_few_chains() -> None:

@@ -7,16 +7,11 @@ all families are drawn by their number, settings included; 67,000 of each (`-m c
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
 from gossamer.protocol.brokers.scot import ScotSettings
@@ -25,12 +20,14 @@ from gossamer.protocol.brokers.tree.memory import marks
 from gossamer.protocol.brokers.tree.memory.settings import CRITICAL_RULES, DISPLACED
 from property.test_scot_routing import WAYS, check_served, random_overlay
 from property.test_scot_routing import play as route
+from property.test_tree_brokers import run_and_check, run_wildly_and_check
 from support.broker_overlay import Overlay
 from support.broker_play import Play
 from support.draws import Draws, few_or_many, named
 from support.plain_index import PlainIndex
 from support.scot_take_over import TakeOverPlay
-from support.tree_brokers import FAILURES, NOTHING, TreePlay
+from support.sim_commands import printed_by
+from support.tree_brokers import FAILURES
 
 STEPS = 50
 UNPRUNED = ("off", "lazy", "active", "packed")
@@ -57,13 +54,6 @@ def settings_for(draw: random.Random, covering: str, faults: bool) -> TreeSettin
     )
 
 
-def play(draw: random.Random, covering: str, faults: bool, steps: int = STEPS) -> Play:
-    chosen = settings_for(draw, covering, faults)
-    found = Play(draw, chosen, draw.randrange(2, 8), faults)
-    found.run(steps)
-    return found
-
-
 @few_or_many(4, 200)
 @pytest.mark.parametrize("faults", [False, True], ids=["lossless", "faults"])
 @pytest.mark.parametrize("covering", COVERINGS)
@@ -72,7 +62,11 @@ def test_seeded_plays_deliver_what_is_due(
 ) -> None:
     for seed in draws.numbers(count):
         with named(f"seed {seed}"):
-            overlay = play(random.Random(f"{covering} {faults} {seed}"), covering, faults).overlay
+            draw = random.Random(f"{covering} {faults} {seed}")
+            chosen = settings_for(draw, covering, faults)
+            one = Play(draw, chosen, draw.randrange(2, 8), faults)
+            one.run(STEPS)
+            overlay = one.overlay
             if not faults:
                 for name in ("duplicates", "stale", "gaps", "lost"):
                     assert overlay.total(name) == 0, name
@@ -90,17 +84,6 @@ def test_brokers_may_restart_with_another_covering(covering: str, count: int, dr
         size = draw.randrange(2, 8)
         with named(f"seed {seed}"):
             Play(draw, chosen, size, faults=True, coverings=sorted(COVERINGS)).run(STEPS)
-
-
-@given(
-    draw=st.randoms(use_true_random=False),
-    covering=st.sampled_from(sorted(COVERINGS)),
-    faults=st.booleans(),
-)
-def test_plays_that_shrink_deliver_what_is_due(
-    draw: random.Random, covering: str, faults: bool
-) -> None:
-    play(draw, covering, faults, steps=25)
 
 
 def outcome(one: Play) -> tuple[object, object]:
@@ -140,11 +123,6 @@ def test_a_play_runs_the_same_with_the_index_compiled() -> None:
     assert outcome(runs[0]) == outcome(runs[1])
 
 
-def test_the_same_seed_makes_the_same_run() -> None:
-    first, second = (play(random.Random(3), "selective", faults=True) for _ in range(2))
-    assert outcome(first) == outcome(second)
-
-
 def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
     """Two interpreters that hash texts differently agree on what all brokers remember."""
     program = (
@@ -153,20 +131,9 @@ def test_a_run_does_not_depend_on_the_order_of_hashes() -> None:
         "from gossamer.protocol.brokers.tree import TreeSettings\n"
         "one = Play(random.Random(7), TreeSettings(covering='selective'), 6)\n"
         "one.operate(80)\n"
-        "print([broker.dump() for broker in one.overlay.brokers.values()])\n"
-        "print(one.overlay.deliveries)"
+        "print([broker.dump() for broker in one.overlay.brokers.values()], one.overlay.deliveries)"
     )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(told) == 1
+    assert printed_by(program, "1") == printed_by(program, "2")
 
 
 def cover_differently(one: Play, draw: random.Random, seed: int | None = None) -> None:
@@ -253,18 +220,11 @@ def _fail_at_once(draw: random.Random) -> None:
 
 
 def play_graph(draw: random.Random) -> None:
-    seed, wildly = draw.randrange(1 << 32), draw.random() < 0.3
-    play = TreePlay.drawn(NOTHING if wildly else draw.choice(FAILURES), seed)
-    if wildly:
-        play.run_wildly()
+    seed = draw.randrange(1 << 32)
+    if draw.random() < 0.3:
+        run_wildly_and_check(seed)
     else:
-        play.run()
-    assert play.wrong() == []
-    if wildly:
-        assert play.overlay.total("lost") == 0
-        assert all(one.sizes().parked == 0 for one in play.overlay.brokers.values())
-    else:
-        assert play.overlay.refusals == []
+        run_and_check(draw.choice(FAILURES), seed)
 
 
 @few_or_many(3, 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import attrs
@@ -41,12 +41,6 @@ from support.record_strategies import sane_records, small_settings
 NODES = 14
 SETTINGS = small_settings(NODES)
 RANGE = (1 << 20, 1 << 60)
-
-
-@pytest.fixture(autouse=True)
-def _words_wrap() -> Iterator[None]:
-    with np.errstate(over="ignore"):
-        yield
 
 
 @cache

@@ -107,13 +107,12 @@ def test_batches_take_what_is_whole_and_sane_and_nothing_after_it(
         assert expected is not None, frame
         kind, words, name, values = expected
         told = BATCH.frames[row]
-        assert told[buffers.FRAME_KIND] == kind
-        assert told[buffers.SOURCE] == FROM
-        assert told[buffers.END] == at + size
+        key = words[EVENT_ID] if kind in EVENT_MESSAGES else -1
+        columns = (buffers.FRAME_KIND, buffers.SOURCE, buffers.END, buffers.EVENT_KEY)
+        assert [told[column] for column in columns] == [kind, FROM, at + size, key]
         assert told[buffers.WORDS_AT] + WORD_BYTES * len(words) == told[buffers.NAME_AT]
         assert data[told[buffers.NAME_AT] : told[buffers.VALUES_AT]] == name
         assert data[told[buffers.VALUES_AT] : told[buffers.END]] == values
-        assert told[buffers.EVENT_KEY] == (words[EVENT_ID] if kind in EVENT_MESSAGES else -1)
         at += size
     # The one at which it ended is not whole, or breaks a rule, or says of its publisher what no
     # peer of this program does.

@@ -1,7 +1,6 @@
 """Whatever words arrive, a peer neither fails nor forgets what it knows.
 
-Rules run interpreted here, where an index beyond an array is an error. Sums of hostile words may
-wrap around, as they do compiled.
+Rules run interpreted here, where an index beyond an array is an error.
 """
 
 from __future__ import annotations
@@ -70,6 +69,12 @@ DESCRIPTOR = 1 + LIVELY.link_profile.shape[2]
 BOXES = [(0, (RANGE, RANGE)), (1, ((5, 9), (6, 7)))]
 
 
+WITH_LINKS = (
+    *(records.TMAN_REQUEST, records.TMAN_REPLY, records.SAMPLE_REQUEST, records.SAMPLE_REPLY),
+    records.PLACE_FOUND,
+)
+
+
 def good_records(s: state_state.State) -> dict[int, Words]:
     """Of every kind a record to peer 0 that is well-formed, from its successor if it can be."""
     links = [1, *overlays.descriptor(s, SENDER)]
@@ -77,11 +82,7 @@ def good_records(s: state_state.State) -> dict[int, Words]:
     handed = [w for source in (3, 4) for w in (source, 1 << 40, 0, *RANGE, *RANGE)]
     remembered = int(s.event_copies[0].max())
     bodies: dict[int, list[int]] = {
-        records.SAMPLE_REQUEST: links,
-        records.SAMPLE_REPLY: links,
-        records.TMAN_REQUEST: links,
-        records.TMAN_REPLY: links,
-        records.PLACE_FOUND: links,
+        **dict.fromkeys(WITH_LINKS, links),
         records.ACKNOWLEDGE: [*overlays.descriptor(s, SENDER), *overlays.descriptor(s, 2)],
         records.EVENT: [7, 0, 0, 0, 0, -1, 5, 6],
         records.FIND_PLACE: [0, 0, *overlays.descriptor(s, SENDER)],
@@ -100,38 +101,30 @@ def good_records(s: state_state.State) -> dict[int, Words]:
         records.SEAT_FOUND: [SEAT, *links, 1, 0, *overlays.descriptor(s, 4)],
         records.MOVED: [1 << 40, *links],
     }
-    return {kind: overlays.record(kind, 0, SENDER, body) for kind, body in bodies.items()} | {
-        records.JOIN: overlays.record(records.JOIN, 0, 0, overlays.descriptor(s, SENDER)),
-        records.LOAD_SHIFTED: overlays.record(
-            records.LOAD_SHIFTED, 0, PREDECESSOR, overlays.descriptor(s, PREDECESSOR)
-        ),
-        records.CATCH_UP: overlays.record(records.CATCH_UP, 0, 0, [50]),
-        records.ROUNDS_SKIPPED: overlays.record(records.ROUNDS_SKIPPED, 0, 0, [4]),
-        records.WITHDRAW: overlays.record(records.WITHDRAW, 0, 0, [WAITING]),
-        records.LINK_BROKE: overlays.record(
-            records.LINK_BROKE, 0, 0, [int(LIVELY.owner[0, 0]) & overlays.HANDLE]
-        ),
-        records.PUBLISH: overlays.record(records.PUBLISH, 0, 0, [7, 0, 0, 0, 0, -1, 5, 6]),
-        records.INSTALL: overlays.install_record(s, records.INSTALL, 0, SENDER, BOXES),
-        records.INSTALL_NEWS: overlays.install_record(s, records.INSTALL_NEWS, 0, SENDER, BOXES),
+    own: dict[int, list[int]] = {
+        records.JOIN: [*overlays.descriptor(s, SENDER)],
+        records.CATCH_UP: [50],
+        records.ROUNDS_SKIPPED: [4],
+        records.WITHDRAW: [WAITING],
+        records.LINK_BROKE: [int(LIVELY.owner[0, 0]) & overlays.HANDLE],
+        records.PUBLISH: bodies[records.EVENT],
+    }
+    shifted = overlays.descriptor(s, PREDECESSOR)
+    return {
+        **{kind: overlays.record(kind, 0, SENDER, body) for kind, body in bodies.items()},
+        **{kind: overlays.record(kind, 0, 0, body) for kind, body in own.items()},
+        records.LOAD_SHIFTED: overlays.record(records.LOAD_SHIFTED, 0, PREDECESSOR, shifted),
+        **{
+            kind: overlays.install_record(s, kind, 0, SENDER, BOXES)
+            for kind in (records.INSTALL, records.INSTALL_NEWS)
+        },
     }
 
 
 KINDS = sorted(good_records(LIVELY))
-COUNT_AT = dict.fromkeys(
-    (
-        records.TMAN_REQUEST,
-        records.TMAN_REPLY,
-        records.PLACE_FOUND,
-        records.SAMPLE_REQUEST,
-        records.SAMPLE_REPLY,
-    ),
-    BODY,
-) | {
-    records.HANDOVER: BODY,
-    records.REPLAY_OFFER: BODY,
-    records.RING_OFFER: BODY,
-    records.REPLAY_WANTED: BODY,
+OFFERS = (records.HANDOVER, records.REPLAY_OFFER, records.RING_OFFER, records.REPLAY_WANTED)
+COUNT_AT = {
+    **dict.fromkeys(WITH_LINKS + OFFERS, BODY),
     records.COMPARED: BODY + records.SUMS,
     **dict.fromkeys((records.LISTED, records.LACKING), BODY + records.LISTED_COPIES),
     **dict.fromkeys((records.INSTALL, records.INSTALL_NEWS), BODY + DESCRIPTOR + 1),

@@ -56,6 +56,14 @@ class FlatFilters:
             assert removed.was_root is (filter_id in roots)
         assert set(removed.new_roots) == self.roots() - roots
 
+    def put(self, wanted: Filter) -> None:
+        """Add a filter, and look later what that did."""
+        self.held[self.index.add(wanted).id] = wanted
+
+    def drop(self, one: int) -> None:
+        if self.index.remove(one).is_gone:
+            del self.held[one]
+
     def roots(self) -> set[int]:
         """The filters that no other covers, or that have the least id of those that are equal."""
         return {
@@ -116,17 +124,13 @@ def test_interleavings_end_as_a_list_does(count: int, draws: Draws) -> None:
     published = [random_publication(Random(number)) for number in range(100)]
     for seed in draws.numbers(count):
         rng = Random(seed)
-        index = MatchingIndex(compiled=seed % 2 == 0)
-        flat = FlatFilters(index)
+        flat = FlatFilters(MatchingIndex(compiled=seed % 2 == 0))
         for _ in range(rng.randint(1, 12 if seed % 100 else 40)):
             if flat.held and rng.random() < 0.4:
-                one = rng.choice(list(flat.held))
-                if index.remove(one).is_gone:
-                    del flat.held[one]
+                flat.drop(rng.choice(list(flat.held)))
             else:
-                wanted = rng.choice(pool)
-                flat.held[index.add(wanted).id] = wanted
-        assert set(index.roots()) == flat.roots(), seed
+                flat.put(rng.choice(pool))
+        assert set(flat.index.roots()) == flat.roots(), seed
         flat.check_publication(rng.choice(published))
         flat.check_filter(rng.choice(pool))
 
@@ -137,27 +141,22 @@ def test_a_large_compiled_index_answers_as_a_list_does(seed: int, names: str, mo
     keep_compiled_code()
     rng = Random(seed)
     index = MatchingIndex(compiled=True)
-    flat: dict[int, Filter] = {}
+    flat = FlatFilters(index)
     for round_ in range(7):
         for _ in range(150):
-            wanted = random_filter(rng, names, most)
-            flat[index.add(wanted).id] = wanted
+            flat.put(random_filter(rng, names, most))
         for _ in range(60 if round_ < 5 else 300):
-            if flat and rng.random() < 0.9:
-                one = rng.choice(list(flat))
-                if index.remove(one).is_gone:
-                    del flat[one]
-        assert len(index) == len(flat)
-        check = FlatFilters(index)
-        check.held = flat
+            if flat.held and rng.random() < 0.9:
+                flat.drop(rng.choice(list(flat.held)))
+        assert len(index) == len(flat.held)
         for _ in range(4):
-            check.check_filter(random_filter(rng, names, most))
+            flat.check_filter(random_filter(rng, names, most))
         for _ in range(8):
-            check.check_publication(random_publication(rng))
-    assert set(index.roots()) == check.roots()
-    for one in flat:
+            flat.check_publication(random_publication(rng))
+    assert set(index.roots()) == flat.roots()
+    for one, held in flat.held.items():
         above = index.covered_by(one)
-        assert above is None or covers(flat[above], flat[one])
+        assert above is None or covers(flat.held[above], held)
 
 
 def test_compiled_and_interpreted_tables_are_equal() -> None:
@@ -277,18 +276,16 @@ def test_strings_keep_their_order_however_labels_change() -> None:
         order.release(cut)
     assert len(order) == 0
     assert moves
-    index = MatchingIndex()
-    flat = FlatFilters(index)
+    flat = FlatFilters(MatchingIndex())
     low, high = 0, 1 << 160
     for number in range(150):  # each half of the last one, so that labels run out again and again
         middle = (low + high) // 2
         low, high = (middle, high) if number % 2 else (low, middle)
-        wanted = parse(f's >= "{low:060}" and s < "{high:060}"')
-        flat.held[index.add(wanted).id] = wanted
+        flat.put(parse(f's >= "{low:060}" and s < "{high:060}"'))
     for place in (0, low - 1, low, high - 1, high, 1 << 158, 1 << 159):
         flat.check_publication({"s": f"{place:060}"})
     flat.check_filter(parse('s startswith "0"'))
-    assert set(index.roots()) == flat.roots()
+    assert set(flat.index.roots()) == flat.roots()
 
 
 def test_equal_filters_share_an_id_until_all_are_removed() -> None:

@@ -1,11 +1,11 @@
-"""Kindred: lookups end where they must, and events reach who wants them, once, whoever moves.
+"""Kindred: events reach who wants them, once, whoever moves.
 
 `docs/kindred.md` has the proof of which these are the instances, and says why peers move.
 """
 
 from __future__ import annotations
 
-import itertools
+import random
 from typing import Any
 
 import numpy as np
@@ -13,66 +13,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.protocol.kernel.records import BODY, KIND, TO
+from gossamer.protocol.kernel.records import BODY, KIND, TO, Words
 from gossamer.protocol.peer.places.placement import places_of, want_place
-from gossamer.protocol.peer.record_table.records import EVENT, EVENT_ID
+from gossamer.protocol.peer.record_table.records import (
+    EVENT,
+    EVENT_HOPS,
+    EVENT_ID,
+    EVENT_MODE,
+    FIND_PLACE,
+    TREE,
+)
 from gossamer.protocol.peer.routing.lookup import next_hop, plan_arcs
+from gossamer.protocol.peer.routing.progress import MOST_STRAYS
 from gossamer.protocol.peer.settings.config import kindred
 from gossamer.protocol.peer.settings.profile import ARC_START, IDENTIFIER, OFF_THE_RING
 from gossamer.protocol.peer.space.ring import RING_MASK, clockwise
 from gossamer.protocol.peer.space.routing_key import held_boxes, points_of
 from gossamer.protocol.peer.state.links import settle_ring
-from gossamer.protocol.peer.state.state import SHIFTED, WANTED
+from gossamer.protocol.peer.state.state import HOPS_EXCEEDED, SHIFTED, WANTED
 from gossamer.protocol.peer.step import subscribe
+from property.test_routing import ANYWHERE, CROWDED, NEAREST, RINGS, SHAPES
+from property.test_routing import overlay as any_overlay
 from support.draws import few_examples, larger
-from support.overlays import HANDLE, SMALL, Hosts, misinform, true_rendezvous
+from support.overlays import HANDLE, SMALL, Hosts, misinform, record
 
-ANYWHERE = st.integers(0, RING_MASK)
-CROWDED = st.integers(0, 200)
-RINGS = st.one_of(
-    st.lists(ANYWHERE, min_size=1, max_size=30, unique=True),
-    st.lists(CROWDED, min_size=1, max_size=30, unique=True),
-)
-SHAPES = st.sampled_from([(1, 0), (1, 4), (2, 6), (3, 2)])
 Interests = list[tuple[int, int]]
 
 
 def overlay(places: list[int], shape: tuple[int, int], seed: int, replicas: int = 0) -> Hosts:
-    """A converged overlay with R ring links a side and other links anywhere."""
-    ring, friends = shape
-    rules = {"nearest_routing": True, "enter_on_the_way": True, "replicas": replicas}
-    links = {"ring_links": ring, "friend_links": friends, "hop_limit": 64}
-    return Hosts.ring(SMALL, places, seed, **links, **rules)
-
-
-OVERLAYS = st.builds(overlay, RINGS, SHAPES, st.integers(0, 99))
-
-
-def check_path(hosts: Hosts, start: int, value: int) -> None:
-    """A lookup ends at the rendezvous node, and each hop but the last comes nearer to the value."""
-    places = hosts.identifiers().tolist()
-    path = hosts.lookup(start, value)
-    assert path[-1] == true_rendezvous(places, value)
-    assert len(path) <= len(places)
-    left = [min(clockwise(places[p], value), clockwise(value, places[p])) for p in path[:-1]]
-    assert left == sorted(set(left), reverse=True)
-
-
-@given(hosts=OVERLAYS, data=st.data())
-def test_every_lookup_ends_at_the_rendezvous_node(hosts: Hosts, data: st.DataObject) -> None:
-    places = hosts.identifiers().tolist()
-    value = data.draw(st.one_of(ANYWHERE, CROWDED, st.sampled_from(places)))
-    check_path(hosts, data.draw(st.integers(0, len(places) - 1)), value)
-
-
-@pytest.mark.parametrize("shape", [(1, 0), (1, 3), (2, 6)])
-def test_lookups_are_right_at_every_border(shape: tuple[int, int]) -> None:
-    """From everybody, for every identifier and middle, the value before it and the one after."""
-    places = [*range(6, 100, 6)]
-    hosts = overlay(places, shape, seed=2)
-    borders = [*places, *(place + 3 for place in places)]
-    for start, border, shift in itertools.product(range(len(places)), borders, (-1, 0, 1)):
-        check_path(hosts, start, border + shift)
+    return any_overlay(places, shape, seed, **NEAREST, replicas=replicas)
 
 
 @given(places=RINGS, shape=SHAPES, seed=st.integers(0, 2**32), data=st.data())
@@ -360,3 +329,70 @@ def test_a_peer_that_wants_nothing_leaves_the_ring_and_comes_back_when_it_does()
     assert 3 in due(wanted, int(hosts.identifiers()[3]))
     check_ring(hosts, wanted)
     assert publish_at(hosts, 0, 99, 41 << 56) == due(wanted, 41 << 56)
+
+
+# Nothing that is on its way goes round, wherever peers move meanwhile without telling anybody.
+
+
+EVENTS = 4
+PLACES = st.lists(st.integers(0, RING_MASK), min_size=2, max_size=24, unique=True)
+
+
+RULES = st.fixed_dictionaries(
+    {
+        "nearest_routing": st.booleans(),
+        "enter_on_the_way": st.booleans(),
+        "replicas": st.integers(0, 2),
+    }
+)
+
+
+def misled(
+    places: list[int], shape: tuple[int, int], rules: dict[str, Any], seed: int, moves: int
+) -> Hosts:
+    """An overlay of wrong views, in which so many peers move while records are under way."""
+    ring, friends = shape
+    links = {"ring_links": ring, "friend_links": friends, "join_lookup": True}
+    hosts = Hosts.ring(SMALL, places, seed, **links, **rules)
+    misinform(hosts.state, seed)
+    draws, left = random.Random(seed), [moves]
+
+    def move(_: Words) -> bool:
+        if left[0] > 0 and draws.random() < 0.2:
+            left[0] -= 1
+            hosts.identifiers()[draws.randrange(len(places))] = draws.randrange(RING_MASK)
+        return False
+
+    hosts.loses = move
+    return hosts
+
+
+@given(places=PLACES, shape=SHAPES, rules=RULES, seed=st.integers(0, 9999), moves=st.integers(0, 8))
+def test_no_copy_and_no_lookup_goes_round(
+    places: list[int], shape: tuple[int, int], rules: dict[str, Any], seed: int, moves: int
+) -> None:
+    hosts = misled(places, shape, rules, seed, moves)
+    draws = random.Random(seed + 1)
+    # In each of the two phases after each stray no peer and place comes twice.
+    most = 2 * (MOST_STRAYS + 1) * (len(places) + moves) + 1
+    for event in range(EVENTS):
+        hosts.publish(draws.randrange(len(places)), event, draws.randrange(RING_MASK))
+    hops = [w[BODY + EVENT_HOPS] for w in hosts.of_kind(EVENT) if w[BODY + EVENT_MODE] < TREE]
+    assert max(hops, default=0) <= most
+    assert hosts.state.counters[:, HOPS_EXCEEDED].sum() == 0
+    hosts = misled(places, shape, rules, seed, moves)
+    for p in range(len(places)):
+        before = len(hosts.of_kind(FIND_PLACE))
+        to = draws.choice([q for q in range(len(places)) if q != p])
+        hosts.handle(record(FIND_PLACE, to, p, [0, 1, *hosts.descriptor(p)]))
+        assert len(hosts.of_kind(FIND_PLACE)) - before <= most
+
+
+@given(places=PLACES, rules=RULES, seed=st.integers(0, 9999))
+def test_where_nobody_is_on_the_ring_everything_comes_to_rest(
+    places: list[int], rules: dict[str, Any], seed: int
+) -> None:
+    hosts = misled(places, (2, 6), rules, seed, 0)
+    hosts.state.sampler.profile[:, IDENTIFIER] = OFF_THE_RING
+    hosts.publish(0, 1, seed)
+    assert len(hosts.of_kind(EVENT)) <= (1 + rules["replicas"]) * (MOST_STRAYS + 2)

@@ -47,10 +47,12 @@ from gossamer.protocol.peer.state.state import make_state
 from gossamer.protocol.peer.step import ABOUT_EVENTS, step, take_and_settle
 
 VIEW, PROFILE = 5, 3
+SLOTS = st.integers(0, VIEW - 1)
 LARGE = (1 << 62) - 1
 Form = Callable[[Any], Any]
 Shape = int | tuple[int, ...]
 EMPTY_SLOTS = arrays(np.bool_, 8)
+END = st.integers(0, 30)
 
 
 def numbers(shape: Shape, least: int, most: int) -> st.SearchStrategy[np.ndarray]:
@@ -84,13 +86,18 @@ def in_every_form(act: Callable[[Form], Any]) -> Any:
     return compiled
 
 
-@given(rows=numbers((2, 9), -2, 3), table=numbers((2, 9, 3), -2, 3), word=st.integers(-2, 4))
-def test_position_is_the_first_equal_word(rows: np.ndarray, table: np.ndarray, word: int) -> None:
-    row, column = rows[1].tolist(), table[1, :, 2].tolist()
+@given(table=numbers((2, 9, 3), -2, 3), word=st.integers(-2, 4), begin=END, end=END)
+def test_a_word_is_found_where_it_is_first(
+    table: np.ndarray, word: int, begin: int, end: int
+) -> None:
+    rows = table[:, :, 2].copy()
+    row = rows[1].tolist()
     expected = row.index(word) if word in row else -1
     assert in_every_form(lambda seen: int(position(seen(rows), 1, word))) == expected
-    expected = column.index(word) if word in column else -1
     assert in_every_form(lambda seen: int(position_in_column(seen(table), 1, 2, word))) == expected
+    begin = max(begin, end - len(row))
+    held = word in [row[i % len(row)] for i in range(begin, end)]
+    assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, word))) == held
 
 
 @given(rows=mixed((2, 3, 4), 1), words=mixed(6, 1), equal=st.booleans(), at=st.integers(0, 2))
@@ -138,61 +145,37 @@ def test_digests_are_polynomials_of_the_words(rows: np.ndarray, before: int, cou
     assert in_every_form(lambda seen: int(digest_row(before, seen(row), 1))) == expected
 
 
-@given(boxes=mixed((2, 7, 8)), point=mixed(3), count=st.integers(0, 7), first=st.integers(0, 2))
-def test_boxes_found_are_those_that_hold_the_point(
-    boxes: np.ndarray, point: np.ndarray, count: int, first: int
-) -> None:
-    words = np.concatenate([[-1], point])
-
-    def find(seen: Form) -> Any:
-        found = np.full(7, -1, np.int64)
-        s = seen(Boxes(boxes=boxes))
-        held = int(find_boxes(s, s.boxes, 1, count, first, words, 1, 3, seen(found)))
-        assert (found[held:] == -1).all()
-        return found[:held].tolist()
-
-    ends = boxes[1, :count, first : first + 6]
-    holds = (ends[:, ::2] <= point) & (point <= ends[:, 1::2])
-    assert in_every_form(find) == np.flatnonzero(holds.all(axis=1)).tolist()
-
-
 @given(
     boxes=mixed((2, 7, 9)),
     points=arrays(np.int64, (12, 3), elements=st.integers(-1, 5) | st.just(LARGE)),
     count=st.integers(0, 7),
+    first=st.integers(0, 3),
     changed=st.none() | st.integers(0, 6),
 )
-def test_boxes_are_found_alike_however_often_and_after_changes(
-    boxes: np.ndarray, points: np.ndarray, count: int, changed: int | None
+def test_boxes_found_are_those_that_hold_the_point_however_often_and_after_changes(
+    boxes: np.ndarray, points: np.ndarray, count: int, first: int, changed: int | None
 ) -> None:
     """Interpreters index boxes that they have looked at for a while, until these change."""
 
-    def find(seen: Form) -> list[list[int]]:
+    def check(seen: Form) -> None:
         rows = boxes.copy()
         s = seen(Boxes(boxes=rows))
-        answers = []
         for i, point in enumerate(points):
             if i == len(points) - 2 and changed is not None:
                 rows[1, changed, :] += 1 if rows[1, changed, 0] < 5 else -1
-            found = np.full(7, -1, np.int64)
-            words = [7, *point.tolist()]
-            held = find_boxes(s, s.boxes, 1, count, 3, words, 1, 3, seen(found))
-            answers.append(found[:held].tolist())
-            held = find_labelled_boxes(s, s.boxes, 1, count, 1, 2, 3, words, 1, 3, seen(found))
-            assert found[:held].tolist() == [k for k in answers[-1] if rows[1, k, 1] == 2]
-        return answers
+            ends = rows[1, :count, first : first + 6]
+            holds = ((ends[:, ::2] <= point) & (point <= ends[:, 1::2])).all(axis=1)
+            words, found = np.concatenate([[7], point]), np.full(7, -1, np.int64)
+            held = int(find_boxes(s, s.boxes, 1, count, first, seen(words), 1, 3, seen(found)))
+            assert found[:held].tolist() == np.flatnonzero(holds).tolist()
+            assert (found[held:] == -1).all()
+            labelled = np.flatnonzero(holds & (rows[1, :count, 1] == 2)).tolist()
+            held = find_labelled_boxes(
+                s, s.boxes, 1, count, 1, 2, first, seen(words), 1, 3, seen(found)
+            )
+            assert found[: int(held)].tolist() == labelled
 
-    with use_compiled(False):
-        assert find(lambda state: state) == find(unbox)
-    answers = find(unbox)
-    s = Boxes(boxes=boxes)
-    with use_compiled(True):
-        for point, answer in zip(points[:-2], answers, strict=False):
-            found = np.full(7, -1, np.int64)
-            held = int(find_boxes(s, boxes, 1, count, 3, point, 0, 3, found))
-            assert found[:held].tolist() == answer
-            held = int(find_labelled_boxes(s, boxes, 1, count, 1, 2, 3, point, 0, 3, found))
-            assert found[:held].tolist() == [k for k in answer if boxes[1, k, 1] == 2]
+    in_every_form(check)
 
 
 def test_runs_over_one_array_share_no_index_and_leave_none() -> None:
@@ -222,18 +205,6 @@ def test_long_rows_are_searched_by_blocks(size: int, end: int, share: float, pla
     begin = max(0, end - int(share * size))
     held = any(rows[1, i % size] for i in range(begin, end))
     assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, 1))) == held
-
-
-@given(
-    rows=numbers((2, 5), 0, 3),
-    end=st.integers(0, 17),
-    count=st.integers(0, 5),
-    word=st.integers(0, 3),
-)
-def test_a_ring_is_searched_at_its_end(rows: np.ndarray, end: int, count: int, word: int) -> None:
-    begin = max(0, end - count)
-    expected = word in [rows[1, i % 5] for i in range(begin, end)]
-    assert in_every_form(lambda seen: bool(is_in_ring(seen(rows), 1, begin, end, word))) == expected
 
 
 def test_words_and_rows_are_copied_alike() -> None:
@@ -349,41 +320,28 @@ def views(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("profile", [0, PROFILE])
-@given(view=views(), one=st.integers(0, VIEW - 1), other=st.integers(0, VIEW - 1))
-def test_descriptors_are_moved_swapped_and_seated_alike(
-    profile: int, view: tuple[np.ndarray, np.ndarray], one: int, other: int
+@given(view=views(), one=SLOTS, other=SLOTS, end=st.integers(0, VIEW))
+def test_descriptors_are_moved_swapped_seated_and_written_alike(
+    profile: int, view: tuple[np.ndarray, np.ndarray], one: int, other: int, end: int
 ) -> None:
     new = np.arange(7, dtype=np.int64)
 
-    def change(seen: Form, rule: Rule, arguments: tuple[Any, ...]) -> list[Any]:
-        v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
-        v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
-        rule(seen(v), 1, *arguments)
-        return [v.views.tolist(), v.view_profile.tolist()]
-
-    for rule, arguments in (
-        (descriptors.move, (one, other)),
-        (descriptors.swap, (one, other)),
-        (descriptors.seat, (one, 9, new, 2)),
-    ):
-        in_every_form(lambda seen, rule=rule, given=arguments: change(seen, rule, given))  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("profile", [0, PROFILE])
-@given(view=views(), begin=st.integers(0, VIEW), length=st.integers(0, VIEW))
-def test_slots_are_written_alike(
-    profile: int, view: tuple[np.ndarray, np.ndarray], begin: int, length: int
-) -> None:
-    end = min(begin + length, VIEW)
-
-    def write(seen: Form) -> Any:
-        v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
-        v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
+    def change(seen: Form) -> list[Any]:
+        views = []
         words = np.full(2 + VIEW * (1 + PROFILE), -7, np.int64)
-        descriptors.write_slots(seen(v), 1, begin, end, seen(words), 2)
-        return words.tolist()
+        for rule, arguments in (
+            (descriptors.move, (one, other)),
+            (descriptors.swap, (one, other)),
+            (descriptors.seat, (one, 9, new, 2)),
+            (descriptors.write_slots, (min(one, end), end, seen(words), 2)),
+        ):
+            v = make_sampler(2, "cyclon", VIEW, VIEW, profile, 1)
+            v.views[:], v.view_profile[:] = view[0], view[1][:, :, :profile]
+            rule(seen(v), 1, *arguments)
+            views.append([v.views.tolist(), v.view_profile.tolist()])
+        return [views, words.tolist()]
 
-    in_every_form(write)
+    in_every_form(change)
 
 
 def reachable(*rules: Rule) -> list[Any]:

@@ -7,21 +7,20 @@ import random
 from typing import Any, get_args
 
 import attrs
-import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.core import messages as plain
 from gossamer.protocol.brokers.core.effects import Refuse
-from gossamer.protocol.brokers.core.errors import DumpError, MalformedMessageError
+from gossamer.protocol.brokers.core.errors import DumpError
 from gossamer.protocol.brokers.core.identifiers import Id, client, neighbour
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
 from gossamer.protocol.brokers.scot.codec import BETWEEN_BROKERS, CODEC
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.scot.overlay.labels import MAX_CLUSTERS, ClusterBitVector
 from gossamer.protocol.content.filters import Filter, parse
-from support.broker_messages import asked, ids, names, numbers, spoilt, values
+from support.broker_messages import asked, ids, names, numbers, values
 from support.filter_strategies import filters
 from support.plain_index import PlainIndex
 
@@ -93,24 +92,6 @@ messages = st.one_of(
 )
 
 
-@given(messages)
-def test_a_message_is_the_same_after_it_was_plain_data(message: m.Message) -> None:
-    data = CODEC.plain_message(message)
-    assert CODEC.read_message(data) == message
-    assert CODEC.read_message(cbor2.loads(cbor2.dumps(data))) == message
-    assert CODEC.read_message(json.loads(json.dumps(data))) == message
-
-
-@given(between_brokers, st.integers(0, 1 << 32))
-def test_a_spoilt_message_is_another_one_or_refused(message: m.BetweenBrokers, seed: int) -> None:
-    data = spoilt(random.Random(seed), CODEC.plain_between(message))
-    try:
-        found = CODEC.read_between(data)
-    except MalformedMessageError:
-        return
-    assert CODEC.read_between(CODEC.plain_between(found)) == found
-
-
 VALUES = m.Notification(Id("B1", 3), {"x": 5}, ClusterBitVector.of(0, 2))
 EMPTY = m.Notification(Id("B1", 3), {})
 GOLDEN = [
@@ -152,34 +133,6 @@ def test_every_message_has_a_shape() -> None:
     shaped = {one.kind for one in BETWEEN_BROKERS.values()}
     assert shaped == set(get_args(m.BetweenBrokers))
     assert {one.kind for one in CODEC.shapes.values()} == set(get_args(m.Message))
-
-
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (7, "message is 7, expected a list that begins with the kind of a message"),
-        (["attach", [], []], "message is 'attach', expected one of subscription, unsubscr"),
-        (
-            ["notification", ["B", 1], {}, 1 << 62],
-            "notification: targets is 4611686018427387904, expected a whole number from 0 to",
-        ),
-        (
-            ["numbered", 1, ["numbered", 2, ["gone", "ada"]]],
-            "numbered: message is 'numbered', expected one of subscription",
-        ),
-        (["detour", ["gone", "x"], 1], "detour: notification is 'gone', expected one of notif"),
-        (["acknowledge", 1, 1], "acknowledge: safe is 1, expected true or false"),
-        (
-            ["proxy notification", ["notification", ["B", 1], {}, 0], 62],
-            "cluster is 62, expected a whole",
-        ),
-        (["bypass", ["notification", ["B", 1], {}, 0], 1, "", "b"], "region is '', expected 1 to"),
-    ],
-)
-def test_what_is_wrong_with_a_message_is_said_in_a_sentence(data: object, sentence: str) -> None:
-    with pytest.raises(MalformedMessageError) as caught:
-        CODEC.read_between(data)
-    assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize("chosen", SETTINGS)

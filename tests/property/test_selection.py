@@ -47,43 +47,30 @@ ANY_WORD = st.one_of(
 )
 
 
-@given(low=HALVES, high=HALVES)
-def test_the_ends_of_a_range_come_back(low: int, high: int) -> None:
-    word = profile.range_word(low, high)
-    assert 0 <= word <= RING_MASK
-    assert (profile.low_end(word), profile.high_end(word)) == (low, high)
-
-
 def lone_peers(identifiers: list[int]) -> State:
     settings = Settings(view_size=2, shuffle_length=1)
     return make_state(settings, len(identifiers), keys=np.array(identifiers, np.int64))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@given(places=st.lists(PLACES, min_size=3, max_size=3, unique=True))
-def test_what_a_peer_tells_of_its_arc_is_believed(compiled: bool, places: list[int]) -> None:
+@given(places=st.lists(PLACES, min_size=3, max_size=3, unique=True), load=HALVES)
+def test_what_a_peer_tells_of_its_arc_is_believed(
+    compiled: bool, places: list[int], load: int
+) -> None:
     """Peer 0 knows peer 1, whose predecessor is peer 2, in between the two."""
     me = places[0]
     one, two = sorted(places[1:], key=lambda place: clockwise(me, place), reverse=True)
     state = lone_peers([me, one, two])
+    state.sampler.profile[1, profile.LOAD] = load
     with use_compiled(compiled):
         put_link(state, 1, 0, descriptor(state, 2), 0)
         settle_ring(state, 1)
         put_link(state, 0, 0, descriptor(state, 1), 0)
         believed = int(neighbour_arc_begins(state, 0, 0, 0, clockwise(me, one)))
+        assert own_arc_begins(state, 1) == clockwise(one, two)
     assert arc_of(state, 1) == (two, one)
     assert believed == clockwise(me, two)
-
-
-@given(place=PLACES, other=PLACES, load=HALVES)
-def test_a_peer_tells_its_own_arc_and_keeps_its_load(place: int, other: int, load: int) -> None:
-    state = lone_peers([place, other])
-    state.sampler.profile[0, profile.LOAD] = load
-    put_link(state, 0, 1, descriptor(state, 1), 0)
-    settle_ring(state, 0)
-    assert own_arc_begins(state, 0) == clockwise(place, other)
-    assert state.sampler.profile[0, profile.LOAD] == load
-    assert state.sampler.profile[0, profile.ARC_START] == other
+    assert state.sampler.profile[1, [profile.LOAD, profile.ARC_START]].tolist() == [load, two]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -105,40 +92,26 @@ def test_whatever_arc_is_told_it_begins_between_its_owner_and_the_one_before(
 RANGES_OF_VALUES = st.tuples(PLACES, PLACES).map(lambda ends: (min(ends), max(ends)))
 
 
-@given(bounds=RANGES_OF_VALUES, data=st.data())
+@given(bounds=RANGES_OF_VALUES, other=RANGES_OF_VALUES, data=st.data())
 def test_a_coarse_range_covers_the_real_one_and_at_most_a_unit_more_at_each_end(
-    bounds: tuple[int, int], data: st.DataObject
+    bounds: tuple[int, int], other: tuple[int, int], data: st.DataObject
 ) -> None:
+    """So that ranges with common values are told, and others at most by rounding."""
     low, high = bounds
-    word = profile.coarse_range(low, high)
-    first, last = (
-        profile.low_end(word) << profile.HALF_BITS,
-        (profile.high_end(word) + 1 << profile.HALF_BITS) - 1,
-    )
-    assert first <= low <= high <= last <= RING_MASK
-    assert low - first < 1 << profile.HALF_BITS
-    assert last - high < 1 << profile.HALF_BITS
+    word, unit = profile.coarse_range(low, high), 1 << HALF_BITS
+    first, last = low_end(word) * unit, (high_end(word) + 1) * unit - 1
+    assert 0 <= word <= RING_MASK
+    assert low - unit < first <= low <= high <= last < high + unit
+    assert last <= RING_MASK
     value = data.draw(st.integers(low, high))
     assert shared_length(word, profile.coarse_range(value, value)) == 0
-
-
-@given(one=RANGES_OF_VALUES, other=RANGES_OF_VALUES)
-def test_ranges_with_common_values_are_told(one: tuple[int, int], other: tuple[int, int]) -> None:
-    """The converse may fail by rounding, for ranges less than a unit apart."""
-    shared = min(one[1], other[1]) - max(one[0], other[0]) + 1
-    told = shared_length(profile.coarse_range(*one), profile.coarse_range(*other)) + 1
-    if shared > 0:
-        assert told > 0
-    if told > 0:
-        assert shared > -(1 << profile.HALF_BITS)
-
-
-@given(bounds=RANGES_OF_VALUES)
-def test_an_empty_range_shares_nothing_and_a_range_all_of_itself(bounds: tuple[int, int]) -> None:
-    word = profile.coarse_range(*bounds)
-    assert range_utility(profile.NOTHING, word) == range_utility(word, profile.NOTHING) == 0.0
-    assert range_utility(profile.NOTHING, profile.NOTHING) == 0.0
-    assert range_utility(word, word) == 1.0
+    shared = min(high, other[1]) - max(low, other[0]) + 1
+    told = shared_length(word, profile.coarse_range(*other)) + 1
+    assert shared <= 0 or told > 0
+    assert told <= 0 or shared > -unit
+    nothing = profile.NOTHING
+    empty = [range_utility(*pair) for pair in ((nothing, word), (word, nothing), (nothing,) * 2)]
+    assert (range_utility(word, word), empty) == (1.0, [0.0] * 3)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -248,6 +221,8 @@ def received_words(state: State, known: Known) -> np.ndarray:
 
 
 def select(state: State, words: np.ndarray, received: int, *, view_first: bool = False) -> None:
+    set_bars_by_links(state, 0)
+    selection.begin_selection(state, 0)
     selection.offer_links(state, 0)
     if view_first:
         selection.offer_sample(state, 0, ROUND)
@@ -333,8 +308,7 @@ def test_every_slot_has_the_best_that_no_slot_before_it_took(
     words = received_words(state, known)
     ages = youngest(known)
     with use_compiled(compiled):
-        set_bars_by_links(state, 0)
-        selection.begin_selection(state, 0)
+        selection.begin_selection(state, 0)  # draws where small-world links are sought
         expected = best_slots(state, list(ages))
         select(state, words, len(known.received), view_first=view_first)
     held = state.links[0].tolist()
@@ -365,8 +339,6 @@ def test_friends_alone_are_the_most_alike_in_order(
     worth = {q: (-alike(state, q), first[q] ^ first[0]) for q in ages}
     with use_compiled(compiled):
         for received in (0, len(known.received)):
-            set_bars_by_links(state, 0)
-            selection.begin_selection(state, 0)
             select(state, words, received)
     held = [word for word in state.links[0].tolist() if word >= 0]
     chosen = [word & HANDLE for word in held]
@@ -398,8 +370,6 @@ def test_profiles_that_changed_neither_seat_anybody_twice_nor_leave_a_seat_doubl
         (int(words[at]) & HANDLE, *words[at + 1 : at + size].tolist())
         for at in range(3, len(words), size)
     } | {(q, *state.sampler.profile[q].tolist()) for q in range(NODES)}
-    set_bars_by_links(state, 0)
-    selection.begin_selection(state, 0)
     select(state, words, len(known.received))
     filled = [k for k in range(slots) if state.links[0, k] >= 0]
     handles = [int(state.links[0, k]) & HANDLE for k in filled]
