@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from gossamer.sim.engine.initialisers import fill_random_views
 from gossamer.sim.engine.latency import uniform_latency
 from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.studies.peers.running.collector import make_collector, observe
-from support.checkout import ROOT
 from support.draws import larger
 from support.overlays import arrays_of, converged, random_identifiers, subscribe_to_box
 from support.sampling_runs import ring_sampler
@@ -34,7 +32,6 @@ from support.window_engines import make_window_engine
 Arrays = dict[str, npt.NDArray[Any]]
 
 NODES, CYCLES, SEED = larger(8, 12), larger(4, 5), 5
-PUSH_SUM = ROOT / "examples" / "push_sum" / "push_sum.py"
 
 WINDOWS = pytest.param(make_window_engine, marks=pytest.mark.campaign)
 ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, WINDOWS])
@@ -170,14 +167,7 @@ def test_topology_management_does_the_same_checked_and_compiled(engine: Any) -> 
 
 
 @ENGINES
-def test_push_sum_does_the_same_checked_and_compiled(engine: Any) -> None:
-    spec = importlib.util.spec_from_file_location("push_sum_checked", PUSH_SUM)
-    assert spec is not None
-    assert spec.loader is not None
-    push_sum = importlib.util.module_from_spec(spec)
-    sys.modules["push_sum_checked"] = push_sum
-    spec.loader.exec_module(push_sum)
-
+def test_push_sum_does_the_same_checked_and_compiled(engine: Any, push_sum: ModuleType) -> None:
     def make() -> Any:
         return push_sum.Shares(total=np.arange(NODES, dtype=float), weight=np.ones(NODES))
 
