@@ -12,6 +12,7 @@ from gossamer.sim.studies.peers.inputs import scenario as peers
 from gossamer.sim.studies.peers.measuring.records import RunRecord
 from gossamer.sim.studies.peers.simulation import simulate
 from support.checkout import ROOT
+from support.draws import with_campaigns
 from support.sim_commands import interrupted_after, printed_by, simulated_in_parts
 
 ROUNDS = 40
@@ -52,15 +53,13 @@ def test_threads_change_nothing_in_a_run_worth_comparing_but_seeds(
     assert result_hash(simulate(scenario(seed=6))) != result_hash(uninterrupted)
 
 
-@pytest.mark.parametrize("hash_seed", ["4711", pytest.param("0", marks=pytest.mark.campaign)])
+@with_campaigns("hash_seed", ["4711"], ["0"])
 def test_the_hash_seed_changes_nothing(uninterrupted: RunRecord, hash_seed: str) -> None:
     program = "from simulation.test_determinism import *; print(result_hash(simulate(scenario())))"
     assert printed_by(program, hash_seed) == result_hash(uninterrupted)
 
 
-@pytest.mark.parametrize(
-    "stop_at", [17, *(pytest.param(at, marks=pytest.mark.campaign) for at in (1, ROUNDS - 1))]
-)
+@with_campaigns("stop_at", [17], [1, ROUNDS - 1])
 @pytest.mark.parametrize("engine", ["cycle", "event"])
 def test_an_interrupted_run_goes_on_where_it_was(
     tmp_path: Path, uninterrupted: RunRecord, engine: str, stop_at: int

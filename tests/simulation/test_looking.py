@@ -25,6 +25,7 @@ from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.registry import study_of
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.watching import Watch, watched_by
+from support.draws import with_campaigns
 from support.made_up_results import contents
 from support.own_protocols import PROTOCOLS
 from support.sim_commands import interrupted_after, sim
@@ -97,7 +98,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("name", [pytest.param("own", marks=pytest.mark.campaign), "nodes"])
+@with_campaigns("name", ["nodes"], ["own"])
 def test_a_protocol_that_is_looked_at_comes_out_the_same(name: str, work: Path) -> None:
     assert sim("run", f"{name}.toml", "--no-plots", "--out", "plain") == 0
     assert sim("run", f"{name}.toml", *LOOK, "--out", "seen") == 0

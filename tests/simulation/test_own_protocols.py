@@ -23,6 +23,7 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.draws import with_campaigns
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 from support.sim_commands import interrupted_after, sim
 
@@ -265,12 +266,10 @@ MANY = [*FEW[:1], ("one", "2", 0, 2), ("other", "3", 0, 3)]
 MANY += [("other", "GIVEN", given, given) for given in (4, 5)]
 
 
-@pytest.mark.parametrize(
-    ("engine", "made", "versions"),
-    [
-        ("cycle", (7, 8), FEW),
-        *(pytest.param(one, (7, 8, 9), MANY, marks=pytest.mark.campaign) for one in ENGINES),
-    ],
+@with_campaigns(
+    "engine, made, versions",
+    [("cycle", (7, 8), FEW)],
+    [(one, (7, 8, 9), MANY) for one in ENGINES],
 )
 def test_each_run_is_of_the_script_as_it_stands(
     engine: str, made: tuple[int, ...], versions: list[tuple[str, str, int, int]], tmp_path: Path

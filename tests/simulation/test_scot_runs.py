@@ -26,7 +26,7 @@ from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, Service
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.simulation import simulate_scot
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
-from support.draws import larger
+from support.draws import larger, with_campaigns
 from support.scot_watcher import Watcher
 
 KINDS = larger(("svg",), FORMATS)
@@ -140,12 +140,10 @@ BROKERS = [str(broker) for broker in SCOT.brokers if str(broker) != PUBLISHER]
 BROKER_LINKS = [tuple(map(str, link)) for link in SCOT.links()]
 
 
-def some_of(failures: Sequence[Any], step: int) -> list[Any]:
+def some_of(name: str, failures: Sequence[Any], step: int) -> pytest.MarkDecorator:
     """Every so many of the failures, and as a campaign all others."""
-    return [
-        one if number % step == 0 else pytest.param(one, marks=pytest.mark.campaign)
-        for number, one in enumerate(failures)
-    ]
+    others = [one for number, one in enumerate(failures) if number % step]
+    return with_campaigns(name, failures[::step], others)
 
 
 def missing_and_dropped(
@@ -177,7 +175,7 @@ def missing_and_dropped(
     return len(alive) * NUMBER - received, network.dropped
 
 
-@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 6))
+@some_of("link", BROKER_LINKS, 6)
 def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, str]) -> None:
     missing, dropped = missing_and_dropped(around=True, link=link)
     # A message that is dropped is missed by all who are behind it, at most a whole cluster.
@@ -185,7 +183,7 @@ def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, st
     assert missing < missing_and_dropped(around=False, link=link)[0] or missing == 0
 
 
-@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
+@some_of("broker", BROKERS, 6)
 def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> None:
     missing, dropped = missing_and_dropped(around=True, broker=broker)
     assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
@@ -193,14 +191,14 @@ def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> N
         assert missing < missing_and_dropped(around=False, broker=broker)[0]
 
 
-@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
+@some_of("broker", BROKERS, 6)
 def test_with_taking_over_nothing_is_missing_at_brokers_that_live(broker: str) -> None:
     missing, dropped = missing_and_dropped(around=True, broker=broker, take_over=True)
     assert missing == 0
     assert dropped > 0
 
 
-@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 9))
+@some_of("link", BROKER_LINKS, 9)
 def test_with_taking_over_nothing_is_missing_with_any_link(link: tuple[str, str]) -> None:
     assert missing_and_dropped(around=True, link=link, take_over=True)[0] == 0
 
@@ -283,10 +281,7 @@ class Growing:
         assert lost == self.network.dropped == 0
 
 
-@pytest.mark.parametrize(
-    ("seed", "publishers"),
-    [(0, 20), *(pytest.param(seed, 500, marks=pytest.mark.campaign) for seed in range(3))],
-)
+@with_campaigns("seed, publishers", [(0, 20)], [(0, 500), (1, 500), (2, 500)])
 def test_a_cluster_and_a_region_are_added_while_publishers_go_on(
     seed: int, publishers: int
 ) -> None:

@@ -19,6 +19,7 @@ from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.summary import result_hash, summarise
 from gossamer.sim.studies.dissemination.scenario import DEFAULT_STRATEGIES
 from simulation import test_broker_runs, test_scot_runs, test_trees_runs
+from support.draws import with_campaigns
 from support.installed_command import unchanged
 from support.sim_commands import printed_by, sim
 
@@ -113,16 +114,9 @@ def whole(kind: Kind) -> Any:
     return kind.simulate(kind.scenario(3, kind.names), processes=1)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(KINDS["brokers"], marks=pytest.mark.campaign),
-        KINDS["scot"],
-        pytest.param(KINDS["trees"], marks=pytest.mark.campaign),
-    ],
-    ids=KINDS,
-)
-def test_processes_change_nothing_and_another_seed_does(kind: Kind) -> None:
+@with_campaigns("study", ["scot"], ["brokers", "trees"])
+def test_processes_change_nothing_and_another_seed_does(study: str) -> None:
+    kind = KINDS[study]
     names = kind.names[1:]
     apart = kind.simulate(kind.scenario(3, names), processes=2)
     same = attrs.evolve(whole(kind), systems={name: whole(kind).systems[name] for name in names})
@@ -139,10 +133,7 @@ def hashes(*, all_systems: bool) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("hash_seed", "all_systems"),
-    [("1", False), pytest.param("0", True, marks=pytest.mark.campaign)],
-)
+@with_campaigns("hash_seed, all_systems", [("1", False)], [("0", True)])
 def test_the_hash_does_not_depend_on_the_hash_seed(hash_seed: str, all_systems: bool) -> None:
     program = (
         f"from simulation.test_study_runs import hashes;print(*hashes(all_systems={all_systems}))"
