@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from attrs import define, field
 
@@ -25,11 +24,10 @@ from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.simulation import simulate_scot
-from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
-from support.draws import larger, with_campaigns
+from gossamer.sim.study.plot import PlotOptions, plots_as
+from support.draws import with_campaigns
 from support.scot_watcher import Watcher
 
-KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "scot"
 name = "small"
@@ -84,29 +82,6 @@ def test_all_ways_of_routing_deliver_the_same_number_and_tables_hold_what_the_su
         assert deliveries["delay_s"].max() == found["delay_max_s"]
         assert tables["queues"]["longest"].max() == found["output_queue_max"]
         assert len(tables["subscriptions"]["delay_s"]) == 20 + 3 * 2
-
-
-def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
-    finished: ScotRunRecord, tmp_path: Path
-) -> None:
-    with plots_as(PlotOptions(KINDS)):
-        summary = write_results(finished, tmp_path / "out")
-    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
-    tables = ("deliveries", "queues", "subscriptions")
-    assert names == {
-        *(f"{name}/{table}.parquet" for name in finished.systems for table in tables),
-        *(
-            f"plots/{plot}.{kind}"
-            for plot in ("overlay", "delay", "queues", "messages")
-            for kind in KINDS
-        ),
-        *("summary.json", "scenario.toml", "report.html"),
-    }
-    rows = pq.read_table(tmp_path / "out" / "static" / "deliveries.parquet").to_pydict()
-    assert sum(rows["clients"]) == summary["systems"]["static"]["deliveries"]
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "http" not in page.replace("http://www.w3.org", "")
-    assert "18 brokers in 3 clusters, 20 subscribers" in page
 
 
 def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path: Path) -> None:
