@@ -58,8 +58,15 @@ def test_rates_are_numbers_draws_or_attributes() -> None:
 
 TIMES = {"begin_s": 0, "end_s": 1}
 WRONG = {
-    **{"up_rate": 0.5, "down_rate": True, "up_queue": 5, "matrix_form": "pairs", "unit_s": 0},
-    **{"edge_latency": "delay", "coordinates": "x.csv", "access_s": -1, "partition": 3},
+    "up_rate": 0.5,
+    "down_rate": True,
+    "up_queue": 5,
+    "matrix_form": "pairs",
+    "unit_s": 0,
+    "edge_latency": "delay",
+    "coordinates": "x.csv",
+    "access_s": -1,
+    "partition": 3,
 }
 
 
