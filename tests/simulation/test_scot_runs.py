@@ -122,7 +122,7 @@ def some_of(name: str, failures: Sequence[Any], step: int) -> pytest.MarkDecorat
 
 
 def missing_and_dropped(
-    around: bool, *, link: tuple[str, str] | None = None, broker: str = "", take_over: bool = False
+    around: bool, *, link: tuple[str, str] | None = None, broker: str = ""
 ) -> tuple[int, int]:
     """Publish to a subscriber at every broker; a link or broker fails half way.
 
@@ -130,7 +130,7 @@ def missing_and_dropped(
     messages were dropped.
     """
     watcher = Watcher()
-    settings = ScotSettings(routing="dynamic", around_failures=around, take_over=take_over)
+    settings = ScotSettings(routing="dynamic", around_failures=around)
     network = ScotNetwork(SCOT, settings, NARROW, ServiceTimes(), watcher)
     for name in network.brokers:
         network.send(0, name, name, Attach((("s", parse("present(x)")),)))
@@ -164,18 +164,6 @@ def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> N
     assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
     if not SCOT.position(BrokerLabel.parse(broker)).is_edge:
         assert missing < missing_and_dropped(around=False, broker=broker)[0]
-
-
-@some_of("broker", BROKERS, 6)
-def test_with_taking_over_nothing_is_missing_at_brokers_that_live(broker: str) -> None:
-    missing, dropped = missing_and_dropped(around=True, broker=broker, take_over=True)
-    assert missing == 0
-    assert dropped > 0
-
-
-@some_of("link", BROKER_LINKS, 9)
-def test_with_taking_over_nothing_is_missing_with_any_link(link: tuple[str, str]) -> None:
-    assert missing_and_dropped(around=True, link=link, take_over=True)[0] == 0
 
 
 def test_nothing_is_missing_unfailed_but_what_clients_of_a_stopped_broker_publish() -> None:
