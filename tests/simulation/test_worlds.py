@@ -213,6 +213,7 @@ def test_the_end_that_an_observer_makes_is_told(
         ("network.matrix=none.txt", "none.txt: the latency matrix is No such file or directory"),
         ("network.matrix=weights.csv", "weights.csv, line 1: the line is one of names, expected"),
         ("network.matrix_form=triangular", "king.txt, line 5: number of latencies is 3, expected"),
+        ("network.up_rate=wide", "network.up_rate is no attribute (wide), expected one of weight"),
         ("network.up_rate=weight", "network.up_rate, weight is an attribute with the value 0.5"),
         ("network.partition=[{begin_s=1,end_s=2,by='x'}]", "network.partition.by is no attribute"),
         ("attributes.strength=1.5", "attributes.strength is 1.5, expected whole numbers at every"),

@@ -171,7 +171,10 @@ def rome(**changes: object) -> dict[str, object]:
     ("changes", "words"),
     [
         (rome(host="Paris"), "host of document 1 is 'Paris', expected one of the 3 brokers"),
-        ({"subscriptions": [{"keywords": []}]}, "broker of subscription 1 is None, expected one"),
+        (
+            {"subscriptions": [*SUBSCRIPTIONS, {"keywords": []}]},
+            "broker of subscription 2 is None, expected one of the 3 brokers of the topology",
+        ),
         (rome(size=-1), "size of document 1 is -1, expected a finite number above 0"),
         (rome(size="big"), "size of document 1 is 'big', expected a finite number above 0"),
         (rome(size=math.nan), "size of document 1 is nan, expected a finite number above 0"),
