@@ -21,7 +21,7 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from gossamer.sim.study.contract import Execution
 from support.draws import Draws, few_or_many, larger
 from support.own_protocols import PROTOCOLS
-from support.sim_commands import interrupted_after, sim
+from support.sim_commands import sim
 
 BOTH: Final = ("alarms.py:Alarms", "alarms_nodes.py:Alarms")
 LINKS: Final = {"latency": "constant", "latency_s": 0.05}
@@ -133,16 +133,6 @@ def test_a_log_is_the_same_with_any_number_of_threads() -> None:
         assert len(system.logs["rang"]["node"]) > 500
         hashes.add(result_hash(run))
     assert len(hashes) == 1
-
-
-@pytest.mark.parametrize("protocol", BOTH)
-def test_an_interrupted_run_goes_on_with_log_and_handles(protocol: str, tmp_path: Path) -> None:
-    scenario, held = alarms(protocol, nodes=20, rounds=10), tmp_path / "checkpoint"
-    whole = simulate_custom(scenario)
-    with pytest.raises(KeyboardInterrupt):
-        simulate_custom(scenario, "", Execution(progress=interrupted_after(5), checkpoint=held))
-    resumed = simulate_custom(scenario, "", Execution(checkpoint=held, resume=True))
-    assert result_hash(resumed) == result_hash(whole)
 
 
 def test_a_result_folder_has_a_table_of_each_log(

@@ -16,12 +16,7 @@ import pytest
 
 import gossamer.sim.results.results
 from gossamer.command.main import main
-from support.checkout import ROOT
 from support.installed_command import MadeUpSimulation, content_of, replace_simulation, unchanged
-
-BUNDLED = ROOT / "traces" / "flash_crowd.avt.gz"
-WITH_CHURN = '[churn]\ntrace = "t.avt"\n'
-
 
 Refused = Callable[[str], str]
 
@@ -62,79 +57,33 @@ def refused(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> Refu
     return of
 
 
-@pytest.mark.parametrize(
-    ("trace", "words"),
-    [
-        ("a 1 0 9\nb 2 0 50 40 60\n", "t.avt, line 2: start_s of session 2 is 40.0, expected"),
-        ("a 1 90 30\n", "t.avt, line 1: end_s of session 1 is 30.0, expected"),
-        ("a 2 50 60 0 10\n", "t.avt, line 1: start_s of session 2 is 0.0, expected"),
-        ("a 1 0 soon\n", "t.avt, line 1: end_s of session 1 is 'soon', expected a finite number"),
-        ("a 1 -5 9\n", "t.avt, line 1: start_s of session 1 is -5.0, expected"),
-        ("a 1 0 nan\n", "t.avt, line 1: end_s of session 1 is nan, expected"),
-        ("a 1 0 1e300\n", "t.avt, line 1: end_s of session 1 is 1e+300, expected a finite time"),
-        ("b 1 0 9\na 0\n# duration_s 1e300\n", "t.avt, line 3: duration_s is '1e300', expected"),
-        ("a 0\n# duration_s 6000\n", "t.avt: churn is a trace with nobody online, expected"),
-        ("a two 0 9\n", "t.avt, line 1: session count is 'two', expected a whole number"),
-        ("a 2 0 9\n", "t.avt, line 1: session count is 2, expected half of the 2 times"),
-        ("", "t.avt: the content is empty, expected at least one line"),
-    ],
-)
-@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt"])
-def test_impossible_traces(work: Path, refused: Refused, line: str, trace: str, words: str) -> None:
-    (work / "s.toml").write_text(WITH_CHURN)
-    (work / "t.avt").write_text(trace)
-    assert words in refused(line)
-
-
-@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.csv"])
-def test_impossible_churn_lists(work: Path, refused: Refused, line: str) -> None:
-    (work / "s.toml").write_text('[churn]\ntrace = "t.csv"\n')
-    (work / "t.csv").write_text("node,start,end\na,0,90\na,60,120\n")
-    words = (
-        "t.csv, line 3: start of node 'a' is 60.0, expected at least 90.0, the end of what line 2"
-    )
-    assert words in refused(line)
-    (work / "t.csv").write_text('node,start,end\na,0,"90,5"\n')
-    assert "t.csv, line 2, column 3: end is '90,5', expected a number from 0" in refused(line)
-
-
-@pytest.mark.parametrize("line", ["check s.toml", "run s.toml", "replay t.avt.gz"])
-def test_truncated_gzip_trace(work: Path, refused: Refused, line: str) -> None:
-    (work / "s.toml").write_text('[churn]\ntrace = "t.avt.gz"\n')
-    (work / "t.avt.gz").write_bytes(BUNDLED.read_bytes()[:-2000])
-    told = refused(line)
-    assert "t.avt.gz, line " in told
-    assert "the gzip data is truncated, expected a complete gzip file" in told
-
-
+# One fault of each kind: tests of traces, of lists and of scenarios have all others.
+@pytest.mark.parametrize("command", ["check", "run", "replay"])
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
+        ("t.avt", b"a 1 0 soon\n", "t.avt, line 1: end_s of session 1 is 'soon', expected a fin"),
+        ("t.avt", b"a 0\n# duration_s 6000\n", "t.avt: churn is a trace with nobody online, ex"),
         ("t.avt", None, "the trace file is missing, expected a file"),
+        ("t.csv", b"node,start,end\na,5,3\n", "t.csv, line 2: end of node 'a' is 3.0, expected"),
         ("t.zip", b"a,0,9\n", "the name of the trace file is 't.zip', expected a name that ends"),
-        # Names of tests hold what is here, and may not hold the time that gzip writes down.
-        ("t.avt", gzip.compress(b"a 1 0 9\n", mtime=0), "the content is gzip data, expected text"),
         ("t.parquet", b"PAR1", "t.parquet"),
     ],
 )
-def test_files_that_are_no_traces(
-    work: Path, refused: Refused, name: str, content: bytes | None, words: str
+def test_what_is_no_trace(
+    work: Path, refused: Refused, command: str, name: str, content: bytes | None, words: str
 ) -> None:
+    (work / "s.toml").write_text(f'[churn]\ntrace = "{name}"\n')
     if content is not None:
         (work / name).write_bytes(content)
-    assert words in refused(f"replay {name}")
+    assert words in refused(f"{command} {name if command == 'replay' else 's.toml'}")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[events]\nper_rond = 1\n", "events.per_rond is an unknown key, expected"),
-        ("[[system]]\nname = 'v'\nlinks = 3\n", "system.v.links is an unknown key, expected"),
-        ("rounds = 1.5\n", "rounds is 1.5, expected a whole number from 1"),
-        ("seed = '1'\n", "seed is '1', expected a whole number from 0"),
         ("scenario = 's.toml'\nseeds = [1]\n", "scenario is 's.toml', expected a scenario itself"),
-        ("nodes = 0\n", "nodes is 0, expected a whole number from 2 to 10000000"),
-        ("nodes = 1_000_000_000_000\n", "nodes is 1000000000000, expected a whole number"),
         ("nodes == 3\n", "line 1, column 8 is no TOML (Invalid value), expected valid TOML"),
     ],
 )
@@ -148,19 +97,15 @@ def test_bad_scenarios(work: Path, refused: Refused, command: str, text: str, wo
     ("line", "words"),
     [
         ("run missing.toml", "missing.toml: the scenario file is missing, expected a TOML file"),
-        ("run .", ".: the scenario file is a folder, expected a TOML file"),
         ("check s.toml --nodes -5", "gossamer: nodes is -5, expected a whole number from 2"),
-        ("check s.toml --nodes 3", "nodes is 3, expected at most 2, the nodes of the trace"),
-        ("check s.toml --rounds 11", "rounds is 11, expected at most 10, the length of the trace"),
         ("run s.toml --set rounds", "--set is 'rounds', expected key=value"),
         ("run s.toml --set nodes=many", "gossamer: nodes is 'many', expected a whole number"),
-        ("run s.toml --set churn.start_s=1e6", "churn.start_s is 1000000.0, expected a"),
         ("replay t.avt --round-s 0", "round_s is 0.0, expected a time above 0"),
         ("compare t.avt", "t.avt/summary.json does not exist, expected a folder with results"),
     ],
 )
 def test_impossible_arguments(work: Path, refused: Refused, line: str, words: str) -> None:
-    (work / "s.toml").write_text(WITH_CHURN)
+    (work / "s.toml").write_text("seed = 1\n")
     (work / "t.avt").write_text("a 1 0 600\nb 1 0 60\n")
     assert words in refused(line)
 
@@ -175,20 +120,6 @@ def test_more_nodes_than_fit_in_memory(
     told = refused(f"{command} s.toml")
     assert "nodes is 1000000, expected fewer: with 2 systems they need " in told
     assert "and this machine has 2.0 GiB" in told
-
-
-def test_a_second_run_into_the_same_folder_or_one_into_a_file(
-    work: Path, simulation: MadeUpSimulation, sentence: Refused
-) -> None:
-    (work / "s.toml").write_text("seed = 1\n")
-    with unchanged(work):
-        assert "s.toml is a file, expected a new" in sentence("run s.toml --out s.toml")
-    assert simulation.calls == []
-    assert main(["sim", "run", "s.toml", "--no-plots", "--out", "o"]) == 0
-    with unchanged(work):
-        told = sentence("run s.toml --seed 2 --out o")
-    assert told.startswith("gossamer: o already holds results; choose another folder")
-    assert len(simulation.calls) == 1
 
 
 def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
@@ -212,27 +143,21 @@ def test_a_folder_taken_during_the_run_is_left_alone_and_the_run_kept(
     assert "o/summary.json" in content_of(work)
 
 
-@pytest.mark.parametrize("leaves_checkpoint", [True, False])
 def test_full_disk_keeps_the_checkpoint_and_nothing_half_written(
     work: Path,
     simulation: MadeUpSimulation,
     monkeypatch: pytest.MonkeyPatch,
     sentence: Refused,
-    leaves_checkpoint: bool,
 ) -> None:
     def no_space(_table: object, file: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
 
     (work / "s.toml").write_text("seed = 1\n")
-    simulation.leaves_checkpoint = leaves_checkpoint
+    simulation.leaves_checkpoint = True
     with monkeypatch.context() as full:
         full.setattr(gossamer.sim.results.results, "write_table", no_space)
         told = sentence("run s.toml --out o")
     assert told.startswith("gossamer: o could not be written (No space left on device); ")
-    if not leaves_checkpoint:
-        assert told.endswith("there was no checkpoint yet, nothing is kept\n")
-        assert set(content_of(work)) == {"s.toml"}
-        return
     assert "the checkpoint in o.unfinished is kept, go on with it by 'gossamer sim run" in told
     assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
     assert main(["sim", "run", "s.toml", "--out", "o", "--resume", "--no-plots"]) == 0
@@ -248,18 +173,9 @@ def test_a_file_too_large(work: Path, simulation: MadeUpSimulation, sentence: Re
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert told.startswith("gossamer: o could not be written (File too large); ")
+    assert told.endswith("there was no checkpoint yet, nothing is kept\n")
     assert set(content_of(work)) == {"s.toml"}
     assert len(simulation.calls) == 1
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_folder_that_may_not_be_written(work: Path, refused: Refused) -> None:
-    (work / "s.toml").write_text("seed = 1\n")
-    work.chmod(0o500)
-    try:
-        assert "is not writable" in refused("run s.toml --out o")
-    finally:
-        work.chmod(0o700)
 
 
 def test_memory_that_runs_out(work: Path, simulation: MadeUpSimulation, sentence: Refused) -> None:
@@ -296,7 +212,6 @@ ONE_QUOTE = "q.csv.gz: workload.quotes is 100, expected at most 1"
         (SCOT_QUOTES, "q.csv.gz", quotes("1e300"), FAR_CLOSE),
         (SCOT_QUOTES, "q.csv.gz", quotes("1"), ONE_QUOTE),
         (TREES_FILE, "w.json", None, "w.json: the workload is No such file or directory"),
-        (TREES_FILE, "w.json", b"{", "w.json: the workload is unreadable"),
         (GRAPH, "g.gml", None, "g.gml: the graph is No such file or directory"),
     ],
 )
@@ -322,21 +237,21 @@ def test_a_check_sees_every_file_that_a_run_needs(
         ("kept", "kept.unfinished holds an unfinished run; go on with it by"),
     ],
 )
-def test_a_check_sees_where_no_results_can_go(
-    work: Path, sentence: Refused, kind: str, out: str, words: str
+def test_check_and_run_see_where_no_results_can_go(
+    work: Path, refused: Refused, kind: str, out: str, words: str
 ) -> None:
     (work / "s.toml").write_text(f"{kind}\n")
     (work / "full").mkdir()
     (work / "full/theirs").write_text("precious")
     (work / "kept.unfinished").mkdir()
+    for command in ("check", "run"):
+        assert words in refused(f"{command} s.toml --out {out}")
     with unchanged(work):
-        for command in ("check", "run"):
-            assert words in sentence(f"{command} s.toml --out {out}")
         assert main(["sim", "check", "s.toml", "--out", "fresh/deep"]) == 0
 
 
-def test_a_check_sees_a_place_that_may_not_be_written(
-    work: Path, sentence: Refused, monkeypatch: pytest.MonkeyPatch
+def test_check_and_run_see_a_place_that_may_not_be_written(
+    work: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (work / "s.toml").write_text("seed = 1\n")
     # The superuser may write everywhere, but for a disk that nobody may write to.
@@ -346,6 +261,5 @@ def test_a_check_sees_a_place_that_may_not_be_written(
         return Path(path) != work and access(path, *asked, **more)
 
     monkeypatch.setattr(os, "access", locked)
-    for out in ("o", "deep/o"):
-        told = sentence(f"check s.toml --out {out}")
-        assert "is not writable, expected to make the result folder in it" in told
+    for line in ("check s.toml --out o", "check s.toml --out deep/o", "run s.toml --out o"):
+        assert "is not writable, expected to make the result folder in it" in refused(line)

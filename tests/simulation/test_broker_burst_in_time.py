@@ -13,7 +13,7 @@ from gossamer.sim.studies.tree_brokers.covering_workload import CoveringWorkload
 from gossamer.sim.studies.tree_brokers.overlay.engine import Links
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
 from gossamer.sim.studies.tree_brokers.overlay.topology import controlled_55
-from support.draws import larger
+from support.draws import larger, with_campaigns
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS = 12, 12, 6
 CORE = ("A", "B", "C", "D", "E")
@@ -21,9 +21,7 @@ CORE = ("A", "B", "C", "D", "E")
 
 # Which roots are taken back is random: what the choice sways is judged over several bursts.
 SEEDS = (1, 2, 3)
-FEW_OR_MANY = pytest.mark.parametrize(
-    "seeds", [SEEDS[:1], pytest.param(SEEDS, marks=pytest.mark.campaign)]
-)
+FEW_OR_MANY = with_campaigns("seeds", [SEEDS[:1]], [SEEDS])
 
 
 @cache
@@ -47,13 +45,7 @@ def burst(covering: str, seed: int = 1, *, first: bool = False) -> bursts.BurstR
     )
 
 
-@pytest.mark.parametrize(
-    "covering",
-    [
-        *("lazy", "packed", "selective", "incremental"),
-        *(pytest.param(one, marks=pytest.mark.campaign) for one in ("off", "paced")),
-    ],
-)
+@with_campaigns("covering", ["lazy", "packed", "selective", "incremental"], ["off", "paced"])
 def test_every_covering_delivers_the_same(covering: str) -> None:
     def got(result: bursts.BurstResult) -> set[tuple[int, str]]:
         return set(zip(result.deliveries[:, 0].tolist(), result.receivers, strict=True))
@@ -105,9 +97,7 @@ def test_pacing_keeps_queues_short_and_tables_as_they_are_of_active(seeds: tuple
 
 
 @FEW_OR_MANY
-@pytest.mark.parametrize(
-    "covering", ["active", pytest.param("incremental", marks=pytest.mark.campaign)]
-)
+@with_campaigns("covering", ["active"], ["incremental"])
 def test_publications_that_go_first_await_no_burst(covering: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         in_turn, first = burst(covering, seed), burst(covering, seed, first=True)

@@ -11,6 +11,7 @@ from gossamer.protocol.brokers.core.messages import Advertise, Publish, Subscrib
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.content.filters import parse
 from support.broker_overlay import Overlay, path, random_tree
+from support.draws import with_campaigns
 
 CORE = "ABCDE"
 MODES: dict[str, dict[str, Any]] = {
@@ -149,9 +150,7 @@ def test_pruning_leaves_the_smallest_core_tables(controlled: Controlled) -> None
     assert at_e["incremental"] < at_e["active"]
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(2, 6))]
-)
+@with_campaigns("seed", [0, 1], range(2, 6))
 def test_pruning_never_triggers_more_than_active_covering(seed: int) -> None:
     where = any_tree(seed)
     active = burst("active", where, seed)

@@ -1,8 +1,7 @@
-"""Runs of broker overlays: measures, tables and the page, shared subscriptions, full disks."""
+"""Runs of broker overlays: measures, the report, subscriptions that bursts share."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pickle
@@ -11,33 +10,24 @@ from typing import cast
 
 import attrs
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-import gossamer.sim.results.results
-import gossamer.sim.studies.tree_brokers.simulation
 from gossamer.command.main import main
 from gossamer.protocol.brokers.core.index import compiled_index
 from gossamer.protocol.brokers.tree import TreeBroker, TreeSettings
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.results import write_results
 from gossamer.sim.studies.tree_brokers.measures import summarise_covering
 from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
 from gossamer.sim.studies.tree_brokers.report import aggregate_rows
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario, Overlay, Timing, Workload
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import BurstRun, run_burst
-from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
 from gossamer.sim.study.tasks import run_tasks
 from support.checkout import ROOT
-from support.draws import larger
-from support.sim_commands import sim
+from support.draws import with_campaigns
 
 COVERINGS = ("off", "active", "lazy", "packed", "selective", "incremental")
-
-PLOTS = ("delay", "queues", "triggered", "tables")
-KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "brokers"
 name = "small"
@@ -73,12 +63,6 @@ def finished() -> BrokerRunRecord:
     return simulate_brokers(scenario(), "# text\n", processes=1)
 
 
-@pytest.fixture
-def work(work: Path) -> Path:
-    (work / "s.toml").write_text(SCENARIO)
-    return work
-
-
 def test_every_covering_has_measures_that_follow_from_its_tables(finished: BrokerRunRecord) -> None:
     measures = {name: summarise_covering(one) for name, one in finished.systems.items()}
     assert tuple(measures) == COVERINGS
@@ -99,27 +83,6 @@ def test_every_covering_has_measures_that_follow_from_its_tables(finished: Broke
     )
     assert measures["active"]["queue_max"] == max(record.queues[name].max() for name in record.core)
     assert measures["active"]["delay_max_s"] == record.deliveries["delay_s"].max()
-
-
-def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
-    finished: BrokerRunRecord, tmp_path: Path
-) -> None:
-    with plots_as(PlotOptions(KINDS)):
-        summary = write_results(finished, tmp_path / "out")
-    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
-    tables = ("deliveries", "queues", "brokers", "aggregates")
-    assert names - {f"plots/false_positives.{kind}" for kind in KINDS} == {
-        *(f"{covering}/{table}.parquet" for covering in COVERINGS for table in tables),
-        *(f"plots/{plot}.{kind}" for plot in PLOTS for kind in KINDS),
-        *("summary.json", "scenario.toml", "report.html"),
-    }
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
-    read = pq.read_table(tmp_path / "out" / "active" / "brokers.parquet").to_pydict()
-    assert len(read["broker"]) == 49
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "http" not in page.replace("http://www.w3.org", "")
-    for words in ("49 brokers, 104 subscriptions", "Subscriptions kept for nobody", "incremental"):
-        assert words in page
 
 
 def test_the_report_names_what_is_kept_for_nobody_by_cost(finished: BrokerRunRecord) -> None:
@@ -179,17 +142,13 @@ def test_bursts_with_other_tables_or_subscriptions_share_none_and_statistics_are
     assert broker.dump() == before
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param(
-            "workload.roots=10 workload.degree=70 workload.unsubscriptions=5 timing.calm_s=20"
-            " timing.aftermath_s=10 timing.subscribe_every_s=0.05",
-            id="small",
-        ),
-        pytest.param("", id="whole", marks=pytest.mark.campaign),
-    ],
+SMALLER = (
+    "workload.roots=10 workload.degree=70 workload.unsubscriptions=5 timing.calm_s=20"
+    " timing.aftermath_s=10 timing.subscribe_every_s=0.05"
 )
+
+
+@with_campaigns("changes", [SMALLER], [""])
 def test_the_example_shows_what_incremental_pruning_is_for(changes: str, tmp_path: Path) -> None:
     """It triggers fewer than selective pruning and delays less, for more false positives."""
     pruning = 'coverings=["selective","incremental"]'
@@ -204,22 +163,3 @@ def test_the_example_shows_what_incremental_pruning_is_for(changes: str, tmp_pat
     assert incremental["queue_max"] < 0.6 * selective["queue_max"]
     positives = [one["false_positive_ratio"] for one in (selective, incremental)]
     assert 0 < positives[0] < positives[1] < 0.02
-
-
-def test_a_full_disk_keeps_what_is_finished_and_nothing_half_written(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def no_space(_table: object, file: Path) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
-
-    command = "run s.toml --out o --no-plots --threads 1"
-    with monkeypatch.context() as full:
-        full.setattr(gossamer.sim.results.results, "write_table", no_space)
-        assert sim(command) == 2
-    *progress, told = capsys.readouterr().err.splitlines()
-    assert told.startswith("gossamer: o could not be written (No space left on device); ")
-    assert all(line.startswith("gossamer: coverings ") for line in progress)
-    assert sorted(os.listdir(work)) == ["o.unfinished", "s.toml"]
-    monkeypatch.setattr(gossamer.sim.studies.tree_brokers.simulation, "run_burst", None)
-    assert sim(command + " --resume") == 0
-    assert sorted(os.listdir(work)) == ["o", "s.toml"]

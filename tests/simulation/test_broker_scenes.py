@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pytest
 
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
@@ -15,7 +14,7 @@ from gossamer.sim.studies.tree_brokers.workloads.performance import Performance,
 from gossamer.sim.studies.tree_brokers.workloads.processes import Processes
 from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, SECOND, Scene, Workload
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
-from support.draws import larger
+from support.draws import larger, with_campaigns
 from support.scenes import play
 
 GAME = Game(
@@ -51,16 +50,13 @@ UNPRUNED = [("off", False), ("lazy", False), ("packed", False)]
 PRUNED = [("selective", False), ("selective", True), ("incremental", False), ("incremental", True)]
 
 
-@pytest.mark.parametrize(
-    ("workload", "covering", "drop_unpaid"),
+@with_campaigns(
+    "workload, covering, drop_unpaid",
     [
         *((GAME, *settings) for settings in (("active", False), *PRUNED[::3])),
-        *(pytest.param(GAME, *one, marks=pytest.mark.campaign) for one in UNPRUNED + PRUNED[1:3]),
-        (CITY, *PRUNED[3]),
-        *(pytest.param(CITY, *one, marks=pytest.mark.campaign) for one in PRUNED[:3]),
-        (WORK, "active", False),
-        (WORK, "incremental", False),
+        *((CITY, *PRUNED[3]), (WORK, "active", False), (WORK, "incremental", False)),
     ],
+    [(GAME, *one) for one in UNPRUNED + PRUNED[1:3]] + [(CITY, *one) for one in PRUNED[:3]],
 )
 def test_all_get_what_a_matcher_says(workload: Workload, covering: str, drop_unpaid: bool) -> None:
     # With so few subscriptions hardly any unsubscription triggers ten.

@@ -1,25 +1,56 @@
-"""The whole protocol, compiled in the cycle engine and interpreted record by record, is one."""
+"""Protocols that come with the project do the same compiled, interpreted and checked."""
 
 from __future__ import annotations
 
 import copy
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
+from gossamer.protocol.peer import prefetching
 from gossamer.protocol.peer import step as peer
+from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
+from gossamer.protocol.peer.sampling.sampler import sample_step
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.space.routing_key import points_of
-from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED
+from gossamer.protocol.peer.state.state import REPLAYED, SHIFTED, WANTED, State
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+from gossamer.sim.engine.event_engine import EventEngine
+from gossamer.sim.engine.latency import uniform_latency
+from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.studies.peers.running.collector import make_collector, observe
+from support.draws import larger
 from support.overlays import Hosts, arrays_of, converged, random_identifiers, subscribe_to_box
+from support.sampling_runs import ring_sampler
+from support.window_engines import make_window_engine
 
-NODES, CYCLES, SEED = 24, 6, 12
+Arrays = dict[str, npt.NDArray[Any]]
 
 
+def interested(
+    settings: config.Settings, nodes: int, seed: int
+) -> tuple[State, np.random.Generator]:
+    """Peers of an overlay that stands, of which each wants a quarter of both attributes."""
+    state = converged(settings, random_identifiers(nodes, seed), seed)
+    draws = np.random.default_rng(seed)
+    for p in range(nodes):
+        low = draws.integers(0, RING_MASK >> 1, 2).tolist()
+        subscribe_to_box(state, p, *((a, a + (RING_MASK >> 2)) for a in low), settings=settings)
+        if settings.guest_links:
+            state.guest_targets[p, 0] = low[0]
+    return state, draws
+
+
+# Compiled in the cycle engine, and interpreted record by record in hosts of their own
+
+
+PEERS, ROUNDS, DRAWN = 24, 6, 12
 RESILIENT = config.resilient(
-    NODES,
+    PEERS,
     attributes=2,
     small_world_links=2,
     view_size=8,
@@ -29,9 +60,9 @@ RESILIENT = config.resilient(
     event_memory=8,
     shift_threshold=0.0,
     sampler="newscast",
-    seed=SEED,
+    seed=DRAWN,
 )
-KINDRED = config.kindred(NODES, attributes=2, subscriptions=2, event_memory=8, seed=SEED)
+KINDRED = config.kindred(PEERS, attributes=2, subscriptions=2, event_memory=8, seed=DRAWN)
 
 
 @pytest.mark.parametrize(
@@ -43,23 +74,17 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
     settings: config.Settings, happens: list[int]
 ) -> None:
     """With churn, load shifting, replicas and replay: every array of every peer."""
-    state = converged(settings, random_identifiers(NODES, SEED), SEED)
-    draws = np.random.default_rng(SEED)
-    for p in range(NODES):
-        low = draws.integers(0, RING_MASK >> 1, 2).tolist()
-        box = [(a, a + (RING_MASK >> 2)) for a in low]
-        subscribe_to_box(state, p, *box, settings=settings)
-        if settings.guest_links:
-            state.guest_targets[p, 0] = low[0]
-        if settings.move_rounds and p % 3 == 1:
-            state.seat[p, WANTED] = low[1]
-    peer.restart(state, NODES - 1)
+    state, draws = interested(settings, PEERS, DRAWN)
+    if settings.move_rounds:
+        for p in range(1, PEERS, 3):
+            state.seat[p, WANTED] = state.subscriptions[p, 0, 2]
+    peer.restart(state, PEERS - 1)
     hosts = Hosts(copy.deepcopy(state), settings)
-    network = make_network(NODES)
+    network = make_network(PEERS)
     engine = CycleEngine(
-        state, peer.step, peer.TIMERS, network, SEED, reserve=peer.largest_step(settings)
+        state, peer.step, peer.TIMERS, network, DRAWN, reserve=peer.largest_step(settings)
     )
-    for cycle in range(CYCLES):
+    for cycle in range(ROUNDS):
         down = [3, 5] if cycle == 2 else []
         network.alive[down] = False
         hosts.alive[down] = False
@@ -68,11 +93,11 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
         values = draws.integers(0, RING_MASK, (6, 2))
         points = points_of(settings, values, 6 * cycle + np.arange(6))
         records = [
-            peer.publish_record(int(draws.integers(NODES // 2)), 6 * cycle + i, point)
+            peer.publish_record(int(draws.integers(PEERS // 2)), 6 * cycle + i, point)
             for i, point in enumerate(points)
         ]
-        if cycle == CYCLES // 2:
-            records.append(peer.join_record(NODES - 1, 0, state.sampler.profile[0].copy()))
+        if cycle == ROUNDS // 2:
+            records.append(peer.join_record(PEERS - 1, 0, state.sampler.profile[0].copy()))
         for words in records:
             hosts.handle(words)
             engine.inject(words)
@@ -81,3 +106,124 @@ def test_a_run_is_the_same_bit_for_bit_compiled_and_interpreted(
             np.testing.assert_array_equal(array, theirs[name], f"{name}, cycle {cycle}")
     assert (state.counters[:, happens].sum(axis=0) > 0).all()
     assert hosts.served
+
+
+# Checked by engines
+
+
+NODES, CYCLES, SEED = larger(8, 12), larger(4, 5), 5
+
+WINDOWS = pytest.param(make_window_engine, marks=pytest.mark.campaign)
+ENGINES = pytest.mark.parametrize("engine", [CycleEngine, EventEngine, WINDOWS])
+# For the same rules as those of push-sum, which is run under two engines.
+OTHERS = [pytest.param(EventEngine, marks=pytest.mark.campaign), WINDOWS]
+CYCLES_OR_ALL = pytest.mark.parametrize("engine", [CycleEngine, *OTHERS])
+
+PRESETS: dict[str, config.Settings] = {
+    "paper": config.paper(NODES, attributes=2, seed=SEED),
+    "baseline": config.baseline(NODES, attributes=2, seed=SEED),
+    "kindred": config.kindred(NODES, attributes=2, subscriptions=2, seed=SEED),
+    "resilient": config.resilient(
+        NODES,
+        attributes=2,
+        seed=SEED,
+        small_world_links=2,
+        sampler="newscast",
+        shift_threshold=0.0,
+        event_memory=8,
+        pending_publications=4,
+        held_events=8,
+        retention_rounds=5,
+    ),
+}
+
+
+def conditions(engine: Any) -> dict[str, Any]:
+    """Links that are not perfect, where an engine knows of any."""
+    if engine is CycleEngine:
+        return {}
+    latency = uniform_latency(0 if engine is EventEngine else 200, 400)
+    links = make_link_conditions(NODES, seed=SEED, latency=latency, loss=0.05, duplication=0.05)
+    return {"links": links}
+
+
+def run_peers(engine: Any, settings: config.Settings, debug: bool) -> Arrays:
+    """Peers that publish, leave and join; all arrays there are after some cycles."""
+    state, draws = interested(settings, NODES, SEED)
+    events = 3 * CYCLES
+    network, collector = make_network(NODES), make_collector(NODES, events, events, 1024)
+    made = engine(
+        *(state, peer.step, peer.TIMERS, network, SEED),
+        observe=observe,
+        collector=collector,
+        reserve=peer.largest_step(settings),
+        debug=debug,
+        **({"hint": prefetching.hint} if engine is not make_window_engine else {}),
+        **({"approach": prefetching.approach} if engine is not EventEngine else {}),
+        **conditions(engine),
+    )
+    for cycle in range(CYCLES):
+        network.alive[[3, 5]] = cycle != 2
+        made.run_cycle()
+        for i in range(3):
+            event = 3 * cycle + i
+            collector.watched[event] = event
+            values = draws.integers(0, RING_MASK, (1, 2))
+            point = points_of(settings, values, np.array([event]))[0]
+            made.inject(peer.publish_record(i, event, point))
+        if cycle == 3:
+            peer.restart(state, 7)
+            made.inject(peer.join_record(7, 0, state.sampler.profile[0].copy()))
+    assert collector.logged[0] > 0
+    return arrays_of(state) | arrays_of(collector, "collector") | {"counts": network.counts}
+
+
+def assert_same(one: Arrays, other: Arrays) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        assert one[name].tobytes() == other[name].tobytes(), name
+
+
+def same_of_both(
+    engine: Any, make: Any, step: Any, timers: tuple[int, ...], flickers: bool = False, **how: Any
+) -> Arrays:
+    """What a protocol has come to, which is the same checked and compiled.
+
+    Where one ``flickers``, row 4 is down in every other cycle.
+    """
+    found = []
+    for debug in (True, False):
+        state, network, given = make(), make_network(NODES), how | conditions(engine)
+        made = engine(state, step, timers, network, SEED, debug=debug, **given)
+        for cycle in range(CYCLES):
+            network.alive[4] = not flickers or cycle % 2 == 0
+            made.run_cycle()
+        found.append(arrays_of(state) | {"counts": network.counts})
+    assert_same(*found)
+    return found[0]
+
+
+@CYCLES_OR_ALL
+@pytest.mark.parametrize("preset", PRESETS)
+def test_peers_do_the_same_checked_and_compiled(engine: Any, preset: str) -> None:
+    settings = PRESETS[preset]
+    assert_same(run_peers(engine, settings, True), run_peers(engine, settings, False))
+
+
+@CYCLES_OR_ALL
+@pytest.mark.parametrize("name", config.SAMPLERS)
+def test_samplers_do_the_same_checked_and_compiled(engine: Any, name: str) -> None:
+    def make() -> Any:
+        return ring_sampler(NODES, name, 6, 3, 2, SEED)
+
+    found = same_of_both(engine, make, sample_step, (SAMPLE_TIMER,), flickers=True)
+    assert found["counts"][0] > NODES
+
+
+@ENGINES
+def test_push_sum_does_the_same_checked_and_compiled(engine: Any, push_sum: ModuleType) -> None:
+    def make() -> Any:
+        return push_sum.Shares(total=np.arange(NODES, dtype=float), weight=np.ones(NODES))
+
+    found = same_of_both(engine, make, push_sum.step, (push_sum.TURN,))
+    assert np.var(found["state.total"]) > 0

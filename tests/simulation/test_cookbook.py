@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from math import ceil, comb, exp, log
@@ -20,8 +18,6 @@ from gossamer.protocol.kernel.rules import use_compiled
 from gossamer.sim.custom.simulation import Simulation
 from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
 from gossamer.sim.engine.event_engine import EventEngine
-from gossamer.sim.engine.latency import uniform_latency
-from gossamer.sim.engine.link_conditions import make_link_conditions
 from gossamer.sim.engine.protocol_run import Engine, ProtocolRun, Schedule, once
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.custom import simulation
@@ -29,7 +25,7 @@ from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
 from gossamer.sim.studies.custom.records import CustomRecord
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
-from support.draws import larger
+from support.draws import larger, with_campaigns
 from support.own_protocols import COOKBOOK
 from support.ping_protocol import TICK, make_pings, ping_step
 
@@ -81,16 +77,14 @@ def test_every_way_of_writing_does_the_same(name: str) -> None:
 COMPILED_HERE = ("averaging", "rumor")
 
 
-@pytest.mark.parametrize(
-    ("name", "many"),
+@with_campaigns(
+    "name, many",
+    [(name, False) for name in COMPILED_HERE],
     [
-        *((name, False) for name in COMPILED_HERE),
-        *(
-            pytest.param(name, many, marks=pytest.mark.campaign)
-            for name in PROTOCOLS
-            for many in (False, True)
-            if many or name not in COMPILED_HERE
-        ),
+        (one, many)
+        for one in PROTOCOLS
+        for many in (False, True)
+        if many or one not in COMPILED_HERE
     ],
 )
 def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
@@ -100,41 +94,33 @@ def test_nodes_do_what_compiled_rules_do(name: str, many: bool) -> None:
     assert _difference(name, nodes, rounds, interpreted=False) is None
 
 
-@pytest.mark.parametrize(
-    ("nodes", "interpreted"), [(24, True), pytest.param(200, False, marks=pytest.mark.campaign)]
+@with_campaigns(
+    "name, nodes, interpreted",
+    [("hyparview", 24, True), ("swim", 16, True)],
+    [("hyparview", 200, False), ("swim", 200, False)],
 )
-def test_neighbours_of_hyparview_agree_with_messages_under_way(
-    nodes: int, interpreted: bool
+def test_both_agree_with_messages_under_way_or_lost(
+    name: str, nodes: int, interpreted: bool
 ) -> None:
-    """In the event engine, with latency: joins and shuffles cross each other."""
-    network = {"latency": "uniform", "latency_s": 0.05}
-    both = ("hyparview.py:HyParView", "hyparview_nodes.py:HyParView")
-    scenario = scenario_of(*both, folder=COOKBOOK, nodes=nodes, rounds=10, network=network)
+    """With latency joins and shuffles cross each other, and with loss proxies are asked, too."""
+    keys: dict[str, Any] = {"network": {"latency": "uniform", "latency_s": 0.05}}
+    if name == "swim":
+        network = {"latency": "uniform", "latency_s": 0.03, "loss": 0.1}
+        keys = {"network": network, "settings": {"fails": 2}}
+    scenario = both_of(name, nodes=nodes, rounds=10, **keys)
     assert first_difference(scenario, interpreted=interpreted) is None
 
 
-@pytest.mark.parametrize(
-    ("nodes", "interpreted"), [(16, True), pytest.param(200, False, marks=pytest.mark.campaign)]
-)
-def test_probes_of_swim_agree_with_messages_lost(nodes: int, interpreted: bool) -> None:
-    """With latency and loss, so that proxies are asked; some nodes are taken for failed."""
-    network = {"latency": "uniform", "latency_s": 0.03, "loss": 0.1}
-    scenario = scenario_of(
-        *("swim.py:Swim", "swim_nodes.py:Swim"),
-        folder=COOKBOOK,
-        nodes=nodes,
-        rounds=10,
-        network=network,
-        settings={"fails": 2},
-    )
-    assert first_difference(scenario, interpreted=interpreted) is None
+def both_of(name: str, **keys: Any) -> Any:
+    """A scenario of both ways of writing a protocol."""
+    written = PROTOCOLS[name][0]
+    files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
+    return scenario_of(*files, folder=COOKBOOK, **keys)
 
 
 def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> object:
-    written, engine, _, _ = PROTOCOLS[name]
-    files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
-    keys = {"nodes": nodes, "rounds": rounds, "engine": engine}
-    scenario = scenario_of(*files, folder=COOKBOOK, **keys, settings=SETTINGS.get(name, {}))
+    engine, settings = PROTOCOLS[name][1], SETTINGS.get(name, {})
+    scenario = both_of(name, nodes=nodes, rounds=rounds, engine=engine, settings=settings)
     return first_difference(scenario, interpreted=interpreted)
 
 
@@ -150,15 +136,14 @@ def _difference(name: str, nodes: int, rounds: int, *, interpreted: bool) -> obj
 )
 def test_overlays_of_the_cookbook_can_be_looked_at(name: str, kinds: set[str]) -> None:
     """For pages, snapshots and exports; the same links in both ways of writing."""
-    written, engine, nodes, rounds = PROTOCOLS[name]
-    files = (f"{name}.py:{written}", f"{name}_nodes.py:{written}")
-    keys: dict[str, Any] = {"nodes": nodes, "rounds": min(rounds, larger(3, 6)), "engine": engine}
-    scenario = scenario_of(*files, folder=COOKBOOK, **keys)
+    _, engine, nodes, rounds = PROTOCOLS[name]
+    rounds = min(rounds, larger(3, 6))
+    scenario = both_of(name, nodes=nodes, rounds=rounds, engine=engine)
     found = []
     for system in scenario.systems:
         conditions, _ = simulation.conditions_of(scenario, simulation.prepare(scenario), system)
         with use_compiled(False):
-            run = Simulation(simulation.make_driver(system, conditions), keys["rounds"])
+            run = Simulation(simulation.make_driver(system, conditions), rounds)
             run.begin()
             while not run.is_finished:
                 run.run_round()
@@ -218,13 +203,7 @@ def test_hyparview_makes_the_graph_of_the_paper() -> None:
     assert (rounds["reliability"][51:] == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("fails", "least"),
-    [
-        (0.8, 0.99),
-        *(pytest.param(*one, marks=pytest.mark.campaign) for one in ((0.5, 0.995), (0.9, 0.98))),
-    ],
-)
+@with_campaigns("fails, least", [(0.8, 0.99)], [(0.5, 0.995), (0.9, 0.98)])
 def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: float) -> None:
     """Ibid., Fig. 2 and 3: nearly all that are left are reached; here from the fourth broadcast on.
 
@@ -235,25 +214,20 @@ def test_broadcasts_over_hyparview_survive_mass_failures(fails: float, least: fl
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(
-    "sizes", [(625, 2500), pytest.param((625, 2500, 10_000), marks=pytest.mark.campaign)]
-)
-def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper(sizes: tuple[int, ...]) -> None:
+def test_tman_builds_a_torus_in_as_few_cycles_as_in_the_paper() -> None:
     """Jelasity et al., Computer Networks 53, 2009: 50 x 50 nodes look finished after 7 cycles.
 
     A thousandth of the links at most are missing then; four times the nodes take a cycle more or
     two, as the number of cycles is logarithmic.
     """
-    missing = {nodes: run("tman", nodes=nodes).rounds["missing"] for nodes in sizes}
+    missing = {nodes: run("tman", nodes=nodes).rounds["missing"] for nodes in (625, 2500, 10_000)}
     assert missing[2500][7] < 0.001
     assert missing[2500][-1] == 0
     cycles = [int((line > 0.01).sum()) for line in missing.values()]
     assert all(1 <= more - less <= 2 for less, more in pairwise(cycles)), cycles
 
 
-@pytest.mark.parametrize(
-    "bits", [8, *(pytest.param(one, marks=pytest.mark.campaign) for one in (10, 12))]
-)
+@with_campaigns("bits", [8], [10, 12])
 def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) -> None:
     """Montresor et al., P2P 2005: of 100 nodes 99 have successor and fingers after log2(N) cycles.
 
@@ -270,10 +244,7 @@ def test_chord_by_tman_stands_after_a_logarithmic_number_of_cycles(bits: int) ->
 FINAL_SIZES = {1.5: 0.583, 2.0: 0.797, 3.0: 0.940}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "seeds"),
-    [(5000, range(1, 4)), pytest.param(10_000, SEEDS, marks=pytest.mark.campaign)],
-)
+@with_campaigns("nodes, seeds", [(5000, range(1, 4))], [(10_000, SEEDS)])
 def test_epidemics_infect_whom_the_equation_of_the_paper_says(nodes: int, seeds: range) -> None:
     """Within 0.03, and at the peak within 0.015.
 
@@ -310,9 +281,7 @@ def hops_to_one_of(nodes: int, k: int) -> float:
     )
 
 
-@pytest.mark.parametrize(
-    "bits", [8, *(pytest.param(one, marks=pytest.mark.campaign) for one in (10, 12))]
-)
+@with_campaigns("bits", [8], [10, 12])
 def test_lookups_of_kademlia_take_the_hops_of_its_analysis(bits: int) -> None:
     """Cai, Devroye, ISAAC 2013: log2(N) / 2 hops for k = 1, fewer for more; within a thirtieth.
 
@@ -332,7 +301,7 @@ def test_lookups_of_kademlia_take_the_hops_of_its_analysis(bits: int) -> None:
     assert systems["k-20-alpha-3"].rounds["most_hops"].max() <= bits
 
 
-@pytest.mark.parametrize("nodes", [1000, pytest.param(4000, marks=pytest.mark.campaign)])
+@with_campaigns("nodes", [1000], [4000])
 def test_swim_detects_failures_as_soon_as_in_the_paper(nodes: int) -> None:
     """Das et al., DSN 2002, Sec. 3.1: after 1/(1 - exp(-q)) periods; q is the share that is up.
 
@@ -358,9 +327,7 @@ def test_swim_takes_as_few_for_failed_as_in_the_paper(loss: float, proxies: int)
     assert declared == pytest.approx(expected, rel=1 / 7)
 
 
-@pytest.mark.parametrize(
-    "sizes", [(250, 1000), pytest.param((250, 1000, 4000, 16_000), marks=pytest.mark.campaign)]
-)
+@with_campaigns("sizes", [(250, 1000)], [(250, 1000, 4000, 16_000)])
 def test_swim_spreads_failures_in_a_logarithmic_number_of_periods(sizes: tuple[int, ...]) -> None:
     """Ibid., Sec. 4.1: four times the nodes take one period more or two until all know.
 
@@ -376,9 +343,7 @@ def test_swim_spreads_failures_in_a_logarithmic_number_of_periods(sizes: tuple[i
     assert all(1 <= more - less <= 2 for less, more in pairwise(periods)), periods
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(one, marks=pytest.mark.campaign) for one in (2, 3, 4))]
-)
+@with_campaigns("seed", [1], [2, 3, 4])
 def test_gossip_learning_is_as_good_as_learning_in_one_place(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,20 +376,7 @@ def test_gossip_learning_is_as_good_as_learning_in_one_place(
 
 # The push-sum example, and what `protocol_run` gives to scripts
 
-
 SCRIPT = ROOT / "examples" / "push_sum" / "push_sum.py"
-
-
-@pytest.fixture(scope="module")
-def push_sum() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("push_sum", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["push_sum"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["push_sum"]
 
 
 def test_push_sum_finds_the_average_and_after_a_change_the_new_one(
@@ -445,20 +397,6 @@ def test_push_sum_finds_the_average_and_after_a_change_the_new_one(
     assert "variance" in capsys.readouterr().out
 
 
-@pytest.mark.campaign
-def test_push_sum_runs_under_the_event_engine(push_sum: ModuleType) -> None:
-    """Messages under way hold a part of the sum, and nothing of it is lost."""
-    nodes = 500
-    state = push_sum.Shares(total=np.arange(nodes, dtype=float), weight=np.ones(nodes))
-    links = make_link_conditions(nodes, latency=uniform_latency(0, 400))
-    timers = (push_sum.TURN,)
-    engine = EventEngine(state, push_sum.step, timers, make_network(nodes), 1, links=links)
-    run = ProtocolRun(engine, observers={"variance": push_sum.variance})
-    variance = run.run(40)["variance"]
-    assert variance[40] < 1e-3 * variance[0]
-    assert 0.5 * nodes < state.weight.sum() <= nodes
-
-
 def test_a_schedule_names_its_cycles() -> None:
     for schedule, cycles in (
         (Schedule(), [0, 1, 2, 3, 4, 5, 6, 7]),
@@ -472,7 +410,8 @@ def test_a_schedule_names_its_cycles() -> None:
             Schedule(**{field: wrong})
 
 
-def test_initialisers_controls_and_observers_take_their_turns() -> None:
+@pytest.mark.parametrize("engine", [CycleEngine, EventEngine])
+def test_initialisers_controls_and_observers_take_their_turns(engine: Any) -> None:
     """Initialisers once, controls before the cycles due, observers after the cycles due."""
     calls: list[tuple[str, int]] = []
 
@@ -483,9 +422,8 @@ def test_initialisers_controls_and_observers_take_their_turns() -> None:
 
         return call
 
-    engine = CycleEngine(make_pings(3), ping_step, (TICK,), make_network(3), 1)
     run = ProtocolRun(
-        engine,
+        engine(make_pings(3), ping_step, (TICK,), make_network(3), 1),
         initialisers=[called("initialiser")],
         controls=[(called("control"), Schedule(every=2, begin=1))],
         observers={"fired": called("observer")},

@@ -34,6 +34,7 @@ from gossamer.sim.figures.vinifera.studies import QUICK
 from gossamer.sim.results.results import ResultsError
 from gossamer.sim.study.plot import USUAL, PlotOptions, plots_as
 from support.checkout import ROOT
+from support.draws import with_campaigns
 from support.golden import check_golden, measured_by_checks
 
 SMALL: Final = "trees, small"
@@ -245,10 +246,8 @@ def made(reproduce: Reproduce, paper: str) -> Path:
 
 def papers(*names: str) -> pytest.MarkDecorator:
     """Parametrise the paper; all but the small one are made in campaigns."""
-    return pytest.mark.parametrize(
-        "paper",
-        [one if one == SMALL else pytest.param(one, marks=pytest.mark.campaign) for one in names],
-    )
+    usual = [one for one in names if one == SMALL]
+    return with_campaigns("paper", usual, [one for one in names if one != SMALL])
 
 
 def entries(folder: Path, name: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from gossamer.protocol.peer.sampling.sampler import (
     sample_link_broke,
 )
 from gossamer.sim.bench.sampler_quality import Overlay
+from support.draws import with_campaigns
 from support.memory_peers import memory_peers, ring_errors, rounds_pass, take
 from support.sampling_runs import record, timer_record, written
 from support.sampling_runs import take as handed
@@ -265,9 +266,7 @@ def test_active_views_are_full_and_symmetric() -> None:
     assert all(share == 1.0 for share in overlay.broadcasts(5))
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in (2, 3))]
-)
+@with_campaigns("seed", [1], [2, 3])
 @pytest.mark.parametrize(("share", "cycles"), [(0.6, 1), (0.8, 4)])
 def test_a_mass_failure_is_healed_by_cycles(share: float, cycles: int, seed: int) -> None:
     overlay = Overlay("hyparview", 500, seed)

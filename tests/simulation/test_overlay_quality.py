@@ -28,7 +28,7 @@ from gossamer.sim.studies.peers.measuring import overlay_measures
 from gossamer.sim.studies.peers.measuring.summary import summarise_system
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.studies.worlds.network import Link
-from support.draws import larger
+from support.draws import larger, with_campaigns
 from support.overlays import subscribe_to_box
 
 NODES = 1500
@@ -152,6 +152,7 @@ def test_every_match_is_served_once_and_nobody_else(engine: CycleEngine) -> None
 
 
 PRESETS = ("paper", "baseline", "resilient", "kindred")
+SIZES = (2, 3, 4, 5)
 SMALL_SEED = 3
 
 
@@ -180,15 +181,10 @@ def assert_everything_arrives(asked: peers.Scenario) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("engine", ["cycle", "event"])
-@pytest.mark.parametrize(
-    ("nodes", "sampler"),
-    [
-        (nodes, sampler)
-        if sampler == SAMPLERS[nodes % len(SAMPLERS)]
-        else pytest.param(nodes, sampler, marks=pytest.mark.campaign)
-        for nodes in (2, 3, 4, 5)
-        for sampler in SAMPLERS
-    ],
+@with_campaigns(
+    "nodes, sampler",
+    [(nodes, SAMPLERS[nodes % len(SAMPLERS)]) for nodes in SIZES],
+    [(nodes, one) for nodes in SIZES for one in SAMPLERS if one != SAMPLERS[nodes % len(SAMPLERS)]],
 )
 def test_every_event_reaches_all_of_a_small_overlay(nodes: int, sampler: str, engine: str) -> None:
     rounds, events = larger(40, 60), peers.Events(per_round=2)
@@ -196,9 +192,7 @@ def test_every_event_reaches_all_of_a_small_overlay(nodes: int, sampler: str, en
     assert all(one["duplicates"] == 0 for one in assert_everything_arrives(asked))
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.campaign) for seed in (1, 2, 3))]
-)
+@with_campaigns("seed", [0], [1, 2, 3])
 def test_two_nodes_find_each_other_although_messages_are_lost(seed: int) -> None:
     asked = scenario(nodes=2, rounds=60, seed=seed, engine="event", network=Link(loss=0.4))
     for name, system in simulate(asked).systems.items():
@@ -207,14 +201,10 @@ def test_two_nodes_find_each_other_although_messages_are_lost(seed: int) -> None
         assert correct[-10:].any(), f"{name}, seed {seed}"
 
 
-@pytest.mark.parametrize(
-    ("engine", "reports_unreachable"),
-    [
-        ("cycle", True),
-        ("event", False),
-        pytest.param("cycle", False, marks=pytest.mark.campaign),
-        pytest.param("event", True, marks=pytest.mark.campaign),
-    ],
+@with_campaigns(
+    "engine, reports_unreachable",
+    [("cycle", True), ("event", False)],
+    [("cycle", False), ("event", True)],
 )
 def test_two_that_are_left_go_on(tmp_path: Path, engine: str, reports_unreachable: bool) -> None:
     ends_s = [6000.0, 1200.0, 1230.0, 6000.0, 1800.0]

@@ -1,4 +1,4 @@
-"""Protocols of one's own as a study: as the documents say; interrupted, edited, under churn."""
+"""Protocols of one's own as a study: as the documents say, interrupted, edited."""
 
 from __future__ import annotations
 
@@ -10,24 +10,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import cast
 
-import numpy as np
 import pytest
 
 from gossamer.command.main import main
 from gossamer.sim.results.results import read_results
-from gossamer.sim.results.summary import result_hash
-from gossamer.sim.studies.custom.scenario import CustomScenario
-from gossamer.sim.studies.custom.simulation import simulate_custom
-from gossamer.sim.study.contract import Execution
-from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
-from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
-from support.sim_commands import interrupted_after, sim
+from support.draws import with_campaigns
+from support.own_protocols import COOKBOOK, protocol_file, scenario_file
+from support.sim_commands import sim
 
 RUMOR = COOKBOOK / "rumor.toml"
-TRACE = ROOT / "traces" / "flash_crowd.avt.gz"
 
 
 def test_a_scenario_that_names_a_file_runs_as_any_other_and_is_compared_without_it(
@@ -57,34 +50,6 @@ def test_a_scenario_that_names_a_file_runs_as_any_other_and_is_compared_without_
     Path("a/summary.json").write_text(json.dumps(first))
     assert sim("compare", "a") == 0
     assert "residue" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("errands.py:Errands", marks=pytest.mark.campaign),
-        "errands_nodes.py:Errands",
-    ],
-)
-def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(name: str, tmp_path: Path) -> None:
-    """With messages, timers and delays under way, under a churn trace, in either way of writing."""
-    file = tmp_path / "s.toml"
-    file.write_text(
-        f'protocol = "{PROTOCOLS}/{name}"\nnodes = 120\nrounds = 20\nround_s = 2\n'
-        f'[churn]\ntrace = "{TRACE}"\ntime_scale = 0.002\n'
-        '[network]\nlatency = "uniform"\nlatency_s = 0.3\nloss = 0.02\n'
-    )
-    read, text = read_scenario(file)
-    scenario, held = cast(CustomScenario, read), tmp_path / "checkpoint"
-    whole = simulate_custom(scenario, text)
-    stopped = Execution(progress=interrupted_after(11), checkpoint=held)
-    with pytest.raises(KeyboardInterrupt):
-        simulate_custom(scenario, text, stopped)
-    resumed = simulate_custom(scenario, text, Execution(checkpoint=held, resume=True))
-    assert result_hash(resumed) == result_hash(whole)
-    rounds = whole.systems["errands"].rounds
-    assert len(np.unique(rounds["population"])) > 3
-    assert rounds["messages"][-1] > 1000
 
 
 def test_compiled_interpreted_and_checked_runs_have_one_hash(
@@ -265,12 +230,10 @@ MANY = [*FEW[:1], ("one", "2", 0, 2), ("other", "3", 0, 3)]
 MANY += [("other", "GIVEN", given, given) for given in (4, 5)]
 
 
-@pytest.mark.parametrize(
-    ("engine", "made", "versions"),
-    [
-        ("cycle", (7, 8), FEW),
-        *(pytest.param(one, (7, 8, 9), MANY, marks=pytest.mark.campaign) for one in ENGINES),
-    ],
+@with_campaigns(
+    "engine, made, versions",
+    [("cycle", (7, 8), FEW)],
+    [(one, (7, 8, 9), MANY) for one in ENGINES],
 )
 def test_each_run_is_of_the_script_as_it_stands(
     engine: str, made: tuple[int, ...], versions: list[tuple[str, str, int, int]], tmp_path: Path

@@ -93,18 +93,6 @@ def test_remembering_what_matched_changes_no_answer() -> None:
     assert sorted(remembering.match({"x": 1})) == [0, 2, 3]
 
 
-def test_a_run_repeats_itself() -> None:
-    tiny = Burst(
-        scot=Scot(Factor.path("abc"), Factor.complete(2)),
-        settings=ScotSettings(routing="dynamic"),
-        subscribers=5,
-        publishers=2,
-        notifications=3,
-        burst_notifications=50,
-    )
-    assert np.array_equal(run_burst(tiny).received, run_burst(tiny).received)
-
-
 def pair(watcher: Watcher, **links: int) -> ScotNetwork:
     """Two brokers of a cluster; S subscribes at the second."""
     network = ScotNetwork(

@@ -20,6 +20,7 @@ from gossamer.sim.studies.scot.replay.broadcast import Subscribers, broadcast
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 from gossamer.sim.studies.scot.replay.spread import EXPONENTIAL, SPREADS, spread_of
+from support.draws import with_campaigns
 from support.scot_watcher import Watcher
 
 SETTINGS = {
@@ -113,7 +114,7 @@ def replayed(settings: ScotSettings, seed: int) -> tuple[Watcher, tuple[object, 
     return watchers[0], counted, replay(networks[1], random_publications(networks[1], draws[1]))
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(1, marks=pytest.mark.campaign)])
+@with_campaigns("seed", [3], [1])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_a_replay_is_what_asking_each_time_gives(settings: ScotSettings, seed: int) -> None:
     watcher, counted, found = replayed(settings, seed)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from attrs import define, field
 
@@ -25,11 +24,10 @@ from gossamer.sim.studies.scot.records import ScotRunRecord, summarise_routing
 from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, ServiceTimes, Unobserved
 from gossamer.sim.studies.scot.scenario import HighRate, Overlay, ScotScenario, Workload
 from gossamer.sim.studies.scot.simulation import simulate_scot
-from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
-from support.draws import larger
+from gossamer.sim.study.plot import PlotOptions, plots_as
+from support.draws import with_campaigns
 from support.scot_watcher import Watcher
 
-KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "scot"
 name = "small"
@@ -86,29 +84,6 @@ def test_all_ways_of_routing_deliver_the_same_number_and_tables_hold_what_the_su
         assert len(tables["subscriptions"]["delay_s"]) == 20 + 3 * 2
 
 
-def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
-    finished: ScotRunRecord, tmp_path: Path
-) -> None:
-    with plots_as(PlotOptions(KINDS)):
-        summary = write_results(finished, tmp_path / "out")
-    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
-    tables = ("deliveries", "queues", "subscriptions")
-    assert names == {
-        *(f"{name}/{table}.parquet" for name in finished.systems for table in tables),
-        *(
-            f"plots/{plot}.{kind}"
-            for plot in ("overlay", "delay", "queues", "messages")
-            for kind in KINDS
-        ),
-        *("summary.json", "scenario.toml", "report.html"),
-    }
-    rows = pq.read_table(tmp_path / "out" / "static" / "deliveries.parquet").to_pydict()
-    assert sum(rows["clients"]) == summary["systems"]["static"]["deliveries"]
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "http" not in page.replace("http://www.w3.org", "")
-    assert "18 brokers in 3 clusters, 20 subscribers" in page
-
-
 def test_runs_without_a_burst_or_subscribers_or_links_leave_results_too(tmp_path: Path) -> None:
     single = Overlay(name="factors", regions=["a"], clusters=[0])
     quiet = HighRate(notifications=0)
@@ -140,16 +115,14 @@ BROKERS = [str(broker) for broker in SCOT.brokers if str(broker) != PUBLISHER]
 BROKER_LINKS = [tuple(map(str, link)) for link in SCOT.links()]
 
 
-def some_of(failures: Sequence[Any], step: int) -> list[Any]:
+def some_of(name: str, failures: Sequence[Any], step: int) -> pytest.MarkDecorator:
     """Every so many of the failures, and as a campaign all others."""
-    return [
-        one if number % step == 0 else pytest.param(one, marks=pytest.mark.campaign)
-        for number, one in enumerate(failures)
-    ]
+    others = [one for number, one in enumerate(failures) if number % step]
+    return with_campaigns(name, failures[::step], others)
 
 
 def missing_and_dropped(
-    around: bool, *, link: tuple[str, str] | None = None, broker: str = "", take_over: bool = False
+    around: bool, *, link: tuple[str, str] | None = None, broker: str = ""
 ) -> tuple[int, int]:
     """Publish to a subscriber at every broker; a link or broker fails half way.
 
@@ -157,7 +130,7 @@ def missing_and_dropped(
     messages were dropped.
     """
     watcher = Watcher()
-    settings = ScotSettings(routing="dynamic", around_failures=around, take_over=take_over)
+    settings = ScotSettings(routing="dynamic", around_failures=around)
     network = ScotNetwork(SCOT, settings, NARROW, ServiceTimes(), watcher)
     for name in network.brokers:
         network.send(0, name, name, Attach((("s", parse("present(x)")),)))
@@ -177,7 +150,7 @@ def missing_and_dropped(
     return len(alive) * NUMBER - received, network.dropped
 
 
-@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 6))
+@some_of("link", BROKER_LINKS, 6)
 def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, str]) -> None:
     missing, dropped = missing_and_dropped(around=True, link=link)
     # A message that is dropped is missed by all who are behind it, at most a whole cluster.
@@ -185,24 +158,12 @@ def test_around_any_link_nothing_is_missing_but_what_it_held(link: tuple[str, st
     assert missing < missing_and_dropped(around=False, link=link)[0] or missing == 0
 
 
-@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
+@some_of("broker", BROKERS, 6)
 def test_around_any_broker_nothing_is_missing_but_what_it_held(broker: str) -> None:
     missing, dropped = missing_and_dropped(around=True, broker=broker)
     assert missing <= dropped * len(SCOT.regions) * len(SCOT.clusters)
     if not SCOT.position(BrokerLabel.parse(broker)).is_edge:
         assert missing < missing_and_dropped(around=False, broker=broker)[0]
-
-
-@pytest.mark.parametrize("broker", some_of(BROKERS, 6))
-def test_with_taking_over_nothing_is_missing_at_brokers_that_live(broker: str) -> None:
-    missing, dropped = missing_and_dropped(around=True, broker=broker, take_over=True)
-    assert missing == 0
-    assert dropped > 0
-
-
-@pytest.mark.parametrize("link", some_of(BROKER_LINKS, 9))
-def test_with_taking_over_nothing_is_missing_with_any_link(link: tuple[str, str]) -> None:
-    assert missing_and_dropped(around=True, link=link, take_over=True)[0] == 0
 
 
 def test_nothing_is_missing_unfailed_but_what_clients_of_a_stopped_broker_publish() -> None:
@@ -283,10 +244,7 @@ class Growing:
         assert lost == self.network.dropped == 0
 
 
-@pytest.mark.parametrize(
-    ("seed", "publishers"),
-    [(0, 20), *(pytest.param(seed, 500, marks=pytest.mark.campaign) for seed in range(3))],
-)
+@with_campaigns("seed, publishers", [(0, 20)], [(0, 500), (1, 500), (2, 500)])
 def test_a_cluster_and_a_region_are_added_while_publishers_go_on(
     seed: int, publishers: int
 ) -> None:

@@ -30,6 +30,7 @@ from gossamer.sim.study.plot import COLUMN, PlotOptions, plots_as
 from gossamer.sim.study.registry import NAMED
 from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
+from support.draws import with_campaigns
 
 BASE = "nodes = 24\nrounds = 12\n[events]\nper_round = 2\nwarm_up_rounds = 6\n"
 SWEEP = 'name = "small"\nscenario = "base.toml"\nseeds = [1, 2, 3]\n[grid]\nnodes = [20, 24]\n'
@@ -100,10 +101,7 @@ def test_means_and_differences_are_those_of_the_points(swept: Path) -> None:
     assert len({row["point"] for row in settled}) == 6
 
 
-@pytest.mark.parametrize(
-    "options",
-    [PlotOptions(("svg",), COLUMN), pytest.param(PlotOptions(), marks=pytest.mark.campaign)],
-)
+@with_campaigns("options", [PlotOptions(("svg",), COLUMN)], [PlotOptions()])
 def test_a_sweep_draws_its_measures_with_intervals_and_bands(
     file: Path, swept: Path, tmp_path: Path, options: PlotOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

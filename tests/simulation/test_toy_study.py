@@ -1,8 +1,9 @@
-"""A study from outside the package: run, checked, compared, swept and crunched as any other."""
+"""Studies from outside the package: run, checked, compared, swept and crunched as any other."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from gossamer.sim.study import registry
 from support import toy_study
 from support.installed_command import content_of
 from support.sim_commands import sim
-from support.spark_processes import needs_spark, run_spark_command
+from support.spark_processes import environment, needs_spark, run_spark_command
 
-STUDY = "support.toy_study:TOY"
+STUDY, FLOODS = "support.toy_study:TOY", "support.flooding_study:FLOODS"
 SCENARIO = 'kind = "toy"\nname = "gamblers"\nseed = 3\nrounds = 40\n'
 SWEEP = 'scenario = "s.toml"\nseeds = [1, 2]\n[grid]\nrounds = [10, 20]\n'
-TESTS = str(Path(__file__).parents[1])
+FLOODING = 'kind = "flooding"\nname = "flood"\nseed = 3\nbrokers = 6\n'
+PATHS = (environment()["PYTHONPATH"], str(Path(__file__).parents[1]))
 Capture = pytest.CaptureFixture[str]
 
 
@@ -54,6 +56,24 @@ def test_a_run_leaves_results_like_any_other(named: Path, capsys: Capture) -> No
         assert words in page
     assert (named / "out" / "plots" / "coins.svg").is_file()
     assert (named / "out" / "scenario.toml").read_text() == SCENARIO
+
+
+def test_a_fourth_family_of_brokers_is_a_study_of_its_own(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(registry.NAMED, FLOODS)
+    (work / "s.toml").write_text(FLOODING)
+    assert sim("run s.toml --out out") == 0
+    found = read_results(work / "out")
+    line, star = (found.summary["systems"][name] for name in ("line", "star"))
+    # Each of 20 publications crosses each of five links once, on either overlay.
+    assert (line["messages"], star["messages"]) == (100, 100)
+    assert line["deliveries"] == star["deliveries"] > 0
+    assert found.table("line", "floods")["hops"].max() == 5
+    assert found.table("star", "floods")["hops"].max() == 1
+    page = (work / "out" / "report.html").read_text()
+    assert "6 flooding brokers, seed 3" in page
+    assert "Sent between brokers." in page
 
 
 def test_runs_are_compared_by_the_measures_of_the_study_which_has_to_be_here(
@@ -148,12 +168,22 @@ def test_an_interrupted_run_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: Cap
 
 @pytest.mark.campaign
 @needs_spark
-def test_it_is_swept_and_crunched(named: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("study", [STUDY, FLOODS])
+def test_it_is_swept_and_crunched(work: Path, monkeypatch: pytest.MonkeyPatch, study: str) -> None:
     """By processes of their own: the study is named to workers by the environment."""
-    monkeypatch.setenv("PYTHONPATH", TESTS)
+    monkeypatch.setenv(registry.NAMED, study)
+    if study == FLOODS:
+        (work / "s.toml").write_text(FLOODING)
+        (work / "sweep.toml").write_text(SWEEP.replace("rounds = [10, 20]", "brokers = [3, 6]"))
     for words in ("sweep sweep.toml --out swept", "crunch swept --out crunched"):
-        done = run_spark_command(*words.split())
+        done = run_spark_command(*words.split(), PYTHONPATH=os.pathsep.join(PATHS))
         assert done.returncode == 0, done.stderr
-    rows = pq.read_table(named / "swept" / "points.parquet").to_pylist()
-    assert [row["rounds"] for row in rows if row["system"] == "fair"] == [10, 10, 20, 20]
-    assert "coins at the end" in (named / "crunched" / "report.html").read_text()
+    rows = pq.read_table(work / "swept" / "points.parquet").to_pylist()
+    page = (work / "crunched" / "report.html").read_text()
+    if study == STUDY:
+        assert [row["rounds"] for row in rows if row["system"] == "fair"] == [10, 10, 20, 20]
+        assert "coins at the end" in page
+    else:
+        # Each of 20 publications crosses each link once.
+        assert [row["messages"] for row in rows if row["system"] == "star"] == [40, 40, 100, 100]
+        assert "deliveries" in page

@@ -1,18 +1,15 @@
-"""Trees: measures, tables and the page of runs; trees that follow what changes, in time."""
+"""Trees: measures and pictures of runs; trees that follow what changes, in time."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
 import attrs
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.results import write_results
 from gossamer.sim.studies.dissemination import scenario as trees
 from gossamer.sim.studies.dissemination.adaptation import adaptation_plot
 from gossamer.sim.studies.dissemination.adaptation.adaptation import (
@@ -29,10 +26,7 @@ from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.strategies import STRATEGIES
 from gossamer.sim.studies.dissemination.topologies.generators import waxman
 from gossamer.sim.studies.dissemination.workload import dynamics
-from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
-from support.draws import larger
 
-KINDS = larger(("svg",), FORMATS)
 SCENARIO = """
 kind = "trees"
 name = "small"
@@ -92,24 +86,6 @@ def test_every_strategy_has_measures_that_follow_from_its_tables(finished: Trees
     assert record.mergers["trees"][-1] == 1
     last = record.states["trees"].tolist().index(1)
     assert record.states["duplicates"][last] == 0
-
-
-def test_the_folder_holds_tables_plots_and_a_page_that_needs_no_network(
-    finished: TreesRunRecord, tmp_path: Path
-) -> None:
-    with plots_as(PlotOptions(KINDS)):
-        summary = write_results(finished, tmp_path / "out")
-    names = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("*.*")}
-    tables = ("documents", "links", "trees", "pictured", "mergers", "states")
-    expected = {f"{name}/{table}.parquet" for name in STRATEGIES for table in tables}
-    plots = ("cost", "mergers", "states", "trees")
-    expected |= {f"plots/{plot}.{kind}" for plot in plots for kind in KINDS}
-    assert names == expected | {"summary.json", "scenario.toml", "report.html"}
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
-    assert pq.read_table(tmp_path / "out" / "MULT" / "documents.parquet").num_rows == 200
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Links beyond their capacity" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
 
 
 def test_trees_are_pictured_and_states_spread_over_all_groups(finished: TreesRunRecord) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import pytest
@@ -32,6 +32,15 @@ class Draws:
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     """Parametrise ``count``: a few drawn cases each time, and many as a campaign."""
     return pytest.mark.parametrize("count", [few, pytest.param(many, marks=pytest.mark.campaign)])
+
+
+def with_campaigns(names: str, usual: Iterable[Any], more: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrise by some cases each time, and by more as a campaign."""
+    several = "," in names
+    marked = [
+        pytest.param(*(one if several else (one,)), marks=pytest.mark.campaign) for one in more
+    ]
+    return pytest.mark.parametrize(names, [*usual, *marked])
 
 
 def larger(each_time: T, with_all: T) -> T:

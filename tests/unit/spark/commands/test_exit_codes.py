@@ -1,4 +1,4 @@
-"""Exit code 1 says that all was written, and that a check differs."""
+"""Exit code 1 says that all was written, and that a check differs; and what failed jobs say."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gossamer.sim.results.storage.place import LocalPlace
 from gossamer.spark.crunch.claims import CheckedClaim
 from gossamer.spark.crunch.crunching import Crunched
 from gossamer.spark.crunch.curves import Curves
+from gossamer.spark.errors import WorkerLost
+from gossamer.spark.jobs import job_errors
 from gossamer.spark.workload.checks import Check
 from support.made_up_runs import made_up_run
 from support.spark_processes import needs_spark
-
-pytestmark = needs_spark
 
 
 def run(patch: pytest.MonkeyPatch, *words: str) -> int:
@@ -31,6 +31,7 @@ def run(patch: pytest.MonkeyPatch, *words: str) -> int:
     return CliRunner().invoke(cli.app, list(words)).exit_code
 
 
+@needs_spark
 @pytest.mark.parametrize(("found", "code"), [(7.0, 0), (7.5, 0), (8.5, 1), (float("nan"), 0)])
 def test_a_workload_that_is_not_what_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, found: float, code: int
@@ -41,6 +42,7 @@ def test_a_workload_that_is_not_what_was_asked_for(
     assert run(monkeypatch, "workload", "siena", "--out", "w") == code
 
 
+@needs_spark
 @pytest.mark.parametrize(
     ("values", "code"), [((), 0), ((0.5,), 0), ((0.5, 1.5), 1), ((float("nan"),), 1)]
 )
@@ -58,3 +60,27 @@ def test_claims_that_differ(
     found = Crunched(folder=place, runs=1, curves=Curves(place, {}), checked=checked, **nothing)
     monkeypatch.setattr(crunching, "crunch_results", lambda *_, **__: found)
     assert run(monkeypatch, "crunch", str(tmp_path / "run"), "--out", str(place)) == code
+
+
+LOST = ConnectionResetError("the other end is gone")  # as Spark raises where Java does not answer
+
+
+def test_an_interrupted_job_is_not_called_a_lost_worker() -> None:
+    """Spark speaks to Java when it clears up after an interrupt, and fails in that."""
+    interrupt = KeyboardInterrupt()
+
+    def work() -> None:
+        with job_errors("a job"):
+            try:
+                raise interrupt
+            finally:
+                raise LOST
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        work()
+    assert raised.value is interrupt
+
+
+def test_a_job_that_nobody_interrupted_has_lost_its_worker() -> None:
+    with pytest.raises(WorkerLost, match=r"^a job: a worker was lost"), job_errors("a job"):
+        raise LOST

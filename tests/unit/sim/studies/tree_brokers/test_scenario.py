@@ -109,8 +109,8 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
         ("[overlay]\nnam = 1", "overlay.nam is an unknown key, expected 'overlay.name'"),
         ("overlay = 5", "overlay is 5, expected a table, [overlay]"),
         (
-            '[overlay]\nname = "star_17"',
-            "overlay.name is 'star_17', expected one of controlled_55, controlled_49",
+            'overlay.name = "star_17"',
+            "overlay.name is 'star_17', expected one of controlled_55, co",
         ),
         ('[overlay]\nname = ["A"]', "overlay.name is ['A'], expected one of"),
         ("[overlay]\nlatency_ms = -1", "overlay.latency_ms is -1.0, expected a time from 0"),
@@ -123,13 +123,10 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
         ("[workload]\nroots = 0", "workload.roots is 0, expected a whole number from 1"),
         ("[workload]\ndegree = true", "workload.degree is True, expected a whole number from 0"),
         ("[workload]\nclustered = 1", "workload.clustered is 1, expected true or false"),
+        ('broker.critical_rule = "no"', "broker.critical_rule is 'no', expected one of below, at_"),
         (
-            '[broker]\ncritical_rule = "above"',
-            "broker.critical_rule is 'above', expected one of below, at_most",
-        ),
-        (
-            '[broker]\ndisplaced = "all"',
-            "broker.displaced is 'all', expected one of triggered, quenched",
+            'broker.displaced = "all"',
+            "broker.displaced is 'all', expected one of triggered, quench",
         ),
         ("[service]\npacked = 2", "service.packed is 2.0, expected a share from 0 to 1"),
         (
@@ -137,8 +134,8 @@ def test_the_example_is_a_scenario_of_five_coverings() -> None:
             "workload.degree is 2000, expected at most 1,000,000 subscriptions in all",
         ),
         (
-            "[workload]\nroots = 5\nunsubscriptions = 6",
-            "workload.unsubscriptions is 6, expected at most all 5 of workload.roots",
+            "workload = {roots = 5, unsubscriptions = 6}",
+            "workload.unsubscriptions is 6, expected at",
         ),
         ("[timing]\npublish_every_s = 0", "timing.publish_every_s is 0.0, expected a time from"),
         ("[timing]\ncalm_s = inf", "timing.calm_s is inf, expected a time from 0"),

@@ -56,28 +56,34 @@ def test_rates_are_numbers_draws_or_attributes() -> None:
         bandwidth(link, 2, 1, make_sizes(), {"speed": np.array([5, 0])})
 
 
+TIMES = {"begin_s": 0, "end_s": 1}
+WRONG = {
+    "up_rate": 0.5,
+    "down_rate": True,
+    "up_queue": 5,
+    "matrix_form": "pairs",
+    "unit_s": 0,
+    "edge_latency": "delay",
+    "coordinates": "x.csv",
+    "access_s": -1,
+    "partition": 3,
+}
+
+
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("network.up_rate", {"up_rate": 0.5}),
+        *((f"network.{name}", {name: wrong}) for name, wrong in WRONG.items()),
         ("network.up_rate", {"up_rate": []}),
-        ("network.down_rate", {"down_rate": True}),
-        ("network.up_queue", {"up_queue": 5}),
         ("network.down_queue", {"down_rate": 5, "down_queue": 2.5}),
-        ("network.matrix_form", {"matrix_form": "pairs"}),
-        ("network.edge_latency", {"edge_latency": "delay"}),
         ("network.topology", {"latency": "topology"}),
-        ("network.coordinates", {"coordinates": "x.csv"}),
-        ("network.unit_s", {"unit_s": 0}),
-        ("network.access_s", {"access_s": -1}),
-        ("network.partition", {"partition": 3}),
         (r"\[network.partition\]", {"partition": [3]}),
-        ("network.partition.shares", {"partition": [{"begin_s": 0, "end_s": 1}]}),
-        ("network.partition.shares", {"partition": [{"begin_s": 0, "end_s": 1, "shares": [2]}]}),
-        ("network.partition.end_s", {"partition": [{"begin_s": 2, "end_s": 1, "shares": [0.5]}]}),
+        ("network.partition.shares", {"partition": [TIMES]}),
+        ("network.partition.shares", {"partition": [TIMES | {"shares": [2]}]}),
+        ("network.partition.end_s", {"partition": [TIMES | {"begin_s": 2, "shares": [0.5]}]}),
         ("network.partition.begin_s", {"partition": [{"end_s": 1, "shares": [0.5]}]}),
         ("network.partition.share", {"partition": [{"share": 1}]}),
-        ("network.loss_period.loss", {"loss_period": [{"begin_s": 0, "end_s": 1, "loss": 2}]}),
+        ("network.loss_period.loss", {"loss_period": [TIMES | {"loss": 2}]}),
     ],
 )
 def test_impossible_networks_are_named(field: str, fields: dict[str, Any]) -> None:
@@ -169,30 +175,24 @@ def test_file_faults_are_shown(
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("given", ["fast", [], ["a"], {}, {"gauss": [1, 2]}])
+def test_impossible_attributes_are_named(given: Any) -> None:
+    with pytest.raises(ScenarioError, match=r"^attributes\.speed is "):
+        Attribute("speed", given)
+
+
 @pytest.mark.parametrize(
-    ("given", "field"),
+    "given",
     [
-        ("fast", ""),
-        ([], ""),
-        (["a"], ""),
-        ({}, ""),
-        ({"gauss": [1, 2]}, ""),
-        ({"uniform": [2, 1]}, ".uniform"),
-        ({"uniform": [1]}, ".uniform"),
-        ({"whole": [0.5, 2]}, ".whole"),
-        ({"normal": [1, -1]}, ".normal"),
-        ({"pareto": [0, 1]}, ".pareto"),
-        ({"exponential": float("inf")}, ".exponential"),
-        ({"values": []}, ".values"),
-        ({"values": [1], "weights": [0]}, ".weights"),
-        ({"file": 3}, ".file"),
-        ({"file": "x", "column": 0}, ".column"),
-        ({"file": "x", "placing": "there"}, ".placing"),
-        ({"file": "x", "colum": 1}, ".colum"),
+        *({"uniform": wrong} for wrong in ([2, 1], [1])),
+        *({"whole": [0.5, 2]}, {"normal": [1, -1]}, {"pareto": [0, 1]}, {"values": []}),
+        *({"exponential": float("inf")}, {"values": [1], "weights": [0]}, {"file": 3}),
+        *({"file": "x", "column": 0}, {"file": "x", "placing": "there"}, {"file": "x", "colum": 1}),
     ],
 )
-def test_impossible_attributes_are_named(given: Any, field: str) -> None:
-    with pytest.raises(ScenarioError, match=rf"^attributes\.speed{field} is "):
+def test_impossible_parts_of_attributes_are_named(given: dict[str, Any]) -> None:
+    """The last of each."""
+    with pytest.raises(ScenarioError, match=rf"^attributes\.speed\.{list(given)[-1]} is "):
         Attribute("speed", given)
 
 

@@ -31,6 +31,7 @@ from gossamer.sim.studies.dissemination.workload.workload import (
     sampled,
 )
 from support.checkout import SHARED_DATA
+from support.draws import with_campaigns
 from support.sim_commands import printed_by
 from support.tree_plans import as_networkx
 
@@ -286,7 +287,7 @@ def small_comparison() -> str:
     return repr((parts, comparison.lower_bound))
 
 
-@pytest.mark.parametrize("hash_seed", ["1", pytest.param("0", marks=pytest.mark.campaign)])
+@with_campaigns("hash_seed", ["1"], ["0"])
 def test_the_hash_seed_changes_nothing(hash_seed: str) -> None:
     here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
     code = f"{here}; import test_topologies as here; print(here.small_comparison())"

@@ -1,13 +1,15 @@
-"""What a snapshot of an overlay tells of it."""
+"""What a snapshot of an overlay tells of it, and which of its tables a run has outgrown."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from gossamer.protocol.peer.settings.config import Settings, kindred, resilient
 from gossamer.protocol.peer.settings.link_kinds import LINK_KINDS, link_kinds
+from gossamer.sim.studies.peers.measuring.bounds import BOUNDS, Bound, outgrown
 from gossamer.sim.studies.peers.measuring.overlay_measures import snapshot
 from support.overlays import converged, random_identifiers
 
@@ -38,3 +40,11 @@ def test_fingers_hosts_and_guests_are_no_friends() -> None:
     assert found["finger"] == NODES * 2 * (settings.finger_levels + 1)
     assert found["host"] * 2 == found["guest"] == NODES * 2 * settings.guest_links
     assert len(link_kinds(settings)) == settings.links
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.total)
+def test_what_is_counted_is_told_with_the_setting_that_would_help(bound: Bound) -> None:
+    system = {"totals": {bound.total: 1234}, "settings": {bound.setting: 8}}
+    (told,) = outgrown({"mine": system, "others": {"totals": {bound.total: 0}}})
+    assert told.startswith("mine: 1,234 ")
+    assert told.endswith("published." if bound.setting is None else f" ({bound.setting} is 8).")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gossamer.sim.results.plot_style import plot_style, save, system_styles
+from gossamer.sim.results.plot_style import plot_style, system_styles
 from gossamer.sim.results.report import report_html
 from gossamer.sim.results.results import compare, write_results
 from gossamer.sim.results.summary import dump_json, summarise
@@ -48,18 +48,6 @@ def printed(renderable: object) -> str:
     stream = io.StringIO()
     Console(file=stream, width=160).print(renderable)
     return stream.getvalue()
-
-
-@pytest.mark.usefixtures("style")
-def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
-    contents = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        save(plotting.plot_load(made_up_run(seed=6).systems), tmp_path / name, "load")
-        files = sorted((tmp_path / name).iterdir())
-        contents.append([(file.name, file.read_bytes()) for file in files])
-    assert [file for file, _ in contents[0]] == ["load.png", "load.svg"]
-    assert contents[0] == contents[1]
 
 
 @pytest.mark.campaign

@@ -28,6 +28,7 @@ from gossamer.sim.studies.tree_brokers.workloads.moving import Journey, journeys
 from gossamer.sim.studies.tree_brokers.workloads.processes import LARGE, MEDIUM, SMALL, Processes
 from gossamer.sim.studies.tree_brokers.workloads.siena import Siena
 from gossamer.sim.study.draws import normal, rows_from
+from support.draws import with_campaigns
 from support.scenes import stays
 from support.sim_commands import printed_by
 
@@ -289,7 +290,7 @@ def hash_of_steps() -> str:
     return hashlib.sha256(repr(whole).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("hash_seed", ["1", pytest.param("0", marks=pytest.mark.campaign)])
+@with_campaigns("hash_seed", ["1"], ["0"])
 def test_nothing_depends_on_the_order_of_hashes(hash_seed: str) -> None:
     here = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})"
     code = f"{here}; import test_workloads as here; print(here.hash_of_steps())"
