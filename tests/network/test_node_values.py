@@ -257,6 +257,7 @@ async def test_commands_keep_and_print_last_values(shell: Shell) -> None:
 PLACES = [1 + (i << 58) for i in range(larger(5, 6))]
 # Frames overtake each other, so that events do without order.
 OVERTAKING = Faults(latency_s=(0.0, 0.5))
+CALM = Faults(latency_s=(0.0, 0.05))
 EXPRESSION = "price < 700"
 REPAIR_S = 60.0
 EVENTS = larger(24, 40)
@@ -336,7 +337,7 @@ class Run:
 
 @asynccontextmanager
 async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
-    network = MemoryNetwork(seed, Faults(latency_s=(0.0, 0.05)))
+    network = MemoryNetwork(seed, CALM)
     async with (
         memory_peers(folder, *PLACES, network=network) as crowd,
         trio.open_nursery() as nursery,
@@ -351,23 +352,21 @@ async def a_run(folder: Path, seed: int = 1) -> AsyncIterator[Run]:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("breaking", [0.0, 0.003])
 @on_jumping_clock
-async def test_events_of_several_publishers_come_in_their_order(tmp_path: Path) -> None:
-    async with a_run(tmp_path) as run:
-        await run.publish(*PLACES[2:5])  # one reads its own as well
-        await run.settled()
-        assert not any(late for one in run.readers for _, late in one.got)
-
-
-@on_jumping_clock
-async def test_order_is_kept_though_connections_break(tmp_path: Path) -> None:
+async def test_events_of_several_publishers_come_in_their_order(
+    tmp_path: Path, breaking: float
+) -> None:
     async with a_run(tmp_path) as run:
         network = run.crowd.network
-        network.faults = attrs.evolve(OVERTAKING, breaking=0.003, duplication=0.1, reordering=0.1)
-        await run.publish(*PLACES[3:5])
-        network.faults = Faults(latency_s=(0.0, 0.05))
+        if breaking:
+            rough = {"breaking": breaking, "duplication": 0.1, "reordering": 0.1}
+            network.faults = attrs.evolve(OVERTAKING, **rough)
+        await run.publish(*PLACES[2:5])  # one reads its own as well
+        network.faults = CALM
         await run.settled()
-        assert min(network.broken, network.reordered) > 0
+        assert breaking or not any(late for one in run.readers for _, late in one.got)
+        assert not breaking or min(network.broken, network.reordered) > 0
 
 
 @on_jumping_clock
@@ -380,16 +379,6 @@ async def test_what_a_publisher_that_crashes_had_published_still_comes(tmp_path:
         assert trio.current_time() - before < 3 * HELD_UP_S
         # Others are held up by it no longer.
         await run.publish(PLACES[-2])
-        await run.settled()
-
-
-@on_jumping_clock
-async def test_a_relay_that_crashes_changes_nothing(tmp_path: Path) -> None:
-    async with a_run(tmp_path) as run, trio.open_nursery() as nursery:
-        nursery.start_soon(run.publish, PLACES[-2])
-        await trio.sleep(1.0)
-        await run.crowd.crash(PLACES[-1])
-        await eventually(lambda: not nursery.child_tasks, 120)
         await run.settled()
 
 
