@@ -189,38 +189,32 @@ class Member:
     def rarely_sent(self) -> list[Frame]:
         """Frames of the kinds that a small quiet overlay does not need."""
         own = [self.describe(self.profile)]
-        shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
-        attributes = SETTINGS.attributes
-        box = [0, *[0, 1 << 61] * attributes]
+        point = [5] * SETTINGS.attributes
+        box = [0, *[0, 1 << 61] * SETTINGS.attributes]
         part = [5, 6, 9, ALL_CLASSES, 0, 0]
-        question = struct.pack(f"<{11 + len(box)}q", 0, 0, 1, 16, *part, 7, *box)
-        sums = struct.pack("<10q", *part, 1, 1, 2, 3)
-        listed = struct.pack(f"<{9 + attributes}q", *part, 1, 8, 9, *[5] * attributes)
-        lacking = struct.pack("<8q", *part, 1, 8)
-        copies = struct.pack("<3q", 2, 8, 9)
-        repaired = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
+        records: list[tuple[int, list[int], list[bytes]]] = [
+            (LOAD_SHIFTED, [0], own),
+            (STORED, [7, 0], []),
+            (STORED_FOR, [7, 0, 0], own),
+            (COMPARE, [0, 0, 1, 16, *part, 7, *box], own),
+            (COMPARED, [*part, 1, 1, 2, 3], []),
+            (LISTED, [*part, 1, 8, 9, *point], []),
+            (LACKING, [*part, 1, 8], []),
+            (REPAIRED, [7, 0, 0, 1, 1, -1, *point], []),
+            (COMPARE_SOON, [], []),
+            (REPLAY_OFFER, [2, 8, 9], []),
+            (REPLAY_WANTED, [2, 8, 9], []),
+        ]
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
         signature = request_of(self.membership).signature
         wanted = {"certificate": certificate, "signature": signature}
         named = {"version": PROTOCOL_VERSION, "software": "", "cluster": "", "key": 1}
         figures, troubles = {"position": 0.5}, {"troubles": ["none"]}
         return [
-            {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
-            {"type": "record", "kind": STORED, "words": stored, "peers": []},
-            {
-                "type": "record",
-                "kind": STORED_FOR,
-                "words": struct.pack("<3q", 7, 0, 0),
-                "peers": own,
-            },
-            {"type": "record", "kind": COMPARE, "words": question, "peers": own},
-            {"type": "record", "kind": COMPARED, "words": sums, "peers": []},
-            {"type": "record", "kind": LISTED, "words": listed, "peers": []},
-            {"type": "record", "kind": LACKING, "words": lacking, "peers": []},
-            {"type": "record", "kind": REPAIRED, "words": repaired, "peers": []},
-            {"type": "record", "kind": COMPARE_SOON, "words": b"", "peers": []},
-            {"type": "record", "kind": REPLAY_OFFER, "words": copies, "peers": []},
-            {"type": "record", "kind": REPLAY_WANTED, "words": copies, "peers": []},
+            *(
+                {"type": "record", "kind": kind, "words": packed(words), "peers": peers}
+                for kind, words, peers in records
+            ),
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},
             {"type": "revocations wanted"},
@@ -241,6 +235,10 @@ class Member:
             {"type": "welcome", "echo": bytes(16)},
             {"type": "hello", "nonce": bytes(16), "addresses": [], **named},
         ]
+
+
+def packed(words: list[int]) -> bytes:
+    return struct.pack(f"<{len(words)}q", *words)
 
 
 def owner_of(entry: bytes) -> int:

@@ -186,14 +186,30 @@ async def a_run(folder: Path, seed: int, peers: int) -> AsyncIterator[Run]:
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize(
+    ("who", "pause_s"),
+    [
+        ("a third", 0.5),
+        ("the successors of a node", 0.5),
+        pytest.param("a node and its successor", 0.2, marks=pytest.mark.campaign),
+    ],
+)
 @sized
-async def test_a_third_of_the_peers_crash_at_once(tmp_path: Path, seed: int, peers: int) -> None:
+async def test_up_to_k_peers_crash_at_once(
+    tmp_path: Path, seed: int, peers: int, who: str, pause_s: float
+) -> None:
+    """Of those in a row one may be the rendezvous node of events that flow."""
     async with a_run(tmp_path, seed, peers) as run:
-        async with run.publishing():
+        gone = run.draws.sample(KEYS[1:peers], 3 * peers // 8)
+        if who != "a third":
+            places = sorted((one.snapshot().position, key) for key, one in run.crowd.peers.items())
+            first = run.draws.randrange(peers) + (who == "the successors of a node")
+            gone = [places[(first + i) % peers][1] for i in range(REPLICAS)]
+        async with run.publishing(pause_s=pause_s):
             await run.acknowledged(3 * peers)
-            await run.crash(run.draws.sample(KEYS[1:peers], 3 * peers // 8))
+            await run.crash(gone)
             await run.repaired()
-        await run.settled(f"{3 * peers // 8} of {peers} crash")
+        await run.settled(f"{who} crash")
 
 
 @sized
@@ -210,28 +226,6 @@ async def test_peers_change_how_they_take_frames_while_others_crash_and_connecti
         run.crowd.network.faults = LATE
         await run.settled(f"{dict(ways)}")
     assert set(ways) == {"one by one", EVENTS, "step", STEPS}
-
-
-@pytest.mark.parametrize(
-    ("skipped", "pause_s"),
-    [
-        pytest.param(1, 0.5, id="successors"),
-        pytest.param(0, 0.2, marks=pytest.mark.campaign, id="a node and its successor"),
-    ],
-)
-@sized
-async def test_the_successors_of_a_rendezvous_node_crash(
-    tmp_path: Path, seed: int, peers: int, skipped: int, pause_s: float
-) -> None:
-    """As many at once as there are replicas, while events for it flow; or it is among them."""
-    async with a_run(tmp_path, seed, peers) as run:
-        places = sorted((peer.snapshot().position, key) for key, peer in run.crowd.peers.items())
-        first = run.draws.randrange(len(places)) + skipped
-        async with run.publishing(pause_s=pause_s):
-            await run.acknowledged(3 * peers)
-            await run.crash([places[(first + i) % len(places)][1] for i in range(REPLICAS)])
-            await run.repaired()
-        await run.settled(f"{REPLICAS} in a row crash")
 
 
 @pytest.mark.parametrize(
