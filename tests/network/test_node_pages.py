@@ -62,15 +62,6 @@ def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> N
         assert not (reader.folder / folder).exists()
 
 
-@pytest.mark.campaign
-def test_the_blocks_of_the_examples_work_as_they_stand(reader: Reader) -> None:
-    (reader.folder / "examples").symlink_to(ROOT / "examples")
-    reader.paste(shell_blocks(section(text_of("examples/node/README.md"), "First steps")))
-    said = {line.strip() for line in reader.shell.said}
-    assert said >= {"IBM 81.5", "IBM 82.25", "IBM -3.0 refused", "cheap: IBM 12"}
-    assert not (reader.folder / "quotes").exists()
-
-
 def test_tutorials_use_folders_and_ports_of_their_own() -> None:
     """Whoever goes from one page to the next without cleaning up meets no port that is taken."""
     found = {}
