@@ -1,8 +1,4 @@
-"""Peers in processes of their own are killed, paused, slow or run out of disk while events flow.
-
-Every peer has a named application. By the end each of them has been handed every acknowledged event
-once, those whose peer failed too.
-"""
+"""Peers in processes of their own are killed, paused, slow or run out of disk while events flow."""
 
 from __future__ import annotations
 

@@ -330,13 +330,23 @@ def test_an_interface_is_chosen_by_name_or_address_or_is_any_but_loopback() -> N
         choose("nope", addresses)
 
 
-async def test_multicast_begins_anew_with_the_addresses_of_the_machine(
+@on_jumping_clock
+async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    loopback = tuple(one for one in local_addresses() if one.address.is_loopback)
+    monkeypatch.setattr("gossamer.node.discovery.multicast.local_addresses", lambda: loopback)
+    failures: list[Exception] = []
+    async with discover([Multicast(announcement(1))], lambda _, e: failures.append(e)):
+        await trio.testing.wait_all_tasks_blocked()
+    assert "there is no network interface" in str(failures[0])
+
+
+async def test_multicast_begins_anew_where_the_addresses_of_its_interface_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A machine without a network is told of once, and tried again."""
-    loopback, here, there = (
-        InterfaceAddress(name, ip_address(address), ip_network(f"{address}/32"))
-        for name, address in (("lo", LOOPBACK), ("wlan0", "10.0.0.5"), ("wlan0", "10.0.1.5"))
+    """An interface that is gone is told of once, and used again when it is back."""
+    here, there = (
+        InterfaceAddress("wlan0", ip_address(address), ip_network(f"{address}/24", strict=False))
+        for address in ("10.0.0.5", "10.0.1.5")
     )
     addresses, opened = [here], list[tuple[InterfaceAddress, ...]]()
     zeroconf, failures = Mock(), list[Exception]()
@@ -349,10 +359,11 @@ async def test_multicast_begins_anew_with_the_addresses_of_the_machine(
     monkeypatch.setattr(f"{of_multicast}.ADDRESSES_S", 0.01)
     monkeypatch.setattr("gossamer.node.discovery.sources.TRY_AGAIN_S", 0.01)
     monkeypatch.setattr(f"{of_multicast}._open", opens)
-    monkeypatch.setattr(f"{of_multicast}.local_addresses", lambda: (loopback, *addresses))
+    monkeypatch.setattr(f"{of_multicast}.local_addresses", lambda: tuple(addresses))
     monkeypatch.setattr(_Names, "browse", lambda *_: Mock())
     registered = zeroconf.register_service
-    async with discover([Multicast(announcement(1))], lambda _, error: failures.append(error)):
+    source = Multicast(announcement(1), interface="wlan0")
+    async with discover([source], lambda _, error: failures.append(error)):
         await eventually(lambda: registered.call_count == 1)
         addresses[:] = [there]
         await eventually(lambda: registered.call_count == 2)
@@ -365,4 +376,3 @@ async def test_multicast_begins_anew_with_the_addresses_of_the_machine(
     told = [one.args[0].parsed_addresses() for one in registered.call_args_list]
     assert told == [["10.0.0.5"], ["10.0.1.5"], ["10.0.0.5"]]
     assert [type(error) for error in failures] == [InterfaceError]
-    assert "there is no network interface" in str(failures[0])

@@ -22,7 +22,6 @@ import trustme
 
 from gossamer.node.doctor.findings import Finding, all_well
 from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, check_greeting, diagnose
-from gossamer.node.errors import DiscoveryError
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from support.node_processes import Shell, free_ports
 from support.transport_peers import on_jumping_clock
@@ -280,13 +279,6 @@ async def test_a_mute_peer_is_given_up(autojump_clock: trio.testing.MockClock) -
     autojump_clock.autojump_threshold = 0.05
     findings = await findings_about(trio.SocketStream.receive_some, probes(tls=forever))
     assert "no answer to the TLS within 10 s" in last(findings)[2]
-
-
-async def test_the_other_layers_own_sentence_is_passed_on() -> None:
-    async def hello(_: trio.abc.Stream) -> Greeting:
-        raise DiscoveryError("as the layer says")
-
-    assert "as the layer says" in last(await findings_of_greeting(hello=hello))[2]
 
 
 async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:

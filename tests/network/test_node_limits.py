@@ -1,7 +1,4 @@
-"""Every limit of the transport, exceeded at a running peer: enforced, bounded and counted.
-
-A limit that is added has to be added to `TRIALS`, or `test_every_limit_is_tried` fails.
-"""
+"""Every limit of the transport, exceeded at a running peer: enforced, bounded and counted."""
 
 from __future__ import annotations
 
@@ -11,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import cbor2
 import pytest
 import trio
 
 from gossamer.node.peer.peer import Peer, open_peer
 from gossamer.node.transport.base.limits import Limits
 from support.attackers import Attacker, attacker, read_to_end
+from support.checkout import ROOT
 from support.clusters import MadeCluster
-from support.frame_fuzzing import framed
 from support.memory_members import MemberPeers, member_peers
 from support.node_peers import config_of, knock
 from support.transport_peers import on_jumping_clock
@@ -43,27 +39,6 @@ class Tried:
         assert trio.current_time() - begun <= before_s
         assert self.peer.gauges().connections == 0
 
-    async def cut_for(self, words: str) -> None:
-        """Wait until the connection was cut for a bad frame that is described so."""
-        assert words in await self.attack.cut_for()
-        await trio.aclose_forcefully(self.attack.stream)
-        await self.closed("bad frame", CLOSE_S)
-
-
-async def too_long(tried: Tried) -> None:
-    await tried.attack.send("ping", number=1, filler=bytes(2048))
-    await tried.cut_for("length is")
-
-
-async def too_deep(tried: Tried) -> None:
-    await tried.attack.stream.send_all(framed(cbor2.dumps({"type": "ping", "number": [[[[1]]]]})))
-    await tried.cut_for("unreadable")
-
-
-async def too_many_values(tried: Tried) -> None:
-    await tried.attack.send("certificates wanted", keys=[1] * 64)
-    await tried.cut_for("more values")
-
 
 async def ping_away(attack: Attacker, count: int) -> None:
     """Send so many pings as fast as they are taken, or until the peer has had enough."""
@@ -81,19 +56,6 @@ async def flood(tried: Tried) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def burst(tried: Tried) -> None:
-    """What is taken at once, and what has to wait after it."""
-    begun = trio.current_time()
-    for turn in range(2):
-        await ping_away(tried.attack, 500)
-        for _ in range(500):
-            await tried.attack.next_frame("pong")
-        assert turn or trio.current_time() == begun
-    await tried.attack.send("ping", number=1)
-    await tried.attack.next_frame("pong")
-    assert trio.current_time() - begun >= 0.4
-
-
 async def deafness(tried: Tried) -> None:
     """Somebody who asks and asks, and takes no answer."""
     highest, begun = 0, trio.current_time()
@@ -106,12 +68,6 @@ async def deafness(tried: Tried) -> None:
         nursery.cancel_scope.cancel()
     assert 1024 < highest <= 4096
     assert trio.current_time() - begun <= 3 + 0.1
-
-
-async def pinged(tried: Tried) -> None:
-    begun = trio.current_time()
-    await tried.attack.next_frame("ping")
-    assert trio.current_time() - begun <= 1
 
 
 async def silence(tried: Tried) -> None:
@@ -140,20 +96,17 @@ async def crowding(tried: Tried) -> None:
 
 
 TRIALS: dict[str, tuple[Callable[[Tried], Awaitable[None]], dict[str, Any]]] = {
-    "frame_bytes": (too_long, {"frame_bytes": 1024}),
-    "depth": (too_deep, {"depth": 4}),
-    "items": (too_many_values, {"items": 64}),
     "frames_per_second": (flood, {"frames_per_second": 1000, "frames_burst": 1000}),
-    "frames_burst": (burst, {"frames_per_second": 1000, "frames_burst": 500}),
     "flood_seconds": (flood, {"frames_per_second": 1000, "frames_burst": 500}),
     "queue_bytes": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
     "stall_seconds": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
-    "ping_seconds": (pinged, {"ping_seconds": 1.0}),
     "silence_seconds": (silence, {"ping_seconds": 1.0, "silence_seconds": 4.0}),
     "unused_seconds": (idleness, {"unused_seconds": 10.0}),
     "close_seconds": (dawdling, {}),
     "connections": (crowding, {"connections": 1}),
 }
+# Those whose excess costs a bad frame or a wait, which unit tests of the transport try.
+IN_UNITS = {"frame_bytes", "depth", "items", "frames_burst", "ping_seconds"}
 
 
 @pytest.mark.parametrize("limit", TRIALS)
@@ -210,4 +163,7 @@ async def test_a_limit_holds_against_strangers(tmp_path: Path, limit: str) -> No
 
 def test_every_limit_is_tried() -> None:
     limits = {field.name for field in attrs.fields(Limits)}
-    assert limits == TRIALS.keys() | BEFORE_ADMISSION.keys()
+    assert limits == TRIALS.keys() | BEFORE_ADMISSION.keys() | IN_UNITS
+    files = (ROOT / "tests/unit/node/transport").rglob("test_*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert [name for name in IN_UNITS if f"{name}=" not in text] == []

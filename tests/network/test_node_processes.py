@@ -51,26 +51,6 @@ def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str]) 
     raise AssertionError("nothing arrived")
 
 
-def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: Shell) -> None:
-    said = shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
-    command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
-    assert command == ["node", "run", "demo/peer1", "demo/peer2", "demo/peer3"]
-    nodes = shell.start(*command)
-    try:
-        for _ in range(3):
-            wait_for_log(nodes, "ready")
-        subscriber = shell.subscriber("--folder", "demo/peer2", "--count", "1", DEAR)
-        shell.published("demo/peer3", *EVENT)
-        publish_until(shell, "demo/peer3", subscriber)
-        code, out, _ = end(subscriber)
-        assert code == 0
-        assert json.loads(out)["values"] == json.loads(LINE)
-        status = shell.status("demo/peer1")
-        assert (status["ready"], status["name"]) == (True, "peer1")
-    finally:
-        assert end(nodes, signal.SIGTERM)[0] == 0
-
-
 def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
     shell.ok("node", "init", "desk", "--preset", "local", "--cluster", "desk")
     with shell.node("desk"):

@@ -1,8 +1,4 @@
-"""No acknowledged event is lost and none comes twice, whatever fails; on a clock that jumps.
-
-Peers crash, connections break and the network falls apart while every peer publishes and reads.
-What is lost, repeated or not acknowledged is counted and printed.
-"""
+"""No acknowledged event is lost and none comes twice, whatever fails; on a clock that jumps."""
 
 from __future__ import annotations
 

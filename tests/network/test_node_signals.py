@@ -58,8 +58,10 @@ PEERS = ("demo/peer1", "demo/peer2")
 @contextmanager
 def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
     """Two peers under one command without a terminal, both of them ready."""
-    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
-    nodes = shell.start("node", "run", *PEERS, start_new_session=True)
+    said = shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
+    command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
+    assert command == ["node", "run", *PEERS]
+    nodes = shell.start(*command, start_new_session=True)
     try:
         assert {wait_for_log(nodes, "ready")["node"] for _ in PEERS} == {"peer1", "peer2"}
         yield nodes

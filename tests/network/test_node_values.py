@@ -23,9 +23,9 @@ from support.draws import larger
 from support.expression_strategies import SCHEMA, Written, matchable, random_event
 from support.memory_peers import EPOCH_S, MemoryPeers, memory_peers, whole
 from support.memory_transport import Faults, MemoryNetwork
-from support.node_fleets import LOOK_S, Fleet, Publisher, running_fleet, until
+from support.node_fleets import Fleet, Publisher, running_fleet, until
 from support.node_peers import rounds_pass
-from support.node_processes import PATIENCE_S, Shell
+from support.node_processes import Shell
 from support.transport_peers import on_jumping_clock
 from support.waiting import comes_true, eventually
 
@@ -227,28 +227,16 @@ async def test_what_a_peer_alone_published_ahead_of_time_gives_way(tmp_path: Pat
 
 
 @pytest.mark.parametrize("each_preset", ["kindred"], indirect=True)
-async def test_commands_keep_and_print_last_values(shell: Shell) -> None:
-    with running_fleet(shell, PEERS, protocol__round_s=0.2) as fleet:
-        await fleet.ready()
-        here, *others = fleet.names
-        keep = ("--retained-last", "symbol", "--folder", here)
-
-        async def ok(*words: str) -> str:
-            return await trio.to_thread.run_sync(lambda: shell.ok(*words))
-
+def test_commands_keep_and_print_last_values(one_node: Shell) -> None:
+    keep = ("--retained-last", "symbol", "--folder", "desk")
+    with one_node.node("desk"):
         for symbol, price in (("IBM", 1), ("IBM", 2), ("SAP", 3)):
-            await ok("pub", f"symbol={symbol}", f"price={price}", *keep)
-        await ok("pub", "symbol=SAP", "--delete", *keep)
-        fleet.kill(others[0])
-        fleet.start(others[0])
-        for there in others:
-            async with fleet.client(there) as client:
-                with trio.fail_after(PATIENCE_S):
-                    while (await client.status())["last_values"] < 2:
-                        await trio.sleep(LOOK_S)
-            printed = await ok("sub", "price >= 0", "--last", "--count", "1", "--folder", there)
-            event = json.loads(printed)
-            assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
+            one_node.ok("pub", f"symbol={symbol}", f"price={price}", *keep)
+        one_node.ok("pub", "symbol=SAP", "--delete", *keep)
+        assert one_node.status("desk")["last_values"] == 2
+        last = ("sub", "price >= 0", "--last", "--count", "1", "--folder", "desk")
+        event = json.loads(one_node.ok(*last))
+        assert (event["values"], event["last"]) == ({"symbol": "IBM", "price": 2}, "symbol")
 
 
 # Order of each publisher's events.
