@@ -81,10 +81,11 @@ def no_failure(name: str, error: Exception) -> None:
 
 @attrs.frozen
 class Made:
-    """A source that does as a test says."""
-
     name: str
-    run: Callable[[Tell], Awaitable[None]]
+    _run: Callable[[Tell], Awaitable[None]]
+
+    async def run(self, tell: Tell) -> None:
+        await self._run(tell)
 
 
 def multicast_works() -> bool:

@@ -131,7 +131,6 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_half_written(one_node: She
 
 
 def changed(data: bytes, name: str, content: bytes) -> bytes:
-    """A backup with another content of one of its files."""
     made = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(data)) as source,
@@ -147,7 +146,6 @@ def changed(data: bytes, name: str, content: bytes) -> bytes:
 
 
 def manifest_with(data: bytes, **fields: object) -> bytes:
-    """A backup whose manifest says something else."""
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         file = tar.extractfile(MANIFEST)
         assert file is not None

@@ -6,8 +6,7 @@ import itertools
 import logging
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -28,12 +27,11 @@ from gossamer.node.security.identity import key_text
 from gossamer.node.security.sealing import DRAW_BYTES, ID_BITS, Seal, identifier, sign
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.content.values import Value
 from gossamer.protocol.peer.record_table.records import EVENT, EVENT_MESSAGES, EVENT_VALUES, TREE
 from gossamer.protocol.peer.settings import config
 from support.attackers import attacker, introduction_of
 from support.clusters import MadeCluster, event_key
-from support.memory_members import MemberPeers, member_peers
+from support.memory_members import member_peers
 from support.node_peers import take
 from support.tampering import read_frame, tampered, write_frame
 from support.transport_peers import on_jumping_clock
@@ -187,90 +185,6 @@ SEED = 3
 Identify = Callable[[bytes], int]
 
 
-@attrs.define
-class Tried:
-    """An overlay in which some forge."""
-
-    crowd: MemberPeers
-    league: ForgersLeague
-    draws: random.Random = attrs.field(factory=lambda: random.Random(SEED))
-    wanted: dict[int, tuple[float, Subscription]] = attrs.field(factory=dict)
-    published: dict[int, Event] = attrs.field(factory=dict)
-    acknowledged: set[int] = attrs.field(factory=set)
-
-    def subscribe(self) -> None:
-        """Let each honest peer want a third of all events."""
-        for key in self.crowd.honest:
-            low = self.draws.uniform(0, 660)
-            expression = f"price >= {low} and price < {low + 330}"
-            self.wanted[key] = low, self.crowd.peers[key].subscribe(expression)
-
-    async def publish(self) -> None:
-        key = self.draws.choice(self.crowd.honest)
-        values: dict[str, Value] = {"price": self.draws.uniform(0, 1000), "symbol": "A"}
-        at = self.crowd.now(key)
-        try:
-            event = await self.crowd.peers[key].publish(values)
-            self.acknowledged.add(event)
-        except NotAcknowledged as error:
-            event = error.event
-        self.published[event] = Event(event, values, key, at)
-
-    async def delivered(self) -> dict[int, list[Event]]:
-        return {key: await take(events, len(events)) for key, (_, events) in self.wanted.items()}
-
-    def share_of_due(self, delivered: dict[int, list[Event]]) -> float:
-        """Of what was acknowledged, the part of what is due that was delivered."""
-        due = got = 0
-        for key, (low, _) in self.wanted.items():
-            wanted = {
-                event
-                for event in self.acknowledged
-                if low <= float(self.published[event].values["price"]) < low + 330  # type: ignore[arg-type]
-            }
-            due += len(wanted)
-            got += len(wanted & {event.id for event in delivered[key]})
-        return got / due
-
-    def forged(self) -> Counter[str]:
-        """What honest peers did not believe, by cause."""
-        found: Counter[str] = Counter()
-        for key in self.crowd.honest:
-            found.update(self.crowd.peers[key].counters.events_forged)
-        return +found
-
-
-@asynccontextmanager
-async def overlay(
-    cluster: MadeCluster, preset: str, peers: int, forgers: int
-) -> AsyncIterator[Tried]:
-    settings = getattr(config, preset)(
-        peers,
-        attributes=2,
-        subscriptions=16,
-        event_memory=512,
-        replicas=2,
-        pending_publications=32,
-        replay_rounds=60,
-        held_events=1024,
-        retention_rounds=600,
-    )
-    league = ForgersLeague(Seal(settings.coordinates), random.Random(SEED))
-    own_keys = map(event_key, itertools.count(101))
-
-    def betray(member: Membership, dependencies: Dependencies) -> Dependencies:
-        return Forger(league, member, next(own_keys)).change(dependencies)
-
-    async with member_peers(
-        cluster,
-        peers,
-        change=lambda _, dependencies: attrs.evolve(dependencies, settings=settings),
-        every=peers // forgers,
-        betray=betray,
-    ) as crowd:
-        yield Tried(crowd, league)
-
-
 def fields_of(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, Any]]:
     return [vars(line)["fields"] for line in caplog.records if line.getMessage() == event]
 
@@ -297,35 +211,78 @@ async def test_a_fifth_of_forgers_has_nothing_delivered_that_nobody_published(
 ) -> None:
     """What they changed is found out by the next peer, which names them; nobody else is blamed."""
     caplog.set_level(logging.WARNING, "gossamer")
-    async with overlay(cluster, preset, peers, forgers) as tried:
-        tried.subscribe()
-        await tried.crowd.rounds(8)
+    settings = getattr(config, preset)(
+        peers,
+        attributes=2,
+        subscriptions=16,
+        event_memory=512,
+        replicas=2,
+        pending_publications=32,
+        replay_rounds=60,
+        held_events=1024,
+        retention_rounds=600,
+    )
+    league = ForgersLeague(Seal(settings.coordinates), random.Random(SEED))
+    own_keys, draws = map(event_key, itertools.count(101)), random.Random(SEED)
+    published, acknowledged = dict[int, Event](), dict[int, float]()
+    async with member_peers(
+        cluster,
+        peers,
+        change=lambda _, dependencies: attrs.evolve(dependencies, settings=settings),
+        every=peers // forgers,
+        betray=lambda member, found: Forger(league, member, next(own_keys)).change(found),
+    ) as crowd:
+
+        async def publish() -> None:
+            key, price = draws.choice(crowd.honest), draws.uniform(0, 1000)
+            at = crowd.now(key)
+            try:
+                event = await crowd.publish(key, price)
+                acknowledged[event] = price
+            except NotAcknowledged as error:
+                event = error.event
+            published[event] = Event(event, {"price": price, "symbol": "A"}, key, at)
+
+        wanted: dict[int, tuple[float, Subscription]] = {}
+        for key in crowd.honest:  # each wants a third of all events
+            low = draws.uniform(0, 660)
+            expression = f"price >= {low} and price < {low + 330}"
+            wanted[key] = low, crowd.peers[key].subscribe(expression)
+        await crowd.rounds(8)
         async with trio.open_nursery() as nursery:
             for _ in range(events):
-                nursery.start_soon(tried.publish)
+                nursery.start_soon(publish)
                 await trio.sleep(0.2)
-        await tried.crowd.rounds(8)
-        delivered = await tried.delivered()
-        share, forged = tried.share_of_due(delivered), tried.forged()
-    told = f"{preset}, seed {SEED}: {dict(tried.league.done)}, found {dict(forged)}"
-    print(f"{told}; acknowledged {len(tried.acknowledged)}/{events}, delivered {share:.3f}")
+        await crowd.rounds(8)
+        delivered = {key: await take(stream, len(stream)) for key, (_, stream) in wanted.items()}
+        forged: Counter[str] = Counter()  # what honest peers did not believe, by cause
+        for key in crowd.honest:
+            forged.update(crowd.peers[key].counters.events_forged)
+    due = {
+        key: {event for event, price in acknowledged.items() if low <= price < low + 330}
+        for key, (low, _) in wanted.items()
+    }
+    came = sum(len(due[key] & {event.id for event in got}) for key, got in delivered.items())
+    share = came / sum(map(len, due.values()))
+    told = f"{preset}, seed {SEED}: {dict(league.done)}, found {dict(forged)}"
+    print(f"{told}; acknowledged {len(acknowledged)}/{events}, delivered {share:.3f}")
     for key, got in delivered.items():
         assert len({event.id for event in got}) == len(got), f"{key_text(key)} got one twice"
         for event in got:
-            genuine = tried.published[event.id]
+            genuine = published[event.id]
             assert (event.values, event.publisher) == (genuine.values, genuine.publisher), told
             assert event.published_at == pytest.approx(genuine.published_at, abs=2e-6)
-    assert set(tried.league.done) == {deed.__name__ for deed in DEEDS}, told
+    assert set(league.done) == {deed.__name__ for deed in DEEDS}, told
     assert min(forged[cause] for cause in ("changed", "signature", "name")) > 0, told
     assert forged["two contents"] == forged["revoked"] == 0, told
     for fields in fields_of(caplog, "an event is not its publisher's"):
         if fields["cause"] == "changed":
-            assert keys_in(fields["peer"], tried.crowd.bad), fields
+            assert keys_in(fields["peer"], crowd.bad), fields
         if fields["cause"] == "name":
-            assert keys_in(fields["signed_by"], tried.crowd.bad), fields
+            assert keys_in(fields["signed_by"], crowd.bad), fields
     cut = [fields["peer"] for fields in fields_of(caplog, "a peer was cut")]
     assert cut
-    assert [peer for peer in cut if not keys_in(peer, tried.crowd.bad)] == [], told
+    assert [peer for peer in cut if not keys_in(peer, crowd.bad)] == [], told
     assert share > 0.5, told
 
 

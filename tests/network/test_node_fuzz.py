@@ -160,8 +160,6 @@ class Overheard:
 
 @attrs.define
 class Member:
-    """The one whose connections are abused."""
-
     membership: Membership
     profile: tuple[int, ...]  # what it said of itself when it still was a good peer
     _sequence: int = 1 << 40

@@ -39,7 +39,7 @@ from gossamer.protocol.peer.settings.profile import (
 )
 from gossamer.protocol.peer.space.ring import RING_MASK
 from gossamer.protocol.peer.state.state import profile_words
-from support.attackers import Attacker, attacker, memory_of_process
+from support.attackers import attacker, memory_of_process
 from support.clusters import MadeCluster
 from support.memory_members import MemberPeers, member_peers
 from support.memory_peers import ROUND_S, whole
@@ -152,26 +152,11 @@ PROFILE = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(SETTINGS) - RANGES))
 
 
 def boxes(draws: random.Random) -> bytes:
-    """As many subscriptions as a record may bring, none like another."""
     words = [0, 0, BOXES]
     for number in range(BOXES):
         lows = [draws.getrandbits(61) for _ in range(2)]
         words += [number % 2, *(end for low in lows for end in (low, low + draws.getrandbits(60)))]
     return struct.pack(f"<{len(words)}q", *words)
-
-
-async def flood(crowd: MemberPeers, target: int, attack: Attacker, records: int) -> None:
-    """Send so many records of subscriptions, in `ROUNDS` of the peer's rounds."""
-    draws, entry = random.Random(SEED), attack.descriptor(PROFILE)
-    for number in range(records):
-        kind = INSTALL if number % 2 else INSTALL_NEWS
-        await attack.send("record", kind=kind, words=boxes(draws), peers=[entry])
-        if number % (records // ROUNDS) == 0:
-            await attack.send("ping", number=number)
-            await attack.next_frame("pong")
-            await trio.sleep(ROUND_S)
-            entries = crowd.peers[target].gauges().routing_entries
-            assert entries <= SETTINGS.routing_table_entries
 
 
 @pytest.mark.parametrize(
@@ -189,7 +174,16 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
         await crowd.rounds(8)
         before = memory_of_process()
         async with attacker(crowd, first.key, cluster.admit("flooder")) as attack:
-            await flood(crowd, first.key, attack, records)
+            draws, entry = random.Random(SEED), attack.descriptor(PROFILE)
+            for number in range(records):
+                kind = INSTALL if number % 2 else INSTALL_NEWS
+                await attack.send("record", kind=kind, words=boxes(draws), peers=[entry])
+                if number % (records // ROUNDS) == 0:
+                    await attack.send("ping", number=number)
+                    await attack.next_frame("pong")
+                    await trio.sleep(ROUND_S)
+                    entries = first.gauges().routing_entries
+                    assert entries <= SETTINGS.routing_table_entries
             published = {await crowd.publish(key, i) for i, key in enumerate(crowd.peers)}
             assert await take_ids(events, len(published)) == published
         growth = memory_of_process() - before

@@ -26,8 +26,6 @@ CLOSE_S = 0.5
 
 @attrs.define
 class Tried:
-    """A peer with narrow limits, and somebody connected to it."""
-
     crowd: MemberPeers
     peer: Peer
     attack: Attacker
@@ -41,7 +39,6 @@ class Tried:
 
 
 async def ping_away(attack: Attacker, count: int) -> None:
-    """Send so many pings as fast as they are taken, or until the peer has had enough."""
     with suppress(trio.BrokenResourceError):
         for number in range(count):
             await attack.send("ping", number=number)

@@ -90,7 +90,6 @@ class Flooder:
         return data, encode_event(self._schema, uniform_hashes(self._schema), exact)
 
     async def flood(self, *targets: Address) -> None:
-        """Send events to the peers at ``targets``, each in turn, until cancelled."""
         async with trio.open_nursery() as nursery:
             for target in targets:
                 nursery.start_soon(self._flood_one, target)
@@ -128,7 +127,6 @@ class Flooder:
             self.answered += 1
 
     def _event(self) -> bytes:
-        """The frames of another event."""
         if not self._sealed:
             self._seal_more()
         sealed, point = self._sealed.pop()
@@ -142,7 +140,6 @@ class Flooder:
         return b"".join(frames)
 
     def _seal_more(self) -> None:
-        """Seal as many events as share a signature."""
         seal = Seal(self._settings.coordinates)
         parts = []
         for number in range(MOST_SHARING):
@@ -171,7 +168,6 @@ AT_ONCE = 300
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    """Three peers that run, and a fourth membership."""
     made = Fleet.make(Shell(tmp_path), 4, discovery__multicast=False)
     made.start(*made.names[:3])
     yield made
@@ -303,7 +299,6 @@ async def test_a_member_that_floods_stops_no_events_of_others(fleet: Fleet, targ
 
 
 def logged(fleet: Fleet, event: str) -> list[dict[str, str]]:
-    """Lines of that event in all logs."""
     texts = [fleet.log(name) for name in fleet.names[:3]]
     lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return [line for line in lines if line["event"] == event]

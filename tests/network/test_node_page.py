@@ -38,8 +38,6 @@ NOT_THERE = (
 
 @attrs.define
 class Served:
-    """A page that is being served, and how often its snapshot was made."""
-
     port: int = 0
     snapshots: int = 0
     counts: Counters = attrs.field(factory=Counters)
@@ -53,7 +51,6 @@ class Served:
         return await trio.open_tcp_stream(HOST, self.port)
 
     async def send(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
-        """Send ``request`` as it is; give status, headers and body of the first answer."""
         async with await self.connect() as stream:
             await stream.send_all(request)
             return await read_answer(stream, request[:4] == b"HEAD")
@@ -285,7 +282,6 @@ async def test_far_too_many_connections_are_closed_without_a_word() -> None:
 
 
 async def test_a_page_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """And stops nothing."""
     async with served() as page, trio.open_nursery() as nursery:
         broken = Mock(side_effect=RuntimeError("a defect"))
         _, page.port = await serve_page(nursery, (HOST, 0), broken, lambda: METRICS)

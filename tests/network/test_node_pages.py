@@ -112,7 +112,6 @@ BUILD_S = 900
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The instructions of the Dockerfile and what follows them."""
     text = re.sub(r"(?m)^#.*\n", "", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"))
     lines = filter(None, re.sub(r"\\\n", " ", text).splitlines())
     return [(line.split()[0], line.partition(" ")[2].strip()) for line in lines]
@@ -180,7 +179,6 @@ def make_cluster(shell: Shell, service: dict[str, Any]) -> None:
 
 
 def settings(environment: dict[str, str], first: int, number: int) -> list[str]:
-    """The settings of a service's environment for this machine, as options."""
     found: list[str] = []
     for name, value in environment.items():
         section, _, setting = name.removeprefix("GOSSAMER_NODE_").lower().partition("_")

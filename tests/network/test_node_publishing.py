@@ -201,7 +201,6 @@ async def test_a_client_learns_which_of_its_events_were_not_acknowledged(node: L
 
 @on_jumping_clock
 async def test_a_peer_publishes_many_events_together(tmp_path: Path) -> None:
-    """Each has its own outcome, and they come in their order."""
     async with memory_peers(tmp_path, *[1 + (i << 58) for i in range(3)]) as crowd:
         publisher, _, subscriber = crowd.peers.values()
         events = subscriber.subscribe("price >= 0")

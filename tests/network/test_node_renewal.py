@@ -53,7 +53,6 @@ def broken(crowd: MemberPeers) -> int:
 
 
 async def all_last_beyond(crowd: MemberPeers, when: float) -> None:
-    """Wait until the certificate of each peer is valid for longer."""
     await eventually(lambda: min(ends(crowd).values()) > when)
 
 
@@ -197,10 +196,12 @@ async def test_what_was_renewed_by_clocks_ahead_is_taken_back(cluster: MadeClust
         crowd.offset_s = 25 * DAY_S
         await all_last_beyond(crowd, crowd.now() + YEAR_S)
         crowd.offset_s = 0
-        certificates = lambda: [on_disk(crowd, key).certificate for key in crowd.peers]  # noqa: E731
-        await eventually(lambda: all(one.not_before <= crowd.now() for one in certificates()))
+        keys = list(crowd.peers)
+        await eventually(
+            lambda: all(on_disk(crowd, key).certificate.not_before <= crowd.now() for key in keys)
+        )
         assert ends(crowd) == before
-        away = list(crowd.peers)[2]
+        away = keys[2]
         crowd.members[away] = on_disk(crowd, away)
         await crowd.stop(away)
         await crowd.add(away)
@@ -367,7 +368,6 @@ def test_running_nodes_renew_in_time_and_use_what_they_got(shell: Shell, role: s
 
 
 def wait_for_status(shell: Shell, folder: str, **expected: object) -> Mapping[str, Any]:
-    """What a node says of itself once it says this."""
     deadline = time.monotonic() + PATIENCE_S
     with connect(shell.folder / folder) as node:
         while (status := node.status()) | expected != status:

@@ -37,8 +37,6 @@ TIMEOUT_S = 20.0
 
 @attrs.define(eq=False)
 class Run:
-    """A peer that requests, and others that reply."""
-
     crowd: MemoryPeers
     requester: Replies
     # By replier, how often it got the request of each price.
@@ -220,8 +218,6 @@ def fleet(tmp_path: Path, size: tuple[int, int]) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Work:
-    """What the workers of a group have got, and have acknowledged."""
-
     # By event, the peers at which workers got it.
     got: dict[str, list[str]] = attrs.field(factory=dict)
     dealt: Counter[str] = attrs.field(factory=Counter)  # by event, how often it was acknowledged
@@ -245,7 +241,6 @@ class Work:
 
 @asynccontextmanager
 async def at_work(fleet: Fleet, peers: Sequence[str], pause_s: float = 0.02) -> AsyncIterator[Work]:
-    """Workers at these peers, whose groups have found each other."""
     work = Work()
     await fleet.ready()
     async with trio.open_nursery() as nursery:
@@ -275,7 +270,6 @@ async def group_of(fleet: Fleet, peer: str) -> dict[str, Any] | None:
 
 
 async def settled(work: Work, publisher: Publisher, events: int) -> None:
-    """Wait until all is published, and every acknowledged event is dealt with."""
     await until(lambda: len(publisher.acknowledged) + publisher.uncertain == events, PATIENCE_S)
     await until(lambda: publisher.acknowledged <= set(work.dealt), PATIENCE_S)
     assert len(publisher.acknowledged) >= events // 2

@@ -57,7 +57,6 @@ PEERS = ("demo/peer1", "demo/peer2")
 
 @contextmanager
 def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
-    """Two peers under one command without a terminal, both of them ready."""
     said = shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
     command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
     assert command == ["node", "run", *PEERS]
@@ -71,7 +70,6 @@ def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
 
 
 def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
-    """Add a line to a table of the configuration of the node in ``folder``."""
     file = shell.folder / folder / "node.toml"
     text = file.read_text(encoding="utf-8")
     before, _, after = text.partition(f"[{table}]\n")

@@ -67,8 +67,6 @@ def test_peers_and_simulation_are_measured_side_by_side(shell: Shell) -> None:
 
 
 def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
-    """Replay a plan and do something once a round has begun."""
-
     def progress(_: str, done: int, _total: int) -> None:
         if done == at_round:
             do()

@@ -92,7 +92,6 @@ def test_a_peer_on_a_second_host_joins_by_token_and_gets_events(
 
 
 def test_peers_on_two_hosts_find_each_other(hosts: Sequence[Host], shell: Shell) -> None:
-    """By multicast."""
     desk, kitchen = hosts
     shell.ok("node", "init", "desk")
     with node(desk, shell, "desk"):

@@ -46,8 +46,6 @@ LINKS = PEERS - 1
 
 @attrs.frozen
 class Length:
-    """How long a soak takes, and what is drawn for it."""
-
     minutes: int
     seed: int
 
@@ -193,7 +191,6 @@ async def test_a_cluster_used_for_long_stays_as_it_was(fleet: Fleet, length: Len
 
 
 def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
-    """By peer, of what it has more descriptors than before."""
     found = {name: ["it does not run"] for name in before}
     for name, descriptors in before.items():
         if (look := watch.look(name)) is not None:
@@ -221,7 +218,6 @@ def check_logs(fleet: Fleet) -> None:
 
 
 def check_accounts(use: Use, values: Mapping[str, Mapping[str, str]]) -> None:
-    """What was promised of order, repetition, requests and last values."""
     run = use.run
     run.check()
     assert len(set(use.program.got)) == len(use.program.got)
