@@ -62,18 +62,6 @@ def test_the_blocks_of_a_page_work_as_they_stand(reader: Reader, page: str) -> N
         assert not (reader.folder / folder).exists()
 
 
-def test_tutorials_use_folders_and_ports_of_their_own() -> None:
-    """Whoever goes from one page to the next without cleaning up meets no port that is taken."""
-    found = {}
-    for page, (heading, folder) in PAGES.items():
-        blocks = shell_blocks(section(text_of(page), heading))
-        (made,) = [line for block in blocks for line in block if "node init" in line]
-        assert shlex.split(made)[3] == folder
-        port = re.search(r"--port (\d+)", made)
-        found[folder] = 7720 if port is None else int(port[1])
-    assert len(set(found.values())) == len(found)
-
-
 @pytest.mark.parametrize("page", [*PAGES, *MORE])
 def test_every_command_of_a_page_is_one(page: str) -> None:
     """Names of commands and options, and how many arguments there are; nothing is run."""

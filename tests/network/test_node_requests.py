@@ -179,9 +179,9 @@ async def test_commands_request_and_reply(shell: Shell) -> None:
         shown = sorted((json.loads(line)["text"] for line in done.stdout.splitlines()), key=len)
         assert shown[0] == '{"ID"\n'
         assert json.loads(shown[1])["values"]["symbol"] == "IBM"
-        done = await run(*asks, "--replies", "3", "--timeout", "3")
+        done = await run(*asks, "--replies", "3", "--timeout", "1")
         assert done.returncode == 1
-        assert "2 of 3 replies came within 3 s" in done.stderr
+        assert "2 of 3 replies came within 1 s" in done.stderr
 
         for process in (echo, command):
             await trio.to_thread.run_sync(end, process, signal.SIGTERM)
