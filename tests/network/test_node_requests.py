@@ -172,7 +172,11 @@ async def test_commands_request_and_reply(shell: Shell) -> None:
         command = shell.start(*replies, fleet.names[2], "--run", "tr a-z A-Z | cut -c 1-5")
         for process in (echo, command):
             await trio.to_thread.run_sync(wait_for_line, process, "replying")
-        await _until_known(fleet)
+        async with fleet.client(fleet.names[0]) as client:  # until a request reaches both
+            values = {"symbol": "IBM", "price": 81.0, "volume": 1}
+            with trio.fail_after(PATIENCE_S):
+                while len(await client.request(values, timeout_s=2.0, replies=2)) < 2:
+                    pass
 
         done = await run(*asks, "--replies", "2", "--timeout", str(PATIENCE_S))
         assert done.returncode == 0, done.stderr
@@ -188,15 +192,6 @@ async def test_commands_request_and_reply(shell: Shell) -> None:
         done = await run(*asks, "--timeout", "0.5")
         assert done.returncode == 1
         assert "nobody replied to request" in done.stderr
-
-
-async def _until_known(fleet: Fleet) -> None:
-    """Wait until a request reaches both repliers."""
-    async with fleet.client(fleet.names[0]) as client:
-        values = {"symbol": "IBM", "price": 81.0, "volume": 1}
-        with trio.fail_after(PATIENCE_S):
-            while len(await client.request(values, timeout_s=2.0, replies=2)) < 2:
-                pass
 
 
 # Queue groups: no acknowledged event is lost, and none is done twice unless its worker's peer was
@@ -246,27 +241,25 @@ async def at_work(fleet: Fleet, peers: Sequence[str], pause_s: float = 0.02) -> 
     async with trio.open_nursery() as nursery:
         for peer in peers:
             await nursery.start(work.worker, fleet, peer, pause_s)
-        await together(fleet, peers)
+        await leader_of(fleet, peers)
         yield work
         nursery.cancel_scope.cancel()
 
 
-async def together(fleet: Fleet, peers: Sequence[str]) -> None:
-    """Wait until one of these peers leads all of them."""
+async def leader_of(fleet: Fleet, peers: Sequence[str]) -> str:
+    """Wait until one of these peers leads all of them; which it is."""
     with trio.fail_after(PATIENCE_S):
         while True:
-            states = [await group_of(fleet, peer) for peer in peers]
-            whole = all(len(one["peers"]) == len(peers) for one in states if one is not None)
-            leading = sum(one["leads"] for one in states if one is not None)
-            if whole and leading == 1 and None not in states:
-                return
+            groups: dict[str, Any] = {}
+            for peer in peers:
+                async with fleet.client(peer) as client:
+                    for one in (await client.status())["groups"]:
+                        groups[peer] = one
+            leading = [peer for peer, one in groups.items() if one["leads"]]
+            known = [len(one["peers"]) for one in groups.values()]
+            if len(leading) == 1 and known == [len(peers)] * len(peers):
+                return leading[0]
             await trio.sleep(0.2)
-
-
-async def group_of(fleet: Fleet, peer: str) -> dict[str, Any] | None:
-    async with fleet.client(peer) as client:
-        groups = (await client.status())["groups"]
-    return groups[0] if groups else None
 
 
 async def settled(work: Work, publisher: Publisher, events: int) -> None:
@@ -303,7 +296,7 @@ async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
         publisher = Publisher(fleet, fleet.names[0])
         nursery.start_soon(publisher.run, events, 0.2)
         await until(lambda: len(work.dealt) > events // 6)
-        (leader,) = [one for one in members if (await _leads(fleet, one))]
+        leader = await leader_of(fleet, members)
         others = [one for one in members if one != leader and in_the_midst]
         for one in others:
             fleet.send(one, signal.SIGSTOP)
@@ -317,10 +310,11 @@ async def test_a_paused_leader_is_replaced_and_follows_when_it_is_back(
         await until(lambda: len(work.dealt) > before + 5, PATIENCE_S)
         fleet.send(leader, signal.SIGCONT)
         await settled(work, publisher, events)
-        await together(fleet, members)
+        await leader_of(fleet, members)
         nursery.cancel_scope.cancel()
-    assert set(work.twice()) <= _had(work, {leader})
-    assert len(work.twice()) <= 2
+    twice = work.twice()
+    assert len(twice) <= 2
+    assert all(leader in peers for peers in twice.values())
 
 
 @at_full_size
@@ -360,12 +354,3 @@ async def test_a_group_is_left_and_what_is_none_is_refused(node: LocalNode) -> N
         await client.leave("workers", ALL)
         with pytest.raises(RefusedByNodeError, match="of no group 'workers'"):
             await client.leave("workers", ALL)
-
-
-async def _leads(fleet: Fleet, peer: str) -> bool:
-    state = await group_of(fleet, peer)
-    return state is not None and bool(state["leads"])
-
-
-def _had(work: Work, peers: set[str]) -> set[str]:
-    return {event for event, at in work.got.items() if peers & set(at)}
