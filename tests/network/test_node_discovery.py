@@ -111,34 +111,29 @@ needs_multicast = pytest.mark.skipif(
 )
 
 
-async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
+@on_jumping_clock
+async def test_all_sources_come_in_one_stream_and_one_that_fails_is_reported_once() -> None:
+    """It is tried again while others go on."""
+    failures: list[tuple[str, Exception]] = []
+    tries = itertools.count(1)
+    late = DiscoveredPeer(4, (("b", 2),), MULTICAST)
+
+    async def come_late(tell: Tell) -> None:
+        if next(tries) < 4:
+            raise DiscoveryError("no carrier")
+        await tell(late)
+
     remembered = KnownPeers(REMEMBERED, ((9, (("10.0.0.9", 1), ("fd00::9", 1))),))
-    sources = [static_peers([("a", 1), ("b", 2)]), remembered]
-    async with discover(sources, no_failure) as stream:
-        found = [one async for one in stream]
+    sources: list[Source] = [Made("late", come_late), static_peers([("a", 1), ("b", 2)])]
+    async with discover([*sources, remembered], lambda *one: failures.append(one)) as stream:
+        *found, last = [one async for one in stream]
+    assert last == late
     assert len(found) == 3
     assert set(found) == {
         DiscoveredPeer(None, (("a", 1),), STATIC),
         DiscoveredPeer(None, (("b", 2),), STATIC),
         DiscoveredPeer(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
     }
-
-
-@on_jumping_clock
-async def test_a_source_that_fails_is_reported_once_and_tried_again_while_others_go_on() -> None:
-    failures: list[tuple[str, Exception]] = []
-    tries = itertools.count(1)
-
-    async def come_late(tell: Tell) -> None:
-        if next(tries) < 4:
-            raise DiscoveryError("no carrier")
-        await tell(DiscoveredPeer(4, (("b", 2),), MULTICAST))
-
-    sources: list[Source] = [Made("late", come_late), static_peers([("a", 1)])]
-    async with discover(sources, lambda *failed: failures.append(failed)) as stream:
-        assert await anext(stream) == DiscoveredPeer(None, (("a", 1),), STATIC)
-        assert await anext(stream) == DiscoveredPeer(4, (("b", 2),), MULTICAST)
-        assert [one async for one in stream] == []
     ((name, error),) = failures
     assert name == "late"
     assert "no carrier" in str(error)
