@@ -26,20 +26,7 @@ from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.record_table.records import (
-    ALL_CLASSES,
-    COMPARE,
-    COMPARE_SOON,
-    COMPARED,
-    LACKING,
-    LISTED,
-    LOAD_SHIFTED,
-    REPAIRED,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    STORED,
-    STORED_FOR,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
 from support.attackers import descriptor_of, memory_of_process
@@ -189,19 +176,19 @@ class Member:
         own = [self.describe(self.profile)]
         point = [5] * SETTINGS.attributes
         box = [0, *[0, 1 << 61] * SETTINGS.attributes]
-        part = [5, 6, 9, ALL_CLASSES, 0, 0]
-        records: list[tuple[int, list[int], list[bytes]]] = [
-            (LOAD_SHIFTED, [0], own),
-            (STORED, [7, 0], []),
-            (STORED_FOR, [7, 0, 0], own),
-            (COMPARE, [0, 0, 1, 16, *part, 7, *box], own),
-            (COMPARED, [*part, 1, 1, 2, 3], []),
-            (LISTED, [*part, 1, 8, 9, *point], []),
-            (LACKING, [*part, 1, 8], []),
-            (REPAIRED, [7, 0, 0, 1, 1, -1, *point], []),
-            (COMPARE_SOON, [], []),
-            (REPLAY_OFFER, [2, 8, 9], []),
-            (REPLAY_WANTED, [2, 8, 9], []),
+        part = [5, 6, 9, records.ALL_CLASSES, 0, 0]
+        rare: list[tuple[int, list[int], list[bytes]]] = [
+            (records.LOAD_SHIFTED, [0], own),
+            (records.STORED, [7, 0], []),
+            (records.STORED_FOR, [7, 0, 0], own),
+            (records.COMPARE, [0, 0, 1, 16, *part, 7, *box], own),
+            (records.COMPARED, [*part, 1, 1, 2, 3], []),
+            (records.LISTED, [*part, 1, 8, 9, *point], []),
+            (records.LACKING, [*part, 1, 8], []),
+            (records.REPAIRED, [7, 0, 0, 1, 1, -1, *point], []),
+            (records.COMPARE_SOON, [], []),
+            (records.REPLAY_OFFER, [2, 8, 9], []),
+            (records.REPLAY_WANTED, [2, 8, 9], []),
         ]
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
         signature = request_of(self.membership).signature
@@ -211,7 +198,7 @@ class Member:
         return [
             *(
                 {"type": "record", "kind": kind, "words": packed(words), "peers": peers}
-                for kind, words, peers in records
+                for kind, words, peers in rare
             ),
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},

@@ -18,16 +18,7 @@ from gossamer.node.security.descriptors import Descriptor, sign_descriptor
 from gossamer.node.security.encoding import decode
 from gossamer.node.security.identity import SIGNATURE_BYTES
 from gossamer.node.transport.base.schema import Frame
-from gossamer.protocol.peer.record_table.records import (
-    EVENT,
-    INSTALL,
-    INSTALL_NEWS,
-    PLACE_FOUND,
-    SAMPLE_REPLY,
-    SAMPLE_REQUEST,
-    TMAN_REPLY,
-    TMAN_REQUEST,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import (
     ARC_START,
@@ -49,11 +40,11 @@ from support.transport_peers import on_jumping_clock
 
 # Whether a record that tells of peers begins with its sender.
 _TELLING = {
-    SAMPLE_REQUEST: True,
-    SAMPLE_REPLY: False,
-    TMAN_REQUEST: True,
-    TMAN_REPLY: True,
-    PLACE_FOUND: True,
+    records.SAMPLE_REQUEST: True,
+    records.SAMPLE_REPLY: False,
+    records.TMAN_REQUEST: True,
+    records.TMAN_REPLY: True,
+    records.PLACE_FOUND: True,
 }
 
 
@@ -84,7 +75,7 @@ class Liar:
             return write_frame(frame)
         if kind != "record":
             return data
-        if frame["kind"] == EVENT:
+        if frame["kind"] == records.EVENT:
             return b"" if self.league.silence else data
         frame["peers"] = [self._of_anybody(entry) for entry in frame["peers"]]
         if frame["kind"] in _TELLING:
@@ -167,7 +158,7 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
     cluster: MadeCluster, subscriptions: int
 ) -> None:
     """Most of it is not even looked at; who was there before goes on getting all events."""
-    records = subscriptions // BOXES
+    sent = subscriptions // BOXES
     async with whole(member_peers(cluster, 4, preset="resilient")) as crowd:
         first, *others = crowd.peers.values()
         events = others[0].subscribe("price >= 0")
@@ -175,10 +166,10 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
         before = memory_of_process()
         async with attacker(crowd, first.key, cluster.admit("flooder")) as attack:
             draws, entry = random.Random(SEED), attack.descriptor(PROFILE)
-            for number in range(records):
-                kind = INSTALL if number % 2 else INSTALL_NEWS
+            for number in range(sent):
+                kind = records.INSTALL if number % 2 else records.INSTALL_NEWS
                 await attack.send("record", kind=kind, words=boxes(draws), peers=[entry])
-                if number % (records // ROUNDS) == 0:
+                if number % (sent // ROUNDS) == 0:
                     await attack.send("ping", number=number)
                     await attack.next_frame("pong")
                     await trio.sleep(ROUND_S)
@@ -188,10 +179,11 @@ async def test_a_flood_of_subscriptions_from_a_peer_is_dropped_and_harms_nobody(
             assert await take_ids(events, len(published)) == published
         growth = memory_of_process() - before
         dropped = first.counters.dropped["flood"]
-        print(f"{records} records, {dropped} dropped, {growth} bytes more")
+        print(f"{sent} records, {dropped} dropped, {growth} bytes more")
         assert growth < GROWTH_BYTES
-        assert dropped >= records - (ROUNDS + 2) * (PER_ROUND[INSTALL] + PER_ROUND[INSTALL_NEWS])
-        assert dropped > records / 3
+        a_round = PER_ROUND[records.INSTALL] + PER_ROUND[records.INSTALL_NEWS]
+        assert dropped >= sent - (ROUNDS + 2) * a_round
+        assert dropped > sent / 3
         late = others[1].subscribe("price > 500")
         await crowd.rounds(8)
         news = await crowd.publish(others[2].key, 501)

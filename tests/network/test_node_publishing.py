@@ -263,10 +263,8 @@ def test_the_events_of_a_workload_are_published(one_node: Shell) -> None:
     (one_node.folder / "w" / "events").mkdir(parents=True)
     pq.write_table(pa.table(rows), one_node.folder / "w" / "events" / "part-00000.parquet")
     chosen = ("--column", "symbol", "--column", "price=close", "--column", "volume")
-    command = ("pub", "--folder", "desk", "--from", "w")
     with one_node.node("desk"):
-        done = one_node.run(*command, *chosen)
+        done = one_node.run("pub", "--folder", "desk", "--from", "w", *chosen)
         assert (done.returncode, len(done.stdout.splitlines())) == (0, OF_WORKLOAD), done.stderr
         assert f"published {OF_WORKLOAD} events" in done.stderr
-        assert "has no column price" in one_node.refused(*command, "--column", "price")
-        one_node.refused(*command, "symbol=IBM")
+        one_node.refused("pub", "--folder", "desk", "--from", "w", "symbol=IBM")
