@@ -33,8 +33,6 @@ OURS = trustme.CA()
 FOREIGN = trustme.CA()
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC)
-EXPIRED: dict[str, Any] = {"not_before": NOW - 3 * DAY, "not_after": NOW - DAY}
-
 Serve = Callable[[trio.SocketStream], Awaitable[object]]
 
 
@@ -159,19 +157,14 @@ def last(findings: list[Finding]) -> tuple[str, bool, str]:
     return findings[-1].check, findings[-1].ok, findings[-1].what
 
 
-async def findings_of_greeting(
-    greeting: Greeting = GREETING, *, issued: trustme.LeafCert | None = None, **changes: Any
-) -> list[Finding]:
-    serve = partial(greet, ours=server_context(issued=issued), greeting=greeting)
-    return await findings_about(serve, probes(**changes))
-
-
 async def forever(_: object) -> Any:
     await trio.sleep_forever()
 
 
 async def test_a_healthy_peer_passes_every_check_in_order() -> None:
-    findings = await findings_of_greeting(attrs.evolve(GREETING, clock_s=time.time()))
+    greeting = attrs.evolve(GREETING, clock_s=time.time())
+    serve = partial(greet, ours=server_context(), greeting=greeting)
+    findings = await findings_about(serve, probes())
     checks = ["name", "network", "connection", "TLS", "cluster", "version", "clock"]
     assert [one.check for one in findings] == checks
     assert all_well(findings)
@@ -213,56 +206,42 @@ async def test_nobody_listening_is_told_from_nobody_there() -> None:
     assert "a firewall drops it" in last(silent)[2]
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "listen_s", "found"),
-    [
-        pytest.param(
-            *(b"SSH-2.0-OpenSSH_9.2\r\n", b"", 5),
-            ("protocol", "something else speaks on that port: an SSH server"),
-            id="an SSH server",
-        ),
-        pytest.param(
-            *(b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", 0.05),
-            ("TLS", "something else speaks on that port"),
-            id="a web server",
-        ),
-        pytest.param(b"", b"", 0.05, ("TLS", "hung up"), id="one that hangs up"),
-    ],
-)
-async def test_a_server_that_is_no_peer_is_told(
-    first: bytes, then: bytes, listen_s: float, found: tuple[str, str]
-) -> None:
+def speaking(first: bytes = b"", then: bytes = b"") -> Serve:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.send_all(first)
         await stream.receive_some()
         await stream.send_all(then)
         await stream.send_eof()
 
-    check, ok, what = last(await findings_about(serve, probes(listen_s=listen_s)))
-    assert (check, ok) == (found[0], False)
-    assert found[1] in what
-    assert check == "TLS" or what == found[1]
+    return serve
 
 
-@pytest.mark.parametrize(
-    ("issued", "words"),
-    [
-        (FOREIGN.issue_cert("peer"), "another cluster's authority"),
-        (OURS.issue_cert("peer", **EXPIRED), "expired"),
-        (OURS.issue_cert("peer", not_before=NOW + DAY, not_after=NOW + 2 * DAY), "not valid yet"),
-    ],
-)
-async def test_a_certificate_we_refuse_is_explained(issued: trustme.LeafCert, words: str) -> None:
-    check, ok, what = last(await findings_of_greeting(issued=issued))
-    assert (check, ok) == ("TLS", False)
+def showing(authority: trustme.CA, **validity: Any) -> Serve:
+    """A peer that greets, and has this certificate."""
+    ours = server_context(issued=authority.issue_cert("peer", **validity))
+    return partial(greet, ours=ours, greeting=GREETING)
+
+
+FAULTS: dict[str, tuple[Serve, str, str]] = {
+    "SSH": (speaking(b"SSH-2.0-OpenSSH_9.2\r\n"), "protocol", "on that port: an SSH server"),
+    "web": (speaking(then=b"HTTP/1.1 400 Bad Request\r\n\r\n"), "TLS", "something else speaks on"),
+    "hangs up": (speaking(), "TLS", "hung up"),
+    "foreign": (showing(FOREIGN), "TLS", "another cluster's authority"),
+    "expired": (showing(OURS, not_before=NOW - 3 * DAY, not_after=NOW - DAY), "TLS", "expired"),
+    "early": (showing(OURS, not_before=NOW + DAY, not_after=NOW + 2 * DAY), "TLS", "not valid yet"),
+    "refuses us": (
+        *(partial(refuse, ours=server_context(trusted=FOREIGN)), "hello"),
+        "does not know the authority of our",
+    ),
+}
+
+
+@pytest.mark.parametrize(("serve", "check", "words"), FAULTS.values(), ids=FAULTS)
+async def test_who_is_no_peer_of_ours_is_told(serve: Serve, check: str, words: str) -> None:
+    listen_s = 5 if check == "protocol" else 0.05
+    found, ok, what = last(await findings_about(serve, probes(listen_s=listen_s)))
+    assert (found, ok) == (check, False)
     assert words in what
-
-
-async def test_a_certificate_the_peer_refuses_is_explained_at_the_hello() -> None:
-    serve = partial(refuse, ours=server_context(trusted=FOREIGN))
-    check, _, what = last(await findings_about(serve, probes()))
-    assert check == "hello"
-    assert "does not know the authority of our" in what
 
 
 async def test_a_mute_peer_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
