@@ -62,7 +62,6 @@ def test_the_commands_of_the_readme_run_as_they_are_pasted(tmp_path: Path) -> No
 
 @contextmanager
 def two_peers(shell: Shell, schema: str | None = None) -> Iterator[None]:
-    """Two peers that know each other, in demo/peer1 and demo/peer2."""
     more = [] if schema is None else ["--schema", str(EXAMPLES / schema)]
     shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)), *more)
     with shell.node("demo/peer1"), shell.node("demo/peer2"):

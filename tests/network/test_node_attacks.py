@@ -1,23 +1,19 @@
-"""Strangers and hostile members at the door of a running peer: real sockets, real TLS."""
+"""Strangers and hostile members at a running peer, over real TLS; and each of its limits."""
 
 from __future__ import annotations
 
-import socket
 import ssl
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
-import cbor2
 import pytest
 import trio
 
-from gossamer.node.errors import RefusedByPeer
 from gossamer.node.peer.peer import Peer, open_peer
-from gossamer.node.security.certificates import verify_peer
 from gossamer.node.security.cluster import (
     Membership,
     client_context,
@@ -27,21 +23,28 @@ from gossamer.node.security.cluster import (
 from gossamer.node.transport.base.base import Address, Admitted, LocalPeer
 from gossamer.node.transport.base.frames import FrameReader, encode_frame
 from gossamer.node.transport.base.limits import Limits
-from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION, introduce
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.node.transport.streams.tls import TlsStream
-from support.attackers import believe, memory_of_process, read_to_end
+from support.attackers import Attacker, attacker, believe, memory_of_process, read_to_end
+from support.checkout import ROOT
 from support.clusters import DAY_S, MadeCluster, made_cluster
 from support.frame_fuzzing import framed
-from support.memory_peers import aside, knock, linked, of_member
+from support.memory_peers import (
+    MemberPeers,
+    aside,
+    config_of,
+    knock,
+    member_peers,
+    of_member,
+)
+from support.transport_peers import on_jumping_clock
 from support.waiting import PATIENCE_S, eventually
 
 # Of the whole process, while one attacker does what it can.
 GROWTH_BYTES = 16 << 20
-# Narrow where they are what a test is about, so that no busy machine meets them elsewhere.
+# Narrow where it is what a test is about, so that no busy machine meets it elsewhere.
 SILENCE = {"ping_seconds": 0.1, "silence_seconds": 0.4}
-FLOOD = {"flood_seconds": 0.5, "frames_per_second": 2000, "frames_burst": 2000}
 
 
 @asynccontextmanager
@@ -77,97 +80,55 @@ def hello_of(member: Membership, **changes: object) -> bytes:
     return encode_frame("hello", **{**fields, **changes})
 
 
-# Strangers: how each tries, what it hears, and as what it counts.
+# Strangers: how each tries, and as what it counts.
+STRANGERS = {
+    "without certificate": "certificate",
+    "of another cluster": "certificate",
+    "expired": "certificate",
+    "under another's name": "certificate",
+    "with a stolen hello": "bad hello",
+    "in plain text": "bad hello",
+}
 
 
-async def without_certificate(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    member = await aside(cluster.admit, "a")
-    return await knocked_with(peer, join_client_context(), hello_of(member))
-
-
-async def of_another_cluster(peer: Peer, cluster: MadeCluster) -> list[Frame]:
+def strangers(cluster: MadeCluster) -> dict[str, tuple[ssl.SSLContext | None, bytes]]:
+    """By how it tries, the TLS that each begins with, and its hello."""
     with made_cluster(cluster.folder.parent / "foreign") as foreign:
-        context = client_context(foreign.first)
-        context.verify_mode = ssl.CERT_NONE
-        hello = hello_of(foreign.first, cluster=cluster.first.authority.cluster)
-        return await knocked_with(peer, context, hello)
-
-
-async def expired(peer: Peer, cluster: MadeCluster) -> list[Frame]:
+        other = foreign.first
+    lax = client_context(other)
+    lax.verify_mode = ssl.CERT_NONE
+    thief, robbed = cluster.admit("thief"), cluster.admit("robbed")
     cluster.now -= 10 * DAY_S
-    late = await aside(partial(cluster.admit, "late", lifetime_s=DAY_S))
-    return await knocked_with(peer, client_context(late), hello_of(late))
+    late = cluster.admit("late", lifetime_s=DAY_S)
+    return {
+        "without certificate": (join_client_context(), hello_of(thief)),
+        "of another cluster": (lax, hello_of(other, cluster=cluster.first.authority.cluster)),
+        "expired": (client_context(late), hello_of(late)),
+        "under another's name": (client_context(thief), hello_of(thief, key=robbed.identity.key)),
+        "with a stolen hello": (client_context(thief), hello_of(robbed)),
+        "in plain text": (None, hello_of(thief)),
+    }
 
 
-async def revoked(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    """The peer has not been told yet when it is tried first; it reads its folder now and then."""
-    gone = await aside(cluster.admit, "gone")
-    await aside(cluster.registrar.revoke, cluster.store, "gone", time.time())
-
-    async def is_refused() -> list[Frame]:
-        return await knocked_with(peer, client_context(gone), hello_of(gone))
-
-    frames = await is_refused()
-    with trio.fail_after(PATIENCE_S):
-        while any(frame["type"] == "hello" for frame in frames):
-            await trio.sleep(0.1)
-            frames = await is_refused()
-    return frames
-
-
-async def under_anothers_name(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    thief, robbed = await aside(cluster.admit, "thief"), await aside(cluster.admit, "robbed")
-    hello = hello_of(thief, key=robbed.identity.key)
-    return await knocked_with(peer, client_context(thief), hello)
-
-
-async def with_a_stolen_hello(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    thief, robbed = await aside(cluster.admit, "thief"), await aside(cluster.admit, "robbed")
-    return await knocked_with(peer, client_context(thief), hello_of(robbed))
-
-
-async def in_plain_text(peer: Peer, cluster: MadeCluster) -> list[Frame]:
-    stream = await knock(peer)
-    await stream.send_all(hello_of(await aside(cluster.admit, "plain")))
-    with trio.fail_after(PATIENCE_S):
-        said = await stream.receive_some(65536)
-    await stream.aclose()
-    # At most an alert of TLS, of seven bytes; surely no frame.
-    return [] if len(said) < 16 else [{"type": "much"}]
-
-
-async def knocked_with(peer: Peer, context: ssl.SSLContext, hello: bytes) -> list[Frame]:
-    """Everything that the peer says to this hello until it ends the connection."""
-    tls, reader = await secured(peer, context), FrameReader(Limits())
-    await send(tls, hello)
-    with trio.fail_after(PATIENCE_S):
-        reader.feed(await read_to_end(tls))
-    return list(reader)
-
-
-STRANGERS = [
-    (without_certificate, "certificate"),
-    (of_another_cluster, "certificate"),
-    (expired, "certificate"),
-    pytest.param(revoked, "revoked", marks=pytest.mark.campaign),
-    (under_anothers_name, "certificate"),
-    (with_a_stolen_hello, "bad hello"),
-    (in_plain_text, "bad hello"),
-]
-
-
-@pytest.mark.parametrize(("attempt", "cause"), STRANGERS)
-async def test_strangers_learn_nothing_and_are_counted(
-    cluster: MadeCluster, attempt: Callable[[Peer, MadeCluster], Awaitable[list[Frame]]], cause: str
-) -> None:
+@pytest.mark.parametrize("kind", STRANGERS)
+async def test_strangers_learn_nothing_and_are_counted(cluster: MadeCluster, kind: str) -> None:
     """They hear a reason at most: no hello, no address, nobody's name."""
     async with victim(cluster, **SILENCE) as peer:
-        frames = await attempt(peer, cluster)
-        assert {frame["type"] for frame in frames} <= {"goodbye"}
-        told = repr(frames)
-        assert str(peer.key) not in told
-        assert str(peer.addresses[0].port) not in told
-        await eventually(lambda: peer.counters.refused[cause] >= 1)
+        context, hello = (await aside(strangers, cluster))[kind]
+        stream = await knock(peer) if context is None else await secured(peer, context)
+        await send(stream, hello)
+        with trio.fail_after(PATIENCE_S):
+            said = await read_to_end(stream)
+        if context is None:
+            assert len(said) < 16, "more than an alert of TLS"
+        else:
+            reader = FrameReader(Limits())
+            reader.feed(said)
+            frames = list(reader)
+            assert {frame["type"] for frame in frames} <= {"goodbye"}
+            assert str(peer.key) not in repr(frames)
+            assert str(peer.addresses[0].port) not in repr(frames)
+        await eventually(lambda: peer.counters.refused[STRANGERS[kind]] >= 1)
         assert peer.gauges().connections == 0
 
 
@@ -211,44 +172,28 @@ async def send(stream: trio.abc.Stream, once: bytes, again: bytes = b"") -> None
         await stream.send_all(once)
         while again:
             await stream.send_all(again)
-            await trio.sleep(0.02 if len(again) == 1 else 0)
+            await trio.sleep(0.02)
 
 
-PING = cbor2.dumps({"type": "ping", "number": 1})
 LONGEST = Limits().frame_bytes
 # A frame byte by byte: none is ever whole, and pings are answered by nobody.
 DRIPPING = ((2000).to_bytes(4, "big"), b"\0")
+HOSTILE = {
+    "long": ((1 << 31).to_bytes(4, "big") + bytes(1 << 16), "bad frame", {}),
+    "deep": (framed(b"\xa1\x64type" + b"\x81" * 100_000 + b"\x01"), "bad frame", {}),
+    "all but the last byte": (LONGEST.to_bytes(4, "big") + bytes(LONGEST - 1), "silent", SILENCE),
+}
 
 
-@pytest.mark.parametrize(
-    ("sent", "cause", "limits"),
-    [
-        pytest.param([(1 << 31).to_bytes(4, "big") + bytes(1 << 16)], "bad frame", {}, id="long"),
-        pytest.param(
-            [framed(b"\xa1\x64type" + b"\x81" * 100_000 + b"\x01")], "bad frame", {}, id="deep"
-        ),
-        pytest.param(
-            [framed(b"\xa3" + PING[1:] + cbor2.dumps("number") + cbor2.dumps(2))],
-            *("bad frame", {}),
-            id="key twice",
-        ),
-        pytest.param(
-            [LONGEST.to_bytes(4, "big") + bytes(LONGEST - 1)],
-            *("silent", SILENCE),
-            id="the longest frame but for its last byte",
-        ),
-        pytest.param(DRIPPING, "silent", SILENCE, id="dripping"),
-        pytest.param([b"", 1000 * framed(PING)], "flood", FLOOD, id="endless frames"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "cause", "limits"), HOSTILE.values(), ids=HOSTILE)
 async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
-    cluster: MadeCluster, sent: Sequence[bytes], cause: str, limits: dict[str, float]
+    cluster: MadeCluster, sent: bytes, cause: str, limits: dict[str, float]
 ) -> None:
     async with victim(cluster, **limits) as peer:
         async with let_in(peer, await aside(cluster.admit, "attacker")) as stream:
             before = memory_of_process()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(partial(send, stream, *sent))
+                nursery.start_soon(send, stream, sent)
                 nursery.start_soon(read_to_end, stream)  # else it is cut for being deaf
                 await eventually(lambda: peer.counters.closed[cause] == 1)
                 nursery.cancel_scope.cancel()
@@ -259,83 +204,163 @@ async def test_hostile_members_are_cut_in_time_and_cost_little_memory(
             await eventually(lambda: peer.counters.accepted == 2)
 
 
-async def test_who_is_revoked_loses_its_connections_and_gets_none(cluster: MadeCluster) -> None:
-    async with open_peer(of_member(cluster.first)) as first:
-        second = await aside(cluster.admit, "second")
-        async with open_peer(of_member(second, first.addresses)) as gone:
-            await gone.ready()
-            await eventually(lambda: linked(first) == {gone.key})
-            await aside(cluster.registrar.revoke, cluster.store, "second", time.time())
-            await eventually(lambda: first.gauges().connections == 0)
-            assert linked(first) == set()
-            assert first.counters.refused["revoked"] >= 1
-            with pytest.raises(RefusedByPeer, match="revoked"):
-                async with let_in(first, second):
-                    raise AssertionError("it was let in")
-
-
-# The TLS of members and strangers, without a peer.
-
-
-async def meet(client: ssl.SSLContext, server: ssl.SSLContext) -> tuple[bytes | None, bytes | None]:
-    """Let two ends meet over loopback; the certificate each has seen, None where it refused."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
-    for end in ends:
-        end.setblocking(False)
-    left, right = (trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in ends)
-    seen: dict[str, bytes | None] = {"client": None, "server": None}
-
-    async def take_part(name: str, tls: trio.SSLStream[trio.SocketStream]) -> None:
-        with suppress(trio.BrokenResourceError):
-            await tls.do_handshake()
-            # Under TLS 1.3 a client learns that it is refused when it first reads.
-            await tls.send_all(b"?")
-            if await tls.receive_some(1) == b"?":
-                seen[name] = tls.getpeercert(binary_form=True)
-        await trio.aclose_forcefully(tls)
-
-    with trio.fail_after(PATIENCE_S):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_part, "client", trio.SSLStream(left, client))
-            nursery.start_soon(take_part, "server", trio.SSLStream(right, server, server_side=True))
-    return seen["client"], seen["server"]
-
-
-async def test_members_see_each_others_certificates(cluster: MadeCluster) -> None:
-    first, other = cluster.first, cluster.admit("other")
-    by_client, by_server = await meet(client_context(other), server_context(first))
-    assert by_client == first.certificate.der
-    assert by_server == other.certificate.der
-    assert by_server is not None
-    verified = verify_peer(
-        first.authority, by_server, other.identity.key, first.revoked, cluster.now
-    )
-    assert verified.name == "other"
-
-
-async def test_who_shows_no_certificate_gets_nothing(cluster: MadeCluster) -> None:
-    assert join_client_context().verify_mode is ssl.CERT_NONE
-    assert await meet(join_client_context(), server_context(cluster.first)) == (None, None)
-
-
-async def test_clusters_do_not_mix(cluster: MadeCluster, tmp_path: Path) -> None:
+async def test_older_tls_and_servers_of_other_clusters_are_refused_and_no_session_resumed(
+    cluster: MadeCluster, tmp_path: Path
+) -> None:
+    assert server_context(cluster.first).num_tickets == 0, "no session skips the certificate"
+    older = client_context(cluster.first)
+    older.minimum_version = older.maximum_version = ssl.TLSVersion.TLSv1_2
     with made_cluster(tmp_path / "foreign") as foreign:
-        stranger = foreign.first
-    for client, server in ((stranger, cluster.first), (cluster.first, stranger)):
-        assert await meet(client_context(client), server_context(server)) == (None, None)
+        of_others = client_context(foreign.first)
+    async with victim(cluster) as peer:
+        for context, words in ((older, "PROTOCOL_VERSION"), (of_others, "VERIFY_FAILED")):
+            with pytest.raises(trio.BrokenResourceError) as refused:
+                await secured(peer, context)
+            assert words in str(refused.value.__cause__)
 
 
-async def test_an_expired_member_gets_nothing(tmp_path: Path) -> None:
-    old = MadeCluster(tmp_path / "old", time.time() - 10 * DAY_S)
-    late = old.admit("late", lifetime_s=DAY_S)
-    with old.store:
-        assert await meet(client_context(late), server_context(old.first)) == (None, None)
-        assert await meet(client_context(old.first), server_context(late)) == (None, None)
+# Every limit, exceeded: enforced and counted.
+
+CLOSE_S = 0.5
 
 
-async def test_older_tls_is_refused_and_no_session_resumed(cluster: MadeCluster) -> None:
-    client, server = client_context(cluster.first), server_context(cluster.first)
-    assert server.num_tickets == 0, "no session survives to skip the certificate"
-    client.minimum_version = client.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert await meet(client, server) == (None, None)
+@attrs.define
+class Tried:
+    crowd: MemberPeers
+    peer: Peer
+    attack: Attacker
+
+    async def closed(self, cause: str, before_s: float) -> None:
+        """Wait until the connection counts as closed for ``cause``, no later than said."""
+        begun = trio.current_time()
+        await eventually(lambda: self.peer.counters.closed[cause] == 1)
+        assert trio.current_time() - begun <= before_s
+        assert self.peer.gauges().connections == 0
+
+
+async def ping_away(attack: Attacker, count: int) -> None:
+    with suppress(trio.BrokenResourceError):
+        for number in range(count):
+            await attack.send("ping", number=number)
+
+
+async def flood(tried: Tried) -> None:
+    """Twice the rate for as long as it lasts."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ping_away, tried.attack, 20_000)
+        nursery.start_soon(tried.attack.cut_for)
+        await tried.closed("flood", 2 + 1.5)
+        nursery.cancel_scope.cancel()
+
+
+async def deafness(tried: Tried) -> None:
+    """Somebody who asks and asks, and takes no answer."""
+    highest, begun = 0, trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ping_away, tried.attack, 20_000)
+        with trio.fail_after(PATIENCE_S):
+            while tried.peer.counters.closed["stalled"] == 0:
+                highest = max(highest, tried.peer.gauges().queued_bytes)
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert 1024 < highest <= 4096
+    assert trio.current_time() - begun <= 3 + 0.1
+
+
+async def silence(tried: Tried) -> None:
+    await tried.closed("silent", 4 + 1)
+
+
+async def idleness(tried: Tried) -> None:
+    """Pings are answered, and nothing else is said."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tried.attack.stay)
+        await tried.closed("unused", 10 * 1.25 + 1)
+
+
+async def dawdling(tried: Tried) -> None:
+    """It breaks a rule and then neither reads nor hangs up."""
+    await tried.attack.send("nonsense")
+    await tried.closed("bad frame", CLOSE_S + 0.1)
+
+
+async def crowding(tried: Tried) -> None:
+    one_too_many = tried.crowd.cluster.admit("one too many")
+    async with attacker(tried.crowd, tried.peer.key, one_too_many) as second:
+        assert await second.cut_for() == "busy: "
+    assert tried.peer.counters.refused["too many"] == 1
+    assert tried.peer.gauges().connections == 1
+
+
+TRIALS: dict[str, tuple[Callable[[Tried], Awaitable[None]], dict[str, Any]]] = {
+    "frames_per_second": (flood, {"frames_per_second": 1000, "frames_burst": 1000}),
+    "flood_seconds": (flood, {"frames_per_second": 1000, "frames_burst": 500}),
+    "queue_bytes": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
+    "stall_seconds": (deafness, {"frame_bytes": 2048, "queue_bytes": 4096}),
+    "silence_seconds": (silence, {"ping_seconds": 1.0, "silence_seconds": 4.0}),
+    "unused_seconds": (idleness, {"unused_seconds": 10.0}),
+    "close_seconds": (dawdling, {}),
+    "connections": (crowding, {"connections": 1}),
+}
+# Those whose excess costs a bad frame or a wait, which unit tests of the transport try.
+IN_UNITS = {"frame_bytes", "depth", "items", "frames_burst", "ping_seconds"}
+
+
+@pytest.mark.parametrize("limit", TRIALS)
+@on_jumping_clock
+async def test_a_limit_holds_against_members(cluster: MadeCluster, limit: str) -> None:
+    trial, changes = TRIALS[limit]
+    standard = {"flood_seconds": 2.0, "stall_seconds": 3.0, "close_seconds": CLOSE_S}
+    limits = Limits(**{**standard, **changes})
+    async with member_peers(cluster, 1, limits=limits) as crowd:
+        (peer,) = crowd.peers.values()
+        async with attacker(crowd, peer.key, cluster.admit("attacker")) as attack:
+            await trial(Tried(crowd, peer, attack))
+
+
+# Those who were not let in yet, over real sockets.
+
+
+async def long_hello(peer: Peer) -> None:
+    stream = await knock(peer)
+    await stream.send_all((1025).to_bytes(4, "big"))
+    assert b"at most 1024 bytes" in await read_to_end(stream)
+    await eventually(lambda: peer.counters.refused["bad hello"] == 1)
+
+
+async def no_hello(peer: Peer) -> None:
+    assert await read_to_end(await knock(peer)) == b""
+    await eventually(lambda: peer.counters.refused["timeout"] == 1)
+
+
+async def many_strangers(peer: Peer) -> None:
+    first, *others = [await knock(peer) for _ in range(4)]
+    assert await read_to_end(first) == b""
+    await eventually(lambda: peer.counters.refused["too many"] == 1)
+    for stream in others:
+        await stream.aclose()
+
+
+BEFORE_ADMISSION: dict[str, tuple[Callable[[Peer], Awaitable[None]], Any]] = {
+    "hello_bytes": (long_hello, 1024),
+    "handshake_seconds": (no_hello, 0.05),
+    "strangers": (many_strangers, 3),
+    "per_address": (many_strangers, 3),
+}
+
+
+@pytest.mark.parametrize("limit", BEFORE_ADMISSION)
+async def test_a_limit_holds_against_strangers(tmp_path: Path, limit: str) -> None:
+    trial, value = BEFORE_ADMISSION[limit]
+    config = attrs.evolve(config_of(tmp_path, plain=True), limits={limit: value})
+    with trio.fail_after(PATIENCE_S):
+        async with open_peer(config) as peer:
+            await trial(peer)
+
+
+def test_every_limit_is_tried() -> None:
+    limits = {field.name for field in attrs.fields(Limits)}
+    assert limits == TRIALS.keys() | BEFORE_ADMISSION.keys() | IN_UNITS
+    files = (ROOT / "tests/unit/node/transport").rglob("test_*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert [name for name in IN_UNITS if f"{name}=" not in text] == []

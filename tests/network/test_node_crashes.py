@@ -1,8 +1,4 @@
-"""Peers in processes of their own are killed, paused, slow or run out of disk while events flow.
-
-Every peer has a named application. By the end each of them has been handed every acknowledged event
-once, those whose peer failed too.
-"""
+"""Peers in processes of their own are killed, paused, slow or run out of disk while events flow."""
 
 from __future__ import annotations
 
@@ -45,8 +41,6 @@ def fleet(tmp_path: Path, size: Size) -> Iterator[Fleet]:
 
 @attrs.define(eq=False)
 class Run:
-    """Applications at every peer, and two publishers of so many events at the first two."""
-
     events: int
     followers: list[Follower]
     publishers: list[Publisher]
@@ -62,7 +56,6 @@ class Run:
         return done >= self.events // len(self.publishers) * len(self.publishers)
 
     async def settled(self) -> None:
-        """Wait until everybody has everything; nothing may have come twice."""
         due = self.acknowledged
         with trio.move_on_after(PATIENCE_S):
             await until(lambda: all(due <= set(one.got) for one in self.followers), 2 * PATIENCE_S)
@@ -80,7 +73,6 @@ class Run:
 
 @asynccontextmanager
 async def publishing(fleet: Fleet, size: Size, pause_s: float = 0.05) -> AsyncIterator[Run]:
-    """Let applications publish meanwhile; by the end all have everything, and nothing twice."""
     await fleet.ready()
     followers = [Follower(fleet, name, "app") for name in fleet.names]
     run = Run(size.events, followers, [Publisher(fleet, name) for name in fleet.names[:2]])
@@ -261,7 +253,6 @@ async def one_aside(fleet: Fleet) -> str:
 
 
 async def dropped_by(fleet: Fleet) -> list[float]:
-    """How many frames each peer has dropped, since too many waited."""
     return [await total(fleet, name, 'dropped_total{cause="queue full"}') for name in fleet.names]
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import math
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -77,35 +79,13 @@ def no_failure(name: str, error: Exception) -> None:
     raise AssertionError(f"{name}: {error}")
 
 
-class LateNetwork:
-    """A source that cannot work until it was tried some times."""
-
-    name = "late"
-
-    def __init__(self) -> None:
-        self.tried = 0
+@attrs.frozen
+class Made:
+    name: str
+    _run: Callable[[Tell], Awaitable[None]]
 
     async def run(self, tell: Tell) -> None:
-        self.tried += 1
-        if self.tried < 4:
-            raise DiscoveryError("no carrier")
-        await tell(DiscoveredPeer(4, (("b", 2),), MULTICAST))
-
-
-class Endless:
-    name = "endless"
-
-    def __init__(self) -> None:
-        self.told = 0
-        self.cleaned_up = False
-
-    async def run(self, tell: Tell) -> None:
-        try:
-            while True:
-                await tell(DiscoveredPeer(None, (("h", 1),), self.name))
-                self.told += 1
-        finally:
-            self.cleaned_up = True
+        await self._run(tell)
 
 
 def multicast_works() -> bool:
@@ -131,27 +111,29 @@ needs_multicast = pytest.mark.skipif(
 )
 
 
-async def test_all_sources_come_in_one_stream_that_ends_with_them() -> None:
+@on_jumping_clock
+async def test_all_sources_come_in_one_stream_and_one_that_fails_is_reported_once() -> None:
+    """It is tried again while others go on."""
+    failures: list[tuple[str, Exception]] = []
+    tries = itertools.count(1)
+    late = DiscoveredPeer(4, (("b", 2),), MULTICAST)
+
+    async def come_late(tell: Tell) -> None:
+        if next(tries) < 4:
+            raise DiscoveryError("no carrier")
+        await tell(late)
+
     remembered = KnownPeers(REMEMBERED, ((9, (("10.0.0.9", 1), ("fd00::9", 1))),))
-    sources = [static_peers([("a", 1), ("b", 2)]), remembered]
-    async with discover(sources, no_failure) as stream:
-        found = [one async for one in stream]
+    sources: list[Source] = [Made("late", come_late), static_peers([("a", 1), ("b", 2)])]
+    async with discover([*sources, remembered], lambda *one: failures.append(one)) as stream:
+        *found, last = [one async for one in stream]
+    assert last == late
     assert len(found) == 3
     assert set(found) == {
         DiscoveredPeer(None, (("a", 1),), STATIC),
         DiscoveredPeer(None, (("b", 2),), STATIC),
         DiscoveredPeer(9, (("10.0.0.9", 1), ("fd00::9", 1)), REMEMBERED),
     }
-
-
-@on_jumping_clock
-async def test_a_source_that_fails_is_reported_once_and_tried_again_while_others_go_on() -> None:
-    failures: list[tuple[str, Exception]] = []
-    sources: list[Source] = [LateNetwork(), static_peers([("a", 1)])]
-    async with discover(sources, lambda *failed: failures.append(failed)) as stream:
-        assert await anext(stream) == DiscoveredPeer(None, (("a", 1),), STATIC)
-        assert await anext(stream) == DiscoveredPeer(4, (("b", 2),), MULTICAST)
-        assert [one async for one in stream] == []
     ((name, error),) = failures
     assert name == "late"
     assert "no carrier" in str(error)
@@ -159,14 +141,24 @@ async def test_a_source_that_fails_is_reported_once_and_tried_again_while_others
 
 
 async def test_a_source_waits_for_its_reader_and_stops_with_it() -> None:
-    endless = Endless()
-    async with discover([endless], no_failure) as stream:
-        assert (await anext(stream)).source == "endless"
+    found, told, ended = DiscoveredPeer(None, (("h", 1),), "endless"), 0, trio.Event()
+
+    async def tell_on(tell: Tell) -> None:
+        nonlocal told
+        try:
+            while True:
+                await tell(found)
+                told += 1
+        finally:
+            ended.set()
+
+    async with discover([Made("endless", tell_on)], no_failure) as stream:
+        assert await anext(stream) == found
         await trio.testing.wait_all_tasks_blocked()
-        told = endless.told
+        before = told
         await trio.testing.wait_all_tasks_blocked()
-        assert endless.told == told < 50
-    assert endless.cleaned_up
+        assert told == before < 50
+    assert ended.is_set()
 
 
 @needs_multicast
@@ -344,52 +336,39 @@ async def test_a_machine_without_network_is_told(monkeypatch: pytest.MonkeyPatch
     assert "there is no network interface" in str(failures[0])
 
 
-async def test_multicast_begins_anew_where_the_addresses_of_the_machine_change(
+async def test_multicast_begins_anew_where_the_addresses_of_its_interface_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gossamer.node.discovery.multicast.ADDRESSES_S", 0.01)
-    monkeypatch.setattr("gossamer.node.discovery.sources.TRY_AGAIN_S", 0.01)
-    here = InterfaceAddress("wlan0", ip_address("10.0.0.5"), ip_network("10.0.0.0/24"))
-    there = InterfaceAddress("wlan0", ip_address("10.0.1.5"), ip_network("10.0.1.0/24"))
+    """An interface that is gone is told of once, and used again when it is back."""
+    here, there = (
+        InterfaceAddress("wlan0", ip_address(address), ip_network(f"{address}/24", strict=False))
+        for address in ("10.0.0.5", "10.0.1.5")
+    )
     addresses, opened = [here], list[tuple[InterfaceAddress, ...]]()
-    zeroconf = Mock()
+    zeroconf, failures = Mock(), list[Exception]()
 
     def opens(chosen: tuple[InterfaceAddress, ...]) -> Mock:
         opened.append(chosen)
         return zeroconf
 
-    monkeypatch.setattr("gossamer.node.discovery.multicast._open", opens)
-    monkeypatch.setattr(
-        "gossamer.node.discovery.multicast.local_addresses", lambda: tuple(addresses)
-    )
-    monkeypatch.setattr(_Names, "browse", lambda *_: Mock())
-    async with discover([Multicast(announcement(1))], no_failure):
-        await eventually(lambda: zeroconf.register_service.call_count == 1)
-        addresses[:] = [there]
-        await eventually(lambda: zeroconf.register_service.call_count == 2)
-        assert opened == [(here,), (there,)]
-        assert zeroconf.close.call_count == 1
-    (first, second) = [one.args[0] for one in zeroconf.register_service.call_args_list]
-    assert [one.parsed_addresses() for one in (first, second)] == [["10.0.0.5"], ["10.0.1.5"]]
-
-
-async def test_an_interface_that_goes_and_comes_back_is_told_and_used_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("gossamer.node.discovery.multicast.ADDRESSES_S", 0.01)
+    of_multicast = "gossamer.node.discovery.multicast"
+    monkeypatch.setattr(f"{of_multicast}.ADDRESSES_S", 0.01)
     monkeypatch.setattr("gossamer.node.discovery.sources.TRY_AGAIN_S", 0.01)
-    here = InterfaceAddress("usb0", ip_address("10.0.0.5"), ip_network("10.0.0.0/24"))
-    addresses, zeroconf, failures = [here], Mock(), list[Exception]()
-    monkeypatch.setattr("gossamer.node.discovery.multicast._open", lambda _: zeroconf)
-    monkeypatch.setattr(
-        "gossamer.node.discovery.multicast.local_addresses", lambda: tuple(addresses)
-    )
+    monkeypatch.setattr(f"{of_multicast}._open", opens)
+    monkeypatch.setattr(f"{of_multicast}.local_addresses", lambda: tuple(addresses))
     monkeypatch.setattr(_Names, "browse", lambda *_: Mock())
-    source = Multicast(announcement(1), interface="usb0")
+    registered = zeroconf.register_service
+    source = Multicast(announcement(1), interface="wlan0")
     async with discover([source], lambda _, error: failures.append(error)):
-        await eventually(lambda: zeroconf.register_service.call_count == 1)
+        await eventually(lambda: registered.call_count == 1)
+        addresses[:] = [there]
+        await eventually(lambda: registered.call_count == 2)
+        assert zeroconf.close.call_count == 1
         addresses.clear()
         await eventually(lambda: len(failures) == 1)
-        addresses.append(here)
-        await eventually(lambda: zeroconf.register_service.call_count == 2)
-    assert isinstance(failures[0], InterfaceError)
+        addresses[:] = [here]
+        await eventually(lambda: registered.call_count == 3)
+    assert opened == [(here,), (there,), (here,)]
+    told = [one.args[0].parsed_addresses() for one in registered.call_args_list]
+    assert told == [["10.0.0.5"], ["10.0.1.5"], ["10.0.0.5"]]
+    assert [type(error) for error in failures] == [InterfaceError]

@@ -22,7 +22,6 @@ import trustme
 
 from gossamer.node.doctor.findings import Finding, all_well
 from gossamer.node.doctor.remote import Greeting, Probes, SocketAddress, check_greeting, diagnose
-from gossamer.node.errors import DiscoveryError
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from support.node_processes import Shell, free_ports
 from support.transport_peers import on_jumping_clock
@@ -34,8 +33,6 @@ OURS = trustme.CA()
 FOREIGN = trustme.CA()
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC)
-EXPIRED: dict[str, Any] = {"not_before": NOW - 3 * DAY, "not_after": NOW - DAY}
-
 Serve = Callable[[trio.SocketStream], Awaitable[object]]
 
 
@@ -94,8 +91,8 @@ def server_context(trusted: trustme.CA = OURS, issued: trustme.LeafCert | None =
     return context(ssl.Purpose.CLIENT_AUTH, trusted, issued or OURS.issue_cert("peer"))
 
 
-async def do_tls(stream: trio.SocketStream, issued: trustme.LeafCert) -> trio.abc.Stream:
-    ours = context(ssl.Purpose.SERVER_AUTH, OURS, issued)
+async def do_tls(stream: trio.SocketStream) -> trio.abc.Stream:
+    ours = context(ssl.Purpose.SERVER_AUTH, OURS, OURS.issue_cert("me"))
     secured = trio.SSLStream(stream, ours, server_hostname="peer")
     await secured.do_handshake()
     return secured
@@ -108,9 +105,9 @@ async def read_greeting(stream: trio.abc.Stream) -> Greeting:
     return Greeting(**json.loads(received))
 
 
-def probes(issued: trustme.LeafCert | None = None, **changes: Any) -> Probes:
+def probes(**changes: Any) -> Probes:
     made = Probes(
-        tls=partial(do_tls, issued=issued or OURS.issue_cert("me")),
+        tls=do_tls,
         hello=read_greeting,
         cluster=GREETING.cluster,
         version=GREETING.version,
@@ -160,20 +157,14 @@ def last(findings: list[Finding]) -> tuple[str, bool, str]:
     return findings[-1].check, findings[-1].ok, findings[-1].what
 
 
-async def findings_of_greeting(
-    greeting: Greeting = GREETING, *, issued: trustme.LeafCert | None = None, **changes: Any
-) -> list[Finding]:
-    """What is found about a peer that greets, and has this certificate."""
-    serve = partial(greet, ours=server_context(issued=issued), greeting=greeting)
-    return await findings_about(serve, probes(**changes))
-
-
 async def forever(_: object) -> Any:
     await trio.sleep_forever()
 
 
 async def test_a_healthy_peer_passes_every_check_in_order() -> None:
-    findings = await findings_of_greeting(attrs.evolve(GREETING, clock_s=time.time()))
+    greeting = attrs.evolve(GREETING, clock_s=time.time())
+    serve = partial(greet, ours=server_context(), greeting=greeting)
+    findings = await findings_about(serve, probes())
     checks = ["name", "network", "connection", "TLS", "cluster", "version", "clock"]
     assert [one.check for one in findings] == checks
     assert all_well(findings)
@@ -213,97 +204,50 @@ async def test_nobody_listening_is_told_from_nobody_there() -> None:
         silent = await diagnose(HOST, bound.getsockname()[1], probes(connect=forever))
     assert "nothing listens on that port" in last(refused)[2]
     assert "a firewall drops it" in last(silent)[2]
-    assert "nothing listens on that port" in last(refused)[2]
-    assert "a firewall drops it" in last(silent)[2]
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "listen_s", "found"),
-    [
-        pytest.param(
-            *(b"SSH-2.0-OpenSSH_9.2\r\n", b"", 5),
-            ("protocol", "something else speaks on that port: an SSH server"),
-            id="an SSH server",
-        ),
-        pytest.param(
-            *(b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", 0.05),
-            ("TLS", "something else speaks on that port"),
-            id="a web server",
-        ),
-        pytest.param(b"", b"", 0.05, ("TLS", "hung up"), id="one that hangs up"),
-    ],
-)
-async def test_a_server_that_is_no_peer_is_told(
-    first: bytes, then: bytes, listen_s: float, found: tuple[str, str]
-) -> None:
+def speaking(first: bytes = b"", then: bytes = b"") -> Serve:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.send_all(first)
         await stream.receive_some()
         await stream.send_all(then)
         await stream.send_eof()
 
-    check, ok, what = last(await findings_about(serve, probes(listen_s=listen_s)))
-    assert (check, ok) == (found[0], False)
-    assert found[1] in what
-    assert check == "TLS" or what == found[1]
+    return serve
 
 
-@pytest.mark.parametrize(
-    ("issued", "words"),
-    [
-        (FOREIGN.issue_cert("peer"), "another cluster's authority"),
-        (OURS.issue_cert("peer", **EXPIRED), "expired"),
-        (OURS.issue_cert("peer", not_before=NOW + DAY, not_after=NOW + 2 * DAY), "not valid yet"),
-    ],
-)
-async def test_a_certificate_we_refuse_is_explained(issued: trustme.LeafCert, words: str) -> None:
-    check, ok, what = last(await findings_of_greeting(issued=issued))
-    assert (check, ok) == ("TLS", False)
+def showing(authority: trustme.CA, **validity: Any) -> Serve:
+    """A peer that greets, and has this certificate."""
+    ours = server_context(issued=authority.issue_cert("peer", **validity))
+    return partial(greet, ours=ours, greeting=GREETING)
+
+
+FAULTS: dict[str, tuple[Serve, str, str]] = {
+    "SSH": (speaking(b"SSH-2.0-OpenSSH_9.2\r\n"), "protocol", "on that port: an SSH server"),
+    "web": (speaking(then=b"HTTP/1.1 400 Bad Request\r\n\r\n"), "TLS", "something else speaks on"),
+    "hangs up": (speaking(), "TLS", "hung up"),
+    "foreign": (showing(FOREIGN), "TLS", "another cluster's authority"),
+    "expired": (showing(OURS, not_before=NOW - 3 * DAY, not_after=NOW - DAY), "TLS", "expired"),
+    "early": (showing(OURS, not_before=NOW + DAY, not_after=NOW + 2 * DAY), "TLS", "not valid yet"),
+    "refuses us": (
+        *(partial(refuse, ours=server_context(trusted=FOREIGN)), "hello"),
+        "does not know the authority of our",
+    ),
+}
+
+
+@pytest.mark.parametrize(("serve", "check", "words"), FAULTS.values(), ids=FAULTS)
+async def test_who_is_no_peer_of_ours_is_told(serve: Serve, check: str, words: str) -> None:
+    listen_s = 5 if check == "protocol" else 0.05
+    found, ok, what = last(await findings_about(serve, probes(listen_s=listen_s)))
+    assert (found, ok) == (check, False)
     assert words in what
-
-
-@pytest.mark.parametrize(
-    ("trusted", "issued", "words"),
-    [
-        (FOREIGN, OURS.issue_cert("me"), "does not know the authority of our"),
-        (OURS, OURS.issue_cert("me", **EXPIRED), "finds our certificate expired"),
-    ],
-)
-async def test_a_certificate_the_peer_refuses_is_explained_at_the_hello(
-    trusted: trustme.CA, issued: trustme.LeafCert, words: str
-) -> None:
-    serve = partial(refuse, ours=server_context(trusted=trusted))
-    check, _, what = last(await findings_about(serve, probes(issued)))
-    assert words in what
-    assert check == "hello"
-
-
-@pytest.mark.parametrize(
-    ("changes", "check"),
-    [
-        ({"cluster": "cd" * 16}, "cluster"),
-        ({"version": PROTOCOL_VERSION + 1}, "version"),
-        ({"clock_s": 1e9}, "clock"),
-    ],
-)
-async def test_a_peer_that_does_not_belong_is_told_by_its_hello(
-    changes: dict[str, Any], check: str
-) -> None:
-    findings = await findings_of_greeting(attrs.evolve(GREETING, **changes))
-    assert [one.check for one in findings if not one.ok] == [check]
 
 
 async def test_a_mute_peer_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
     autojump_clock.autojump_threshold = 0.05
     findings = await findings_about(trio.SocketStream.receive_some, probes(tls=forever))
     assert "no answer to the TLS within 10 s" in last(findings)[2]
-
-
-async def test_the_other_layers_own_sentence_is_passed_on() -> None:
-    async def hello(_: trio.abc.Stream) -> Greeting:
-        raise DiscoveryError("as the layer says")
-
-    assert "as the layer says" in last(await findings_of_greeting(hello=hello))[2]
 
 
 async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
@@ -328,12 +272,21 @@ async def test_the_next_address_is_tried_where_one_does_not_connect() -> None:
     )
 
 
-def test_who_accepts_a_certificate_that_has_expired_by_this_clock_proves_it_wrong() -> None:
-    def faults(**timely: bool) -> dict[str, str]:
-        greeting = attrs.evolve(GREETING, **timely)  # type: ignore[arg-type]
-        found = check_greeting(greeting, probes())
-        return {one.check: one.what for one in found if not one.ok}
-
-    assert faults() == {}
-    assert "this machine's clock is wrong" in faults(ours_timely=False)["clock"]
-    assert "its certificate is not valid" in faults(theirs_timely=False)["certificate"]
+@pytest.mark.parametrize(
+    ("changes", "check", "words"),
+    [
+        ({"cluster": "cd" * 16}, "cluster", "belongs to cluster"),
+        ({"version": PROTOCOL_VERSION + 1}, "version", "speaks version"),
+        ({"clock_s": 1e9}, "clock", "behind this one's"),
+        ({"ours_timely": False}, "clock", "this machine's clock is wrong"),
+        ({"theirs_timely": False}, "certificate", "its certificate is not valid"),
+    ],
+)
+def test_a_greeting_tells_who_does_not_belong_and_whose_clock_is_wrong(
+    changes: dict[str, Any], check: str, words: str
+) -> None:
+    assert all_well(check_greeting(GREETING, probes()))
+    found = check_greeting(attrs.evolve(GREETING, **changes), probes())
+    (fault,) = [one for one in found if not one.ok]
+    assert fault.check == check
+    assert words in fault.what

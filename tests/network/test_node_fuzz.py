@@ -26,20 +26,7 @@ from gossamer.node.transport.base.frames import CONTROL_FRAMES
 from gossamer.node.transport.base.schema import Frame
 from gossamer.node.transport.handshake import PROTOCOL_VERSION
 from gossamer.protocol.peer.codec import Codec
-from gossamer.protocol.peer.record_table.records import (
-    ALL_CLASSES,
-    COMPARE,
-    COMPARE_SOON,
-    COMPARED,
-    LACKING,
-    LISTED,
-    LOAD_SHIFTED,
-    REPAIRED,
-    REPLAY_OFFER,
-    REPLAY_WANTED,
-    STORED,
-    STORED_FOR,
-)
+from gossamer.protocol.peer.record_table import records
 from gossamer.protocol.peer.settings import config
 from gossamer.protocol.peer.settings.profile import NOTHING
 from support.attackers import descriptor_of, intercepted, memory_of_process, read_frame, tampered
@@ -157,8 +144,6 @@ class Overheard:
 
 @attrs.define
 class Member:
-    """The one whose connections are abused."""
-
     membership: Membership
     profile: tuple[int, ...]  # what it said of itself when it still was a good peer
     _sequence: int = 1 << 40
@@ -186,38 +171,32 @@ class Member:
     def rarely_sent(self) -> list[Frame]:
         """Frames of the kinds that a small quiet overlay does not need."""
         own = [self.describe(self.profile)]
-        shifted, stored = struct.pack("<q", 0), struct.pack("<2q", 7, 0)
-        attributes = SETTINGS.attributes
-        box = [0, *[0, 1 << 61] * attributes]
-        part = [5, 6, 9, ALL_CLASSES, 0, 0]
-        question = struct.pack(f"<{11 + len(box)}q", 0, 0, 1, 16, *part, 7, *box)
-        sums = struct.pack("<10q", *part, 1, 1, 2, 3)
-        listed = struct.pack(f"<{9 + attributes}q", *part, 1, 8, 9, *[5] * attributes)
-        lacking = struct.pack("<8q", *part, 1, 8)
-        copies = struct.pack("<3q", 2, 8, 9)
-        repaired = struct.pack(f"<{6 + attributes}q", 7, 0, 0, 1, 1, -1, *[5] * attributes)
+        point = [5] * SETTINGS.attributes
+        box = [0, *[0, 1 << 61] * SETTINGS.attributes]
+        part = [5, 6, 9, records.ALL_CLASSES, 0, 0]
+        rare: list[tuple[int, list[int], list[bytes]]] = [
+            (records.LOAD_SHIFTED, [0], own),
+            (records.STORED, [7, 0], []),
+            (records.STORED_FOR, [7, 0, 0], own),
+            (records.COMPARE, [0, 0, 1, 16, *part, 7, *box], own),
+            (records.COMPARED, [*part, 1, 1, 2, 3], []),
+            (records.LISTED, [*part, 1, 8, 9, *point], []),
+            (records.LACKING, [*part, 1, 8], []),
+            (records.REPAIRED, [7, 0, 0, 1, 1, -1, *point], []),
+            (records.COMPARE_SOON, [], []),
+            (records.REPLAY_OFFER, [2, 8, 9], []),
+            (records.REPLAY_WANTED, [2, 8, 9], []),
+        ]
         certificate, authority = self.membership.certificate.der, self.membership.authority.der
         signature = request_of(self.membership).signature
         wanted = {"certificate": certificate, "signature": signature}
         named = {"version": PROTOCOL_VERSION, "software": "", "cluster": "", "key": 1}
         figures, troubles = {"position": 0.5}, {"troubles": ["none"]}
         return [
-            {"type": "record", "kind": LOAD_SHIFTED, "words": shifted, "peers": own},
-            {"type": "record", "kind": STORED, "words": stored, "peers": []},
-            {
-                "type": "record",
-                "kind": STORED_FOR,
-                "words": struct.pack("<3q", 7, 0, 0),
-                "peers": own,
-            },
-            {"type": "record", "kind": COMPARE, "words": question, "peers": own},
-            {"type": "record", "kind": COMPARED, "words": sums, "peers": []},
-            {"type": "record", "kind": LISTED, "words": listed, "peers": []},
-            {"type": "record", "kind": LACKING, "words": lacking, "peers": []},
-            {"type": "record", "kind": REPAIRED, "words": repaired, "peers": []},
-            {"type": "record", "kind": COMPARE_SOON, "words": b"", "peers": []},
-            {"type": "record", "kind": REPLAY_OFFER, "words": copies, "peers": []},
-            {"type": "record", "kind": REPLAY_WANTED, "words": copies, "peers": []},
+            *(
+                {"type": "record", "kind": kind, "words": packed(words), "peers": peers}
+                for kind, words, peers in rare
+            ),
             {"type": "revocations", "number": 5},
             {"type": "revocations", "number": 5, "list": b"{}"},
             {"type": "revocations wanted"},
@@ -238,6 +217,10 @@ class Member:
             {"type": "welcome", "echo": bytes(16)},
             {"type": "hello", "nonce": bytes(16), "addresses": [], **named},
         ]
+
+
+def packed(words: list[int]) -> bytes:
+    return struct.pack(f"<{len(words)}q", *words)
 
 
 def owner_of(entry: bytes) -> int:

@@ -1,15 +1,13 @@
-"""A member, or an application, that publishes as fast as it can: others go on as before.
-
-Three peers in processes of their own, and an honest publisher of ten events a second.
-"""
+"""A member, or an application, that publishes as fast as it can: others go on as before."""
 
 from __future__ import annotations
 
 import json
 import random
 import signal
+import struct
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -61,42 +59,37 @@ KINDS = 64
 
 @attrs.define(eq=False)
 class Flooder:
-    member: Membership
-    schema: Schema
-    settings: Settings
+    folder: Path  # of its membership, whose peer does not run
     draws: random.Random = attrs.field(factory=lambda: random.Random(1))
     sent: int = 0  # events; each is a copy for every attribute
     answered: int = 0  # how many copies were acknowledged
-    ends: list[str] = attrs.field(factory=list)  # how its connections ended
+    member: Membership = attrs.field(init=False)
+    _schema: Schema = attrs.field(init=False)
+    _settings: Settings = attrs.field(init=False)
     _entry: bytes = attrs.field(init=False)
     _key: EventKey = attrs.field(factory=make_event_key)
     _sealed: list[tuple[bytes, tuple[int, ...]]] = attrs.field(factory=list)
     _made_up: list[tuple[bytes, tuple[int, ...]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(self.settings) - RANGES))
+        config = load(self.folder).config
+        self.member, self._schema = open_membership(self.folder), cluster_schema(config)
+        self._settings = config.settings(self._schema)
+        profile = (1 << 60, 1 << 60, 0, *[NOTHING] * (profile_words(self._settings) - RANGES))
         key, serial = self.member.certificate.key, self.member.certificate.serial
         told = Descriptor(key, serial, (("127.0.0.1", 1),), profile, 1, int(time.time()))
         self._entry = sign_descriptor(self.member.authority, self.member.identity, told).packed
         self._made_up = [self._make_up(number) for number in range(KINDS)]
 
-    @classmethod
-    def of_folder(cls, folder: Path) -> Flooder:
-        """One that uses the membership in ``folder``, whose peer does not run."""
-        config = load(folder).config
-        schema = cluster_schema(config)
-        return cls(open_membership(folder), schema, config.settings(schema))
-
     def _make_up(self, number: int) -> tuple[bytes, tuple[int, ...]]:
         values = {"symbol": "IBM", "price": self.draws.uniform(0, 500), "volume": number}
-        exact = self.schema.check_event(values)
-        data = EventFormat(SchemaVersion.first(self.schema)).to_bytes(
+        exact = self._schema.check_event(values)
+        data = EventFormat(SchemaVersion.first(self._schema)).to_bytes(
             exact, self.member.identity.key, time.time()
         )
-        return data, encode_event(self.schema, uniform_hashes(self.schema), exact)
+        return data, encode_event(self._schema, uniform_hashes(self._schema), exact)
 
     async def flood(self, *targets: Address) -> None:
-        """Send events to the peers at ``targets``, each in turn, until cancelled."""
         async with trio.open_nursery() as nursery:
             for target in targets:
                 nursery.start_soon(self._flood_one, target)
@@ -104,30 +97,28 @@ class Flooder:
     async def _flood_one(self, target: Address) -> None:
         """Flood one peer; come back where the connection ends, its own pings being late as well."""
         while True:
-            try:
+            with suppress(NodeError):
                 connection = await self._connect(target)
-            except NodeError as error:
-                self.ends.append(str(error))
-            else:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._send, connection)
-                    self.ends.append(str(await connection.run(self._on_frame)))
+                    await connection.run(self._on_frame)
                     nursery.cancel_scope.cancel()
             await trio.sleep(REDIAL_S)
 
     async def _connect(self, target: Address) -> Connection:
         certificate = self.member.certificate
-        cluster, schema = self.member.authority.cluster, schema_fingerprint(self.schema)
+        cluster, schema = self.member.authority.cluster, schema_fingerprint(self._schema)
         proof = certificate.fingerprint
         me = LocalPeer(certificate.key, cluster, "flooder", fingerprint=proof, schema=schema)
         admitted = await transport_of(self.member, Limits())(me, believe).dial([target])
-        return Connection(admitted, Limits(), frame_types(Codec(self.settings)))
+        return Connection(admitted, Limits(), frame_types(Codec(self._settings)))
 
     async def _send(self, connection: Connection) -> None:
+        own = introduction_of(self.member, self._key)
         with suppress(TransportBroken, TransportClosed):
-            await connection.send(self.introduction())
+            await connection.send(encode_frame("publishers", introductions=[own]))
             while True:
-                await connection.send(self._turn())
+                await connection.send(b"".join(self._event() for _ in range(TURN)))
                 self.sent += TURN
                 await trio.lowlevel.checkpoint()
 
@@ -135,34 +126,26 @@ class Flooder:
         if frame["type"] == "record" and frame["kind"] == STORED:
             self.answered += 1
 
-    def _turn(self) -> bytes:
-        return b"".join(self.event() for _ in range(TURN))
-
-    def event(self) -> bytes:
+    def _event(self) -> bytes:
         if not self._sealed:
             self._seal_more()
         sealed, point = self._sealed.pop()
-        number = identifier(sealed)
-        data = sealed[: -WORD_BYTES * len(point)]
+        attributes = len(self._schema)
         frames = []
-        key = len(point) - 1
-        for attribute in [key] if self.settings.routes_by_key else range(len(self.schema)):
-            words = [number, attribute, GREEDY, 1, 0, 0, *point]
-            packed = b"".join(word.to_bytes(WORD_BYTES, "little", signed=True) for word in words)
+        for place in [len(point) - 1] if self._settings.routes_by_key else range(attributes):
+            words = [identifier(sealed), place, GREEDY, 1, 0, 0, *point]
+            packed = struct.pack(f"<{len(words)}q", *words)
+            data = sealed[: -WORD_BYTES * len(point)]
             frames.append(event_frame(EVENT, packed, self._entry, data))
         return b"".join(frames)
 
-    def introduction(self) -> bytes:
-        return encode_frame("publishers", introductions=[introduction_of(self.member, self._key)])
-
     def _seal_more(self) -> None:
-        """Seal as many events as share a signature."""
-        seal = Seal(self.settings.coordinates)
+        seal = Seal(self._settings.coordinates)
         parts = []
         for number in range(MOST_SHARING):
             content, hashed = self._made_up[number % KINDS]
             draw = self.draws.getrandbits(ID_BITS)
-            point = tuple(point_of(self.settings, hashed, draw))
+            point = tuple(point_of(self._settings, hashed, draw))
             parts.append((content, draw.to_bytes(DRAW_BYTES, "big"), point))
         leaves = [seal.leaf(content, draw, point_bytes(point)) for content, draw, point in parts]
         proofs = sign(self.member.authority, self._key, leaves)
@@ -185,7 +168,6 @@ AT_ONCE = 300
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    """Three peers that run, and a fourth membership."""
     made = Fleet.make(Shell(tmp_path), 4, discovery__multicast=False)
     made.start(*made.names[:3])
     yield made
@@ -230,7 +212,6 @@ class Honest:
 
 @attrs.define(eq=False)
 class Run:
-    fleet: Fleet
     honest: list[Honest]
     got: list[str]  # ids that a named application at the third peer was handed, of honest events
 
@@ -250,28 +231,6 @@ class Run:
         acknowledged = {event for one in self.honest for _, event in one.acknowledged.values()}
         await until(lambda: acknowledged <= set(self.got))
         assert len(self.got) == len(set(self.got))
-
-    async def stand_still(self, names: Sequence[str]) -> None:
-        """Stop peers for a moment."""
-        for name in names:
-            self.fleet.send(name, signal.SIGSTOP)
-        await trio.sleep(STILL_S)
-        for name in names:
-            self.fleet.send(name, signal.SIGCONT)
-
-    async def calm(self) -> None:
-        """Wait until no peer is overloaded any more."""
-        for name in self.fleet.names[:3]:
-            async with self.fleet.client(name) as client:
-                with trio.fail_after(PATIENCE_S):
-                    while "gossamer_overloading 0.0" not in await client.metrics():
-                        await trio.sleep(LOOK_S)
-
-    def logged(self, event: str) -> list[dict[str, str]]:
-        """Lines of that event in all logs."""
-        texts = [self.fleet.log(name) for name in self.fleet.names[:3]]
-        lines = [json.loads(line) for text in texts for line in text.splitlines()]
-        return [line for line in lines if line["event"] == event]
 
 
 @asynccontextmanager
@@ -300,7 +259,7 @@ async def a_run(fleet: Fleet, *publishers: int) -> AsyncIterator[Run]:
         for one in honest:
             nursery.start_soon(one.run)
         await trio.sleep(BEFORE_S)
-        yield Run(fleet, honest, got)
+        yield Run(honest, got)
         nursery.cancel_scope.cancel()
 
 
@@ -311,22 +270,38 @@ async def test_a_member_that_floods_stops_no_events_of_others(fleet: Fleet, targ
     A peer takes no more from a connection than it can deal with; so the others stand still for a
     moment, and what waits for them is more than there is room for, however fast anybody is.
     """
-    flooder = Flooder.of_folder(fleet.folder(fleet.names[3]))
+    flooder = Flooder(fleet.folder(fleet.names[3]))
+    others = fleet.names[1:3]
     async with a_run(fleet, 0) as run:
         begin = trio.current_time()
         with trio.move_on_after(FLOOD_S):
             async with trio.open_nursery() as nursery:
-                told = run.logged("peer listens")
+                told = logged(fleet, "peer listens")
                 addresses = [Address.parse(line["at"]) for line in told]
                 nursery.start_soon(flooder.flood, *addresses[:targets])
-                await run.stand_still(fleet.names[1:3])
+                for name in others:
+                    fleet.send(name, signal.SIGSTOP)
+                await trio.sleep(STILL_S)
+                for name in others:
+                    fleet.send(name, signal.SIGCONT)
         await run.judge(begin, trio.current_time())
         print(f"{flooder.sent} events flooded, {flooder.answered} copies answered")
         assert flooder.sent > 10 * RATE * FLOOD_S, "that is no flood"
-        await run.calm()
+        for name in fleet.names[:3]:  # until no peer is overloaded any more
+            async with fleet.client(name) as client:
+                with trio.fail_after(PATIENCE_S):
+                    while "gossamer_overloading 0.0" not in await client.metrics():
+                        await trio.sleep(LOOK_S)
         key = f"({flooder.member.identity.key:016x})"
-        for said in map(run.logged, ("overload begins", "overload ends")):
+        for event in ("overload begins", "overload ends"):
+            said = logged(fleet, event)
             assert any(key in line["peer"] and key in line["publisher"] for line in said)
+
+
+def logged(fleet: Fleet, event: str) -> list[dict[str, str]]:
+    texts = [fleet.log(name) for name in fleet.names[:3]]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    return [line for line in lines if line["event"] == event]
 
 
 async def test_an_application_that_floods_waits_and_others_do_not(fleet: Fleet) -> None:

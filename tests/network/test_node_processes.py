@@ -7,9 +7,10 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import urllib.request
-from contextlib import ExitStack
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from gossamer.client import connect
 from gossamer.node.local.address import is_locked
 from gossamer.node.monitoring.cluster import SECTORS
+from gossamer.node.store import Store
 from support.node_processes import (
     PATIENCE_S,
     Shell,
@@ -24,7 +26,6 @@ from support.node_processes import (
     free_ports,
     next_line,
     say,
-    wait_for_line,
     wait_for_log,
 )
 
@@ -50,26 +51,6 @@ def publish_until(shell: Shell, folder: str, subscriber: subprocess.Popen[str]) 
     raise AssertionError("nothing arrived")
 
 
-def test_five_commands_make_a_cluster_of_three_in_which_events_arrive(shell: Shell) -> None:
-    said = shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
-    command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
-    assert command == ["node", "run", "demo/peer1", "demo/peer2", "demo/peer3"]
-    nodes = shell.start(*command)
-    try:
-        for _ in range(3):
-            wait_for_log(nodes, "ready")
-        subscriber = shell.subscriber("--folder", "demo/peer2", "--count", "1", DEAR)
-        shell.published("demo/peer3", *EVENT)
-        publish_until(shell, "demo/peer3", subscriber)
-        code, out, _ = end(subscriber)
-        assert code == 0
-        assert json.loads(out)["values"] == json.loads(LINE)
-        status = shell.status("demo/peer1")
-        assert (status["ready"], status["name"]) == (True, "peer1")
-    finally:
-        assert end(nodes, signal.SIGTERM)[0] == 0
-
-
 def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
     shell.ok("node", "init", "desk", "--preset", "local", "--cluster", "desk")
     with shell.node("desk"):
@@ -84,36 +65,6 @@ def test_a_peer_that_joined_by_token_gets_events(shell: Shell) -> None:
             subscriber = shell.subscriber("--folder", "kitchen", "--count", "1", DEAR)
             publish_until(shell, "desk", subscriber)
             assert json.loads(end(subscriber)[1])["values"] == json.loads(LINE)
-
-
-def test_a_named_subscriber_survives_a_node_that_is_killed(one_node: Shell) -> None:
-    with ExitStack() as stack:
-        node = stack.enter_context(one_node.node("desk"))
-        of_ada = ("--folder", "desk", "--name", "ada")
-        subscriber = one_node.subscriber(*of_ada, "--count", "3", "price >= 0")
-        publish_prices(one_node, 1)
-        assert price_of_next(subscriber) == 1
-        node.kill()
-        node.wait()
-        wait_for_line(subscriber, "trying again")
-        stack.enter_context(one_node.node("desk"))
-        wait_for_line(subscriber, "subscribed")
-        publish_prices(one_node, 2, 3)
-        assert sorted(price_of_next(subscriber) for _ in range(2)) == [2, 3]
-        assert end(subscriber)[0] == 0
-
-
-def test_events_wait_for_a_named_subscriber_that_is_away(one_node: Shell) -> None:
-    of_ada = ("--folder", "desk", "--name", "ada")
-    with one_node.node("desk"):
-        first = one_node.subscriber(*of_ada, "--count", "1", "price >= 0")
-        publish_prices(one_node, 1)
-        assert end(first)[0] == 0
-        publish_prices(one_node, 2, 3)
-    with one_node.node("desk"):
-        out = one_node.ok("sub", *of_ada, "--count", "2", "price >= 0")
-        assert sorted(json.loads(line)["values"]["price"] for line in out.splitlines()) == [2, 3]
-        one_node.ok("sub", *of_ada, "--forget")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
@@ -151,6 +102,20 @@ def test_what_keeps_a_node_from_starting_is_one_sentence(one_node: Shell) -> Non
             ("delivery.successors=x", "a whole number"),
         ):
             assert_sentence(one_node.refused("node", "run", "desk", "--set", setting), words)
+    desk = one_node.folder / "desk"
+    for name in ("state.db", "clients.db"):
+        Store(desk / name).close()
+        with closing(sqlite3.connect(desk / name)) as database, database:
+            database.execute("INSERT INTO migrations (version) VALUES (99)")
+        told = f"{name} has state of version 6, expected at most 5; upgrade gossamer$"
+        assert_sentence(one_node.refused("node", "run", "desk"), told)
+        (desk / name).unlink()
+    for name in ("events.key", "peer.key"):
+        (desk / name).touch()
+        (desk / name).chmod(0o644)
+        told = rf"{name} can be used by others \(mode 644\), expected mode 600; run: chmod 600"
+        assert_sentence(one_node.refused("node", "run", "desk"), told)
+        (desk / name).unlink()
 
 
 def assert_sentence(told: str, words: str) -> None:
@@ -158,15 +123,6 @@ def assert_sentence(told: str, words: str) -> None:
     last = told.splitlines()[-1]
     assert last.startswith("gossamer: ")
     assert re.search(words, last), last
-
-
-def publish_prices(shell: Shell, *prices: int) -> None:
-    lines = [json.dumps({"symbol": "A", "price": price, "volume": 1}) for price in prices]
-    shell.ok("pub", "--folder", "desk", "--jsonl", "-", text="\n".join(lines) + "\n")
-
-
-def price_of_next(subscriber: subprocess.Popen[str]) -> int:
-    return int(json.loads(next_line(subscriber))["values"]["price"])
 
 
 def test_whoever_interrupts_pub_knows_what_was_published(one_node: Shell) -> None:
@@ -189,8 +145,6 @@ def test_whoever_interrupts_pub_knows_what_was_published(one_node: Shell) -> Non
 def test_pub_of_lines_ends_as_it_went(one_node: Shell) -> None:
     pub = ("pub", "--folder", "desk", "--jsonl")
     with one_node.node("desk") as node:
-        good = one_node.ok(*pub, "-", text=f"{LINE}\n{LINE}")
-        assert sorted(one.split()[0] for one in good.splitlines()) == ["1", "3"]
         bad = one_node.run(*pub, "-", text=f"x\n{LINE}")
         assert bad.returncode == 2
         assert bad.stdout.startswith("2 ")
@@ -341,8 +295,7 @@ def cluster(shell: Shell, folder: str = "demo/peer1") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("stopped", [False, pytest.param(True, marks=pytest.mark.campaign)])
-def test_all_who_answer_are_shown_and_others_counted(shell: Shell, stopped: bool) -> None:
+def test_all_who_answer_are_shown_and_others_counted(shell: Shell) -> None:
     shell.ok("node", "init", "demo", "--peers", "3", "--port", str(free_ports(3)))
     nodes = [shell.node(f"demo/peer{number}") for number in (1, 2, 3)]
     with nodes[0], nodes[1], nodes[2] as third:
@@ -359,11 +312,10 @@ def test_all_who_answer_are_shown_and_others_counted(shell: Shell, stopped: bool
         page = shell.status("demo/peer1")["page"]
         with urllib.request.urlopen(f"{page}cluster.json", timeout=PATIENCE_S) as answer:
             assert json.load(answer)["known"] == 3
-        if stopped:
-            os.kill(third.pid, signal.SIGSTOP)
+        os.kill(third.pid, signal.SIGSTOP)
         try:
             said = shell.ok("top", "demo/peer2", "--cluster", "--once")
-            assert f"{2 if stopped else 3} of 3 members answered" in said
+            assert "2 of 3 members answered" in said
         finally:
             os.kill(third.pid, signal.SIGCONT)
         subscriber.terminate()

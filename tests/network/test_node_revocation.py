@@ -147,7 +147,6 @@ async def test_a_peer_without_others_is_not_alone(cluster: MadeCluster) -> None:
 
 
 async def test_late_joiners_learn_who_is_revoked(cluster: MadeCluster) -> None:
-    """So do those who were away."""
     async with acquainted(member_peers(cluster, 4)) as crowd:
         first, away, bad, other = crowd.peers
         await crowd.stop(away)
@@ -165,7 +164,6 @@ async def test_late_joiners_learn_who_is_revoked(cluster: MadeCluster) -> None:
 
 
 async def test_a_connection_ends_with_the_certificate(cluster: MadeCluster) -> None:
-    """Whatever clocks say later."""
     async with member_peers(cluster, 1) as crowd:
         (peer,) = crowd.peers.values()
         # The crowd's clock began when its first peer was made.

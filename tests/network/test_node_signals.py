@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,9 +57,10 @@ PEERS = ("demo/peer1", "demo/peer2")
 
 @contextmanager
 def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
-    """Two peers under one command without a terminal, both of them ready."""
-    shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
-    nodes = shell.start("node", "run", *PEERS, start_new_session=True)
+    said = shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
+    command = said.splitlines()[-1].removeprefix("now: gossamer ").split()
+    assert command == ["node", "run", *PEERS]
+    nodes = shell.start(*command, start_new_session=True)
     try:
         assert {wait_for_log(nodes, "ready")["node"] for _ in PEERS} == {"peer1", "peer2"}
         yield nodes
@@ -69,29 +70,26 @@ def two_peers(shell: Shell) -> Iterator[subprocess.Popen[str]]:
 
 
 def add_setting(shell: Shell, folder: str, table: str, line: str) -> None:
-    """Add a line to a table of the configuration of the node in ``folder``."""
     file = shell.folder / folder / "node.toml"
     text = file.read_text(encoding="utf-8")
     before, _, after = text.partition(f"[{table}]\n")
     file.write_text(f"{before}[{table}]\n{line}\n{after}", encoding="utf-8")
 
 
-def process_of(nodes: subprocess.Popen[str], folder: str) -> int:
-    """The id of the child of ``nodes`` that runs the peer in ``folder``."""
-    (found,) = [
-        child.pid for child in psutil.Process(nodes.pid).children() if folder in child.cmdline()
-    ]
-    return int(found)
-
-
-def test_a_peer_that_is_killed_is_told_of_and_the_others_go_on(shell: Shell) -> None:
+def test_a_peer_that_ends_is_told_of_and_the_others_go_on(shell: Shell) -> None:
     with two_peers(shell) as nodes:
-        os.kill(process_of(nodes, "demo/peer2"), signal.SIGKILL)
+        children = psutil.Process(nodes.pid).children()
+        (peer2,) = [child for child in children if "demo/peer2" in child.cmdline()]
+        peer2.kill()
         told = wait_for_log(nodes, "a peer is lost")
         assert (told["folder"], told["left"]) == ("demo/peer2", "demo/peer1")
         assert told["cause"] == "it was killed by SIGKILL"
         assert shell.status("demo/peer1")["ready"]
         assert end(nodes, signal.SIGTERM)[0] == 128 + signal.SIGKILL
+    nodes = shell.start("node", "run", "demo/peer1", "missing", *QUIET)
+    told = wait_for_log(nodes, "a peer is lost")
+    assert (told["folder"], told["cause"]) == ("missing", "it ended with exit code 2")
+    assert end(nodes, signal.SIGTERM)[0] == 2
 
 
 def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell: Shell) -> None:
@@ -110,34 +108,27 @@ def test_several_peers_reload_together_and_end_well_when_each_was_stopped(shell:
     assert "lost" not in err
 
 
-def test_a_peer_that_cannot_start_is_told_of(one_node: Shell) -> None:
-    nodes = one_node.start("node", "run", "desk", "missing", *QUIET)
-    told = wait_for_log(nodes, "a peer is lost")
-    assert (told["folder"], told["cause"]) == ("missing", "it ended with exit code 2")
-    assert end(nodes, signal.SIGTERM)[0] == 2
-
-
-def test_who_hangs_up_on_several_peers_stops_them_in_order(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("folders", "role"),
+    [
+        (PEERS, "peer"),
+        (PEERS[:1], "peer"),
+        pytest.param(PEERS[:1], "broker", marks=pytest.mark.campaign),
+    ],
+)
+def test_nodes_whose_terminal_is_closed_stop_in_order(
+    shell: Shell, folders: Sequence[str], role: str
+) -> None:
     shell.ok("node", "init", "demo", "--peers", "2", "--port", str(free_ports(2)))
-    with terminal(shell, "node", "run", *PEERS) as (nodes, master):
-        for _ in PEERS:
+    options = ("--set", "page.enabled=false", "--role", role, *QUIET)
+    with terminal(shell, "node", "run", *folders, *options) as (nodes, master):
+        for _ in folders:
             wait_for_log(nodes, "ready")
         os.close(master)
-        for _ in PEERS:
+        for _ in folders:
             wait_for_log(nodes, "stopped")
         assert end(nodes)[0] == 0
-    assert not list((shell.folder / "demo").glob("*/client.sock"))
-
-
-@pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
-def test_a_node_whose_terminal_is_closed_stops_in_order(one_node: Shell, role: str) -> None:
-    options = ("--set", "page.enabled=false", "--role", role)
-    with terminal(one_node, "node", "run", "desk", *options, *QUIET) as (node, master):
-        wait_for_log(node, "ready")
-        os.close(master)
-        wait_for_log(node, "stopped")
-        assert end(node)[0] == 0
-    assert not list((one_node.folder / "desk").glob("*.sock"))
+    assert not list((shell.folder / "demo").glob("*/*.sock"))
 
 
 @pytest.mark.parametrize("role", ["peer", pytest.param("broker", marks=pytest.mark.campaign)])
@@ -195,19 +186,16 @@ def test_a_node_that_is_to_outlive_its_terminal_does(one_node: Shell) -> None:
     assert code == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_subscriber_that_is_told_to_end_says_goodbye(
-    one_node: Shell, number: signal.Signals
-) -> None:
+def test_a_subscriber_that_is_hung_up_on_says_goodbye(one_node: Shell) -> None:
     with one_node.node("desk"):
         subscriber = one_node.subscriber("--folder", "desk", "price > 0")
-        code, _, err = end(subscriber, number)
-        assert (code, err) == (128 + number, "")
+        code, _, err = end(subscriber, signal.SIGHUP)
+        assert (code, err) == (128 + signal.SIGHUP, "")
         assert one_node.status("desk")["local"]["ended"] == {"shutdown": 1}
 
 
 def test_a_subscriber_in_the_background_of_a_script_ends_by_sigterm_only(one_node: Shell) -> None:
-    """A desk without job control has what runs in the background ignore Ctrl-C."""
+    """Without job control a shell has what runs in the background ignore Ctrl-C."""
     script = f"{shlex.join(COMMAND)} sub --folder desk 'price > 0' & echo $! ; wait $! ; echo $?"
     with one_node.node("desk"):
         started = one_node.start(command=["sh", "-c", script])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
 from collections.abc import Callable
@@ -69,8 +67,6 @@ def test_peers_and_simulation_are_measured_side_by_side(shell: Shell) -> None:
 
 
 def play_and(plan: Plan, at_round: int, do: Callable[[], None]) -> Played:
-    """Replay a plan and do something once a round has begun."""
-
     def progress(_: str, done: int, _total: int) -> None:
         if done == at_round:
             do()
@@ -137,20 +133,6 @@ def test_peers_end_when_whoever_runs_them_is_killed(shell: Shell) -> None:
         end(process)
     wait_for_end(running)
     assert not (shell.folder / "results").exists()
-
-
-@pytest.mark.campaign
-def test_ctrl_c_at_the_terminal_leaves_no_process_behind(shell: Shell) -> None:
-    command = ("node", "replay", str(TRACE), *SMALL, "--json", "--out", "results")
-    process = shell.start(*command, "--speed", "1000")
-    wait_for_line(process, "real peers start")
-    with contextlib.suppress(psutil.NoSuchProcess):
-        running = workers(process.pid)
-    code, out, err = end(process, signal.SIGINT)
-    assert code == 130
-    wait_for_end(running)
-    if "interrupted" not in err:
-        assert json.loads(out)["systems"].keys() == {SIMULATED, REAL}
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,29 @@
-"""A peer on another host, with an address of its own: it joins, is found, and is examined."""
+"""Peers on hosts of their own: one joins, is found and examined; and drawn accidents of several."""
 
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import pytest
+import trio
 
+from support.host_stories import PORT, HostFleet, Story
 from support.network_hosts import Host, firewall, network_hosts, number_anew
+from support.node_fleets import QUICK, Follower
 from support.node_processes import COMMAND, PATIENCE_S, Shell, end, wait_for_line, wait_for_log
 
 pytestmark = pytest.mark.campaign
 
-
 LINE = '{"symbol": "IBM", "price": 90, "volume": 1}\n'
 ATTEMPTS = 200
-PORT = 7710
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hosts() -> Iterator[Sequence[Host]]:
     with network_hosts(2) as made:
         yield made
@@ -90,7 +92,6 @@ def test_a_peer_on_a_second_host_joins_by_token_and_gets_events(
 
 
 def test_peers_on_two_hosts_find_each_other(hosts: Sequence[Host], shell: Shell) -> None:
-    """By multicast."""
     desk, kitchen = hosts
     shell.ok("node", "init", "desk")
     with node(desk, shell, "desk"):
@@ -130,18 +131,58 @@ def test_a_cluster_that_is_given_new_addresses_meets_again(
     """While its nodes run, while they do not, and while one starts without a network."""
     desk, kitchen = hosts
     shell.ok("node", "init", "desk")
+    with node(desk, shell, "desk"):
+        join(hosts, shell)
+        with node(kitchen, shell, "kitchen"):
+            assert_events_arrive(hosts, shell)
+            number_anew(hosts, "10.78.0")
+            assert_events_arrive(hosts, shell)
+    number_anew(hosts, "10.79.0")
+    with node(desk, shell, "desk"):
+        kitchen.unplug(is_unplugged=True)
+        with node(kitchen, shell, "kitchen"):
+            kitchen.unplug(is_unplugged=False)
+            assert_events_arrive(hosts, shell)
+
+
+# Everyday accidents, drawn: cuts between parts and in one direction, new addresses, nodes that boot
+# before the switch does, nodes that are killed, paused, or all restarted while they are apart.
+
+HOSTS, EPISODES = 5, 3
+DRAWS = 2
+SETTINGS: dict[str, object] = {
+    **QUICK,
+    "page__enabled": False,
+    "preset": "lan",
+    "listen__addresses": [f"0.0.0.0:{PORT}"],
+    "discovery__peers": [],
+    "discovery__multicast": True,  # they find each other
+}
+
+
+@contextmanager
+def host_fleet(shell: Shell, hosts: Sequence[Host]) -> Iterator[HostFleet]:
+    made = HostFleet.make(shell, len(hosts), **SETTINGS)
+    assert isinstance(made, HostFleet)
+    made.hosts = hosts
     try:
-        with node(desk, shell, "desk"):
-            join(hosts, shell)
-            with node(kitchen, shell, "kitchen"):
-                assert_events_arrive(hosts, shell)
-                number_anew(hosts, "10.78.0")
-                assert_events_arrive(hosts, shell)
-        number_anew(hosts, "10.79.0")
-        with node(desk, shell, "desk"):
-            kitchen.run("ip", "link", "set", kitchen.interface, "down")
-            with node(kitchen, shell, "kitchen"):
-                kitchen.run("ip", "link", "set", kitchen.interface, "up")
-                assert_events_arrive(hosts, shell)
+        made.start(*made.names)
+        yield made
     finally:
-        number_anew(hosts, "10.77.0")
+        made.stop()
+
+
+async def test_nothing_acknowledged_is_lost_or_comes_twice(shell: Shell, seed: int) -> None:
+    """Every node publishes all the time, and a named application at each wants everything.
+
+    A seed fixes the story, which a failing test prints.
+    """
+    with network_hosts(HOSTS) as hosts, host_fleet(shell, hosts) as fleet:
+        await fleet.ready()
+        followers = [Follower(fleet, name, "ledger") for name in fleet.names]
+        async with trio.open_nursery() as nursery:
+            for one in followers:
+                await nursery.start(one.run)
+            await trio.sleep(4)
+            await Story(fleet, random.Random(seed)).play(followers, EPISODES)
+            nursery.cancel_scope.cancel()

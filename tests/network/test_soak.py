@@ -1,9 +1,6 @@
 """Six nodes in everyday use for a while: nothing grows, nothing leaks, no log is flooded.
 
-Peers are killed, restarted and paused, the schema changes, clients and strangers ask too much,
-while applications of every kind publish, read, work in a group, request and reply.
-`--draws` says for how many minutes, `--first-draw` what is drawn; all samples are kept as lines of
-JSON. Rates are low: the nodes take a small part of a processor, and other tests run beside them.
+`--draws` says for how many minutes, `--first-draw` what is drawn; samples are lines of JSON.
 """
 
 from __future__ import annotations
@@ -49,8 +46,6 @@ LINKS = PEERS - 1
 
 @attrs.frozen
 class Length:
-    """How long a soak takes, and what is drawn for it."""
-
     minutes: int
     seed: int
 
@@ -118,8 +113,10 @@ async def in_use(fleet: Fleet, length: Length) -> AsyncIterator[Use]:
     nodes = await FleetNodes.of(fleet)
     run = Campaign(nodes, random.Random(length.seed), request_s=5.0)
     first, second, *others = nodes.members
-    readers = [Reader(first), Reader(second, ordered=True), Reader(others[0], "ada")]
-    readers.append(Reader(others[1], "eve", ordered=True))
+    readers = [
+        *(Reader(first), Reader(second, ordered=True)),
+        *(Reader(others[0], "ada"), Reader(others[1], "eve", ordered=True)),
+    ]
     program = Program(fleet.folder(nodes.names[others[2]]))
     browser = Browser(fleet, nodes.names[second], length.look_s)
     use = Use(run, program, Printer(fleet, nodes.names[others[3]]), browser)
@@ -153,6 +150,11 @@ async def subscribed(nodes: FleetNodes, key: int, count: int) -> None:
 
 @pytest.mark.campaign
 async def test_a_cluster_used_for_long_stays_as_it_was(fleet: Fleet, length: Length) -> None:
+    """Rates are low: the nodes take a small part of a processor, and other tests run beside them.
+
+    Peers are killed, restarted and paused, the schema changes, clients and strangers ask too much,
+    while applications of every kind publish, read, work in a group, request and reply.
+    """
     watch = Watch(fleet, length.look_s)
     await fleet.ready(patience_s=SETTLED_S)
     async with trio.open_nursery() as nursery:
@@ -168,11 +170,12 @@ async def test_a_cluster_used_for_long_stays_as_it_was(fleet: Fleet, length: Len
             use.run.stopping = True
             await soak.settled()
             await fleet.ready(patience_s=SETTLED_S)
-            leaked = await descriptors_are_back(watch, before)
             with trio.move_on_after(SETTLED_S):
-                while use.missing():
+                while leaked := more_than(watch, before):
+                    await trio.sleep(1)
+            with trio.move_on_after(SETTLED_S):
+                while lost := use.missing():
                     await trio.sleep(0.2)
-            lost = use.missing()
             symbols = {one.symbol for one in use.run.published.values() if one.is_last}
             values = {
                 name: await last_values(use.run.crowd, key, symbols)
@@ -187,23 +190,10 @@ async def test_a_cluster_used_for_long_stays_as_it_was(fleet: Fleet, length: Len
     check_accounts(use, values)
 
 
-async def descriptors_are_back(
-    watch: Watch, before: Mapping[str, Mapping[str, int]]
-) -> dict[str, list[str]]:
-    """Wait until each peer has no more descriptors than before; by peer, of what it has more."""
-    with trio.move_on_after(SETTLED_S):
-        while more_than(watch, before):
-            await trio.sleep(1)
-    return more_than(watch, before)
-
-
 def more_than(watch: Watch, before: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
-    """By peer, of what it has more descriptors than before."""
-    found: dict[str, list[str]] = {}
+    found = {name: ["it does not run"] for name in before}
     for name, descriptors in before.items():
-        look = watch.look(name)
-        found[name] = ["it does not run"]
-        if look is not None:
+        if (look := watch.look(name)) is not None:
             found[name] = more_descriptors(descriptors, look.descriptors, LINKS)
     return {name: kinds for name, kinds in found.items() if kinds}
 
@@ -228,7 +218,6 @@ def check_logs(fleet: Fleet) -> None:
 
 
 def check_accounts(use: Use, values: Mapping[str, Mapping[str, str]]) -> None:
-    """What was promised of order, repetition, requests and last values."""
     run = use.run
     run.check()
     assert len(set(use.program.got)) == len(use.program.got)
