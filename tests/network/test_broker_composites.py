@@ -1,6 +1,4 @@
-"""Composite subscriptions at nodes that are brokers, on a network in memory and a clock that jumps:
-matches at the broker of the subscriber, what they survive, and what is left of them. Brokers of a
-tree, and at the end those of a SCOT and of a graph."""
+"""Composite subscriptions at brokers in memory: matches, what they survive, what they leave."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ from support.memory_brokers import (
 )
 from support.transport_peers import on_jumping_clock
 
+pytestmark = on_jumping_clock
 LINE = [(1, 2), (3, 2)]
 OFFER = "present(symbol) and price >= 0"
 IBM, HPQ = '{symbol == "IBM"}', '{symbol == "HPQ"}'
@@ -73,19 +72,18 @@ def everywhere(subscriptions: int) -> dict[int, int]:
     return dict.fromkeys((1, 2, 3), subscriptions)
 
 
+EITHER = f"{IBM} || {HPQ} & {{price > 5}}"
+
+
 @pytest.mark.parametrize(
     ("text", "published", "expected"),
     [
-        pytest.param(PAIR, ["IBM 80", "IBM 81", "HPQ 80"], [[0, 2]], id="together"),
-        pytest.param(
-            f"{IBM} || {HPQ} & {{price > 5}}", ["IBM 1", "HPQ 6"], [[0], [1, 1]], id="either"
-        ),
-        pytest.param(
-            f"{IBM} followed by {HPQ}", ["HPQ 1", "IBM 1", "HPQ 1"], [[1, 2]], id="in a row"
-        ),
+        (PAIR, ["IBM 80", "IBM 81", "HPQ 80"], [[0, 2]]),
+        (EITHER, ["IBM 1", "HPQ 6"], [[0], [1, 1]]),
+        (f"{IBM} followed by {HPQ}", ["HPQ 1", "IBM 1", "HPQ 1"], [[1, 2]]),
     ],
+    ids=["together", "either", "in a row"],
 )
-@on_jumping_clock
 async def test_publications_that_match_together_come_as_one_delivery(
     tmp_path: Path, text: str, published: list[str], expected: list[list[int]]
 ) -> None:
@@ -100,7 +98,6 @@ async def test_publications_that_match_together_come_as_one_delivery(
         assert one.ada.got == {}
 
 
-@on_jumping_clock
 async def test_what_comes_after_the_window_matches_nothing_before_it(tmp_path: Path) -> None:
     async with overlay(tmp_path) as one:
         await one.ask("pair", BOTH, 10)
@@ -117,7 +114,6 @@ async def test_what_comes_after_the_window_matches_nothing_before_it(tmp_path: P
 
 
 @pytest.mark.parametrize("name", [None, "ada"])
-@on_jumping_clock
 async def test_equal_filters_are_subscribed_to_once_and_leave_nothing_when_taken_back(
     tmp_path: Path, name: str | None
 ) -> None:
@@ -144,7 +140,6 @@ async def test_equal_filters_are_subscribed_to_once_and_leave_nothing_when_taken
         assert await one.stored() == []
 
 
-@on_jumping_clock
 async def test_one_subscription_of_a_label_takes_the_place_of_another(tmp_path: Path) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ada.subscribe("mine", "price > 50")
@@ -159,7 +154,6 @@ async def test_one_subscription_of_a_label_takes_the_place_of_another(tmp_path: 
 
 
 @pytest.mark.parametrize("how", [MemoryBrokers.stop, MemoryBrokers.crash])
-@on_jumping_clock
 async def test_a_named_client_has_its_matches_over_restarts(tmp_path: Path, how: Any) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ask("pair", BOTH, 100)
@@ -178,7 +172,6 @@ async def test_a_named_client_has_its_matches_over_restarts(tmp_path: Path, how:
         assert one.ada.twice == []
 
 
-@on_jumping_clock
 async def test_what_was_half_sent_or_half_withdrawn_is_put_right_later(tmp_path: Path) -> None:
     async with overlay(tmp_path, "ada") as one:
         await one.ask("kept", PAIR, 10)
@@ -204,7 +197,6 @@ async def test_what_was_half_sent_or_half_withdrawn_is_put_right_later(tmp_path:
 
 
 @pytest.mark.parametrize("stays_away", [False, True])
-@on_jumping_clock
 async def test_a_client_that_is_forgotten_leaves_nothing(tmp_path: Path, stays_away: bool) -> None:
     async with overlay(tmp_path, "ada") as one:
         node = one.brokers.nodes[3]
@@ -224,7 +216,6 @@ async def test_a_client_that_is_forgotten_leaves_nothing(tmp_path: Path, stays_a
         assert await one.stored() == []
 
 
-@on_jumping_clock
 async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(tmp_path: Path) -> None:
     async with overlay(tmp_path, "ada") as one:
         node = one.brokers.nodes[3]
@@ -242,14 +233,12 @@ async def test_a_client_cut_off_while_it_asks_has_all_parts_or_none(tmp_path: Pa
             wanted = {label for composite in held for label in composite.parts}
             assert one.ada.member.subscriptions.keys() == wanted
             assert one.brokers.subscriptions()[3] == len(wanted)
-            assert [row.mark for row in await one.stored()] == [
-                composite.mark for composite in held
-            ]
+            marks = [row.mark for row in await one.stored()]
+            assert marks == [composite.mark for composite in held]
         assert counts == {0, 1}
         assert len(node.composites) == 1
 
 
-@on_jumping_clock
 async def test_what_a_client_misses_is_bounded_counted_and_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -285,7 +274,6 @@ async def until_matched(ada: MemoryClient, expected: list[tuple[str, list[str]]]
             await trio.sleep(0.1)
 
 
-@on_jumping_clock
 async def test_publications_match_together_on_a_graph(tmp_path: Path) -> None:
     async with memory_graph(tmp_path) as graph:
         ada = await graph.client(1, "ada")
@@ -301,7 +289,6 @@ async def test_publications_match_together_on_a_graph(tmp_path: Path) -> None:
         assert ada.got == {}
 
 
-@on_jumping_clock
 async def test_what_was_published_while_the_broker_was_dead_matches_later(tmp_path: Path) -> None:
     async with memory_scot(tmp_path) as scot:
         number = scot.number("c", 2)

@@ -272,15 +272,6 @@ async def test_a_node_that_takes_the_client_no_more_ends_it(node: LocalNode) -> 
             await use(running)
 
 
-async def test_a_request_that_is_none_costs_no_connection(node: LocalNode) -> None:
-    changes = Changes()
-    async with node.running(), node.client(on_change=changes) as client:
-        with pytest.raises(errors.RefusedByNodeError, match="characters"):
-            await client.subscribe("long", "price > 80 " + 9000 * " ")
-        assert (await client.status())["cluster"] == "desk"
-    assert not changes.told
-
-
 async def test_coming_and_leaving_without_a_node_is_quick(
     node: LocalNode, autojump_clock: trio.testing.MockClock
 ) -> None:

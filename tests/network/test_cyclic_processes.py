@@ -1,8 +1,4 @@
-"""Brokers of overlays with cycles as people run them: processes, TLS on, over loopback.
-
-One of the four brokers of a SCOT is killed during a burst. As a campaign, each of 15 brokers and 27
-links fails, one after another, and comes back. Of a graph the coordinator dies.
-"""
+"""Brokers of overlays with cycles as people run them: processes, TLS on, over loopback."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 import trio
 from attrs import define, field
@@ -41,12 +36,12 @@ AT_ONCE = 5
 DYNAMIC = {"routing": "dynamic", "around_failures": "true"}
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Listener:
     """A client, wherever it is now, and how often each publication came to it, by id."""
 
     name: str
-    got: dict[str, int] = attrs.field(factory=dict)
+    got: dict[str, int] = field(factory=dict)
 
     async def listen(
         self,
@@ -68,16 +63,16 @@ class Listener:
         await scot.with_client(at, self.name, take)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Burst:
     """One failure during a burst, and the ids of publications that were acknowledged."""
 
     scot: ScotProcesses
     subscribers: dict[BrokerLabel, Listener]
-    safe: list[str] = attrs.field(factory=list)
+    safe: list[str] = field(factory=list)
     refused: int = 0
     begun: int = 0
-    fail: trio.Event = attrs.field(factory=trio.Event)
+    fail: trio.Event = field(factory=trio.Event)
 
     async def publish(self, at: BrokerLabel) -> None:
         name = f"publisher-{at.region}{at.cluster}"
@@ -169,7 +164,6 @@ async def test_nothing_acknowledged_is_lost_with_any_broker_or_link(
 
 
 # A general graph, whose trees change.
-
 
 TOPICS = 3
 

@@ -241,16 +241,3 @@ async def test_what_is_no_request_costs_the_connection(node: LocalNode, frame: b
         FRAMES.check(goodbye)
         await soon(lambda: node.counts.ended == {"bad frame": 1})
     assert node.peer.published == []
-
-
-@pytest.mark.parametrize("value", [["1", "0"], ["1"], ["a", "1"], ["1" * 400, "x"]])
-async def test_a_value_that_is_no_fraction_is_refused(node: LocalNode, value: list[str]) -> None:
-    async with node.running(), stranger(node) as stream:
-        await stream.send_all(
-            encode_frame("attach", **ATTACH)
-            + encode_frame("publish", number=7, values={**IBM, "price": value})
-            + encode_frame("goodbye", reason="shutdown")
-        )
-        _, refused = await answers(stream)
-    assert (refused["type"], refused["number"]) == ("refused", 7)
-    assert "numerator and denominator" in refused["reason"]
