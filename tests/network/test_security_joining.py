@@ -18,7 +18,6 @@ from gossamer.node.errors import (
     ClusterFolderError,
     JoinFailedError,
     JoinRefusedError,
-    JoinRequestError,
     NameTakenError,
     StoreFullError,
     TokenError,
@@ -112,13 +111,13 @@ async def call(port: int) -> AsyncIterator[trio.SSLStream[trio.SocketStream]]:
         yield tls
 
 
-@pytest.mark.parametrize("host", [LOOPBACK, "::1"])
+FAMILIES = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
+
+
+@pytest.mark.parametrize("host", FAMILIES)
 async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path, host: str) -> None:
     try:
-        with socket.create_server(
-            (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-        ):
-            pass
+        socket.create_server((host, 0), family=FAMILIES[host]).close()
     except OSError:
         pytest.skip(f"this machine has no loopback {host}")
     gone = cluster.admit("gone")
@@ -287,12 +286,8 @@ async def test_silent_connections_keep_nobody_out(cluster: MadeCluster, tmp_path
 
 @pytest.mark.parametrize(
     "message",
-    [
-        pytest.param(b"\xff\xff\xff\xff", id="huge"),
-        pytest.param((join_protocol.REQUEST_LIMIT + 1).to_bytes(4, "big"), id="too long"),
-        pytest.param(b"\0\0\0\0", id="empty"),
-        pytest.param(b"\0\0\0\x01\xff", id="junk"),
-    ],
+    [(join_protocol.REQUEST_LIMIT + 1).to_bytes(4, "big"), bytes(4), b"\0\0\0\x01\xff"],
+    ids=["too long", "empty", "junk"],
 )
 async def test_a_bad_request_is_refused(cluster: MadeCluster, message: bytes) -> None:
     async with open_desk(cluster) as (desk, port), call(port) as tls:
@@ -364,21 +359,6 @@ async def test_a_full_disk_refuses_and_keeps_the_token(
         with pytest.raises(JoinRefusedError, match="its log says why"):
             await enter(cluster, port, tmp_path)
     assert "disk is full" in caplog.text
-
-
-async def test_an_inviters_junk_is_not_believed(cluster: MadeCluster, tmp_path: Path) -> None:
-    junk = Answer(certificate=b"junk", revoked=cluster.first.revoked.to_bytes())
-    async with serving(JoinServer(cluster.first, AsyncMock(return_value=junk))) as port:
-        with pytest.raises(JoinFailedError, match="no certificate"):
-            await enter(cluster, port, tmp_path)
-    assert not (tmp_path / "new" / "peer.pem").exists()
-
-
-async def test_a_message_longer_than_allowed_is_not_read() -> None:
-    left, right = trio.testing.memory_stream_pair()
-    await left.send_all(b"\0\0\1\0")
-    with pytest.raises(JoinRequestError, match="256 bytes, expected at most 255"):
-        await receive_message(right, 255)
 
 
 def test_waits_grow_are_bounded_and_end_and_so_are_addresses() -> None:
