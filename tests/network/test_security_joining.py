@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -28,7 +28,7 @@ from gossamer.node.errors import (
 from gossamer.node.security.cluster import Membership, join_client_context, open_membership
 from gossamer.node.security.joining import join_protocol
 from gossamer.node.security.joining.client import join
-from gossamer.node.security.joining.join_protocol import Answer, Challenge
+from gossamer.node.security.joining.join_protocol import Answer
 from gossamer.node.security.joining.messages import JoinLimits, receive_message, send_message
 from gossamer.node.security.joining.server import (
     Attempts,
@@ -134,22 +134,6 @@ async def test_a_token_makes_a_member(cluster: MadeCluster, tmp_path: Path, host
     assert names == {"peer.key", "peer.pem", "ca.pem", "revoked.json"}
 
 
-async def test_of_two_at_once_one_joins(cluster: MadeCluster, tmp_path: Path) -> None:
-    joined: list[str] = []
-
-    async def attempt(name: str) -> None:
-        with suppress(TokenUsedError):
-            joined.append((await join(text, tmp_path / name, name)).certificate.name)
-
-    async with open_desk(cluster) as (desk, port):
-        text = invitation(cluster, port).to_text()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(attempt, "one")
-            nursery.start_soon(attempt, "two")
-    assert joined in (["one"], ["two"])
-    assert desk.counts == {"admitted": 1, "used": 1}
-
-
 async def test_a_lost_answer_to_a_join_is_made_good(cluster: MadeCluster, tmp_path: Path) -> None:
     """The folder is as a joiner leaves it that loses the connection after its request."""
     async with open_desk(cluster) as (desk, port):
@@ -164,13 +148,18 @@ async def test_a_lost_answer_to_a_join_is_made_good(cluster: MadeCluster, tmp_pa
 
 async def test_tokens_that_are_no_good_are_told_apart(cluster: MadeCluster, tmp_path: Path) -> None:
     async with open_desk(cluster) as (desk, port):
-        good = invitation(cluster, port)
+        good, used = (invitation(cluster, port) for _ in range(2))
+        await join(used.to_text(), tmp_path / "hall", "hall")
         expired = cluster.registrar.invite(cluster.store, good.addresses, time.time() - 100, 60)
         unknown = evolve(good, secret=b"?" * 16)
-        for token, error in ((unknown, TokenUnknownError), (expired, TokenExpiredError)):
+        for token, error in (
+            (unknown, TokenUnknownError),
+            (expired, TokenExpiredError),
+            (used, TokenUsedError),
+        ):
             with pytest.raises(error):
                 await join(token.to_text(), tmp_path / "new", "kitchen")
-    assert desk.counts == {"unknown": 1, "expired": 1}
+    assert desk.counts == {"admitted": 1, "unknown": 1, "expired": 1, "used": 1}
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["peer.key"]
 
 
@@ -325,18 +314,6 @@ async def test_whoever_dawdles_is_cut_off_and_others_are_served(
             assert await silent.receive_some(1) == b""
         assert (desk.counts, desk.connections) == ({"slow": 1}, 0)
         assert await enter(cluster, port, tmp_path)
-
-
-async def test_connections_are_bounded_and_the_oldest_makes_room(cluster: MadeCluster) -> None:
-    async with open_desk(cluster, limits=JoinLimits(connections=1)) as (desk, port):
-        async with await trio.open_tcp_stream(LOOPBACK, port) as first:
-            await soon(lambda: desk.connections > 0)
-            async with call(port) as tls:
-                challenge = await receive_message(tls, join_protocol.CHALLENGE_LIMIT)
-                assert join_protocol.unpack(Challenge, challenge)
-                assert await first.receive_some(1) == b""
-                assert desk.connections == 1
-        assert desk.counts["busy"] == 1
 
 
 async def test_whoever_hangs_up_or_speaks_no_tls_is_counted(cluster: MadeCluster) -> None:

@@ -281,16 +281,6 @@ async def test_admitted_peers_are_no_strangers() -> None:
         assert transport.refusals.total() == 0
 
 
-async def test_a_stranger_who_says_nothing_is_let_go() -> None:
-    transport = tls_transport(2, Limits(handshake_seconds=0.02, close_seconds=0.01))
-    async with listening(transport) as (address, came):
-        silent = await stranger(address)
-        assert await silent.receive_some(1) == b""
-        await silent.aclose()
-        await soon(lambda: transport.refusals["handshake"] == 1)
-        assert came == []
-
-
 @pytest.mark.parametrize("rubbish", [b"GET / HTTP/1.1\r\n", bytes(5000), b"\x16\x03\x01\xff\xff"])
 async def test_rubbish_from_strangers_does_no_harm(rubbish: bytes) -> None:
     transport = tls_transport(2, LIMITS)

@@ -232,9 +232,8 @@ def test_spark_submit_sends_the_environment(apart: Apart, tmp_path: Path) -> Non
     home = spark_home()
     out = apart.place("submitted")
     command = [str(home / "bin" / "spark-submit"), "--master", apart.cluster.master]
-    command += ["--driver-memory", "1g", "--conf", f"spark.pyspark.driver.python={sys.executable}"]
-    command += ["--conf", f"spark.pyspark.python=./{ENVIRONMENT}/bin/python"]
-    command += ["--archives", f"{apart.packed / ENVIRONMENT_FILE}#{ENVIRONMENT}", str(program)]
+    command += ["--driver-memory", "1g", f"--conf=spark.pyspark.driver.python={sys.executable}"]
+    command += [*apart.whole_environment(), str(program)]
     command += ["workload", "covering", "--out", str(out), *SIZE, *apart.store.conf()]
     java = {"JAVA_HOME": str(find_java_home(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(

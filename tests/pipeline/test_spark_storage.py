@@ -77,11 +77,12 @@ def apart(session: Any, made: Apart, monkeypatch: pytest.MonkeyPatch) -> Apart:
 @pytest.mark.parametrize(
     ("command", "given", "out", "unseen", "theirs"),
     [
-        pytest.param("workload", "vinifera", "w", "w", None, id="a workload"),
-        pytest.param("sweep", "sweep.toml", "s", "s.unfinished", None, id="a sweep"),
-        pytest.param("crunch", "run", "c", "run", None, id="results"),
-        pytest.param("crunch", "run", "c", "run", 2, id="results with others in their place"),
+        ("workload", "vinifera", "w", "w", None),
+        ("sweep", "sweep.toml", "s", "s.unfinished", None),
+        ("crunch", "run", "c", "run", None),
+        ("crunch", "run", "c", "run", 2),
     ],
+    ids=["a workload", "a sweep", "results", "results with others in their place"],
 )
 def test_what_executors_do_not_share_is_refused_and_nothing_is_left_anywhere(
     apart: Apart, command: str, given: str, out: str, unseen: str, theirs: int | None

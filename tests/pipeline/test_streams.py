@@ -112,14 +112,11 @@ def followed(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Followed
 def test_windows_tell_rates_hits_and_latencies(followed: Followed) -> None:
     windows = windows_in(followed.out, BEGIN)
     assert set(windows) == {(0, "all"), (10, "all"), (0, "dear"), (10, "dear")}
-    first = windows[0, "all"]
-    assert (first["due"], first["delivered"], first["hit_ratio"]) == (10, 9, 0.9)
-    assert first["rate_per_s"] == pytest.approx(0.9)
-    assert first["latency_p50_s"] == pytest.approx(0.05)
-    assert first["latency_max_s"] == pytest.approx(0.09)
-    dear = windows[0, "dear"]
-    assert (dear["due"], dear["delivered"]) == (5, 2)
-    assert (windows[10, "dear"]["due"], windows[10, "dear"]["delivered"]) == (10, 0)
+    counted = {"due": 10, "delivered": 9, "hit_ratio": 0.9, "rate_per_s": 0.9}
+    wanted = {**counted, "latency_p50_s": 0.05, "latency_max_s": 0.09}
+    assert {name: windows[0, "all"][name] for name in wanted} == pytest.approx(wanted)
+    counts = [(windows[at, "dear"]["due"], windows[at, "dear"]["delivered"]) for at in (0, 10)]
+    assert counts == [(5, 2), (10, 0)]
     kept = list(lines_kept(followed.out))
     assert len(kept) == len(followed.made) + 3 + 2
     assert [one["damaged"] for one in kept if one["damaged"]] == ["no JSON"]
@@ -223,23 +220,22 @@ def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> 
     is_exact(out, 24)
 
 
+WRONG = {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0}
+
+
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (None, "has no subscribers, expected folders with subscription.json"),
         ("{", "is not the description of a subscription"),
-        ({"subscriber": "a"}, "has no expression, expected the description of a subscription"),
-        (
-            {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0},
-            "has an impossible expression or schema",
-        ),
+        ('{"subscriber": "a"}', "has no expression, expected the description of a subscription"),
+        (json.dumps(WRONG), "has an impossible expression or schema"),
     ],
 )
-def test_unreadable_subscribers_are_refused(tmp_path: Path, told: object, sentence: str) -> None:
+def test_unreadable_subscribers_are_refused(tmp_path: Path, told: str, sentence: str) -> None:
     (tmp_path / "a").mkdir()
-    if told is not None:
-        text = told if isinstance(told, str) else json.dumps(told)
-        (tmp_path / "a" / "subscription.json").write_text(text)
+    with pytest.raises(PlaceError, match="has no subscribers, expected folders with subscription"):
+        subscribers_of(LocalPlace(tmp_path))
+    (tmp_path / "a" / "subscription.json").write_text(told)
     with pytest.raises(PlaceError, match=sentence):
         subscribers_of(LocalPlace(tmp_path))
 
@@ -285,27 +281,20 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_nothing_to_follow_or_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
     got, out = tmp_path / "got", tmp_path / "out"
     # Nobody could start Spark at this address.
-    asked = [
-        "stream",
-        str(got),
-        "--out",
-        str(out),
-        "--window",
-        "7",
-        "--master",
-        "spark://127.0.0.1:1",
-    ]
-    done = CliRunner().invoke(app, asked)
-    assert isinstance(done.exception, PlaceError)
-    assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
+    options = ["--window", "7", "--master", "spark://127.0.0.1:1"]
+
+    def refusal() -> str:
+        done = CliRunner().invoke(app, ["stream", str(got), "--out", str(out), *options])
+        assert isinstance(done.exception, PlaceError)
+        return str(done.exception)
+
+    assert "holds nothing to follow, expected files of a subscriber" in refusal()
     assert list(tmp_path.iterdir()) == []
     (got / "a").mkdir(parents=True)
     (got / "a" / "1.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "stream.json").write_text(json.dumps({"deliveries": str(got), "published": None}))
-    done = CliRunner().invoke(app, asked)
-    assert isinstance(done.exception, PlaceError)
-    assert "was begun with window_s None, not 7; expected the same" in str(done.exception)
+    assert "was begun with window_s None, not 7; expected the same" in refusal()
 
 
 @pytest.mark.campaign
