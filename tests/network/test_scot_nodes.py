@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -255,12 +255,21 @@ LONGEST_S = 0.2
 """Nine hops of 20 ms."""
 AROUND = ScotSettings(around_failures=True)
 Link = tuple[BrokerLabel, BrokerLabel]
-LINK = next(iter(SCOT.links()))
 
 
 def publishers(scot: Scot) -> list[BrokerLabel]:
     """A broker at one end, and one of another cluster at the other end."""
     return [BrokerLabel(scot.regions[0], 0), BrokerLabel(scot.regions[-1], 1)]
+
+
+def cases(small: BrokerLabel | Link, large: Iterable[BrokerLabel | Link]) -> pytest.MarkDecorator:
+    """What fails of the small overlay, and, as a campaign, of the large one."""
+    campaign = [pytest.param(LARGE, one, marks=pytest.mark.campaign) for one in large]
+    return pytest.mark.parametrize(
+        ("overlay", "failure"),
+        [(SCOT, small), *campaign],
+        ids=lambda one: f"{one.broker_count} brokers" if isinstance(one, Scot) else str(one),
+    )
 
 
 @attrs.define
@@ -308,10 +317,7 @@ class Burst:
 
 @asynccontextmanager
 async def burst_with(
-    failure: BrokerLabel | Link,
-    folder: Path,
-    scot: Scot = SCOT,
-    settings: ScotSettings = TAKING_OVER,
+    failure: BrokerLabel | Link, folder: Path, scot: Scot, settings: ScotSettings = TAKING_OVER
 ) -> AsyncIterator[Burst]:
     """A burst that is over, at brokers that still run, over links that take up to 20 ms."""
     network = MemoryNetwork(1, Faults(latency_s=(0.001, 0.02)))
@@ -323,18 +329,7 @@ async def burst_with(
         yield burst
 
 
-@pytest.mark.parametrize(
-    ("overlay", "failure"),
-    [
-        (SCOT, BrokerLabel("b", 0)),
-        *(
-            pytest.param(LARGE, one, marks=pytest.mark.campaign)
-            for one in LARGE.brokers
-            if one not in publishers(LARGE)
-        ),
-    ],
-    ids=lambda one: f"{one.broker_count} brokers" if isinstance(one, Scot) else str(one),
-)
+@cases(BrokerLabel("b", 0), [one for one in LARGE.brokers if one not in publishers(LARGE)])
 async def test_nothing_acknowledged_is_lost_with_a_broker(
     tmp_path: Path, overlay: Scot, failure: BrokerLabel
 ) -> None:
@@ -364,16 +359,17 @@ async def test_nothing_acknowledged_is_lost_with_a_broker(
         await all_got(burst.clients, burst.safe)
 
 
-async def test_nothing_is_lost_with_a_link(tmp_path: Path) -> None:
-    async with burst_with(LINK, tmp_path) as burst:
+@cases(next(iter(SCOT.links())), LARGE.links())
+async def test_nothing_is_lost_with_a_link(tmp_path: Path, overlay: Scot, failure: Link) -> None:
+    async with burst_with(failure, tmp_path, overlay) as burst:
         await all_got(burst.clients, burst.safe)
 
 
-@pytest.mark.parametrize("failure", [BrokerLabel("b", 0), LINK], ids=["broker", "link"])
+@cases(BrokerLabel("b", 0), [BrokerLabel("b", 0), next(iter(LARGE.links()))])
 async def test_without_taking_over_only_what_was_under_way_is_lost(
-    tmp_path: Path, failure: BrokerLabel | Link
+    tmp_path: Path, overlay: Scot, failure: BrokerLabel | Link
 ) -> None:
-    async with burst_with(failure, tmp_path, settings=AROUND) as burst:
+    async with burst_with(failure, tmp_path, overlay, AROUND) as burst:
         scot = burst.scot
         if isinstance(failure, BrokerLabel):
             del burst.clients[scot.number(*failure)]
