@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
 from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.storage.replacing import grown_folder
 from support.made_up_results import contents, write_run
-from support.spark_processes import kill_spark_when, needs_spark, run_spark_well
+from support.spark_processes import needs_spark
 from support.spark_results import crunch
 
 CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
@@ -117,27 +115,6 @@ def test_runs_that_are_there_already_are_left_out(session: Any, partitioned: App
     again = crunch(session, known, partitioned.out, append=True)
     assert "2 runs were there already: left out." in again.notes
     is_the_same(partitioned)
-
-
-@pytest.mark.campaign
-@needs_spark
-def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
-    first, later = write_runs(tmp_path / "runs")
-    out = tmp_path / "out"
-    options = ("--partition-by", "nodes", "--append", "--no-plots", "--memory", "1g")
-
-    def command(runs: Sequence[Path]) -> tuple[str, ...]:
-        return ("crunch", *map(str, runs), "--out", str(out), *options)
-
-    run_spark_well(*command(first))
-    before = contents(out)
-    unfinished = partial(tmp_path.glob, ".out.*.tmp")
-    kill_spark_when(lambda: any(unfinished()), *command(later), scratch=tmp_path / "scratch")
-    assert contents(out) == before
-    run_spark_well(*command(later))
-    assert not list(tmp_path.glob(".*"))
-    assert {path.name for path in (out / "measures").iterdir()} == {"nodes=40", "nodes=60"}
-    assert len(json.loads((out / RUNS_FILE).read_text())["runs"]) == 5
 
 
 @needs_spark

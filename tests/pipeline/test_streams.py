@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.spark_processes import (
     HUNG_S,
-    kill_spark_when,
     needs_spark,
     run_spark_here,
     run_spark_meanwhile,
@@ -197,27 +195,6 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
     other = run_spark_here("stream", str(got), "--out", str(out), "--window", "30", "--once")
     assert other.returncode == 2
     assert "was begun with window_s 10, not 30; expected the same to go on" in other.stderr
-
-
-@pytest.mark.campaign
-@needs_spark
-def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
-    got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
-    subscribe(got, "a", "price >= 0")
-
-    def has_batches(enough: int) -> bool:
-        return len(list(out.glob("windows/batch=*"))) >= enough
-
-    command = ("stream", str(got), "--out", str(out), "--window", "10", "--memory", "1g")
-    live = (*command, "--every", "0.1", "--files", "2")
-    for kill in range(2):
-        write_again_and_again(got, range(8 * kill, 8 * kill + 8))
-        enough = len(list(out.glob("windows/batch=*"))) + 2
-        kill_spark_when(partial(has_batches, enough), *live, scratch=scratch)
-        assert (out / "stream.json").exists(), kill
-    write_again_and_again(got, range(16, 24))
-    run_spark_well(*command, "--once")
-    is_exact(out, 24)
 
 
 WRONG = {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0}
