@@ -123,12 +123,9 @@ def test_groups_and_last_values_without_an_event_loop(tmp_path: Path) -> None:
 
 
 def deliver_backwards(node: ThreadedNode, *prices: float) -> None:
-    peer = node.peer
-
     async def deliver() -> None:
-        events = [event_of(peer, price) for price in prices]
-        for event in reversed(events):
-            peer.deliver(event)
+        for event in reversed([event_of(node.peer, price) for price in prices]):
+            node.peer.deliver(event)
         await trio.lowlevel.checkpoint()
 
     assert node._token is not None

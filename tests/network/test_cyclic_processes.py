@@ -170,14 +170,11 @@ TOPICS = 3
 
 @define(eq=False)
 class Drift:
-    """Publications about one topic after the other, each wanted by some of the brokers.
-
-    Of each writer ``each`` in a row are about one topic; ``published`` has the topics by id.
-    """
+    """Publications about one topic after the other, each wanted by some of the brokers."""
 
     brokers: GraphProcesses
-    each: int
-    published: dict[str, int] = field(factory=dict)
+    each: int  # of a writer, in a row about one topic
+    published: dict[str, int] = field(factory=dict)  # topics by id
     subscribers: dict[int, Subscriber] = field(factory=dict)
 
     def topics(self, number: int) -> set[int]:

@@ -186,13 +186,6 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
     assert rows_of(crunched) == rows_of(LocalPlace(by_hand["c"]))
 
 
-def test_the_package_alone_is_enough_where_the_rest_is_there(apart: Apart) -> None:
-    out = apart.place("z")
-    words = ("workload", "siena", "--out", str(out), *SIZE)
-    run_spark_well(*words, *apart.package_alone(), *apart.options())
-    assert (out / "workload.json").exists()
-
-
 def test_executors_without_the_package_or_with_another_version_are_refused(apart: Apart) -> None:
     other = apart.scratch / "other"
     for file in package_files():

@@ -136,29 +136,6 @@ def test_late_deliveries_count_until_the_watermark_and_repeated_ones_do_not(
     assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
 
 
-EVENTS_A_FILE = 50
-
-
-def write_again_and_again(got: Path, numbers: range) -> None:
-    """Files of a subscriber: events of five seconds, and some again, as after it was killed."""
-    for number in numbers:
-        ids = range(number * EVENTS_A_FILE, (number + 1) * EVENTS_A_FILE)
-        lines = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in ids]
-        write_lines(got, "a", number, lines + lines[:number])
-
-
-def is_exact(out: Path, files: int) -> None:
-    """All lines of so many files were kept, and each event is in its window of ten seconds once."""
-    whole = EVENTS_A_FILE * files
-    kept = [one["id"] for one in lines_kept(out)]
-    assert (len(set(kept)), len(kept)) == (whole, whole + sum(range(files)))
-    windows = windows_in(out, BEGIN)
-    assert {key: row["delivered"] for key, row in windows.items()} == {
-        (begin, "a"): 100 for begin in range(0, whole // 10, 10)
-    }
-    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
-
-
 @pytest.mark.parametrize(
     "given_up",
     [
@@ -173,7 +150,10 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
 
     got, out = tmp_path / "got", tmp_path / "out"
     subscribe(got, "a", "price >= 0")
-    write_again_and_again(got, range(4))
+    made = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in range(200)]
+    for number in range(4):  # files of five seconds, with some again as after it was killed
+        some = made[50 * number : 50 * number + 50]
+        write_lines(got, "a", number, some + some[:number])
     left = [*given_up]
     whole = DataFrameWriter.parquet
 
@@ -191,7 +171,11 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
             follow_stream(session, settings, LocalPlace(out))
     follow_stream(session, settings, LocalPlace(out))
     assert left == []
-    is_exact(out, 4)
+    kept = [one["id"] for one in lines_kept(out)]
+    assert (len(set(kept)), len(kept)) == (200, 200 + 0 + 1 + 2 + 3)
+    windows = windows_in(out, BEGIN)
+    assert {at: row["delivered"] for at, row in windows.items()} == {(0, "a"): 100, (10, "a"): 100}
+    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
     other = run_spark_here("stream", str(got), "--out", str(out), "--window", "30", "--once")
     assert other.returncode == 2
     assert "was begun with window_s 10, not 30; expected the same to go on" in other.stderr
