@@ -1,9 +1,4 @@
-"""The accidents of `test_second_host` at brokers of each family, in processes on hosts.
-
-Drawn are those that a family promises to survive: of trees and graphs all, of a SCOT that takes
-over those in which one broker at a time fails. Every broker has a client that publishes and one
-with a name that wants everything: nothing acknowledged is lost, nothing is delivered twice.
-"""
+"""The accidents that a family of brokers promises to survive, in processes on hosts."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from support.memory_brokers import SETTINGS, MemoryBrokers, MemoryClient, memory
 from support.memory_transport import Faults, MemoryNetwork
 from support.transport_peers import on_jumping_clock
 
+pytestmark = on_jumping_clock
 LINE = [(1, 2), (3, 2)]
 STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 EVERYTHING = "present(x) and present(y) and present(s) and present(number)"
@@ -84,7 +85,6 @@ class Market:
 
 @in_either_order
 @pytest.mark.parametrize("covering", COVERINGS)
-@on_jumping_clock
 async def test_deliveries_equal_a_flat_matchers(tmp_path: Path, covering: str, first: bool) -> None:
     settings = attrs.evolve(SETTINGS, covering=covering)
     async with memory_brokers(
@@ -117,7 +117,6 @@ async def nothing_passes(brokers: MemoryBrokers, draw: random.Random) -> None:
 
 @in_either_order
 @pytest.mark.parametrize("fault", [a_link_breaks, nothing_passes])
-@on_jumping_clock
 async def test_what_was_published_arrives_once(tmp_path: Path, fault: Fault, first: bool) -> None:
     network = MemoryNetwork(5, Faults(latency_s=(0.0, 0.02)))
     async with memory_brokers(tmp_path, STAR, network, publications_first=first) as brokers:
@@ -133,7 +132,6 @@ async def test_what_was_published_arrives_once(tmp_path: Path, fault: Fault, fir
 
 @in_either_order
 @pytest.mark.parametrize("kill", [True, False])
-@on_jumping_clock
 async def test_nothing_is_lost_when_brokers_end(tmp_path: Path, kill: bool, first: bool) -> None:
     async with memory_brokers(tmp_path, LINE, publications_first=first) as brokers:
         market = Market(brokers, random.Random(7))

@@ -11,13 +11,11 @@ import cbor2
 import pytest
 import trio
 
-from gossamer.node.broker.links.links import Neighbour
 from gossamer.node.broker.members import ENDING_S
 from gossamer.node.broker.session import read_id
 from gossamer.node.errors import ClientRequestError
 from gossamer.node.transport.base.frames import encode_frame
 from gossamer.protocol.brokers.core.effects import Effect
-from gossamer.protocol.brokers.core.errors import NotAdvertisedError
 from gossamer.protocol.brokers.core.identifiers import Hop, Id
 from gossamer.protocol.brokers.core.messages import Congestion, Subscribe
 from gossamer.protocol.brokers.tree.codec import plain_frame
@@ -35,36 +33,10 @@ STAR = [(1, 2), (3, 2), (4, 2), (5, 4)]
 OFFER = "present(symbol) and price >= 0"
 SESSION = (1 << 63) - 1
 KEPT = 5
-AWAY_S = 10.0
 FULL_WAIT_S = 30.0
+pytestmark = on_jumping_clock
 
 
-def broker_frame(part: bytes) -> bytes:
-    return encode_frame("broker", session=SESSION, part=part, last=True)
-
-
-@on_jumping_clock
-async def test_a_publication_reaches_those_who_asked_for_it(tmp_path: Path) -> None:
-    async with memory_brokers(tmp_path, LINE) as brokers:
-        exchange = await brokers.client(1, "exchange", offers=OFFER)
-        dear = await MemoryClient.attach(brokers.nodes[3], None)
-        await dear.subscribe("dear", "price > 80")
-        ada = await MemoryClient.attach(brokers.nodes[2], "ada")
-        await ada.subscribe("ibm", 'symbol == "IBM"')
-        await brokers.settle()
-        with pytest.raises(NotAdvertisedError, match="no advertisement that allows price = -1"):
-            await exchange.publish({"price": -1})
-        first = await exchange.publish({"symbol": "IBM", "price": 81.5})
-        second = await exchange.publish({"symbol": "HPQ", "price": 90})
-        await exchange.publish({"symbol": "HPQ", "price": 9})
-        await brokers.settle()
-        await ada.fetch()
-        assert set(dear.got) == {first, second}
-        assert dear.got[first] == ({"symbol": "IBM", "price": 81.5}, ["dear"])
-        assert set(ada.got) == {first}
-
-
-@on_jumping_clock
 async def test_brokers_that_name_each_other_have_one_link_that_lasts(tmp_path: Path) -> None:
     network = MemoryNetwork(1, Faults(latency_s=(0.01, 0.05)))
     async with memory_brokers(tmp_path, [(1, 2), (2, 1)], network) as brokers:
@@ -79,7 +51,6 @@ async def test_brokers_that_name_each_other_have_one_link_that_lasts(tmp_path: P
         assert [dict(node.pool.ends) for node in brokers.nodes.values()] == ends
 
 
-@on_jumping_clock
 async def test_a_link_that_would_close_a_cycle_is_refused(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2), (2, 3)]) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)
@@ -103,19 +74,6 @@ async def test_a_link_that_would_close_a_cycle_is_refused(tmp_path: Path) -> Non
         await watcher.until_got({await exchange.publish({"symbol": "A", "price": 1})})
 
 
-@on_jumping_clock
-async def test_a_frame_that_breaks_the_rules_costs_the_connection(tmp_path: Path) -> None:
-    async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
-        (connection,) = brokers.nodes[1].pool
-        one: Neighbour = brokers.nodes[2].neighbours.known[1]
-        session = one.connection
-        await connection.send(broker_frame(b"\x83\x00\x00\x65hello"))
-        await eventually(lambda: brokers.nodes[2].counters.closed["bad frame"] == 1, PATIENCE_S)
-        await eventually(lambda: one.connection not in (None, session), PATIENCE_S)
-        await brokers.settle()
-
-
-@on_jumping_clock
 async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: Path) -> None:
     draw = random.Random(3)
     async with memory_brokers(tmp_path, LINE) as brokers:
@@ -132,7 +90,8 @@ async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: P
             )
             data = spoilt(draw, plain_frame(draw.choice(frames)))
             with suppress(cbor2.CBOREncodeError, UnicodeEncodeError):
-                await connection.send(broker_frame(cbor2.dumps(data)))
+                part = cbor2.dumps(data)
+                await connection.send(encode_frame("broker", session=SESSION, part=part, last=True))
             await trio.sleep(0.01)
         await brokers.settle_link(2, 3)
         assert brokers.nodes[2].counters.closed["bad frame"] > 10
@@ -142,7 +101,6 @@ async def test_a_broker_survives_spoilt_frames_and_serves_the_others(tmp_path: P
         assert list(watcher.got) == [found]
 
 
-@on_jumping_clock
 async def test_what_a_revoked_broker_sent_is_withdrawn(tmp_path: Path) -> None:
     with made_cluster(tmp_path / "first") as cluster:
         members = {1: cluster.first, 2: cluster.admit("second"), 3: cluster.admit("third")}
@@ -157,7 +115,6 @@ async def test_what_a_revoked_broker_sent_is_withdrawn(tmp_path: Path) -> None:
             assert "revoked" in other.refused
 
 
-@on_jumping_clock
 async def test_a_neighbour_that_takes_nothing_is_given_up_and_sent_everything_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +136,6 @@ async def test_a_neighbour_that_takes_nothing_is_given_up_and_sent_everything_la
         assert set(watcher.got) == set(sent)
 
 
-@on_jumping_clock
 async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_path: Path) -> None:
     settings = attrs.evolve(SETTINGS, covering="incremental", congested_queue=20)
     async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
@@ -200,7 +156,6 @@ async def test_a_broker_with_long_queues_is_congested_until_they_are_short(tmp_p
         assert queues[0] > 20 >= queues[1]
 
 
-@on_jumping_clock
 async def test_a_name_is_one_client_at_a_time_and_waits_for_the_last(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers, trio.open_nursery() as nursery:
         node, members = brokers.nodes[1], brokers.nodes[1].members
@@ -222,7 +177,6 @@ async def test_a_name_is_one_client_at_a_time_and_waits_for_the_last(tmp_path: P
         assert (await MemoryClient.attach(node, "ada")).member is ada.member
 
 
-@on_jumping_clock
 async def test_a_client_cut_off_while_it_asks_may_ask_again(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, [(1, 2)]) as brokers:
         node = brokers.nodes[1]
@@ -244,7 +198,6 @@ async def test_a_client_cut_off_while_it_asks_may_ask_again(tmp_path: Path) -> N
         await MemoryClient.attach(node, "bob")
 
 
-@on_jumping_clock
 async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_the_oldest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +221,6 @@ async def test_a_client_that_stays_away_is_forgotten_and_one_that_is_slow_loses_
         assert node.members.deliveries == 0
 
 
-@on_jumping_clock
 async def test_a_route_is_traced_broker_by_broker(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, STAR) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)
@@ -294,7 +246,6 @@ async def test_a_route_is_traced_broker_by_broker(tmp_path: Path) -> None:
         }
 
 
-@on_jumping_clock
 async def test_brokers_restarted_one_after_another_have_another_covering(tmp_path: Path) -> None:
     async with memory_brokers(tmp_path, LINE) as brokers:
         exchange = await brokers.client(1, "exchange", offers=OFFER)
@@ -322,7 +273,6 @@ async def test_brokers_restarted_one_after_another_have_another_covering(tmp_pat
         assert len(published) == 6
 
 
-@on_jumping_clock
 async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_path: Path) -> None:
     settings = attrs.evolve(SETTINGS, retained_publications=KEPT)
     async with memory_brokers(tmp_path, [(1, 2)], settings=settings) as brokers:
@@ -340,7 +290,7 @@ async def test_publishers_wait_for_a_neighbour_that_is_away_not_for_long(tmp_pat
         await brokers.stop(2)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(publish)
-            await trio.sleep(AWAY_S)
+            await trio.sleep(10)
             assert len(published) == KEPT
             await brokers.start(2)
             await eventually(lambda: len(published) == 3 * KEPT, FULL_WAIT_S)

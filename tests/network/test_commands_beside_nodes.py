@@ -1,7 +1,4 @@
-"""Every command beside running nodes, also at random and killed: nothing stored is lost.
-
-No event that was acknowledged is lost, and no member cannot be revoked.
-"""
+"""Every command beside running nodes, also at random and killed: nothing stored is lost."""
 
 from __future__ import annotations
 
@@ -42,8 +39,8 @@ ROLES = {
     "trees": ("--role", "broker", "--overlay", "graph"),
 }
 # Commands that would never end are killed after so long.
-ENDLESS_S = 3.0
 ENDLESS = ("sub", "top", "reply")
+ENDLESS_S = 3.0
 STOP = "node stop {folder}"
 # Of those that read or write what a running node has stored, one each.
 FEW = (
@@ -87,13 +84,6 @@ def wait_for_rows(path: Path, count: int) -> None:
         return int(found) >= count
 
     wait_for(has_enough)
-
-
-def volumes(shell: Shell, count: int) -> list[int]:
-    """What the client with the name gets."""
-    of_ledger = ("--folder", "desk", "--name", "ledger", "--count", str(count))
-    printed = shell.ok("sub", WANTED, *of_ledger)
-    return [json.loads(line)["values"]["volume"] for line in printed.splitlines()]
 
 
 def run_commands(shell: Shell, token: str, only: Collection[str]) -> list[Done]:
@@ -158,7 +148,9 @@ def test_commands_leave_a_running_node_all_that_it_has_stored(
         node.kill()
         node.wait()
         stack.enter_context(running())
-        assert sorted(volumes(shell, 2 * EVENTS)) == list(range(1, 2 * EVENTS + 1))
+        named = ("--folder", "desk", "--name", "ledger", "--count", str(2 * EVENTS))
+        got = [json.loads(line)["values"] for line in shell.ok("sub", WANTED, *named).splitlines()]
+        assert sorted(one["volume"] for one in got) == list(range(1, 2 * EVENTS + 1))
         shell.ok("node", "join", third, "hall")
         joined = [one.words[3] for one in done if one.words[1] == "join" and one.code == 0]
         assert len(joined) == 1

@@ -1,10 +1,4 @@
-"""A peer that takes frames in batches does what one does that takes them one at a time.
-
-What a peer took in an overlay at work is taken again by peers that know nothing but that: one takes
-record after record, interpreted, the others frames in batches, interpreted and compiled, and all
-other records by the compiled step. All write the same, message for message, and are in the same
-state afterwards.
-"""
+"""A peer that takes frames in batches does what one does that takes them one at a time."""
 
 from __future__ import annotations
 
@@ -172,6 +166,7 @@ def state_of(struct: Struct) -> dict[str, Any]:
 async def test_frames_in_batches_are_taken_as_one_at_a_time(
     tmp_path: Path, form: Callable[[Core, Batch], Rules], seed: int
 ) -> None:
+    """What a peer took in an overlay at work is taken again by two that know nothing but that."""
     settings, key, taken = await overhear(tmp_path, seed)
     alone, together = Core(settings, key), Core(settings, key)
     exchange = Exchange(together, form)

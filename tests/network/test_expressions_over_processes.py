@@ -1,26 +1,21 @@
-"""Peers in processes of their own deliver exactly what nasty expressions ask for.
-
-There is one batch of them; as a campaign, a thousand expressions.
-
-`test_node_values` does the same over more peers in memory and what came while a peer was away;
-here everything is in the way that is in the way of users: commands, TLS, the local door, clients.
-"""
+"""Peers in processes of their own deliver exactly what nasty expressions ask for."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
 from gossamer.client import Client, ReceivedEvent, Subscription, open_client
+from gossamer.protocol.content.evolution import table_of
 from support.draws import few_or_many
-from support.filter_strategies import Written, matchable, random_event
+from support.filter_strategies import SCHEMA, Written, matchable, random_event
 from support.node_processes import Shell, free_ports
 from support.waiting import PATIENCE_S, POLL_S
 
@@ -31,45 +26,17 @@ PEERS = ("demo/peer1", "demo/peer2", "demo/peer3")
 AT_ONCE_EACH = 24
 EVENTS_EACH = 3
 ROUNDS = re.compile(r"^gossamer_rounds_total (\d+)", re.MULTILINE)
-# The schema of `support.filter_strategies`.
-SCHEMA_TEXT = """
-[attributes.x]
-type = "float"
-minimum = -10
-maximum = 10
-
-[attributes.n]
-type = "integer"
-minimum = 0
-maximum = 9
-
-[attributes.s]
-type = "string"
-
-[attributes.d]
-type = "date"
-minimum = "2020-01-31"
-maximum = "2020-02-03"
-
-[attributes.e]
-type = "enumeration"
-values = ["S", "M", "L", "XL"]
-
-[attributes.b]
-type = "boolean"
-
-[attributes.c]
-type = "decimal"
-minimum = 0
-maximum = 5
-places = 2
-"""
 
 
 @asynccontextmanager
 async def clients_of_three_peers(folder: Path) -> AsyncIterator[list[Client]]:
     shell = Shell(folder)
-    (folder / "schema.toml").write_text(SCHEMA_TEXT)
+    described = [
+        f"attributes.{one.name}.{key} = {json.dumps(value)}\n"
+        for one in SCHEMA.attributes
+        for key, value in table_of(one).items()
+    ]
+    (folder / "schema.toml").write_text("".join(described))
     ports = ("--peers", str(len(PEERS)), "--port", str(free_ports(len(PEERS))))
     shell.ok("node", "init", "demo", "--schema", "schema.toml", *ports)
     async with AsyncExitStack() as stack:
@@ -84,22 +51,12 @@ async def rounds_of(client: Client) -> int:
     return int(found[1])
 
 
-async def rounds_pass(clients: list[Client], rounds: int = 5) -> None:
-    """Wait until each peer has begun so many more rounds."""
+async def rounds_pass(clients: list[Client]) -> None:
+    """Wait until each peer has begun a few more rounds."""
     for client in clients:
-        goal = await rounds_of(client) + rounds
+        goal = await rounds_of(client) + 5
         while await rounds_of(client) < goal:
             await trio.sleep(POLL_S)
-
-
-async def publish_all(clients: list[Client], draws: random.Random) -> dict[str, dict[str, Any]]:
-    """Let every client publish a few events; return them by id, all acknowledged."""
-    published = {}
-    for client in clients:
-        for _ in range(EVENTS_EACH):
-            values = random_event(draws, absent=0.2)
-            published[await client.publish(values)] = values
-    return published
 
 
 async def collect(stream: Subscription, found: list[ReceivedEvent]) -> None:
@@ -119,7 +76,10 @@ async def check_batch(clients: list[Client], batch: list[Written], draws: random
         for stream, found in zip(streams, came, strict=True):
             nursery.start_soon(collect, stream, found)
         await rounds_pass(clients)
-        published = await publish_all(clients, draws)
+        published = {}
+        for client in clients * EVENTS_EACH:
+            values = random_event(draws, absent=0.2)
+            published[await client.publish(values)] = values
         due = [
             sorted(event for event, values in published.items() if one.matches(values))
             for one in batch

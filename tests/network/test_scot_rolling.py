@@ -30,8 +30,7 @@ def tables(scot: MemoryScot) -> dict[int, Counter[tuple[str, str, str]]]:
 
 
 async def publish_everywhere(scot: MemoryScot, *, at_peace: bool) -> set[str]:
-    """Publish at every broker that runs; returns what is to reach everybody: all at peace, and
-    else what was acknowledged by brokers that take over."""
+    """Publish at every broker; what is to reach all, which others take over if not at peace."""
     due = set()
     for node in list(scot.nodes.values()):
         publisher = await MemoryClient.attach(node, None)

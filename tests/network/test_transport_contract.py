@@ -10,14 +10,13 @@ import pytest
 import trio
 import trio.testing
 
-from gossamer.node.errors import ListenFailed, PeerUnreachable, TransportBroken
+from gossamer.node.errors import PeerUnreachable
 from gossamer.node.transport.base.base import Admitted, Cause
 from gossamer.node.transport.base.limits import Limits
 from gossamer.node.transport.streams.non_blocking import TcpStream
 from gossamer.protocol.kernel.errors import CapacityError
 from support.memory_transport import MemoryNetwork
 from support.transport_peers import (
-    LOOPBACK,
     Crowd,
     MakeTransport,
     Peer,
@@ -68,7 +67,6 @@ async def test_frames_go_both_ways_in_order_between_known_peers(make: MakeTransp
         assert far is not None
         assert (near.identity.key, near.identity.name) == (2, "test-2")
         assert (near.admitted.dialled, far.admitted.dialled) == (True, False)
-        assert far.admitted.hello.cluster == "test"
 
 
 async def test_frames_of_all_sizes_arrive_whole_and_are_counted(make: MakeTransport) -> None:
@@ -106,19 +104,6 @@ async def test_who_cannot_be_reached_is_said_with_the_reason(make: MakeTransport
             PeerUnreachable, match=r"^peer 0000000000000002 cannot be reached \(.*refused\)"
         ):
             await one.pool.send(2, message())
-
-
-async def test_one_address_of_several_is_enough(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        one, two, dead = await people.add(1), await people.add(2), await people.add(3)
-        await dead.pool.close()
-        with pytest.raises(PeerUnreachable):
-            await one.pool.connect(3)
-        people.addresses[2] = [*people.addresses[3], *people.addresses[2]]
-        assert len(people.addresses[2]) == 2
-        await one.pool.send(2, message(b"hello"))
-        await two.heard.until(lambda: bool(two.heard.frames))
-        assert two.heard.bodies == [b"hello"]
 
 
 async def test_a_peer_is_met_by_its_address_alone_unless_it_is_refused(make: MakeTransport) -> None:
@@ -175,23 +160,6 @@ async def test_a_goodbye_is_heard_and_a_closed_pool_leaves_nothing(make: MakeTra
         assert people.addresses[2] == [again.pool.listeners[0].address], "its address is free again"
 
 
-async def test_a_bad_frame_ends_the_connection_and_not_the_peer(make: MakeTransport) -> None:
-    async with two_peers(make) as (people, one, two):
-        connection = await one.pool.connect(2)
-        await connection.send(b"\x00\x00\x00\x02\xa0\xa0")
-        await one.heard.until(lambda: bool(one.heard.downs))
-        assert one.heard.downs[0][1].cause is Cause.BAD_FRAME
-        assert "nothing after the map" in one.heard.downs[0][1].detail
-        with pytest.raises(TransportBroken):
-            await connection.send(message())
-        with pytest.raises(PeerUnreachable, match="failed a moment ago"):
-            await one.pool.send(2, message())
-        three = await people.add(3)
-        await three.pool.send(2, message(b"better"))
-        await two.heard.until(lambda: two.heard.bodies == [b"better"])
-        assert two.pool.ends[Cause.BAD_FRAME] == 1
-
-
 async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTransport) -> None:
     frame, count = message(bytes(60_000)), 500
     async with two_peers(make) as (people, one, two):
@@ -211,40 +179,6 @@ async def test_a_receiver_that_does_not_read_holds_up_its_sender(make: MakeTrans
             two.heard.gate.set()
         await two.heard.until(lambda: len(two.heard.frames) == count)
         assert connection.queue_high_water <= people.limits.queue_bytes
-
-
-async def test_listening_names_an_address_in_use_and_the_port_chosen(make: MakeTransport) -> None:
-    async with crowd(make) as people:
-        await people.add(1)
-        transport = make(2, Limits())
-        (taken,) = people.addresses[1]
-        with pytest.raises(ListenFailed, match=rf"listen on .*{taken.port}.* in use; name another"):
-            await transport.listen([LOOPBACK, taken])
-        listeners = await transport.listen([LOOPBACK, LOOPBACK])
-        assert len({0, *(listener.address.port for listener in listeners)}) == 3
-        for listener in listeners:
-            await listener.aclose()
-
-
-async def test_forty_frames_a_peer_reach_every_other_peer(make: MakeTransport) -> None:
-    keys = range(1, 6)
-    async with crowd(make) as people:
-        peers = [await people.add(key) for key in keys]
-        async with trio.open_nursery() as nursery:
-
-            async def talk(sender: Any) -> None:
-                for i in range(40):
-                    for key in keys:
-                        if key != sender.key:
-                            await sender.pool.send(key, message(number=i))
-
-            for peer in peers:
-                nursery.start_soon(talk, peer)
-        for peer in peers:
-            await peer.heard.until(lambda peer=peer: len(peer.heard.frames) >= 160)  # type: ignore[misc]
-            assert len({(key, frame["number"]) for key, frame in peer.heard.frames}) == 160
-            assert len(peer.heard.frames) == 160
-            assert len(peer.pool) == 4
 
 
 async def joined() -> tuple[TcpStream, TcpStream]:

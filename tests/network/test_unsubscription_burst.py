@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -68,36 +67,27 @@ def test_every_due_delivery_is_made_once_during_a_burst(
     assert outcome.examined > 0
 
 
-Refused = Callable[..., str]
-
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """What the bench says when it ends with exit code 2."""
-
-    def run(*arguments: str) -> str:
+def test_what_cannot_be_run_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refusal(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["bench", *arguments])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit, match="2"):
             main()
-        assert ended.value.code == 2
         return capsys.readouterr().err
 
-    return run
-
-
-def test_what_cannot_be_run_is_said(refused: Refused, tmp_path: Path) -> None:
     for arguments, words in (
         ("--small --taken-back 26", "expected at most the 25 that are broad"),
         ("--runs 0", "--runs is 0, expected at least 1"),
         ("--rate 0", "--rate is 0, expected more than 0 and at most 1000"),
         ("--continue", "--continue needs --out"),
     ):
-        assert words in refused(*arguments.split())
+        assert words in refusal(*arguments.split())
     # Files of other runs are not continued.
     out = tmp_path / "runs.json"
     for text in ("{}", json.dumps({"plan": {}, "runs": []})):
         out.write_text(text)
-        assert f"--out {out} has " in refused("--small", "--continue", "--out", str(out))
+        assert f"--out {out} has " in refusal("--small", "--continue", "--out", str(out))
         assert out.read_text() == text
 
 
@@ -136,10 +126,9 @@ def _wait_for_brokers_with_clients(bench: subprocess.Popen[str]) -> list[psutil.
 
 
 def _is_broker(process: psutil.Process) -> bool:
-    try:
+    with suppress(psutil.NoSuchProcess):  # a command that has ended, or is about to
         return "run" in process.cmdline()
-    except psutil.NoSuchProcess:  # a command that has ended, or is about to
-        return False
+    return False
 
 
 def _runs_on(bench: subprocess.Popen[str]) -> bool:

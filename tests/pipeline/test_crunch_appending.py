@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from gossamer.spark.crunch.kept import RUNS_FILE, check_is_appendable
 from gossamer.spark.storage.lineage import read_lineage
 from gossamer.spark.storage.replacing import grown_folder
 from support.made_up_results import contents, write_run
-from support.spark_processes import kill_spark_when, needs_spark, run_spark_well
+from support.spark_processes import needs_spark
 from support.spark_results import crunch
 
 CSV = ("measures.csv", "intervals.csv", "comparisons.csv")
@@ -45,9 +43,9 @@ def all_rows(folder: Path, name: str) -> pa.Table:
     """A table in an order of its own, whole or in partitions; all as text, as NaN is not NaN."""
     found = pq.read_table(folder / name if (folder / name).is_dir() else folder / f"{name}.parquet")
     columns = ["run", "system", *(["part", "name", "x"] if name == "curves" else ["measure"])]
-    texts = {one: found[one].cast(pa.string()) for one in ("run", "system", "value")}
-    for one, column in texts.items():
-        found = found.set_column(found.column_names.index(one), one, column)
+    for one in ("run", "system", "value"):
+        place = found.column_names.index(one)
+        found = found.set_column(place, one, found[one].cast(pa.string()))
     chosen = found.select([*columns, "value", "condition"])
     return chosen.sort_by([(one, "ascending") for one in columns]).combine_chunks()
 
@@ -119,42 +117,22 @@ def test_runs_that_are_there_already_are_left_out(session: Any, partitioned: App
     is_the_same(partitioned)
 
 
-@pytest.mark.campaign
-@needs_spark
-def test_a_command_that_is_killed_leaves_what_was_there(tmp_path: Path) -> None:
-    first, later = write_runs(tmp_path / "runs")
-    out = tmp_path / "out"
-    options = ("--partition-by", "nodes", "--append", "--no-plots", "--memory", "1g")
-
-    def command(runs: Sequence[Path]) -> tuple[str, ...]:
-        return ("crunch", *map(str, runs), "--out", str(out), *options)
-
-    run_spark_well(*command(first))
-    before = contents(out)
-    unfinished = partial(tmp_path.glob, ".out.*.tmp")
-    kill_spark_when(lambda: any(unfinished()), *command(later), scratch=tmp_path / "scratch")
-    assert contents(out) == before
-    run_spark_well(*command(later))
-    assert not list(tmp_path.glob(".*"))
-    assert {path.name for path in (out / "measures").iterdir()} == {"nodes=40", "nodes=60"}
-    assert len(json.loads((out / RUNS_FILE).read_text())["runs"]) == 5
-
-
 @needs_spark
 def test_a_second_append_and_one_with_claims_give_way_before_spark_starts(tmp_path: Path) -> None:
-    words = ["crunch", "r", "--out", str(tmp_path / "c"), "--append", "--claim", "V3"]
-    done = CliRunner().invoke(app, words)
+    words = ["--out", str(tmp_path / "out"), "--append"]
+    done = CliRunner().invoke(app, ["crunch", "r", *words, "--claim", "V3"])
     assert isinstance(done.exception, ScenarioError)
     assert "no --append beside it" in str(done.exception)
-    first, _ = write_runs(tmp_path / "runs")
-    out = tmp_path / "out"
-    with grown_folder(LocalPlace(out)):
-        words = ["crunch", str(first[0]), "--out", str(out), "--append"]
-        done = CliRunner().invoke(app, words)
-        (out.parent / f".{out.name}.lock").stat()
+    run = write_run(tmp_path / "run")
+    with grown_folder(LocalPlace(tmp_path / "out")):
+        done = CliRunner().invoke(app, ["crunch", str(run), *words])
+        (tmp_path / ".out.lock").stat()
     assert isinstance(done.exception, ResultsError)
     sentence = f"is being worked on by process {os.getpid()}, expected to be alone with it"
     assert sentence in str(done.exception)
+
+
+OTHERWISE = "expected the same --partition-by, none"
 
 
 @pytest.mark.parametrize(
@@ -164,23 +142,15 @@ def test_a_second_append_and_one_with_claims_give_way_before_spark_starts(tmp_pa
         ({"format": 2}, None, "is of format 2, expected 1; crunch all"),
         ({"runs": [{}]}, None, "is no list of crunched runs"),
         ({"runs": 7}, None, "is no list of crunched runs"),
-        ({}, ["seed"], "is partitioned by nodes, expected the same --partition-by, none"),
-        (
-            {"partition_by": []},
-            ["seed"],
-            "is partitioned by nothing, expected the same --partition-by, none",
-        ),
-        (
-            {"partition_by": ["width"]},
-            None,
-            "'width', expected system, seed, or a key of the scenarios such as nodes",
-        ),
+        ({}, ["seed"], f"is partitioned by nodes, {OTHERWISE}"),
+        ({"partition_by": []}, ["seed"], f"is partitioned by nothing, {OTHERWISE}"),
+        ({"partition_by": ["width"]}, None, "'width', expected system, seed, or a key of the sce"),
     ],
 )
 def test_what_cannot_be_appended_to_is_refused_and_stays(
     tmp_path: Path, kept: dict[str, object] | None, asked: list[str] | None, sentence: str
 ) -> None:
-    first, _ = write_runs(tmp_path / "runs")
+    run = write_run(tmp_path / "run")
     (tmp_path / "out").mkdir()
     if kept is None:
         (tmp_path / "out" / "mine").write_text("1")
@@ -189,7 +159,7 @@ def test_what_cannot_be_appended_to_is_refused_and_stays(
         (tmp_path / "out" / RUNS_FILE).write_text(json.dumps(told))
     before = contents(tmp_path)
     with pytest.raises((PlaceError, ScenarioError)) as refused:
-        check_is_appendable(LocalPlace(tmp_path / "out"), find_runs(list(first)), asked)
+        check_is_appendable(LocalPlace(tmp_path / "out"), find_runs([run]), asked)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
     assert contents(tmp_path) == before
@@ -205,9 +175,8 @@ def test_a_changed_run_is_refused(session: Any, partitioned: Appended, tmp_path:
     changed = runs / partitioned.first[0].name
     shutil.rmtree(changed)
     write_run(changed, 9)
-    with pytest.raises(
-        PlaceError, match=r"40-1 has changed since .* took it in, expected the same"
-    ):
+    sentence = r"40-1 has changed since .* took it in, expected the same"
+    with pytest.raises(PlaceError, match=sentence):
         crunch(session, [changed], out, append=True)
     assert contents(out) == before
     (out / "measures.parquet").unlink()

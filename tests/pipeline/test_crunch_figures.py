@@ -55,7 +55,6 @@ from gossamer.spark.crunch.deliveries import (
     published,
 )
 from gossamer.spark.crunch.folders import Run
-from gossamer.spark.crunch.tables import summary_rows
 from support.made_up_runs import made_up_system
 
 numbers = st.floats(0, 1e6, allow_nan=False).map(lambda value: round(value, 3))
@@ -173,9 +172,7 @@ def slow_event_figures(events: dict[str, Any]) -> dict[str, float]:
         "missed_event_reached_nobody": nobody,
         "missed_event_reached_others": sum(missed) - nobody,
         "duplicates": duplicates,
-        "duplicate_ratio": (
-            duplicates / (duplicates + delivered) if duplicates + delivered else math.nan
-        ),
+        "duplicate_ratio": duplicates / came if (came := duplicates + delivered) else math.nan,
     }
 
 
@@ -232,15 +229,12 @@ def test_queues_of_any_brokers_are_crunched() -> None:
     assert [row.value for row in rows if row.part == SERIES] == [3.0, 9.0]
 
 
-def test_what_only_a_summary_tells_is_kept() -> None:
-    entry = {"a": 1, "b": "text", "c": None, "d": True, "e": 2.5, "totals": {"x": 3}}
-    rows = {row.name: row.value for row in summary_rows(entry)}
-    assert rows == {"a": 1.0, "e": 2.5, "total_x": 3.0}
+def owner(seed: int, system: str = "a", run: str = "") -> dict[str, Any]:
+    return {"run": run or f"{seed}", "condition": (), "seed": seed, "system": system}
 
 
 def value(seed: int, number: float, system: str = "a") -> Value:
-    owner: dict[str, Any] = {"run": f"{seed}", "condition": (), "seed": seed, "system": system}
-    return Value(**owner, measure="m", value=number, method="exact")
+    return Value(**owner(seed, system), measure="m", value=number, method="exact")
 
 
 @given(st.lists(numbers, min_size=1, max_size=12))
@@ -303,18 +297,8 @@ def test_conditions_are_what_differs_but_the_seed_and_other_systems() -> None:
 
 def test_curves_are_averaged_over_seeds_place_by_place_and_drawn_more_and_more_weakly() -> None:
     assert strengths_of(["a", "b", "a", "a"]) == pytest.approx([0.95, 0.95, 0.6, 0.25])
-    of_run: dict[str, Any] = {
-        "run": "r",
-        "condition": (),
-        "seed": 1,
-        "system": "a",
-        "part": CDF,
-        "name": "load",
-    }
-    alike = [
-        Curve(**of_run, points=np.array([(0.0, 1.0), (50.0, first), (100.0, 4.0)]))
-        for first in (1.0, 2.0, 6.0)
-    ]
+    points = [np.array([(0.0, 1.0), (50.0, one), (100.0, 4.0)]) for one in (1.0, 2.0, 6.0)]
+    alike = [Curve(**owner(1), part=CDF, name="load", points=one) for one in points]
     places, means, halves = averaged(alike)
     assert (places.tolist(), means.tolist()) == ([0, 50, 100], [1, 3, 4])
     assert halves.tolist() == pytest.approx([0, half_width([1.0, 2.0, 6.0]), 0])
@@ -344,9 +328,9 @@ def swept(folder: Path, seeds: Sequence[int]) -> tuple[list[Run], list[Value]]:
             f'[[system]]\nname = "{system}"\n'
         )
         runs.append(Run(name=path.name, path=LocalPlace(path), summary={}, systems=(), digest=""))
-        value = overhead + float(draw.normal(0, 0.005))
-        of_run: dict[str, Any] = {"run": path.name, "condition": (), "seed": seed, "system": system}
-        values.append(Value(**of_run, measure="traffic_overhead", value=value, method="exact"))
+        found = overhead + float(draw.normal(0, 0.005))
+        of_run = owner(seed, system, path.name)
+        values.append(Value(**of_run, measure="traffic_overhead", value=found, method="exact"))
     return runs, values
 
 
@@ -357,10 +341,8 @@ def test_a_claim_is_judged_with_student_s_interval_of_a_mean(tmp_path: Path) -> 
     rows = {check.name: (check, low, high) for check, low, high in checked.rows()}
     there = np.array([one.value for one in values if "-1000-baseline-random" in one.run])
     check, low, high = rows["baseline, random at 1,000 nodes"]
-    assert check.value == pytest.approx(there.mean())
-    assert (low, high) == pytest.approx(
-        (there.mean() - half_width(there), there.mean() + half_width(there))
-    )
+    mean, half = there.mean(), half_width(there)
+    assert (check.value, low, high) == pytest.approx((mean, mean - half, mean + half))
     skewed = np.array([one.value for one in values if "-1000-baseline-skewed" in one.run])
     check, low, high = rows["baseline, skewed over random at 1,000 nodes"]
     assert check.value == pytest.approx(skewed.mean() / there.mean())

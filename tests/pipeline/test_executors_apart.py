@@ -186,13 +186,6 @@ def test_workers_and_the_driver_are_killed_and_the_same_comes_of_it(
     assert rows_of(crunched) == rows_of(LocalPlace(by_hand["c"]))
 
 
-def test_the_package_alone_is_enough_where_the_rest_is_there(apart: Apart) -> None:
-    out = apart.place("z")
-    words = ("workload", "siena", "--out", str(out), *SIZE)
-    run_spark_well(*words, *apart.package_alone(), *apart.options())
-    assert (out / "workload.json").exists()
-
-
 def test_executors_without_the_package_or_with_another_version_are_refused(apart: Apart) -> None:
     other = apart.scratch / "other"
     for file in package_files():
@@ -232,9 +225,8 @@ def test_spark_submit_sends_the_environment(apart: Apart, tmp_path: Path) -> Non
     home = spark_home()
     out = apart.place("submitted")
     command = [str(home / "bin" / "spark-submit"), "--master", apart.cluster.master]
-    command += ["--driver-memory", "1g", "--conf", f"spark.pyspark.driver.python={sys.executable}"]
-    command += ["--conf", f"spark.pyspark.python=./{ENVIRONMENT}/bin/python"]
-    command += ["--archives", f"{apart.packed / ENVIRONMENT_FILE}#{ENVIRONMENT}", str(program)]
+    command += ["--driver-memory", "1g", f"--conf=spark.pyspark.driver.python={sys.executable}"]
+    command += [*apart.whole_environment(), str(program)]
     command += ["workload", "covering", "--out", str(out), *SIZE, *apart.store.conf()]
     java = {"JAVA_HOME": str(find_java_home(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(

@@ -72,11 +72,7 @@ FAILURES = {("error", "PUT"), ("cut", "PUT"), ("slow", "PUT"), ("error", "GET"),
     ],
 )
 def test_a_store_that_fails_now_and_then_is_asked_again(
-    session: Any,
-    store: ObjectStore,
-    folder: RemotePlace,
-    failures: set[tuple[str, str]],
-    times: int,
+    session: Any, store: ObjectStore, folder: RemotePlace, failures: set[Any], times: int
 ) -> None:
     for how, method in failures:
         store.fail(method=method, contains="part-", how=how, times=times, seconds=0.2)
@@ -125,25 +121,21 @@ def test_a_sweep_in_a_store_is_resumed_to_the_same_table(
         told = read_lineage(made)
         assert told["seeds"] == [1, 2]
         assert set(told["versions"]) >= {"gossamer", "pyspark", "spark", "numpy", "python"}
-        assert [one["place"] for one in told["inputs"]] == [
-            "sweep.json",
-            *(f"runs/{point.name}" for point in plan.points),
-        ]
+        places = ["sweep.json", *(f"runs/{point.name}" for point in plan.points)]
+        assert [one["place"] for one in told["inputs"]] == places
         for one, point in zip(told["inputs"][1:], plan.points, strict=True):
             content = (made / one["place"] / "summary.json").read_bytes()
             assert one["sha256"] == hashlib.sha256(content).hexdigest()
             assert one["seed"] == point.values["seed"]
             assert one["versions"] == json.loads(content)["versions"]
     whole = stored(folder)
-    first = plan.points[0].name
-    summary = f"runs/{first}/summary.json"
+    summary = f"runs/{plan.points[0].name}/summary.json"
     for name in (MARKER, LINEAGE_FILE, "points.csv", "points.parquet", summary):
         (folder / name).delete()
     with pytest.raises(PlaceError, match="holds an unfinished sweep; go on with it by --resume"):
         run_sweep(session, plan, folder, SweepOptions())
-    other = attrs.evolve(plan, name="other")
     with pytest.raises(PlaceError, match="is of another sweep"):
-        run_sweep(session, other, folder, SweepOptions(resume=True))
+        run_sweep(session, attrs.evolve(plan, name="other"), folder, SweepOptions(resume=True))
     resumed = run_sweep(session, plan, folder, SweepOptions(resume=True, at_once=1))
     assert resumed.ran == 1
     assert (folder / "points.csv").read_bytes() == table

@@ -167,33 +167,36 @@ def refused(sentence: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "sentence"),
+    ("read", "text", "expected"),
     [
         (memory_of, "12", "--memory is '12', expected 512m or more, such as 2g"),
         (memory_of, "100m", "--memory is '100m', expected 512m or more"),
         (log_level_of, "loud", "--log-level is 'loud', expected one of off, fatal"),
-        (option_of, "spark.x", "--conf is 'spark.x', expected KEY=VALUE"),
-        (option_of, "x=1", "--conf is 'x=1', expected KEY=VALUE with a key that begins with spark"),
+        (option_of, "spark.x", "expected KEY=VALUE"),
+        (option_of, "x=1", "expected KEY=VALUE with a key that begins with spark"),
         (option_of, "spark.master=yarn", "--conf is 'spark.master=yarn', expected --master in its"),
         (option_of, "spark.pyspark.driver.python=p", "expected spark.pyspark.python: the driver"),
     ],
 )
-def test_options_are_read_or_refused(read: Any, text: str, sentence: str) -> None:
+def test_options_are_read_or_refused(read: Any, text: str, expected: str) -> None:
     assert (memory_of("2g"), memory_of(None)) == (2**31, None)
     assert option_of("spark.x=a=b") == ("spark.x", "a=b")
-    with refused(sentence):
+    with refused(expected):
         read(text)
 
 
 EXPLAINED: Final = {
-    WorkerLost: {
-        "ExecutorLostFailure (executor 1 exited ...)": "a worker was lost while",
-        "Python worker exited unexpectedly (crashed)": "a worker was lost",
-    },
-    ClusterLost: {
-        "Error while sending or receiving": "the cluster ended the session, or is gone",
-        "Answer from Java side is empty": "the cluster ended the session, or is gone",
-    },
+    WorkerLost: dict.fromkeys(
+        (
+            "ExecutorLostFailure (executor 1 exited ...)",
+            "Python worker exited unexpectedly (crash)",
+        ),
+        "a worker was lost while",
+    ),
+    ClusterLost: dict.fromkeys(
+        ("Error while sending or receiving", "Answer from Java side is empty"),
+        "the cluster ended the session, or is gone",
+    ),
     JobError: {
         "": "RuntimeError",
         "java.lang.OutOfMemoryError: Java heap space": "the memory does not suffice",
@@ -357,9 +360,8 @@ def test_no_java_on_the_path_is_needed_and_nothing_is_left(tmp_path: Path) -> No
                 (programs / program.name).symlink_to(program)
     variables = {"PATH": str(programs), "JAVA_HOME": None, "TMPDIR": str(scratch)}
     small = ("--subscriptions", "500", "--events", "500", "--memory", "512m")
-    told = run_spark_well(
-        "workload", "vinifera", "--out", str(tmp_path / "out"), *small, **variables
-    )
+    out = ("--out", str(tmp_path / "out"))
+    told = run_spark_well("workload", "vinifera", *out, *small, **variables)
     assert "differs" not in told
     assert list(scratch.iterdir()) == []
     made = {path.name for path in (tmp_path / "out").iterdir()}

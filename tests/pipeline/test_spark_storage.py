@@ -25,16 +25,13 @@ from support.small_sweeps import sweep_file
 from support.spark_processes import (
     apart_from,
     needs_spark,
-    run_spark_command,
     run_spark_here,
     run_spark_meanwhile,
-    run_spark_well,
     sentences,
     wait_in,
 )
 
 LARGE = "nodes = 60\nrounds = 40\n[events]\nper_round = 20\nwarm_up_rounds = 6\n"
-ENDING_S = 120.0
 GUARD = "spark.driver.maxResultSize"
 LEFT = re.compile(r"\..*\.([0-9a-f]{12}\.tmp|lock)")
 
@@ -77,11 +74,12 @@ def apart(session: Any, made: Apart, monkeypatch: pytest.MonkeyPatch) -> Apart:
 @pytest.mark.parametrize(
     ("command", "given", "out", "unseen", "theirs"),
     [
-        pytest.param("workload", "vinifera", "w", "w", None, id="a workload"),
-        pytest.param("sweep", "sweep.toml", "s", "s.unfinished", None, id="a sweep"),
-        pytest.param("crunch", "run", "c", "run", None, id="results"),
-        pytest.param("crunch", "run", "c", "run", 2, id="results with others in their place"),
+        ("workload", "vinifera", "w", "w", None),
+        ("sweep", "sweep.toml", "s", "s.unfinished", None),
+        ("crunch", "run", "c", "run", None),
+        ("crunch", "run", "c", "run", 2),
     ],
+    ids=["a workload", "a sweep", "results", "results with others in their place"],
 )
 def test_what_executors_do_not_share_is_refused_and_nothing_is_left_anywhere(
     apart: Apart, command: str, given: str, out: str, unseen: str, theirs: int | None
@@ -117,14 +115,6 @@ def test_results_larger_than_spark_carries_are_kept(session: Any, tmp_path: Path
     assert sum(path.stat().st_size for path in run.rglob("*.parquet")) > 60_000
     assert read_results(run).summary["seed"] == 1
     assert not [path for path in tmp_path.rglob("*") if LEFT.fullmatch(path.name)]
-
-
-def end_by(number: signal.Signals, process: subprocess.Popen[str], *, group: bool) -> None:
-    """Send a signal to a command, or to its whole group."""
-    if group:
-        os.killpg(process.pid, number)
-    else:
-        process.send_signal(number)
 
 
 def is_java(process: psutil.Process) -> bool:
@@ -170,10 +160,13 @@ def test_a_workload_that_a_signal_ends_leaves_nothing(
         else:
             wait_in(process, lambda: any(work.rglob("attempt-*/*.parquet")))
             assert all(LEFT.fullmatch(path.name) for path in work.iterdir())
-        end_by(number, process, group=group)
+        if group:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
 
     size = () if java_starts else large
-    done = run_spark_meanwhile(act, ENDING_S, *command, *size, TMPDIR=str(scratch))
+    done = run_spark_meanwhile(act, 120.0, *command, *size, TMPDIR=str(scratch))
     assert done.returncode == 128 + number, done.stderr
     assert sentences(done.stderr) == ["gossamer: interrupted"]
     assert not any(one.is_running() for one in java)
@@ -216,32 +209,3 @@ def test_a_sweep_is_alone_with_its_folder_and_keeps_points_when_ended(
     done = run_spark_here(*command, "--resume")
     assert (done.returncode, sentences(done.stderr)) == (0, [])
     assert f"3 points: {3 - len(names)} ran, {len(names)} were there already" in done.stdout
-
-
-@pytest.mark.campaign
-@needs_spark
-def test_a_sweep_of_another_process_is_left_alone_and_goes_on_when_ended(tmp_path: Path) -> None:
-    file, out = sweep_file(tmp_path, points=6), tmp_path / "out"
-    command = ("sweep", str(file), "--out", str(out), "--at-once", "1", "--memory", "1g")
-    runs = tmp_path / "out.unfinished" / "runs"
-
-    def act(process: subprocess.Popen[str]) -> None:
-        wait_in(process, runs.is_dir)
-        os.kill(process.pid, signal.SIGSTOP)  # so that it is still there
-        for more in ((), ("--resume",)):
-            second = run_spark_command(*command, *more)
-            assert second.returncode == 2
-            assert second.stderr == (
-                f"gossamer: {out} is being worked on by process {process.pid}, "
-                "expected to be alone with it\n"
-            )
-        os.kill(process.pid, signal.SIGCONT)
-        wait_in(process, lambda: any(runs.glob("0*")))
-        end_by(signal.SIGTERM, process, group=False)
-
-    ended = run_spark_meanwhile(act, ENDING_S, *command)
-    assert ended.returncode == 128 + signal.SIGTERM
-    assert sentences(ended.stderr)[0].startswith("gossamer: interrupted; finished points are kept")
-    there = len(list(runs.iterdir()))
-    done = run_spark_well(*command, "--resume")
-    assert f"6 points: {6 - there} ran, {there} were there already" in done

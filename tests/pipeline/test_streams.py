@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from gossamer.spark.stream.following import StreamSettings, follow_stream
 from gossamer.spark.stream.windows import WindowSettings
 from support.spark_processes import (
     HUNG_S,
-    kill_spark_when,
     needs_spark,
     run_spark_here,
     run_spark_meanwhile,
@@ -112,14 +110,11 @@ def followed(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Followed
 def test_windows_tell_rates_hits_and_latencies(followed: Followed) -> None:
     windows = windows_in(followed.out, BEGIN)
     assert set(windows) == {(0, "all"), (10, "all"), (0, "dear"), (10, "dear")}
-    first = windows[0, "all"]
-    assert (first["due"], first["delivered"], first["hit_ratio"]) == (10, 9, 0.9)
-    assert first["rate_per_s"] == pytest.approx(0.9)
-    assert first["latency_p50_s"] == pytest.approx(0.05)
-    assert first["latency_max_s"] == pytest.approx(0.09)
-    dear = windows[0, "dear"]
-    assert (dear["due"], dear["delivered"]) == (5, 2)
-    assert (windows[10, "dear"]["due"], windows[10, "dear"]["delivered"]) == (10, 0)
+    counted = {"due": 10, "delivered": 9, "hit_ratio": 0.9, "rate_per_s": 0.9}
+    wanted = {**counted, "latency_p50_s": 0.05, "latency_max_s": 0.09}
+    assert {name: windows[0, "all"][name] for name in wanted} == pytest.approx(wanted)
+    counts = [(windows[at, "dear"]["due"], windows[at, "dear"]["delivered"]) for at in (0, 10)]
+    assert counts == [(5, 2), (10, 0)]
     kept = list(lines_kept(followed.out))
     assert len(kept) == len(followed.made) + 3 + 2
     assert [one["damaged"] for one in kept if one["damaged"]] == ["no JSON"]
@@ -141,29 +136,6 @@ def test_late_deliveries_count_until_the_watermark_and_repeated_ones_do_not(
     assert "0" * 12 + "1b58" in {one["id"] for one in lines_kept(out)}
 
 
-EVENTS_A_FILE = 50
-
-
-def write_again_and_again(got: Path, numbers: range) -> None:
-    """Files of a subscriber: events of five seconds, and some again, as after it was killed."""
-    for number in numbers:
-        ids = range(number * EVENTS_A_FILE, (number + 1) * EVENTS_A_FILE)
-        lines = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in ids]
-        write_lines(got, "a", number, lines + lines[:number])
-
-
-def is_exact(out: Path, files: int) -> None:
-    """All lines of so many files were kept, and each event is in its window of ten seconds once."""
-    whole = EVENTS_A_FILE * files
-    kept = [one["id"] for one in lines_kept(out)]
-    assert (len(set(kept)), len(kept)) == (whole, whole + sum(range(files)))
-    windows = windows_in(out, BEGIN)
-    assert {key: row["delivered"] for key, row in windows.items()} == {
-        (begin, "a"): 100 for begin in range(0, whole // 10, 10)
-    }
-    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
-
-
 @pytest.mark.parametrize(
     "given_up",
     [
@@ -178,7 +150,10 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
 
     got, out = tmp_path / "got", tmp_path / "out"
     subscribe(got, "a", "price >= 0")
-    write_again_and_again(got, range(4))
+    made = [delivery(event(n, BEGIN + n / 10, 1.0), "a", 0.2) for n in range(200)]
+    for number in range(4):  # files of five seconds, with some again as after it was killed
+        some = made[50 * number : 50 * number + 50]
+        write_lines(got, "a", number, some + some[:number])
     left = [*given_up]
     whole = DataFrameWriter.parquet
 
@@ -196,50 +171,32 @@ def test_counts_are_exact_though_batches_are_given_up_half_way(
             follow_stream(session, settings, LocalPlace(out))
     follow_stream(session, settings, LocalPlace(out))
     assert left == []
-    is_exact(out, 4)
+    kept = [one["id"] for one in lines_kept(out)]
+    assert (len(set(kept)), len(kept)) == (200, 200 + 0 + 1 + 2 + 3)
+    windows = windows_in(out, BEGIN)
+    assert {at: row["delivered"] for at, row in windows.items()} == {(0, "a"): 100, (10, "a"): 100}
+    assert all(row["due"] is None and row["hit_ratio"] is None for row in windows.values())
     other = run_spark_here("stream", str(got), "--out", str(out), "--window", "30", "--once")
     assert other.returncode == 2
     assert "was begun with window_s 10, not 30; expected the same to go on" in other.stderr
 
 
-@pytest.mark.campaign
-@needs_spark
-def test_counts_are_exact_though_the_command_is_killed_twice(tmp_path: Path) -> None:
-    got, out, scratch = (tmp_path / name for name in ("got", "out", "scratch"))
-    subscribe(got, "a", "price >= 0")
-
-    def has_batches(enough: int) -> bool:
-        return len(list(out.glob("windows/batch=*"))) >= enough
-
-    command = ("stream", str(got), "--out", str(out), "--window", "10", "--memory", "1g")
-    live = (*command, "--every", "0.1", "--files", "2")
-    for kill in range(2):
-        write_again_and_again(got, range(8 * kill, 8 * kill + 8))
-        enough = len(list(out.glob("windows/batch=*"))) + 2
-        kill_spark_when(partial(has_batches, enough), *live, scratch=scratch)
-        assert (out / "stream.json").exists(), kill
-    write_again_and_again(got, range(16, 24))
-    run_spark_well(*command, "--once")
-    is_exact(out, 24)
+WRONG = {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0}
 
 
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        (None, "has no subscribers, expected folders with subscription.json"),
         ("{", "is not the description of a subscription"),
-        ({"subscriber": "a"}, "has no expression, expected the description of a subscription"),
-        (
-            {"subscriber": "a", "expression": "cost > 1", "schema": SCHEMA, "since": 0},
-            "has an impossible expression or schema",
-        ),
+        ('{"subscriber": "a"}', "has no expression, expected the description of a subscription"),
+        (json.dumps(WRONG), "has an impossible expression or schema"),
     ],
 )
-def test_unreadable_subscribers_are_refused(tmp_path: Path, told: object, sentence: str) -> None:
+def test_unreadable_subscribers_are_refused(tmp_path: Path, told: str, sentence: str) -> None:
     (tmp_path / "a").mkdir()
-    if told is not None:
-        text = told if isinstance(told, str) else json.dumps(told)
-        (tmp_path / "a" / "subscription.json").write_text(text)
+    with pytest.raises(PlaceError, match="has no subscribers, expected folders with subscription"):
+        subscribers_of(LocalPlace(tmp_path))
+    (tmp_path / "a" / "subscription.json").write_text(told)
     with pytest.raises(PlaceError, match=sentence):
         subscribers_of(LocalPlace(tmp_path))
 
@@ -285,27 +242,20 @@ def test_the_end_of_java_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_nothing_to_follow_or_another_stream_is_refused_before_spark_starts(tmp_path: Path) -> None:
     got, out = tmp_path / "got", tmp_path / "out"
     # Nobody could start Spark at this address.
-    asked = [
-        "stream",
-        str(got),
-        "--out",
-        str(out),
-        "--window",
-        "7",
-        "--master",
-        "spark://127.0.0.1:1",
-    ]
-    done = CliRunner().invoke(app, asked)
-    assert isinstance(done.exception, PlaceError)
-    assert "holds nothing to follow, expected files of a subscriber" in str(done.exception)
+    options = ["--window", "7", "--master", "spark://127.0.0.1:1"]
+
+    def refusal() -> str:
+        done = CliRunner().invoke(app, ["stream", str(got), "--out", str(out), *options])
+        assert isinstance(done.exception, PlaceError)
+        return str(done.exception)
+
+    assert "holds nothing to follow, expected files of a subscriber" in refusal()
     assert list(tmp_path.iterdir()) == []
     (got / "a").mkdir(parents=True)
     (got / "a" / "1.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "stream.json").write_text(json.dumps({"deliveries": str(got), "published": None}))
-    done = CliRunner().invoke(app, asked)
-    assert isinstance(done.exception, PlaceError)
-    assert "was begun with window_s None, not 7; expected the same" in str(done.exception)
+    assert "was begun with window_s None, not 7; expected the same" in refusal()
 
 
 @pytest.mark.campaign
