@@ -137,23 +137,15 @@ def test_the_past_and_snapshots_of_other_engines_are_refused() -> None:
         engine.restore(broken)
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ({"period": 1}, "period"),
-        ({"firing_ticks": lambda _cycle: np.full((NODES, 2), 100)}, "firing_ticks"),
-    ],
-)
-def test_impossible_timers_are_named(options: dict[str, Any], field: str) -> None:
-    with pytest.raises(ScenarioError, match=f"^{field} is "):
-        engine_of((TICK, TICK + 1), **options).run_cycle()
-
-
-def test_default_phases_keep_the_order_of_timers() -> None:
+def test_default_phases_keep_the_order_of_timers_and_impossible_ones_are_named() -> None:
     phases = draw_phases(1000, 3, 10, seed=4)
     assert (np.diff(phases, axis=1) == 1).all()
     assert phases.min() == 0
     assert phases.max() == 9
+    twice_at_once = {"firing_ticks": lambda _cycle: np.full((NODES, 2), 100)}
+    for field, options in (("period", {"period": 1}), ("firing_ticks", twice_at_once)):
+        with pytest.raises(ScenarioError, match=f"^{field} is "):
+            engine_of((TICK, TICK + 1), **options).run_cycle()
 
 
 def test_a_queue_that_may_not_grow_says_so_and_continues_when_it_may() -> None:
@@ -266,7 +258,6 @@ def test_a_command_without_a_tick_is_taken_ahead_of_what_is_due_and_links_need_l
 
 
 def test_a_tick_of_many_records_is_sorted() -> None:
-    """Lists longer than a few runs, of lengths that are no powers of two."""
     for count in (1, 2, 3, 5, 64, 97):
         engine = by_sender()
         draws = np.random.default_rng(count)

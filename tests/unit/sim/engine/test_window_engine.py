@@ -53,21 +53,6 @@ def chatter_engine(**options: Any) -> WindowEngine:
     return WindowEngine(state, chatter.chatter_step, timers, network, 3, **(made | options))
 
 
-def test_a_message_arrives_after_its_way_and_not_before() -> None:
-    engine = ping_engine()
-    engine.run_until(23)
-    engine.inject(send_command(1, 2))
-    assert engine.pending == 1
-    engine.run_until(33)
-    assert engine.state.taken[2] == 0
-    engine.run_until(34)
-    assert engine.state.taken[2] == 1
-    assert engine.pending == 0
-    assert engine.cycle == 0
-    engine.run_cycle()
-    assert (engine.tick, engine.cycle) == (100, 1)
-
-
 def test_commands_far_ahead_are_taken_at_their_tick() -> None:
     """Far beyond the ring of cells, which is dealt out again and again on the way."""
     engine = ping_engine(window=1)
@@ -164,14 +149,6 @@ def test_the_number_of_threads_can_change_on_the_way() -> None:
     assert steady.state.chain.tolist() == changing.state.chain.tolist()
     assert steady.counts() == changing.counts()
     assert steady.pending == changing.pending > 0
-
-
-def test_commands_have_kinds_of_their_own() -> None:
-    """What the other tests rest on: commands of chatter reach the protocol."""
-    engine = chatter_engine(firing_ticks=lambda _cycle: np.zeros((0, 1), np.int64))
-    engine.inject(chatter.command(1, 1, 7))
-    assert engine.state.taken[1] >= 1
-    assert chatter.command(1, 1, 7)[1] == chatter.COMMAND
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only some systems pin threads")

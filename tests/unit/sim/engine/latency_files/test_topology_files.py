@@ -1,12 +1,14 @@
-"""Files of BRITE and GT-ITM: read as these programs write them, checked against what they say."""
+"""Files of BRITE, GT-ITM, GML and GraphML: read as their programs write them, or refused."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 
+from gossamer.sim.engine.latency_files.graph_files import read_graph
 from gossamer.sim.engine.latency_files.topologies import RouterTopology, read_topology
 from support.file_faults import check_cuts, sentence_about
 
@@ -78,13 +80,81 @@ def graph_base() -> str:
     )
 
 
-GB = graph_base()
-FORMATS = {"a.brite": BRITE, "c.brite": OF_C, "a.alt": ALT, "both.alt": BOTH_WAYS, "a.gb": GB}
+# igraph writes numbers without a point, and yEd its brackets on lines of their own.
+IGRAPH = """\
+Creator "igraph version 0.10.4 Sun Nov  1 10:00:00 2026"
+Version 1
+graph
+[
+  directed 0
+  node
+  [
+    id 0
+    name "a # b"
+  ]
+  node
+  [
+    id 1
+    name "n1e5 ]"
+  ]
+  node
+  [
+    id 2
+    name "São Paulo"
+  ]
+  edge
+  [
+    source 1
+    target 0
+    latency 1e-05
+  ]
+  edge
+  [
+    source 2
+    target 1
+    latency 2.5E+1
+  ]
+  edge
+  [
+    source 2
+    target 1
+    latency 3e+2
+  ]
+]
+"""
+# Gephi and yEd; the second link takes the value that its field has by default.
+GRAPHML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
+<key attr.name="latency" attr.type="double" for="edge" id="d0"><default>25.0</default></key>
+<key attr.name="label" attr.type="string" for="node" id="d1"/>
+<key for="node" id="d2" yfiles.type="nodegraphics"/>
+<key for="port" id="d3" yfiles.type="portgraphics"/>
+<graph edgedefault="undirected" id="G">
+<node id="n0"><data key="d1">S\u00e3o Paulo</data><port name="p"/></node>
+<node id="n1"><data key="d2"><y:ShapeNode><y:NodeLabel>1_0</y:NodeLabel></y:ShapeNode></data></node>
+<node id="g" yfiles.foldertype="group"><graph edgedefault="undirected" id="g:">
+<node id="g::n0"/>
+<edge id="e2" source="g::n0" target="n1"><data key="d0">3e+2</data></edge>
+</graph></node>
+<edge id="e0" source="n1" target="n0"><data key="d0">1e-05</data></edge>
+<edge id="e1" source="g" target="n1"></edge>
+</graph>
+</graphml>
+"""
+GRAPHS = {"a.gml": IGRAPH, "a.graphml": GRAPHML}
+ROUTERS = {"a.brite": BRITE, "c.brite": OF_C, "a.alt": ALT, "both.alt": BOTH_WAYS}
+ROUTERS["a.gb"] = graph_base()
+FORMATS = ROUTERS | GRAPHS
+
+
+def read(path: Path) -> RouterTopology:
+    return read_topology(path, "latency") if path.name in GRAPHS else read_topology(path)
 
 
 def ways(topology: RouterTopology) -> set[tuple[int, int, float]]:
     ends = map(tuple, topology.ends.tolist())
-    return {(*pair, delay) for pair, delay in zip(ends, topology.latency.tolist(), strict=True)}
+    return {(*pair, ms) for pair, ms in zip(ends, topology.latency.tolist(), strict=True)}
 
 
 def same(one: RouterTopology, other: RouterTopology) -> bool:
@@ -94,10 +164,14 @@ def same(one: RouterTopology, other: RouterTopology) -> bool:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("locale", ["", "BOM and CRLF"])
-def test_files_of_generators_are_read(name: str, locale: str, tmp_path: Path) -> None:
+def test_files_of_other_programs_are_read(name: str, locale: str, tmp_path: Path) -> None:
     path, text = tmp_path / name, FORMATS[name]
     path.write_bytes(("\ufeff" + text.replace("\n", "\r\n") if locale else text).encode())
-    topology = read_topology(path)
+    topology = read(path)
+    if name in GRAPHS:
+        assert topology.sites == (3 if name == "a.gml" else 4)
+        assert sorted(topology.latency.tolist()) == [1e-05, 1e-05, 25, 25, 300, 300]
+        return
     unit = 1 if name.endswith("brite") else 4
     expected = {(a, b, d * unit) for a, b, d in LINKS} | {(b, a, d * unit) for a, b, d in LINKS}
     assert ways(topology) == expected
@@ -108,12 +182,13 @@ def test_files_of_generators_are_read(name: str, locale: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_that_was_cut_off_is_read_as_the_whole_or_refused(name: str, tmp_path: Path) -> None:
     whole = FORMATS[name].encode()
-    ends = range(0, len(whole), 1 if len(whole) < 1000 else 3)
-    refused = check_cuts(tmp_path / name, whole, read_topology, same, ends)
-    assert refused >= len(ends) - 8
+    ends = range(0, len(whole), 1 if len(whole) < 1000 or name in GRAPHS else 3)
+    refused = check_cuts(tmp_path / name, whole, read, same, ends)
+    assert refused >= len(ends) - (2 if name in GRAPHS else 8)
 
 
 LAST = "6\t1\t4\t1.2E-4\t9\t10.0\t1\t4\tE_AS\tU\n"
+FIRST = '<node id="n0">'
 FAULTS = [
     ("a.brite", LAST, "", "line 13: number of lines below Edges is 6, expected 7, as the file sa"),
     ("a.brite", LAST, LAST + LAST, "line 13: number of lines below Edges is 8, expected 7, as the"),
@@ -155,14 +230,70 @@ FAULTS = [
     ("a.gb", "V1,0,10,10", "V1,0,10", "line 17: number of cells is 4, expected 3"),
     ("a.gb", "* Checksum 718281828\n", "", "the topology is without one, expected a line that be"),
     ("a.gb", "ZZZIIZIZZZZZZZ", "ZZZ", "line 1: the line is '* GraphBase graph (util_types ZZZ,10V"),
+    ("a.gml", "latency 1e-05", 'latency "1e-05"', "link 0 to 1: latency is '1e-05', expected a f"),
+    ("a.gml", "latency 1e-05", "latency 1 latency 2", "latency is [1, 2], expected a finite numb"),
+    ("a.gml", "latency 1e-05", "latency NAN", "latency is nan, expected a finite number"),
+    ("a.gml", "latency 1e-05", "latency -1", "latency is -1.0, expected a number from 0"),
+    ("a.gml", "latency 1e-05", "latency 0,013", "line 25, column 13: the word is '0,013', expect"),
+    ("a.gml", "latency 1e-05", "latency 12ms", "line 25, column 13: the word is '12ms', expected"),
+    ("a.gml", "latency 1e-05", "latency 1_0", "line 25, column 13: the word is '1_0', expected a"),
+    (
+        "a.gml",
+        "latency 1e-05",
+        "latency [",
+        "the graph is unreadable (expected ']', found EOF at (40",
+    ),
+    ("a.gml", "latency 1e-05", "Latency 1", "network.edge_latency is 'latency', expected one of"),
+    ("a.gml", "id 2\n", "id 2 graph [ node [ id 7 ] ]\n", "is read as 3 nodes and 3 links, exp"),
+    ("a.graphml", ">1e-05<", ">true<", "the graph is unreadable (could not convert string to flo"),
+    ("a.graphml", ">1e-05<", ">1_0<", "edge e0: latency is '1_0', expected a number"),
+    ("a.graphml", ">1e-05<", ">nan<", "latency is nan, expected a finite number"),
+    ("a.graphml", ">1e-05<", '>1</data><data key="d0">2<', "e0: the field latency is there twice"),
+    ("a.graphml", FIRST, '<node id="n0"/>' + FIRST, "read as 4 nodes and 3 links, expected 5 and"),
+    ("a.graphml", 'source="n1" target="n0"', 'source="n1" target="n7"', "read as 5 nodes and 3"),
+    ("a.graphml", ' yfiles.foldertype="group"', "", "is read as 3 nodes and 2 links, expected 4"),
+    ("a.graphml", "</graphml>", "<graph><node id='z'/></graph></graphml>", "expected 5 and 3, as"),
+    ("a.graphml", 'attr.type="double"', 'attr.type="boolean"', "the graph is unreadable ("),
+    ("a.graphml", ' attr.type="double"', "", "latency is '1e-05', expected a finite number"),
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new", "message"), FAULTS)
-def test_a_file_that_is_not_what_it_says_is_refused(
-    name: str, old: str, new: str, message: str, tmp_path: Path
+@pytest.mark.parametrize(("name", "old", "new", "said"), FAULTS)
+def test_what_does_not_mean_what_it_says_is_refused(
+    name: str, old: str, new: str, said: str, tmp_path: Path
 ) -> None:
+    """Also what NetworkX would leave out or take for something else."""
     path = tmp_path / name
     assert FORMATS[name].count(old) == 1
-    path.write_text(FORMATS[name].replace(old, new))
-    assert message in sentence_about(path, read_topology)
+    path.write_bytes(FORMATS[name].replace(old, new).encode())
+    assert said in sentence_about(path, read)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ('Longitude "8,5" Latitude 47', "node 0: Longitude is '8,5', expected a finite number"),
+        ("Longitude 8.5 Latitude 470", "node 0: Latitude is 470.0, expected -90 to 90 degrees"),
+        ("Longitude 8.5", "the place of node 0 is missing, expected Longitude and Latitude, or"),
+    ],
+)
+def test_places_are_numbers_of_degrees(fields: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "zoo.gml"
+    path.write_text(
+        f"graph [ node [ id 0 {fields} ] node [ id 1 Longitude 8 Latitude 47.5 ]\n"
+        "edge [ source 0 target 1 ] ]\n"
+    )
+    assert message in sentence_about(path, read)
+
+
+@pytest.mark.parametrize("ending", [".gml", ".graphml"])
+def test_what_networkx_writes_is_read_back(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a{ending}"
+    graph = nx.gnp_random_graph(12, 0.4, seed=3, directed=True)
+    for number, (_, _, fields) in enumerate(graph.edges(data=True)):
+        fields.update(latency=1e-7 * 10.0**number, note='a "quoted" [word] # 1e5')
+    (nx.write_gml if ending == ".gml" else nx.write_graphml)(graph, path)
+    found = read_graph(path)
+    assert found.is_directed()
+    latencies = {(int(a), int(b)): fields["latency"] for a, b, fields in found.edges(data=True)}
+    assert latencies == {(a, b): f["latency"] for a, b, f in graph.edges(data=True)}
