@@ -40,7 +40,7 @@ TWO = {("a", 0.0, 5.0), ("b b", 1.5, 20.0), ("a", 5.0, 9.0)}
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "duration_s"),
+    ("text", "expected", "end_s"),
     [
         pytest.param("node,start,end\na,0,5\nb b,1.5,2e1\na,5,9\n", TWO, 20, id="sessions"),
         pytest.param("END_S;Node;start_s\n9;a;5\n20;b b;1,5\n5;a;0\n", TWO, 20, id="any order"),
@@ -101,12 +101,10 @@ TWO = {("a", 0.0, 5.0), ("b b", 1.5, 20.0), ("a", 5.0, 9.0)}
         ),
     ],
 )
-def test_every_form_of_list(
-    tmp_path: Path, text: str, expected: Sessions, duration_s: float
-) -> None:
+def test_every_form_of_list(tmp_path: Path, text: str, expected: Sessions, end_s: float) -> None:
     trace = written(tmp_path, text)
     assert sessions_of(trace) == expected
-    assert trace.duration_s == duration_s
+    assert trace.duration_s == end_s
     marked = b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
     assert written(tmp_path, marked, "t.tab") == trace
     assert written(tmp_path, gzip.compress(marked), "t.txt.gz") == trace
