@@ -63,9 +63,7 @@ def test_impossible_ports_are_named(tmp_path: Path, port: int, peers: int) -> No
     assert not (tmp_path / "c").exists()
 
 
-def test_a_peer_takes_free_ports_where_those_of_its_preset_are_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_takes_ports_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with taken_port() as taken:
         monkeypatch.setattr(ports, "DEFAULT_PORT", taken - 1)
         said = init(tmp_path / "desk", **OPTIONS, peers=1, port=None)

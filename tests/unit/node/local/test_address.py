@@ -53,12 +53,9 @@ def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) ->
 
 
 @pytest.mark.trio
+@pytest.mark.usefixtures("no_umask")
 async def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
-    finally:
-        os.umask(before)
+    door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
     assert stat.S_IMODE((tmp_path / "client.sock").stat().st_mode) == 0o600
     close_door(door)
     assert list(tmp_path.iterdir()) == []

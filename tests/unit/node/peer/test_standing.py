@@ -1,17 +1,24 @@
-"""How a peer stands in its cluster, and that its log says so."""
+"""Through whom a peer joins its cluster, how it stands there, and that its log says so."""
 
 from __future__ import annotations
 
 import logging
+import random
 import re
+from itertools import count
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import trio
 
 from gossamer.node.config.node import NodeConfig
+from gossamer.node.discovery.sources import MULTICAST, DiscoveredPeer
 from gossamer.node.errors import AddressGone, PeerRevoked
 from gossamer.node.monitoring.metrics import TROUBLES
+from gossamer.node.peer.bootstrap import Bootstrap
+from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership.status import Standing
 from gossamer.node.peer.peer import advertised
 from gossamer.node.transport.base.base import Address
@@ -73,3 +80,14 @@ def test_an_address_that_no_interface_has_is_named() -> None:
     assert list(advertised(NodeConfig(), [loopback])) == [loopback]
     with pytest.raises(AddressGone, match=r"does not have the address '192\.0\.2\.7' any more"):
         advertised(NodeConfig(), [loopback, Address("192.0.2.7", 1)])
+
+
+def test_news_of_a_known_peer_is_tried_first_and_at_once() -> None:
+    book, tried = AddressBook(500, 16, lambda: (), map(float, count()).__next__), list[int]()
+    asks: dict[str, Any] = {"draws": random.Random(1), "round_s": 1.0}
+    bootstrap = Bootstrap(Mock(), book, AsyncMock(), AsyncMock(), tried.append, **asks)
+    old, new = ("10.0.0.7", 7710), ("10.0.1.7", 7710)
+    for addresses in ((old,), (old,), (new, old), (new,)):
+        bootstrap.add(DiscoveredPeer(7, addresses, MULTICAST))
+    assert book.addresses_of(7) == (Address(*new), Address(*old))
+    assert tried == [7, 7], "once for each that is new"

@@ -33,6 +33,7 @@ from support.waiting import soon
 
 ADA = client("ada")
 PATIENCE_S = 30.0
+Logs = pytest.LogCaptureFixture
 WANTED = filters.parse("x > 1")
 TAKING_OVER = scot.ScotSettings(around_failures=True, take_over=True)
 
@@ -114,9 +115,7 @@ async def test_nothing_follows_before_it_is_stored(recorder: Recorder) -> None:
         assert recorder.happened == ["kept 4 and 1", *followed]
 
 
-async def test_while_the_disk_takes_nothing_nothing_follows(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_while_the_disk_is_full_nothing_follows(recorder: Recorder, caplog: Logs) -> None:
     recorder.failures = 3
     recorder.gate.set()
     async with engine_with(recorder) as engine:
@@ -155,9 +154,7 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses(recorder: R
         assert done == ["first"]
 
 
-async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_who_publishes_waits_for_room_to_keep_it(recorder: Recorder, caplog: Logs) -> None:
     kept = [0]
     recorder.gate.set()
     async with (
@@ -178,9 +175,7 @@ async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
         assert caplog.records == []
 
 
-async def test_who_publishes_waits_once_for_one_who_stays_away(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_who_publishes_waits_once_for_who_is_away(recorder: Recorder, caplog: Logs) -> None:
     kept = [0]
     recorder.gate.set()
     async with engine_with(recorder, left=lambda _: 3 - kept[0]) as engine:

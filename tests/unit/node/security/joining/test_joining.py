@@ -87,9 +87,7 @@ def test_a_request_with_anything_changed_proves_nothing(cluster: MadeCluster, to
             joins.check_request(changed, nonce, certificate)
 
 
-def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
-    cluster: MadeCluster, token: Token, tmp_path: Path
-) -> None:
+def test_joiners_take_nothing_foreign(cluster: MadeCluster, token: Token, tmp_path: Path) -> None:
     joiner, first, now = make_identity(), cluster.first, cluster.now
     inviter = joins.recognise(token, challenge_of(cluster), first.certificate.der, now)
     with made_cluster(tmp_path / "other") as other:

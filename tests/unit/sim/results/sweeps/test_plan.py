@@ -85,10 +85,7 @@ rounds = 12
         ('scenario = "gone.toml"\nseeds = [1]', "gone.toml: the scenario file is missing"),
         (ONE + "seed = 2", "seed is an unknown key, expected 'seeds'"),
         (ONE + "[grid]\nnodes = 5", "grid.nodes is 5, expected a list"),
-        (
-            ONE + "[grid]\nnodez = [5]",
-            "base.toml in a point of the sweep: nodez is an unknown key",
-        ),
+        (ONE + "[grid]\nnodez = [5]", "base.toml in a point of the sweep: nodez is an unknown key"),
         (ONE + "[grid]\nnodes = [1]", "of the sweep: nodes is 1, expected a whole number from 2"),
         (ONE + '[grid]\nsystem = ["other"]', "system is 'other', expected one of kindred, basel"),
         (ONE + "[grid]\nseed = [2]", "seed is [2], expected seeds at the top of the file"),
