@@ -189,9 +189,7 @@ def test_the_speed_is_the_highest_at_which_rounds_begin_in_time(
     assert said.count("100% of the rounds of a rehearsal began late") == len(speeds) - bool(most)
 
 
-def test_a_speed_that_was_asked_for_is_said_to_be_too_high_before_it_begins(
-    tmp_path: Path, monkeypatch: Patch, capsys: Capture
-) -> None:
+def test_a_speed_too_high_is_warned_of(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     keep_up_at(100, monkeypatch)
     plan = short_plan(tmp_path, REHEARSED + 6)
     assert warn_of_speed(plan, 100, 2, unseen)
@@ -202,9 +200,7 @@ def test_a_speed_that_was_asked_for_is_said_to_be_too_high_before_it_begins(
     assert "without --speed the highest is found" in said
 
 
-def test_what_is_as_short_as_a_rehearsal_is_not_rehearsed(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_what_is_as_short_as_a_rehearsal_has_none(tmp_path: Path, monkeypatch: Patch) -> None:
     tried = keep_up_at(0, monkeypatch)
     assert rehearse(short_plan(tmp_path, REHEARSED), FASTEST, 2, unseen) == 0.0
     assert tried == []

@@ -37,7 +37,6 @@ def taken_port() -> Iterator[int]:
 
 
 def ports_of(folder: Path, peers: int) -> list[int]:
-    """Where the peers of a cluster are to listen."""
     configs = [load(folder / f"peer{number}").config for number in range(1, peers + 1)]
     return [config.listen.endpoints[0][1] for config in configs]
 

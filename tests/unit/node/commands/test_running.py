@@ -58,9 +58,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands() -> None:
         ("run --", None),
     ],
 )
-def test_a_plain_run_is_read_at_once_and_all_else_left_to_the_whole_command_line(
-    args: str, read: tuple[list[Path], list[str]] | None
-) -> None:
+def test_a_plain_run_is_read_at_once(args: str, read: tuple[list[Path], list[str]] | None) -> None:
     assert read_plain_run(args.split()) == read
 
 
@@ -106,9 +104,7 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     assert found["ExecStart"].endswith('/my \\"50%%\\" $$desk"')
 
 
-def test_a_unit_has_a_name_and_is_installed_once_and_never_in_place_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made = folder(tmp_path)
     lines = service(made, "desk", system=False, install=True)

@@ -127,7 +127,6 @@ def test_everything_is_drawn_within_the_picture(scripts: Scripts, peers: int) ->
 
 
 def test_the_script_knows_the_same_links_writes_shortly_and_sorts_peers(scripts: Scripts) -> None:
-    """Unknown values are last."""
     assert scripts.run("return layout.LINKS") == list(LINKS)
     made = scripts.run(
         "return [[0, 1.234, 999.7, 1234, 5e6, null].map(layout.short),"

@@ -88,8 +88,6 @@ class Pool:
 
 
 class Sending:
-    """An outlet that runs, and what it handed back."""
-
     def __init__(self) -> None:
         self.pool = Pool()
         self.counters = Counters()
@@ -161,8 +159,6 @@ async def test_undelivered_frames_come_back_and_too_many_are_dropped(sending: Se
 
 
 class Asking:
-    """Two desks: one that knows a certificate, and one that asks for it."""
-
     def __init__(self, cluster: MadeCluster) -> None:
         self.sent: list[dict[str, Any]] = []
         self.members = cluster.first, cluster.admit("asked for")
@@ -243,8 +239,6 @@ class Ledger:
 
 
 class Desk:
-    """Subscribers and what they told."""
-
     def __init__(self, limit: int = 3) -> None:
         self.boxes: list[Mapping[Box, float]] = []
         self.named: list[tuple[str, str, bool]] = []

@@ -64,9 +64,7 @@ def test_an_identity_comes_back_from_its_file_which_is_never_overwritten(tmp_pat
     assert "private" not in repr(loaded)
 
 
-def test_files_are_private_from_the_start_and_a_failed_write_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_private_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is looked at when it is synced, before it gets its name."""
     modes = []
 
@@ -168,7 +166,6 @@ def test_a_certificate_is_for_both_sides_of_tls_and_for_no_host() -> None:
 
 
 def test_an_authority_names_its_cluster_and_signs_peers_only() -> None:
-    """A peer's own certificate is refused where an authority is expected, and the reverse."""
     certificate = x509.load_der_x509_certificate(AUTHORITY.der)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)

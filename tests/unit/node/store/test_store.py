@@ -83,9 +83,7 @@ def test_the_state_of_one_peer_leases_many_sequence_numbers_at_once(store: Store
 @pytest.mark.parametrize(
     ("seen", "kept"), [((4, 1, 3, 2, 5), [4, 0, 2]), ((10, 11, 12, 0), [2, 1, 3])]
 )
-def test_peers_not_seen_for_longest_make_room_and_a_new_one_always_gets_in(
-    store: Store, seen: tuple[int, ...], kept: list[int]
-) -> None:
+def test_peers_not_seen_longest_go(store: Store, seen: tuple[int, ...], kept: list[int]) -> None:
     for number, last_seen in enumerate(seen):
         store.peers.remember(KnownPeer(number, (), b"", float(last_seen)))
     assert [peer.key for peer in store.peers.all()] == kept

@@ -215,7 +215,6 @@ with Store(Path(sys.argv[1]), StoreLimits(events=50)) as store:
 
 
 def test_a_process_killed_while_it_writes_leaves_a_consistent_state(path: Path) -> None:
-    """Killed again and again: nothing committed is lost, nothing is there by half."""
     said: list[int] = []
     for kill in range(larger(3, 5)):
         said += run_until_killed(path, lines=20 + 7 * kill)

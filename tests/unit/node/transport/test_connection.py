@@ -174,7 +174,6 @@ async def test_closing_delivers_what_was_queued() -> None:
 
 
 async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
-    """What was queued for it is dropped, and what it still sends is read by nobody."""
     async with both() as (ours, theirs):
         assert ours.connection.try_send(message(number=1))
         assert theirs.connection.try_send(message(number=2))

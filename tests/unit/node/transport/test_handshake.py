@@ -60,7 +60,6 @@ async def meet(
     dialler_options: dict[str, Any] | None = None,
     listener_options: dict[str, Any] | None = None,
 ) -> tuple[Outcome, Outcome]:
-    """What came of two peers introducing themselves to each other."""
     near, far = memory_stream_pair()
     outcomes: dict[bool, Outcome] = {}
 

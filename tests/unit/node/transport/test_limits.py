@@ -197,7 +197,6 @@ def test_the_newest_of_who_has_most_is_dropped(items: list[tuple[Flow | None, in
 
 @pytest.mark.parametrize("made_up", [1, 10 * FLOWS_TOLD_APART])
 def test_who_sends_little_waits_for_little_however_much_another_sends(made_up: int) -> None:
-    """And whatever names of publishers that one makes up."""
     queue: FairQueue[str] = FairQueue()
     for number in range(10_000):
         queue.put("flood", 300, Flow(1, number % made_up))

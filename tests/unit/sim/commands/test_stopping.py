@@ -157,8 +157,6 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is drawn on it."""
-
     def isatty(self) -> bool:
         return True
 

@@ -14,6 +14,7 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.draws import larger
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
+Capture = pytest.CaptureFixture[str]
 BOTH = ("errands.py:Errands", "errands_nodes.py:Errands")
 WORLDS: dict[str, dict[str, Any]] = {
     "perfect": {},
@@ -109,9 +110,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_topology_is_one_sentence(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_topology_is_one_sentence(what: str, tmp_path: Path, capsys: Capture) -> None:
     text, said = WRONG[what]
     text = text if "layer" not in text else text.replace("tman(rank)", "layer(tman(rank))", 1)
     body = (
@@ -167,7 +166,7 @@ def test_settings_are_those_of_the_scenario(tmp_path: Path, step: int) -> None:
 
 
 def test_a_setting_is_not_set_by_a_function_of_the_class(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     more = "@control(once=1)\n    def change(cls, run):\n        cls.step = 3"
@@ -176,9 +175,7 @@ def test_a_setting_is_not_set_by_a_function_of_the_class(
     assert "Own.step is a setting, which the scenario sets" in capsys.readouterr().err
 
 
-def test_a_run_of_plain_classes_does_not_say_that_it_compiles(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_plain_classes_says_no_compiling(tmp_path: Path, capsys: Capture) -> None:
     protocol = protocol_file(tmp_path, "counting_alone", COUNTING.format(more=""))
     scenario = scenario_file(tmp_path, protocol)
     assert main(["sim", "run", str(scenario), "--out", str(tmp_path / "out"), "--no-plots"]) == 0

@@ -105,9 +105,7 @@ def test_the_tables_of_the_documents_are_the_points_that_are_drawn(found: Measur
     assert len(rows) == 10
 
 
-def test_points_are_written_as_read_and_taken_from_a_run(
-    found: Measurements, tmp_path: Path
-) -> None:
+def test_points_are_written_as_read_or_from_a_run(found: Measurements, tmp_path: Path) -> None:
     file = tmp_path / "points.csv"
     rows = published.rows_of(found)
     published.write_points(rows, file)
@@ -162,7 +160,6 @@ def test_a_sweep_of_sizes_shows_all_of_every_system(found: Measurements, measure
 
 
 def with_no_overhead(found: Measurements, **points: object) -> Measurements:
-    """Such measurements, but for no overhead at these points."""
 
     def changed(one: Outcome) -> Outcome:
         if any(getattr(one.point, name) != value for name, value in points.items()):

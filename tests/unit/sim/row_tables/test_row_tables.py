@@ -40,7 +40,6 @@ SETTINGS = {"keywords": {"brokers": 50}}
 
 
 def wish(kind: str, seed: int = 7) -> Wish:
-    """A small workload of a kind."""
     return Wish(**(SMALL | {"seed": seed, "settings": SETTINGS.get(kind, {})}))  # type: ignore[arg-type]
 
 

@@ -49,7 +49,6 @@ MEANT = {
 
 
 def test_arguments_mean_what_the_schema_says() -> None:
-    """They may be absent, but not all of them."""
     assert event_of_arguments(SCHEMA, GIVEN) == MEANT
     # A symbol of digits stays text, a price may be whole or a fraction.
     odd = event_of_arguments(SCHEMA, ["symbol=7", "price=1/3", *GIVEN[2:]])
@@ -228,7 +227,6 @@ def test_rows_come_in_order_with_the_columns_asked_for_or_all(tmp_path: Path) ->
 
 
 def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> None:
-    """Damage in the middle is told after what came before."""
     with pytest.raises(EventInputError, match="holds no table events, expected a workload"):
         lines(tmp_path)
     folder = written(tmp_path, QUOTES)

@@ -108,7 +108,6 @@ class Side:
         return found
 
     def keep(self, sealed: bytes) -> int:
-        """Remember an event; its identifier."""
         self.events.keep(identifier(sealed), sealed)
         return identifier(sealed)
 
@@ -228,7 +227,6 @@ def sealed_as(side: Side, content: bytes) -> bytes:
 
 
 async def forge(side: Side, other: Side, how: str) -> bytes:
-    """An event that nobody should be given."""
     sealed, content = side.sealed(await side.publish()), content_of(side)
     size, end = len(content), len(sealed) - len(POINT)
     return {

@@ -310,9 +310,7 @@ def test_what_never_ends_is_found_before_the_run(
     assert "is running after 0.5 s of a rehearsal" in said
 
 
-def test_a_row_that_a_rehearsal_lacks_and_the_run_has_is_no_fault(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_a_row_that_only_the_run_has_is_no_fault(tmp_path: Path, refused: Refused) -> None:
     text = RULES + TICK + body("Word.send(net, 20, 1)") + WORD + PASS
     many = scenario_file(tmp_path, protocol_file(tmp_path, "fixed_row", text), "nodes = 50\n")
     assert sim("check", many) == 0

@@ -132,9 +132,7 @@ COMPILED = [False, pytest.param(True, marks=pytest.mark.campaign)]
 
 @pytest.mark.parametrize("which", ["Own", "OwnNodes"])
 @pytest.mark.parametrize("compiled", COMPILED)
-def test_more_items_than_a_setting_says_end_the_run(
-    tmp_path: Path, which: str, compiled: bool
-) -> None:
+def test_more_items_than_set_end_the_run(tmp_path: Path, which: str, compiled: bool) -> None:
     name = f"too_many_{which}_{compiled}.py"
     (tmp_path / name).write_text(FLOATS.replace('column(int, "most")', "column(int, 4)"))
     scenario = scenario_of(f"{name}:{which}", folder=tmp_path, nodes=5, settings={"most": 3})

@@ -41,8 +41,6 @@ def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects elements with their attributes."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
