@@ -90,11 +90,10 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     made = folder(tmp_path)
     found = entries("\n".join(service(made, None, system=False, install=False)))
     run = f"{sys.executable} -m gossamer.command.main node run {made}"
-    assert found["ExecStart"] == run
-    assert found["ExecReload"] == run.replace(" run ", " reload ")
-    assert found["WantedBy"] == "default.target"
-    assert found["Restart"] == "on-failure"
-    assert found["StartLimitIntervalSec"] == "0"  # the network may take its time
+    expected = {"ExecStart": run, "ExecReload": run.replace(" run ", " reload ")}
+    expected |= {"WantedBy": "default.target", "Restart": "on-failure"}
+    expected["StartLimitIntervalSec"] = "0"  # the network may take its time
+    assert found.items() >= expected.items()
     assert "User" not in found
     found = entries(unit_text(made, "desk", system=True))
     assert found["User"] == tmp_path.owner()

@@ -304,10 +304,7 @@ REFUSED = OSError(111, "Connection refused")
     ],
 )
 async def test_the_first_success_wins_and_others_begin_soon(
-    outcomes: dict[str, tuple[float, Exception | None]],
-    winner: str,
-    after_s: float,
-    cancelled: list[str],
+    outcomes: Any, winner: str, after_s: float, cancelled: list[str]
 ) -> None:
     ways = Ways(**outcomes)
     assert await race(ways) == winner

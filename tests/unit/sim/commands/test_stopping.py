@@ -82,7 +82,7 @@ def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: MadeUpS
 
 
 @pytest.mark.parametrize(
-    ("prepare", "line", "words"),
+    ("runs", "line", "said"),
     [
         ([], "--resume", "results/small-5.unfinished does not exist"),
         ([], "--resume --out o", "o.unfinished does not exist"),
@@ -92,22 +92,17 @@ def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: MadeUpS
     ],
 )
 def test_what_cannot_be_resumed_or_begun_says_why(
-    work: Path,
-    simulation: MadeUpSimulation,
-    capsys: Capture,
-    prepare: list[str],
-    line: str,
-    words: str,
+    work: Path, simulation: MadeUpSimulation, capsys: Capture, runs: list[str], line: str, said: str
 ) -> None:
-    for earlier in prepare:
+    for earlier in runs:
         interrupt(simulation, earlier)
     capsys.readouterr()
     with unchanged(work):
         assert sim(f"run s.toml {line}") == 2
     told = capsys.readouterr().err
-    assert words in told
+    assert said in told
     assert told.count("\n") == 1
-    assert len(simulation.calls) == len(prepare)
+    assert len(simulation.calls) == len(runs)
 
 
 def test_signals_and_others_at_work_are_told_by_commands_that_keep_nothing(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -19,7 +20,6 @@ from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers import scot
-from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError, UnsafeError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
@@ -35,6 +35,7 @@ ADA = client("ada")
 PATIENCE_S = 30.0
 Logs = pytest.LogCaptureFixture
 WANTED = filters.parse("x > 1")
+FAMILY = TreeHost(TreeSettings())
 TAKING_OVER = scot.ScotSettings(around_failures=True, take_over=True)
 
 
@@ -79,23 +80,10 @@ def recorder() -> Recorder:
 
 @asynccontextmanager
 async def engine_with(
-    recorder: Recorder,
-    room: int = 100,
-    *,
-    left: Callable[[HostedBroker], int] | None = None,
-    publications_first: bool = False,
+    recorder: Recorder, broker: HostedBroker | None = None, **options: Any
 ) -> AsyncIterator[Engine]:
-    family = TreeHost(TreeSettings())
-    broker = family.new("B", 0, PlainIndex)
-    engine = Engine(
-        *(broker, recorder, recorder),
-        now=0,
-        congested_queue=1000,
-        room=room,
-        left=left,
-        patience_s=PATIENCE_S,
-        goes_first=family.publishes if publications_first else no_message,
-    )
+    how = {"now": 0, "congested_queue": 1000, "room": 100, "patience_s": PATIENCE_S} | options
+    engine = Engine(broker or FAMILY.new("B", 0, PlainIndex), recorder, recorder, **how)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
         yield engine
@@ -157,10 +145,8 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses(recorder: R
 async def test_who_publishes_waits_for_room_to_keep_it(recorder: Recorder, caplog: Logs) -> None:
     kept = [0]
     recorder.gate.set()
-    async with (
-        engine_with(recorder, left=lambda _: 3 - kept[0]) as engine,
-        trio.open_nursery() as nursery,
-    ):
+    left: dict[str, Any] = {"left": lambda _: 3 - kept[0]}
+    async with engine_with(recorder, **left) as engine, trio.open_nursery() as nursery:
         await engine.ask(ADA, [Attach(), Advertise("a", WANTED)])
         kept[0] = 3
         begun = trio.current_time()
@@ -193,7 +179,7 @@ async def test_who_publishes_waits_once_for_who_is_away(recorder: Recorder, capl
 
 
 async def test_publications_go_first_and_are_stored_with_few_others(recorder: Recorder) -> None:
-    async with engine_with(recorder, publications_first=True) as engine:
+    async with engine_with(recorder, goes_first=FAMILY.publishes) as engine:
         engine.tell(ADA, Attach())
         engine.tell(ADA, Advertise("a", WANTED))
         await soon(lambda: engine.busy)
@@ -209,21 +195,13 @@ async def test_publications_go_first_and_are_stored_with_few_others(recorder: Re
 
 @pytest.mark.parametrize("safe", [True, False])
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
-    place = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2)).position(
-        scot.BrokerLabel("a", 0)
-    )
+    brokers = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2))
+    place = brokers.position(scot.BrokerLabel("a", 0))
     broker = scot.ScotBroker("B", place, TAKING_OVER, new_index=PlainIndex)
     recorder = Recorder()
     recorder.gate.set()
-    engine = Engine(
-        *(broker, recorder, recorder),
-        now=0,
-        congested_queue=1 << 62,
-        passing=ScotHost.passing,
-        room=100,
-    )
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(engine.run)
+    how: dict[str, Any] = {"congested_queue": 1 << 62, "passing": ScotHost.passing}
+    async with engine_with(recorder, broker, **how) as engine, trio.open_nursery() as nursery:
         engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
         await engine.ask(ADA, [Attach()])
         answers: list[object] = []
@@ -252,5 +230,4 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
         await soon(lambda: bool(answers))
         (outcome,) = answers
         assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
-        assert await engine.close()
     assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]

@@ -48,57 +48,57 @@ def nodes(line: str) -> str:
 SENDS = "Pair.send(net, draw_other(self, me), 1, 2)"
 ORDER = "(self, me, net, sender, hops,"
 NOT_DECLARED = "a setting that is a whole number from 1, as Pair names it"
-# What stands in the file, the line that is named, and what is said.
+# What stands in the file; the line that is named, and what is said.
 CHECKED = {
     "fields_in_another_order": (
         rules("pass").replace("hops, left):", "left, hops):"),
-        *(17, f"a handler of (self, me, net, sender, left, hops), expected {ORDER}"),
+        f"17: a handler of (self, me, net, sender, left, hops), expected {ORDER}",
     ),
     "net_before_me": (
         rules("pass").replace("me, net, sender", "net, me, sender"),
-        *(17, "a handler of (self, net, me, sender, hops, left), expected (self, me, net,"),
+        "17: a handler of (self, net, me, sender, hops, left), expected (self, me, net,",
     ),
     "a_message_before_its_sender": (
         nodes("pass").replace("sender, message", "message, sender"),
-        *(16, "is a function of (self, message, sender), expected (self, sender, message)"),
+        "16: is a function of (self, message, sender), expected (self, sender, message)",
     ),
-    "a_list": (rules("x = [hops, left]", "x.append(3)"), 18, "makes a list"),
-    "a_dictionary": (rules("x = {hops: left}", "x[3] = 4"), 18, "makes a dict"),
-    "a_set": (rules("self.seen[me] = len({hops, left})"), 18, "makes a set"),
-    "a_comprehension": (rules("self.seen[me] = sum([x for x in range(hops)])"), 18, "makes a list"),
-    "a_text": (rules("self.seen[me] = len(f'{hops}')"), 18, "makes a text"),
-    "an_import": (rules("import math", "math.sqrt(2.0)"), 18, "imports math"),
-    "a_with": (rules("with me:", "    pass"), 18, "has a with block"),
-    "a_print": (rules("print(hops)"), 18, "uses print, expected a run with GOSSAMER_DE"),
+    "a_list": (rules("x = [hops, left]", "x.append(3)"), "18: makes a list"),
+    "a_dictionary": (rules("x = {hops: left}", "x[3] = 4"), "18: makes a dict"),
+    "a_set": (rules("self.seen[me] = len({hops, left})"), "18: makes a set"),
+    "a_comprehension": (rules("self.seen[me] = sum([x for x in range(hops)])"), "18: makes a list"),
+    "a_text": (rules("self.seen[me] = len(f'{hops}')"), "18: makes a text"),
+    "an_import": (rules("import math", "math.sqrt(2.0)"), "18: imports math"),
+    "a_with": (rules("with me:", "    pass"), "18: has a with block"),
+    "a_print": (rules("print(hops)"), "18: uses print, expected a run with GOSSAMER_DE"),
     "a_delay_too_long": (
         ticking("Pair.after(net, 1e18, 1, 2)"),
-        *(16, "asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s"),
+        "16: asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s",
     ),
     "a_handle_of_what_cannot_be_cancelled": (
         ticking("self.seen[me] = Pair.after(net, 1.0, 1, 2)"),
-        *(16, "it writes None to seen, expected a number"),
+        "16: it writes None to seen, expected a number",
     ),
     "more_pending_than_are_declared": (
         ticking("for _ in range(3):", "    Pair.after(net, 1.0, 1, 2)").replace(
             "(Message)", "(Message, cancellable=2)"
         ),
-        *(17, "asks for a Pair while 2 are pending that can be cancelled, expected no more than"),
+        "17: asks for a Pair while 2 are pending that can be cancelled, expected no more than",
     ),
     "a_log_of_items": (
         ticking("Pair.log(net, 1)", left="left: int = items(3)"),
-        *(8, "Pair is a message with other fields, expected fields of int, float or bool, none ca"),
+        "8: Pair is a message with other fields, expected fields of int, float or bool, none ca",
     ),
     "a_field_that_a_log_has_of_its_own": (
         ticking("Pair.log(net, 1, 2)", left="node: int").replace("left):", "node):"),
-        *(8, "none called round, time_s, node, as it is logged"),
+        "8: none called round, time_s, node, as it is logged",
     ),
     "items_sized_by_nothing": (
         ticking(SENDS, left="left: int = items('k')"),
-        *(12, f"Own.k is no setting, expected {NOT_DECLARED}"),
+        f"12: Own.k is no setting, expected {NOT_DECLARED}",
     ),
     "items_sized_by_a_fraction": (
         ticking(SENDS, own="    k: float = 2.5\n", left="left: int = items('k')"),
-        *(12, f"Own.k is 2.5, expected {NOT_DECLARED}"),
+        f"12: Own.k is 2.5, expected {NOT_DECLARED}",
     ),
     "more_items_than_a_setting_says": (
         ticking(
@@ -106,22 +106,22 @@ CHECKED = {
             own="    k: int = 2\n    row = column(int, 3)\n",
             left="left: int = items('k')",
         ),
-        *(8, "a Pair has 3 items in a field, expected at most 2, as a setting of its taker says"),
+        "8: a Pair has 3 items in a field, expected at most 2, as a setting of its taker says",
     ),
     "items_of_texts": (
         ticking("pass", left="left: int = items(3, str)"),
-        *(8, "Pair.left is <class 'str'>, expected items of int or float"),
+        "8: Pair.left is <class 'str'>, expected items of int or float",
     ),
     "a_field_by_name": (
         ticking(SENDS.replace("2)", "left=2)")),
-        *(16, "it sends a Pair with left=, expected its fields hops, left in this order, without"),
+        "16: it sends a Pair with left=, expected its fields hops, left in this order, without",
     ),
 }
 NO_ROW = "expected a row from 0 to 19"
 
 
-def plain(line: str, said: str) -> tuple[str, int, str]:
-    return nodes(line), 15, said
+def plain(line: str, said: str) -> tuple[str, str]:
+    return nodes(line), f"15: {said}"
 
 
 RUN = {
@@ -156,12 +156,12 @@ RUN = {
             "left: int", "left: int = items('k')"
         )
         + "    k: int = 2\n",
-        *(8, "Pair is sent with too many items, expected at most k items in left, as is declared"),
+        "8: Pair is sent with too many items, expected at most k items in left, as is declared",
     ),
     "a_measure_of_many": (
         ticking("pass")
         + "    @measure()\n    def m(self, run):\n        return self.seen.repeat(50)\n",
-        *(19, "measure m is array([0, 0, 0,"),
+        "19: measure m is array([0, 0, 0,",
     ),
 }
 
@@ -176,27 +176,27 @@ NO_ROWS = "run.crash is given {}, expected a list or array of rows from 0 to 19,
 RUN |= {
     "a_control_that_returns_true": (
         acting("control()", "return run.round > 1"),
-        *(16, "what act returns is True, expected nothing: run.stop"),
+        "16: what act returns is True, expected nothing: run.stop",
     ),
     "a_control_both_once_and_often": (
         acting("control(once=3, every=2)", "pass"),
-        *(
-            16,
-            "the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
-        ),
+        "16: the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
     ),
     "a_control_of_a_number": (
         acting("control(5)", "pass"),
-        *(16, "the schedule is 5, expected whole numbers of rounds by name"),
+        "16: the schedule is 5, expected whole numbers of rounds by name",
     ),
     "a_growth_by_a_text": (
         acting("control(once=1)", "run.grow('x')"),
-        *(18, "act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to"),
+        "18: act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
     ),
-    "a_crash_of_a_number": (acting("control(once=1)", "run.crash(3)"), 18, NO_ROWS.format("3")),
+    "a_crash_of_a_number": (
+        acting("control(once=1)", "run.crash(3)"),
+        "18: " + NO_ROWS.format("3"),
+    ),
     "a_crash_of_too_few_bools": (
-        *(acting("control(once=1)", "run.crash(run.alive[:5])"), 18),
-        NO_ROWS.format("5 bools"),
+        acting("control(once=1)", "run.crash(run.alive[:5])"),
+        "18: " + NO_ROWS.format("5 bools"),
     ),
 }
 
@@ -204,7 +204,8 @@ RUN |= {
 @pytest.mark.parametrize("what", [*CHECKED, *RUN])
 def test_it_is_found(what: str, refused: Refused) -> None:
     """By a check, or else by a run."""
-    text, line, said = CHECKED.get(what) or RUN[what]
+    text, told = CHECKED.get(what) or RUN[what]
+    line, _, said = told.partition(": ")
     error = refused("check" if what in CHECKED else "run", f"mistake_{what}", text)
     assert said in error
     assert f"mistake_{what}.py, line {line}" in error
