@@ -65,7 +65,9 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
     record = simulated(tmp_path).record()
     plan = short_plan(tmp_path)
     recorder = Recorder(lambda at: at, ROUND_S)
-    for node, at, up in sessions_of(plan):
+    sessions = [(node, 0.0, True) for node in plan.first]
+    sessions += [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
+    for node, at, up in sessions:
         report = {"report": "started", "key": node, "address": "a"} if up else {"report": "stopped"}
         recorder.take({"node": node, "at": at, **report})
     for event, time_s, publisher in rows(record.events, "event", "time_s", "publisher"):
@@ -87,12 +89,6 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
         )
     for name in ("population", "events", "expected", "delivered", "hops_sum"):
         np.testing.assert_array_equal(found.cycles[name], record.cycles[name], err_msg=name)
-
-
-def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
-    first = [(node, 0.0, True) for node in plan.first]
-    later = [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
-    return first + later
 
 
 @pytest.mark.parametrize("preset", ["kindred", "resilient"])

@@ -1,9 +1,11 @@
-"""A broker's node stores what happened before anything follows from it, and slows senders down."""
+"""A broker's node stores what happened before anything follows from it; links that are replaced."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +26,22 @@ from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError, UnsafeError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.scot import Factor, Scot
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
+from support.memory_brokers import (
+    LIMITS,
+    MemoryBrokers,
+    MemoryGraph,
+    all_got,
+    memory_brokers,
+    memory_scot,
+)
+from support.memory_transport import MemoryNetwork, MemoryStream
 from support.plain_index import PlainIndex
+from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
 ADA = client("ada")
@@ -231,3 +244,45 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
         (outcome,) = answers
         assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
     assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]
+
+
+# Links whose connection another one replaces before its end is noticed
+
+WANTED = "present(x)"
+FOUR = Scot(Factor.path("ab"), Factor.complete(2))
+Overlay = Callable[[Path], AbstractAsyncContextManager[MemoryBrokers]]
+FAMILIES: dict[str, Overlay] = {
+    "tree": lambda folder: memory_brokers(folder, [(2, 1)]),
+    "scot": partial(memory_scot, scot=FOUR),
+    "graph": lambda folder: MemoryGraph.running(folder, [(2, 1)]),
+}
+
+
+def lose_connection(network: MemoryNetwork, near: int, far: int) -> None:
+    """Let nothing more come over a connection; one end notices, and the other does not."""
+    for stream in list(network.streams):
+        if {stream.owner, stream.other_end} == {near, far}:
+            stream.other = MemoryStream(network, stream.other_end, stream.owner)
+            stream.other.other = stream
+            if stream.owner == near:
+                stream.break_now()
+
+
+@pytest.mark.parametrize("unnoticed", [1, 2], ids=["who listens", "who dials"])
+@pytest.mark.parametrize("family", FAMILIES)
+@on_jumping_clock
+async def test_a_connection_that_replaces_a_dead_one_brings_a_session_of_its_own(
+    tmp_path: Path, family: str, unnoticed: int
+) -> None:
+    async with FAMILIES[family](tmp_path) as brokers:
+        clients: dict[int, Any] = await brokers.subscribers(all=WANTED)
+        for client in clients.values():
+            await client.advertise("all", WANTED)
+        await brokers.settle()
+        due = {await client.publish({"x": 1}) for client in clients.values()}
+        await all_got(clients, due)
+        lose_connection(brokers.network, 3 - unnoticed, unnoticed)
+        due |= {await client.publish({"x": 2}) for client in clients.values()}
+        await all_got(clients, due)
+        # Until the dead connection is given up, or brokers that stop would be dialled meanwhile.
+        await trio.sleep(2 * LIMITS.close_seconds)

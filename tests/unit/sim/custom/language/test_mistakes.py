@@ -46,13 +46,12 @@ def nodes(line: str) -> str:
 
 
 SENDS = "Pair.send(net, draw_other(self, me), 1, 2)"
-ORDER = "(self, me, net, sender, hops,"
 NOT_DECLARED = "a setting that is a whole number from 1, as Pair names it"
 # What stands in the file; the line that is named, and what is said.
 CHECKED = {
     "fields_in_another_order": (
         rules("pass").replace("hops, left):", "left, hops):"),
-        f"17: a handler of (self, me, net, sender, left, hops), expected {ORDER}",
+        "17: of (self, me, net, sender, left, hops), expected (self, me, net, sender, hops,",
     ),
     "net_before_me": (
         rules("pass").replace("me, net, sender", "net, me, sender"),

@@ -115,7 +115,6 @@ def test_coordinates_are_read_as_written(program: str, locale: str, tmp_path: Pa
 
 PAIR_ROWS: Final = [*(["1", "2", "10"], ["1", "3", "20.5"], ["2", "3", "30"]), ["4", "1", "7"]]
 PAIR_ROWS.extend([["2", "4", "8"], ["3", "4", "1"]])
-NAMED: Final = [["lon." + one, "lon." + other, far] for one, other, far in PAIR_ROWS]
 
 
 @pytest.mark.parametrize("locale", [name for name in LOCALES if name != "points and blanks"])

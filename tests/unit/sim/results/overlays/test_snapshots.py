@@ -75,10 +75,6 @@ LINKS = {(source, target, KINDS[kind]) for source, target, kind in zip(*ENDS, st
 PLACES = dict(zip(OVERLAY.nodes["node"].tolist(), OVERLAY.nodes["place"].tolist(), strict=True))
 
 
-def links_of(graph: nx.Graph, kind: str) -> set[tuple[int, int, str]]:
-    return {(int(one), int(other), data[kind]) for one, other, data in graph.edges(data=True)}
-
-
 def test_networkx_reads_graphml_and_gexf_and_edge_lists_have_a_line_a_link(tmp_path: Path) -> None:
     graphml, gexf = tmp_path / "o.graphml", tmp_path / "o.gexf"
     export_overlay(OVERLAY, "graphml", graphml)
@@ -91,7 +87,8 @@ def test_networkx_reads_graphml_and_gexf_and_edge_lists_have_a_line_a_link(tmp_p
     ):
         assert graph.is_directed()
         assert dict(graph.nodes(data="place")) == PLACES
-        assert links_of(graph, kind) == LINKS
+        links = {(int(one), int(other), data[kind]) for one, other, data in graph.edges(data=True)}
+        assert links == LINKS
     export_overlay(OVERLAY, "edges", tmp_path / "o.csv")
     with (tmp_path / "o.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
