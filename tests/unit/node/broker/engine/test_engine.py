@@ -248,7 +248,7 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
 
 # Links whose connection another one replaces before its end is noticed
 
-WANTED = "present(x)"
+ANY = "present(x)"
 FOUR = Scot(Factor.path("ab"), Factor.complete(2))
 Overlay = Callable[[Path], AbstractAsyncContextManager[MemoryBrokers]]
 FAMILIES: dict[str, Overlay] = {
@@ -275,9 +275,9 @@ async def test_a_connection_that_replaces_a_dead_one_brings_a_session_of_its_own
     tmp_path: Path, family: str, unnoticed: int
 ) -> None:
     async with FAMILIES[family](tmp_path) as brokers:
-        clients: dict[int, Any] = await brokers.subscribers(all=WANTED)
+        clients: dict[int, Any] = await brokers.subscribers(all=ANY)
         for client in clients.values():
-            await client.advertise("all", WANTED)
+            await client.advertise("all", ANY)
         await brokers.settle()
         due = {await client.publish({"x": 1}) for client in clients.values()}
         await all_got(clients, due)
