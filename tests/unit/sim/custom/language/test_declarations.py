@@ -116,10 +116,7 @@ WRONG = {
         on_word("self.sen[me] += 1"),
         "14: taking word of node 3: it reads field sen of OwnState, which has no such field",
     ),
-    "a_setting_misspelt": (
-        on_word("self.seen[me] += self.kk"),
-        "14: it reads field kk of OwnState",
-    ),
+    "a_setting_misspelt": (on_word("self.seen[me] += self.kk"), "14: reads field kk of OwnState"),
     "a_text_to_send": (on_tick("Word.send(net, 0, 'a')"), "12: on_tick raised ValueError"),
     "nobody_to_send_to": (
         on_tick("Word.send(net, -1, 1)"),
@@ -326,10 +323,7 @@ KEYS = {
     "wrong_type": ("[settings]\nk = 1.5\n", ":Own", "settings.k is 1.5, expected a whole number"),
     "out_of_bounds": ("[settings]\nk = 0\n", ":Own", "settings.k is 0, expected a whole number"),
     "no_period": ("[settings]\ns = 0.0\n", ":Own", "settings.s is 0.0, expected above 0"),
-    "no_setting": (
-        *("[settings]\nkk = 1\n", ":Own"),
-        "settings.kk is no setting, expected one of k, s",
-    ),
+    "no_setting": ("[settings]\nkk = 1\n", ":Own", "kk is no setting, expected one of k, s"),
     "unknown_key": ("node = 9\n", ":Own", "expected 'nodes'"),
     "no_capacity": ("[network]\nevent_capacity = 3\n", ":Own", "network.event_capacity is an unk"),
     "lossy_cycles": ('engine = "cycle"\n[network]\nloss = 0.5\n', ":Own", "in the cycle engine"),

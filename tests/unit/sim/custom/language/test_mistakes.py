@@ -189,10 +189,7 @@ RUN |= {
         acting("control(once=1)", "run.grow('x')"),
         "18: act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
     ),
-    "a_crash_of_a_number": (
-        acting("control(once=1)", "run.crash(3)"),
-        "18: " + NO_ROWS.format("3"),
-    ),
+    "a_crash_of_one": (acting("control(once=1)", "run.crash(3)"), "18: " + NO_ROWS.format("3")),
     "a_crash_of_too_few_bools": (
         acting("control(once=1)", "run.crash(run.alive[:5])"),
         "18: " + NO_ROWS.format("5 bools"),
