@@ -151,7 +151,6 @@ async def test_events_come_in_without_turns_for_others_while_there_is_room(tmp_p
 
 
 LEADER, OTHER = 1, 2
-DIGEST = bytes(wire.DIGEST_BYTES)
 
 
 class PausedAmidARound:
@@ -198,16 +197,9 @@ async def test_a_leader_paused_in_a_round_asks_before_it_assigns(autojump_clock:
     async def fetch(_key: int, _event: int) -> None:
         await trio.lowlevel.checkpoint()
 
-    leading = Leading(
-        "workers",
-        DIGEST,
-        LEADER,
-        own,
-        cast(GroupLog, SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)),
-        cast(OtherPeers, others),
-        take_round,
-        fetch,
-    )
+    log = SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)
+    parts = (cast(GroupLog, log), cast(OtherPeers, others), take_round, fetch)
+    leading = Leading("workers", bytes(wire.DIGEST_BYTES), LEADER, own, *parts)
     with trio.fail_after(10 * LOST_S):
         await leading.lead((1, LEADER), {LEADER, OTHER})
     assert own.held == set(), "another peer leads, and has given these to others"

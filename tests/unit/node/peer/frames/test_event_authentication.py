@@ -64,13 +64,7 @@ class Side:
             authority, DescriptorCache(authority, self.member.revoked), lambda: self.revoked[-1]
         )
         self.publishers = PublisherService(
-            self.key,
-            cache,
-            self.events,
-            SEAL,
-            told,
-            self.counters,
-            self._send,
+            *(self.key, cache, self.events, SEAL, told, self.counters, self._send),
             lambda: list(self.others),
             lambda: self.now,
         )

@@ -34,7 +34,7 @@ Edges: ( 4 )
 2\t2\t3\t600.0\t4.0\t10.0\t-1\t-1\tE_RT\tU
 3\t0\t3\t600.0\t20.0\t10.0\t-1\t-1\tE_RT\tU
 """
-ALT = """\
+ALT_HEAD = """\
 GRAPH (#nodes #edges id uu vv ww xx yy zz):
 4 8 transtub(0,0,0) 0 0 0 0 0 0
 
@@ -45,17 +45,11 @@ VERTICES (index name u v w x y z):
 3 S:0.1/0.0/0 15 5
 
 EDGES (from-node to-node length a b):
-0 1 20 0 0
-0 2 2 0 0
-1 0 20 0 0
-1 3 3 0 0
-2 0 2 0 0
-2 3 90 0 0
-3 1 3 0 0
-3 2 90 0 0
 """
+WAYS = ("0 1 20", "0 2 2", "1 0 20", "1 3 3", "2 0 2", "2 3 90", "3 1 3", "3 2 90")
+ALT = ALT_HEAD + "".join(f"{way} 0 0\n" for way in WAYS)
 NO_EDGES = BRITE[: BRITE.index("Edges:")]
-APART = ALT[: ALT.index("0 1 20")].replace("4 8", "4 2") + "1 3 3 0 0\n3 1 3 0 0\n"
+APART = ALT_HEAD.replace("4 8", "4 2") + "1 3 3 0 0\n3 1 3 0 0\n"
 ZOO = ROOT.parent / "shared" / "data" / "topologies"
 
 

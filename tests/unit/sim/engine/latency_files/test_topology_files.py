@@ -82,48 +82,22 @@ def graph_base() -> str:
     )
 
 
-# igraph writes numbers without a point, and yEd its brackets on lines of their own.
-IGRAPH = """\
-Creator "igraph version 0.10.4 Sun Nov  1 10:00:00 2026"
-Version 1
-graph
-[
-  directed 0
-  node
-  [
-    id 0
-    name "a # b"
-  ]
-  node
-  [
-    id 1
-    name "n1e5 ]"
-  ]
-  node
-  [
-    id 2
-    name "São Paulo"
-  ]
-  edge
-  [
-    source 1
-    target 0
-    latency 1e-05
-  ]
-  edge
-  [
-    source 2
-    target 1
-    latency 2.5E+1
-  ]
-  edge
-  [
-    source 2
-    target 1
-    latency 3e+2
-  ]
-]
-"""
+def block(kind: str, **fields: object) -> str:
+    """As igraph writes it, with brackets on lines of their own as yEd."""
+    lines = "".join(f"    {name} {value}\n" for name, value in fields.items())
+    return f"  {kind}\n  [\n{lines}  ]\n"
+
+
+IGRAPH = (
+    'Creator "igraph version 0.10.4 Sun Nov  1 10:00:00 2026"\nVersion 1\ngraph\n[\n  directed 0\n'
+    + block("node", id=0, name='"a # b"')
+    + block("node", id=1, name='"n1e5 ]"')
+    + block("node", id=2, name='"São Paulo"')
+    + block("edge", source=1, target=0, latency="1e-05")
+    + block("edge", source=2, target=1, latency="2.5E+1")
+    + block("edge", source=2, target=1, latency="3e+2")
+    + "]\n"
+)
 # Gephi and yEd; the second link takes the value that its field has by default.
 GRAPHML = """\
 <?xml version="1.0" encoding="UTF-8"?>
