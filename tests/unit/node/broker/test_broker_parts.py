@@ -11,6 +11,7 @@ import cbor2
 import pytest
 import trio
 
+from gossamer.command.main import main
 from gossamer.node import errors
 from gossamer.node.broker.content import Content, check_label
 from gossamer.node.broker.contract import wire
@@ -42,6 +43,7 @@ from gossamer.protocol.content import filters
 from gossamer.protocol.content.errors import ContentError
 from gossamer.protocol.content.schema import FloatAttribute, Schema
 from gossamer.protocol.kernel.errors import ConfigError, ExpressionError
+from support.installed_command import install, refused
 from support.plain_index import PlainIndex
 
 SETTINGS = TreeHost(TreeSettings(covering="active", retained_publications=10))
@@ -360,6 +362,17 @@ def test_what_has_no_place_is_said_in_a_sentence(options: tuple[str, ...], words
     with pytest.raises((ConfigError, errors.ConfigurationError)) as caught:
         configured(*options)
     assert words in str(caught.value)
+
+
+def test_the_command_ends_with_that_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert main(["node", "init", "demo", "--peers", "1"]) == 0
+    capsys.readouterr()
+    told = refused(capsys, "node", "run", "demo", *RUN, *TREE, "--region", "a", "--cluster", "7")
+    assert "cluster of B(a,7) is 7, expected a number from 0 to 2" in told
 
 
 @pytest.mark.trio
