@@ -38,7 +38,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def retain(self, event_id: bytes, size: int, expires_at: int) -> None:
         event = RetainedEvent(event_id, 1, b"x" * size, 0.0, float(expires_at))
         if size > 40:
-            with pytest.raises(CapacityError):
+            with pytest.raises(CapacityError, match="an event is larger"):
                 self.store.events.retain(event)
             return
         is_new = all(event_id != known for known, _, _ in self.events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -33,3 +34,11 @@ def cluster(tmp_path: Path) -> Iterator[MadeCluster]:
 def sides(cluster: MadeCluster) -> Sides:
     """Alice and Bob, who have met, and Carol, whom only Alice has heard."""
     return made_sides(cluster)
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    """Nothing is taken from the modes of files that are made."""
+    before = os.umask(0)
+    yield
+    os.umask(before)

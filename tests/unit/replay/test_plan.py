@@ -1,9 +1,10 @@
-"""What real peers do in a replay is what simulated ones do, and counted as theirs is."""
+"""Real peers do in a replay what simulated ones do, and as fast as the machine keeps up."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,17 @@ from gossamer.protocol.content.language import parse_subscription
 from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
 from gossamer.protocol.peer.space.hashing import uniform_hashes
 from gossamer.protocol.peer.space.routing_key import held_boxes
+from gossamer.replay import playing
+from gossamer.replay.controller import Played
 from gossamer.replay.plan import PUBLISH, START, STOP, Plan, make_plan
-from gossamer.replay.playing import setup_of
+from gossamer.replay.playing import (
+    HALVINGS,
+    REHEARSED,
+    choose_speed,
+    rehearse,
+    setup_of,
+    warn_of_speed,
+)
 from gossamer.replay.recorder import Recorder
 from gossamer.replay.tables import Accounts
 from gossamer.replay.worker import config_of
@@ -55,7 +65,9 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
     record = simulated(tmp_path).record()
     plan = short_plan(tmp_path)
     recorder = Recorder(lambda at: at, ROUND_S)
-    for node, at, up in sessions_of(plan):
+    sessions = [(node, 0.0, True) for node in plan.first]
+    sessions += [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
+    for node, at, up in sessions:
         report = {"report": "started", "key": node, "address": "a"} if up else {"report": "stopped"}
         recorder.take({"node": node, "at": at, **report})
     for event, time_s, publisher in rows(record.events, "event", "time_s", "publisher"):
@@ -77,12 +89,6 @@ def test_what_simulated_peers_did_gives_the_same_if_real_ones_report_it(tmp_path
         )
     for name in ("population", "events", "expected", "delivered", "hops_sum"):
         np.testing.assert_array_equal(found.cycles[name], record.cycles[name], err_msg=name)
-
-
-def sessions_of(plan: Plan) -> list[tuple[int, float, bool]]:
-    first = [(node, 0.0, True) for node in plan.first]
-    later = [(one.node, one.time_s, one.do == START) for one in plan.steps if one.event < 0]
-    return first + later
 
 
 @pytest.mark.parametrize("preset", ["kindred", "resilient"])
@@ -132,3 +138,65 @@ def test_a_formed_start_is_refused(tmp_path: Path) -> None:
     scenario = attrs.evolve(short_scenario(tmp_path), start=FORMED)
     with pytest.raises(ScenarioError, match="start is 'formed', expected 'joining'"):
         make_plan(scenario, short_trace())
+
+
+# The speed: the highest at which the machine keeps up in a rehearsal
+
+FASTEST = 600.0
+Patch = pytest.MonkeyPatch
+Capture = pytest.CaptureFixture[str]
+
+
+def keep_up_at(most: float, monkeypatch: Patch) -> list[tuple[float, int]]:
+    """Let rehearsals find all rounds late at a higher speed; the speeds and rounds that were."""
+    tried: list[tuple[float, int]] = []
+
+    def play(plan: Plan, speed: float, *_: Any) -> Played:
+        tried.append((speed, plan.rounds))
+        assert all(step.time_s < plan.rounds * plan.scenario.round_s for step in plan.steps)
+        recorder = Recorder(lambda at: at, plan.scenario.round_s)
+        for cycle in range(plan.rounds):
+            # While peers still join, late rounds say nothing.
+            late = 10 if speed > most or cycle < REHEARSED // 2 else 0
+            recorder.tallies[cycle] = Counter(rounds=10, rounds_late=late)
+        return Played(recorder, plan.rounds, interrupted=False, deaths=0)
+
+    monkeypatch.setattr(playing, "play", play)
+    return tried
+
+
+def unseen(*_: Any) -> None:
+    """For those who show no progress."""
+
+
+@pytest.mark.parametrize(
+    ("most", "speeds"),
+    [(600, [600.0]), (200, [600.0, 300.0, 150.0]), (0, [600 / 2**k for k in range(HALVINGS)])],
+)
+def test_the_speed_is_the_highest_at_which_rounds_begin_in_time(
+    tmp_path: Path, most: float, speeds: list[float], monkeypatch: Patch, capsys: Capture
+) -> None:
+    tried = keep_up_at(most, monkeypatch)
+    found = choose_speed(short_plan(tmp_path, REHEARSED + 6), FASTEST, 2, unseen)
+    assert tried == [(speed, REHEARSED) for speed in speeds]
+    assert found == (speeds[-1] if most else speeds[-1] / 2)
+    said = capsys.readouterr().err
+    assert f"speed {found:g}\n" in said
+    assert said.count("100% of the rounds of a rehearsal began late") == len(speeds) - bool(most)
+
+
+def test_a_speed_too_high_is_warned_of(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+    keep_up_at(100, monkeypatch)
+    plan = short_plan(tmp_path, REHEARSED + 6)
+    assert warn_of_speed(plan, 100, 2, unseen)
+    assert capsys.readouterr().err == ""
+    assert warn_of_speed(plan, 101, 2, unseen)
+    said = capsys.readouterr().err
+    assert "too slow for so many peers at speed 101: 100% of the rounds" in said
+    assert "without --speed the highest is found" in said
+
+
+def test_what_is_as_short_as_a_rehearsal_has_none(tmp_path: Path, monkeypatch: Patch) -> None:
+    tried = keep_up_at(0, monkeypatch)
+    assert rehearse(short_plan(tmp_path, REHEARSED), FASTEST, 2, unseen) == 0.0
+    assert tried == []

@@ -120,26 +120,15 @@ def test_a_match_is_one_frame_and_one_line() -> None:
         {"id": "B:1", "values": {"a": 1, "s": "é"}, "publisher": "B", "published_at": 1001.0},
         {"id": "B:2", "values": {"b": 2.5}, "publisher": "B", "published_at": 1002.0},
     ]
-    assert frame == {
-        "type": "match",
-        "position": 7,
-        "id": frame["id"],
-        "published_at": 2000.0,
-        "subscriptions": ["pair"],
-        "alternative": 1,
-        "events": events,
-    }
+    told = {"id": frame["id"], "published_at": 2000.0}
+    of_pair = {"position": 7, "subscriptions": ["pair"], "alternative": 1, "events": events}
+    assert frame == {"type": "match", **told, **of_pair}
     received = [
         ReceivedEvent(one["id"], one["values"], "B", one["published_at"], ("pair",), 0)
         for one in frame["events"]
     ]
     event = ReceivedEvent(frame["id"], {}, "", 2000.0, ("pair",), 7, match=tuple(received))
-    assert json.loads(line_of_event(event, {"more": 1})) == {
-        "id": frame["id"],
-        "published_at": 2000.0,
-        "match": events,
-        "more": 1,
-    }
+    assert json.loads(line_of_event(event, {"more": 1})) == {**told, "match": events, "more": 1}
 
 
 def test_braces_and_a_window_go_together() -> None:

@@ -1,13 +1,17 @@
-"""How a node starts, and what runs beside it: its unit, and memory that goes back."""
+"""How a node starts, at which ports, and what runs beside it: its unit, memory that goes back."""
 
 from __future__ import annotations
 
 import math
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,11 +19,14 @@ import trio
 
 from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
+from gossamer.node.commands.cluster import ports
+from gossamer.node.commands.cluster.membership import init
+from gossamer.node.commands.folder import load
 from gossamer.node.commands.running import spare_memory
 from gossamer.node.commands.running.service import service, unit_text, user_units
 from gossamer.node.commands.running.spare_memory import PAUSE_S, find_trim, give_back_spare_memory
 from gossamer.node.config.file import load_config, parse_setting
-from gossamer.node.errors import ServiceError
+from gossamer.node.errors import ConfigurationError, ServiceError
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.
 NOT_NEEDED = (
@@ -58,9 +65,7 @@ def test_a_node_loads_no_compiler_and_nothing_of_other_commands() -> None:
         ("run --", None),
     ],
 )
-def test_a_plain_run_is_read_at_once_and_all_else_left_to_the_whole_command_line(
-    args: str, read: tuple[list[Path], list[str]] | None
-) -> None:
+def test_a_plain_run_is_read_at_once(args: str, read: tuple[list[Path], list[str]] | None) -> None:
     assert read_plain_run(args.split()) == read
 
 
@@ -92,11 +97,10 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     made = folder(tmp_path)
     found = entries("\n".join(service(made, None, system=False, install=False)))
     run = f"{sys.executable} -m gossamer.command.main node run {made}"
-    assert found["ExecStart"] == run
-    assert found["ExecReload"] == run.replace(" run ", " reload ")
-    assert found["WantedBy"] == "default.target"
-    assert found["Restart"] == "on-failure"
-    assert found["StartLimitIntervalSec"] == "0"  # the network may take its time
+    expected = {"ExecStart": run, "ExecReload": run.replace(" run ", " reload ")}
+    expected |= {"WantedBy": "default.target", "Restart": "on-failure"}
+    expected["StartLimitIntervalSec"] = "0"  # the network may take its time
+    assert found.items() >= expected.items()
     assert "User" not in found
     found = entries(unit_text(made, "desk", system=True))
     assert found["User"] == tmp_path.owner()
@@ -106,9 +110,7 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     assert found["ExecStart"].endswith('/my \\"50%%\\" $$desk"')
 
 
-def test_a_unit_has_a_name_and_is_installed_once_and_never_in_place_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_unit_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made = folder(tmp_path)
     lines = service(made, "desk", system=False, install=True)
@@ -170,3 +172,79 @@ async def test_memory_goes_back_each_minute(monkeypatch: pytest.MonkeyPatch, gli
     expected = [PAUSE_S, 2 * PAUSE_S, 3 * PAUSE_S] if glibc else []
     assert all(map(math.isclose, times, expected))
     assert len(times) == len(expected)
+
+
+# The ports of a cluster of this machine: free ones, or those that were asked for
+
+OPTIONS: dict[str, Any] = {"cluster": "desk", "name": "a", "schema": None, "preset": None}
+
+
+# Below those that the kernel gives to whoever asks for any, so that the next ones are free.
+QUIET = range(20_000, 32_000, 10)
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A port that somebody listens at, and nobody at those beside it."""
+    with ExitStack() as stack:
+        for port in QUIET:
+            try:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            yield port
+            return
+        pytest.fail(f"no port of {QUIET} is free")
+
+
+def ports_of(folder: Path, peers: int) -> list[int]:
+    configs = [load(folder / f"peer{number}").config for number in range(1, peers + 1)]
+    return [config.listen.endpoints[0][1] for config in configs]
+
+
+def test_taken_ports_are_left_out_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with taken_port() as taken:
+        monkeypatch.setattr(ports, "FIRST_PORT", taken - 1)
+        init(tmp_path / "any", **OPTIONS, peers=2, port=None)
+        first, second = ports_of(tmp_path / "any", 2)
+        assert taken < first == second - 1
+        with pytest.raises(ConfigurationError, match=f"--port .*{taken - 1}.* listens at {taken}"):
+            init(tmp_path / "asked", **OPTIONS, peers=2, port=taken - 1)
+        assert not (tmp_path / "asked").exists()
+    init(tmp_path / "asked", **OPTIONS, peers=2, port=taken)
+    assert ports_of(tmp_path / "asked", 2) == [taken, taken + 1]
+
+
+@pytest.mark.parametrize("peers", [1, 2])
+@pytest.mark.parametrize("port", [0, 80, 65_535])
+def test_impossible_ports_are_named(tmp_path: Path, port: int, peers: int) -> None:
+    with pytest.raises(ConfigurationError, match="--port"):
+        init(tmp_path / "c", **OPTIONS, peers=peers, port=port)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_peer_takes_ports_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with taken_port() as taken:
+        monkeypatch.setattr(ports, "DEFAULT_PORT", taken - 1)
+        said = init(tmp_path / "desk", **OPTIONS, peers=1, port=None)
+    listen = load(tmp_path / "desk").config.listen
+    port = listen.endpoints[0][1]
+    assert listen.endpoints == (("0.0.0.0", port), ("::", port))
+    assert listen.join_endpoints == (("0.0.0.0", port + 2), ("::", port + 2))
+    assert f"it listens at 0.0.0.0:{port}, its page is at 127.0.0.1:{port + 1}" in said
+
+
+def test_a_peer_takes_the_ports_that_were_asked_for_or_none(tmp_path: Path) -> None:
+    with taken_port() as taken:
+        with pytest.raises(ConfigurationError, match=f"--port .*{taken - 2}.* listens at {taken}"):
+            init(tmp_path / "desk", **OPTIONS, peers=1, port=taken - 2)
+        assert not (tmp_path / "desk").exists()
+    init(tmp_path / "desk", **{**OPTIONS, "preset": "local"}, peers=1, port=taken)
+    config = load(tmp_path / "desk").config
+    assert config.listen.addresses == (f"127.0.0.1:{taken}",)
+    assert config.page.address == f"127.0.0.1:{taken + 1}"
+
+
+def test_several_peers_are_of_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="--preset is 'lan', expected local"):
+        init(tmp_path / "c", **{**OPTIONS, "preset": "lan"}, peers=2, port=None)

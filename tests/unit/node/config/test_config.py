@@ -108,7 +108,7 @@ def test_a_file_may_have_a_byte_order_mark_and_is_no_utf_16(tmp_path: Path) -> N
 
 
 def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order() -> None:
-    decided = {
+    given = {
         "ring_links": 5,
         "attributes": 2,
         "replicas": 1,
@@ -122,11 +122,8 @@ def test_protocol_settings_come_from_preset_node_file_and_delivery_in_this_order
         **node.Protocol.NODE_SETTINGS,
     }
     for preset, expected in (
-        (
-            "kindred",
-            kindred(1024, friend_links=32, suspect_rounds=2, load_shifting=False, **decided),
-        ),
-        ("resilient", resilient(1024, friend_links=24, **decided)),
+        ("kindred", kindred(1024, friend_links=32, suspect_rounds=2, load_shifting=False, **given)),
+        ("resilient", resilient(1024, friend_links=24, **given)),
     ):
         protocol = node.Protocol(preset=preset, settings={"ring_links": 5}, peers_expected=1024)
         assert protocol.settings_for(2, Delivery(successors=1, event_memory=99)) == expected

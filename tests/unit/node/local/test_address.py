@@ -53,12 +53,9 @@ def test_the_socket_lies_in_the_folder_or_that_of_the_runtime(tmp_path: Path) ->
 
 
 @pytest.mark.trio
+@pytest.mark.usefixtures("no_umask")
 async def test_only_the_user_can_open_the_socket(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
-    finally:
-        os.umask(before)
+    door = open_door(LocalAddress(tmp_path, tmp_path / "client.sock"))
     assert stat.S_IMODE((tmp_path / "client.sock").stat().st_mode) == 0o600
     close_door(door)
     assert list(tmp_path.iterdir()) == []
@@ -154,7 +151,6 @@ async def test_events_come_in_without_turns_for_others_while_there_is_room(tmp_p
 
 
 LEADER, OTHER = 1, 2
-DIGEST = bytes(wire.DIGEST_BYTES)
 
 
 class PausedAmidARound:
@@ -201,16 +197,9 @@ async def test_a_leader_paused_in_a_round_asks_before_it_assigns(autojump_clock:
     async def fetch(_key: int, _event: int) -> None:
         await trio.lowlevel.checkpoint()
 
-    leading = Leading(
-        "workers",
-        DIGEST,
-        LEADER,
-        own,
-        cast(GroupLog, SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)),
-        cast(OtherPeers, others),
-        take_round,
-        fetch,
-    )
+    log = SimpleNamespace(is_full=False, keeps=lambda _: True, learn=lambda _: None)
+    parts = (cast(GroupLog, log), cast(OtherPeers, others), take_round, fetch)
+    leading = Leading("workers", bytes(wire.DIGEST_BYTES), LEADER, own, *parts)
     with trio.fail_after(10 * LOST_S):
         await leading.lead((1, LEADER), {LEADER, OTHER})
     assert own.held == set(), "another peer leads, and has given these to others"

@@ -20,29 +20,11 @@ from gossamer.node.monitoring.metrics import DROP_CAUSES, LINKS
 from gossamer.node.page.snapshot import MAX_PEERS, PeerView, Queues, Rates, Snapshot, ring_fraction
 from support.checkout import ROOT
 from support.cluster_views import member, view
+from support.loopback_peer import EMPTY
 
 BROWSER = ROOT / "tests" / "support" / "page_browser.mjs"
-ALONE = Snapshot(
-    key=0xAB << 48,
-    name="",
-    cluster="cd" * 16,
-    version="0.1.0",
-    uptime_s=65.0,
-    round=130,
-    round_s=0.5,
-    position=0.0,
-    arc_start=0.0,
-    load=0.0,
-    subscriptions=0,
-    clients=0,
-    routing_entries=0,
-    stored_events=0,
-    rates=Rates(),
-    queues=Queues(),
-    dropped={},
-    known_peers=0,
-    peers=(),
-)
+NOTHING: dict[str, Any] = {"rates": Rates(), "queues": Queues(), "dropped": {}, "peers": ()}
+ALONE = attrs.evolve(EMPTY, key=0xAB << 48, name="", round=130, known_peers=0, **NOTHING)
 SNAPSHOT = attrs.evolve(
     ALONE,
     key=0xABC,
@@ -145,7 +127,6 @@ def test_everything_is_drawn_within_the_picture(scripts: Scripts, peers: int) ->
 
 
 def test_the_script_knows_the_same_links_writes_shortly_and_sorts_peers(scripts: Scripts) -> None:
-    """Unknown values are last."""
     assert scripts.run("return layout.LINKS") == list(LINKS)
     made = scripts.run(
         "return [[0, 1.234, 999.7, 1234, 5e6, null].map(layout.short),"

@@ -1,12 +1,17 @@
-"""A cluster's schema as it is kept and held against others', and reports of its members."""
+"""A peer and its cluster: the schema, reports of members, through whom it joins, how it stands."""
 
 from __future__ import annotations
 
+import logging
+import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import trio
@@ -15,9 +20,12 @@ from attrs import define, field
 
 from gossamer.node import errors
 from gossamer.node.config.node import Identity, Listen, NodeConfig
+from gossamer.node.discovery.sources import MULTICAST, DiscoveredPeer
+from gossamer.node.errors import AddressGone, PeerRevoked
 from gossamer.node.monitoring.cluster import FIGURES, SECTORS, Report
 from gossamer.node.monitoring.members import Member, MemberTable
-from gossamer.node.monitoring.metrics import Counters
+from gossamer.node.monitoring.metrics import TROUBLES, Counters
+from gossamer.node.peer.bootstrap import Bootstrap
 from gossamer.node.peer.cluster_info import (
     DEFAULT_SCHEMA,
     SCHEMA_LIMIT,
@@ -29,11 +37,18 @@ from gossamer.node.peer.cluster_info import (
     schema_fingerprint,
     write_cluster_info,
 )
+from gossamer.node.peer.frames.address_book import AddressBook
 from gossamer.node.peer.membership import cluster_reports
+from gossamer.node.peer.membership.status import Standing
+from gossamer.node.peer.peer import advertised
 from gossamer.node.security.cluster import ClusterFolder
+from gossamer.node.transport.base.base import Address
 from gossamer.node.transport.base.frames import FrameReader
 from gossamer.node.transport.base.limits import Limits
 from gossamer.protocol.content.schema import Schema
+from support.checkout import ROOT
+from support.memory_peers import address_of, memory_peers
+from support.transport_peers import on_jumping_clock
 from support.waiting import running
 
 # The schema
@@ -54,7 +69,6 @@ def kept(tmp_path: Path) -> ClusterInfo:
 
 
 def test_a_schema_comes_back_as_it_was_kept(tmp_path: Path, kept: ClusterInfo) -> None:
-    """Comments in its file make no difference, nor that it is missing."""
     file = tmp_path / "schema.toml"
     assert read_cluster_info(ClusterFolder(tmp_path)) == kept
     assert cluster_schema(config_of(tmp_path)) == QUOTES
@@ -178,7 +192,6 @@ def answer(number: int, **figures: float) -> dict[str, Any]:
 
 
 async def looked(reports: cluster_reports.ClusterReports, nursery: trio.Nursery) -> list[Any]:
-    """The view that somebody asks for, as soon as it is there."""
     found: list[Any] = []
 
     async def look() -> None:
@@ -247,3 +260,72 @@ async def test_members_that_leave_are_not_awaited(nursery: trio.Nursery, forgott
             reports.forget(1)
         await trio.testing.wait_all_tasks_blocked()
         assert bool(found) == forgotten
+
+
+# Joining and standing
+
+
+@on_jumping_clock
+async def test_troubles_are_told_when_they_come_each_minute_and_at_their_end(
+    caplog: pytest.LogCaptureFixture, nursery: trio.Nursery
+) -> None:
+    caplog.set_level(logging.INFO)
+    alone = False
+    standing = Standing(reaches_nobody=lambda: alone)
+    nursery.start_soon(standing.tell)
+    await trio.sleep(600)
+    assert caplog.messages == []
+    alone = True
+    await trio.sleep(10)
+    assert caplog.messages == ["trouble"]
+    await trio.sleep(180)
+    assert len(caplog.messages) == 4
+    alone = False
+    await trio.sleep(10)
+    assert caplog.messages[4:] == ["trouble is over"]
+    nursery.cancel_scope.cancel()
+
+
+def test_every_kind_of_trouble_has_a_rule_that_warns_of_it() -> None:
+    rules = (ROOT / "deploy" / "alerts.yaml").read_text(encoding="utf-8")
+    assert re.findall(r'expr: gossamer_trouble\{kind="(\w+)"\} == 1', rules) == list(TROUBLES)
+    assert rules.count("- alert: ") == rules.count("severity: ") == len(TROUBLES)
+    standing = Standing(key=1)
+    assert standing.counts() == dict.fromkeys(TROUBLES, 0)
+    standing.ask("disk", lambda: "")
+    standing.ask("disk", lambda: "the disk is full")
+    assert standing.counts() == {**dict.fromkeys(TROUBLES, 0), "disk": 1}
+    assert standing.troubles() == ("the disk is full",)
+    standing.revoked = True
+    assert standing.troubles() == (str(PeerRevoked(1)), "the disk is full"), "the worst first"
+
+
+@on_jumping_clock
+async def test_a_peer_whose_address_is_gone_says_so_until_it_is_back(tmp_path: Path) -> None:
+    async with memory_peers(tmp_path, 1) as crowd:
+        peer = crowd.peers[1]
+        crowd.lost = AddressGone("192.0.2.7")
+        await trio.sleep(10)
+        assert peer.standing.by_kind() == {"address": str(crowd.lost)}
+        assert str(address_of(1)) in map(str, peer.addresses)
+        crowd.lost = None
+        await trio.sleep(10)
+        assert peer.standing.by_kind() == {}
+
+
+def test_an_address_that_no_interface_has_is_named() -> None:
+    loopback = Address("127.0.0.1", 1)
+    assert list(advertised(NodeConfig(), [loopback])) == [loopback]
+    with pytest.raises(AddressGone, match=r"does not have the address '192\.0\.2\.7' any more"):
+        advertised(NodeConfig(), [loopback, Address("192.0.2.7", 1)])
+
+
+def test_news_of_a_known_peer_is_tried_first_and_at_once() -> None:
+    book, tried = AddressBook(500, 16, lambda: (), map(float, count()).__next__), list[int]()
+    asks: dict[str, Any] = {"draws": random.Random(1), "round_s": 1.0}
+    bootstrap = Bootstrap(Mock(), book, AsyncMock(), AsyncMock(), tried.append, **asks)
+    old, new = ("10.0.0.7", 7710), ("10.0.1.7", 7710)
+    for addresses in ((old,), (old,), (new, old), (new,)):
+        bootstrap.add(DiscoveredPeer(7, addresses, MULTICAST))
+    assert book.addresses_of(7) == (Address(*new), Address(*old))
+    assert tried == [7, 7], "once for each that is new"

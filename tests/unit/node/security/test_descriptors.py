@@ -75,9 +75,7 @@ def cache(owner: Owner) -> DescriptorCache:
     return book_with(owner)
 
 
-def test_a_member_is_believed_about_itself_and_what_is_known_costs_no_verification(
-    owner: Owner, cache: DescriptorCache
-) -> None:
+def test_a_member_is_believed_and_verified_but_once(owner: Owner, cache: DescriptorCache) -> None:
     said = owner.says(1)
     verdicts = [cache.take(said, NOW) for _ in range(100)]
     assert verdicts == [Verdict.NEW] + [Verdict.KNOWN] * 99

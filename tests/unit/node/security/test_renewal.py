@@ -93,7 +93,6 @@ def test_the_revoked_are_not_renewed_even_when_off_the_list(cluster: MadeCluster
 
 
 def test_what_a_clock_that_was_ahead_gave_is_not_taken_and_given_anew(cluster: MadeCluster) -> None:
-    """Where it was taken, the certificate before is kept."""
     member = cluster.admit("kitchen", LIFE_S)
     now, ahead = cluster.now + 0.9 * LIFE_S, cluster.now + 5 * PEER_LIFETIME_S
     given = renewed(cluster, member, ahead)

@@ -62,9 +62,7 @@ def is_signed(member: Membership, introduced: Publisher, proof: sealing.Proof) -
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 33, sealing.MOST_SHARING])
-def test_events_of_one_turn_share_a_signature_and_each_is_proven_alone(
-    member: Membership, introduced: Publisher, count: int
-) -> None:
+def test_events_share_a_signature(member: Membership, introduced: Publisher, count: int) -> None:
     contents = [b"content %d" % number for number in range(count)]
     sealed = sealed_by(member, contents)
     proofs = [SEAL.open(one) for one in sealed]
@@ -141,9 +139,7 @@ def cache_of(cluster: MadeCluster, revoked: RevocationList | None = None) -> Pub
     return PublisherCache(cluster.first.authority, descriptors, lambda: current)
 
 
-def test_a_stranger_of_the_authority_verifies_signatures_of_its_cluster(
-    cluster: MadeCluster, publisher: Membership, tmp_path: Path
-) -> None:
+def test_a_stranger_can_verify(cluster: MadeCluster, publisher: Membership, tmp_path: Path) -> None:
     authority, key = publisher.authority, event_key(0)
     cache = cache_of(cluster)
     learned = cache.learn(introduction_of(publisher), cluster.now)
@@ -211,9 +207,7 @@ def test_the_revoked_and_expired_are_found_out(cluster: MadeCluster, publisher: 
     assert cache.is_revoked(learned)
 
 
-def test_renewal_introduces_the_same_key_and_a_publisher_takes_bounded_room(
-    cluster: MadeCluster, publisher: Membership
-) -> None:
+def test_renewed_keys_take_bounded_room(cluster: MadeCluster, publisher: Membership) -> None:
     cache = cache_of(cluster)
     first = cache.learn(introduction_of(publisher), cluster.now)
     cluster.now += 60

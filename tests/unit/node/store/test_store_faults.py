@@ -158,14 +158,11 @@ def test_a_command_beside_a_running_process_leaves_it_its_log(path: Path) -> Non
         assert names == {"before", "after", "command"}
 
 
+@pytest.mark.usefixtures("no_umask")
 def test_nobody_else_can_read_a_file_or_what_lies_beside_it(path: Path) -> None:
-    before = os.umask(0)
-    try:
-        with Store(path) as store:
-            store.set_meta("a", b"1")
-            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in path.parent.iterdir()}
-    finally:
-        os.umask(before)
+    with Store(path) as store:
+        store.set_meta("a", b"1")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in path.parent.iterdir()}
     assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
 
 
@@ -218,7 +215,6 @@ with Store(Path(sys.argv[1]), StoreLimits(events=50)) as store:
 
 
 def test_a_process_killed_while_it_writes_leaves_a_consistent_state(path: Path) -> None:
-    """Killed again and again: nothing committed is lost, nothing is there by half."""
     said: list[int] = []
     for kill in range(larger(3, 5)):
         said += run_until_killed(path, lines=20 + 7 * kill)

@@ -47,9 +47,7 @@ async def test_many_writes_share_few_commits_and_keep_their_order(path: Path) ->
         assert writer.counts["writes"] == 1001
 
 
-async def test_a_result_comes_back_when_it_is_on_the_disk_and_waits_for_no_others(
-    path: Path, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_a_result_waits_for_no_others(path: Path, mock_clock: trio.testing.MockClock) -> None:
     """The clock stands still, so that waiting for a shared commit would last forever."""
     assert mock_clock.rate == 0
     async with open_writer(path) as writer:
@@ -134,7 +132,6 @@ async def test_a_defect_in_a_write_that_nobody_waits_for_is_not_hidden(path: Pat
 
 
 async def test_the_queue_is_bounded_and_the_loop_turns_while_another_locks(path: Path) -> None:
-    """Ten writers at once into a queue of two: all get through, in turn."""
     async with open_writer(path, pending=2) as writer:
         async with trio.open_nursery() as nursery:
             for number in range(10):

@@ -114,13 +114,9 @@ async def test_large_frames_count_by_their_size() -> None:
 
 BAD = [
     (b"\x7f\xff\xff\xff", "length is 2147483647"),
-    (b"\x00\x00\x04\x01", "length is 1025"),
     (b"\x00\x00\x00\x01\x01", "is 1, expected a map"),
     (encode_frame("nonsense"), "type is 'nonsense'"),
-    (encode_frame("message", kind=-1, body=b""), "kind is -1"),
     (encode_frame("welcome", echo=bytes(16)), "no introduction after the first"),
-    (encode_frame("ack", numbers=[[[[[[[[1]]]]]]]]), "depth"),
-    (encode_frame("ack", numbers=[0] * 100), "at most 64 values"),
 ]
 
 
@@ -177,7 +173,6 @@ async def test_closing_delivers_what_was_queued() -> None:
 
 
 async def test_who_is_expelled_hears_why_and_is_heard_no_more() -> None:
-    """What was queued for it is dropped, and what it still sends is read by nobody."""
     async with both() as (ours, theirs):
         assert ours.connection.try_send(message(number=1))
         assert theirs.connection.try_send(message(number=2))

@@ -146,6 +146,7 @@ def test_an_ipv6_network_counts_as_one_address() -> None:
 
 
 FLOWS = st.sampled_from([None, Flow(1, 1), Flow(1, 2), Flow(2, 1), Flow(2, 9, 4), Flow("x", 1, 8)])
+Sent = tuple[int, Flow]
 ITEMS = st.lists(st.tuples(FLOWS, st.integers(1, 100)), max_size=60)
 
 
@@ -171,9 +172,7 @@ def test_all_comes_out_once_and_each_flow_in_order(items: list[tuple[Flow | None
 
 
 @given(ITEMS)
-def test_the_newest_of_who_has_most_is_dropped(
-    items: list[tuple[Flow | None, int]],
-) -> None:
+def test_the_newest_of_who_has_most_is_dropped(items: list[tuple[Flow | None, int]]) -> None:
     queue: FairQueue[int] = FairQueue()
     left: dict[Flow | None, deque[int]] = {}
     for number, (flow, size) in enumerate(items):
@@ -198,7 +197,6 @@ def test_the_newest_of_who_has_most_is_dropped(
 
 @pytest.mark.parametrize("made_up", [1, 10 * FLOWS_TOLD_APART])
 def test_who_sends_little_waits_for_little_however_much_another_sends(made_up: int) -> None:
-    """And whatever names of publishers that one makes up."""
     queue: FairQueue[str] = FairQueue()
     for number in range(10_000):
         queue.put("flood", 300, Flow(1, number % made_up))
@@ -218,9 +216,7 @@ def test_who_sends_little_waits_for_little_however_much_another_sends(made_up: i
         ((100, Flow("again", 1, 8)), (100, Flow("fresh", 1)), 8),
     ],
 )
-def test_turns_are_by_bytes_and_by_cost(
-    much: tuple[int, Flow], little: tuple[int, Flow], share: int
-) -> None:
+def test_turns_are_by_bytes_and_cost(much: Sent, little: Sent, share: int) -> None:
     queue: FairQueue[str] = FairQueue()
     for _ in range(1000):
         queue.put("much", *much)
@@ -308,10 +304,7 @@ REFUSED = OSError(111, "Connection refused")
     ],
 )
 async def test_the_first_success_wins_and_others_begin_soon(
-    outcomes: dict[str, tuple[float, Exception | None]],
-    winner: str,
-    after_s: float,
-    cancelled: list[str],
+    outcomes: Any, winner: str, after_s: float, cancelled: list[str]
 ) -> None:
     ways = Ways(**outcomes)
     assert await race(ways) == winner

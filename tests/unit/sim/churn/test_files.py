@@ -31,22 +31,25 @@ def fault_of(path: Path) -> TraceError:
     return caught.value
 
 
-def fault_of_text(folder: Path, text: str | bytes) -> TraceError:
-    path = folder / "bad.avt"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return fault_of(path)
+def written(folder: Path, text: str | bytes, name: str) -> Path:
+    """A file of a text, zipped if its name says so."""
+    raw = text.encode() if isinstance(text, str) else text
+    (folder / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    return folder / name
+
+
+def trace_of(folder: Path, text: str, name: str = "a.avt") -> ChurnTrace:
+    return read_trace(written(folder, text, name))
+
+
+def fault_of_text(folder: Path, text: str | bytes, name: str = "bad.avt") -> TraceError:
+    return fault_of(written(folder, text, name))
 
 
 def fault_of_table(folder: Path, columns: dict[str, object]) -> TraceError:
     path = folder / "bad.parquet"
     pq.write_table(pa.table(columns), path)
     return fault_of(path)
-
-
-def written(folder: Path, text: str, name: str = "a.avt") -> ChurnTrace:
-    """What is read of a text that is written to a file."""
-    (folder / name).write_text(text)
-    return read_trace(folder / name)
 
 
 def sessions_of(trace: ChurnTrace) -> list[tuple[str, float, float]]:
@@ -56,9 +59,7 @@ def sessions_of(trace: ChurnTrace) -> list[tuple[str, float, float]]:
 
 @pytest.mark.parametrize("name", ["good.avt", "good.avt.gz"])
 def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: str) -> None:
-    text = ("# a comment\n\n" + GOOD).replace("\n", "\r\n").encode()
-    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    trace = read_trace(tmp_path / name)
+    trace = trace_of(tmp_path, ("# a comment\n\n" + GOOD).replace("\n", "\r\n"), name)
     assert trace.names == ("a", "b", "c")
     assert sessions_of(trace) == [("a", 0.0, 5.0), ("b", 1.5, 2.0), ("a", 5.0, 9.0)]
     assert trace.duration_s == 9.0
@@ -67,15 +68,10 @@ def test_tabs_blanks_crlf_comments_and_touching_sessions(tmp_path: Path, name: s
 @pytest.mark.parametrize("name", ["good.avt", "good.avt.gz"])
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path, name: str) -> None:
     for text, duration_s in (("\ufeff" + GOOD, 9), ("\ufeff# duration_s 20\r\n" + GOOD, 20)):
-        raw = text.encode()
-        (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
-        trace = read_trace(tmp_path / name)
+        trace = trace_of(tmp_path, text, name)
         assert (trace.names, trace.duration_s) == (("a", "b", "c"), duration_s)
-    raw = GOOD.encode("utf-16")
-    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
-    assert "the content is not UTF-8 but UTF-16, expected text in UTF-8" in str(
-        fault_of(tmp_path / name)
-    )
+    error = fault_of_text(tmp_path, GOOD.encode("utf-16"), name)
+    assert "the content is not UTF-8 but UTF-16, expected text in UTF-8" in str(error)
 
 
 def test_a_trace_that_was_cut_off_within_a_line_is_refused(tmp_path: Path) -> None:
@@ -90,14 +86,14 @@ def test_a_trace_that_was_cut_off_within_a_line_is_refused(tmp_path: Path) -> No
 
 
 def test_the_duration_comment_is_honoured_and_names_may_look_like_numbers(tmp_path: Path) -> None:
-    trace = written(tmp_path, "# duration_s 20\n" + GOOD)
+    trace = trace_of(tmp_path, "# duration_s 20\n" + GOOD)
     assert trace.duration_s == 20.0
     write_trace(trace, tmp_path / "b.avt")
     assert (tmp_path / "b.avt").read_text().startswith("# duration_s 20\na\t2\t0 5 5 9\n")
     write_trace(trace.cut(0, 9), tmp_path / "c.avt")
     assert (tmp_path / "c.avt").read_text() == "a\t2\t0 5 5 9\nb\t1\t1.5 2\nc\t0\n"
-    assert written(tmp_path, "node_1 1 0 10\n").names == ("node_1",)
-    assert written(tmp_path, "# duration_s 8\na 0\n").population(4) == 0
+    assert trace_of(tmp_path, "node_1 1 0 10\n").names == ("node_1",)
+    assert trace_of(tmp_path, "# duration_s 8\na 0\n").population(4) == 0
 
 
 @pytest.mark.parametrize(
@@ -154,11 +150,8 @@ def test_sentences_of_overlaps_and_of_what_is_no_number_or_text_tell_all(tmp_pat
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
 def test_an_empty_file_is_refused_plain_and_zipped(tmp_path: Path, text: str) -> None:
-    assert fault_of_text(tmp_path, text).found == "empty"
-    (tmp_path / "bad.avt.gz").write_bytes(gzip.compress(text.encode()))
-    assert fault_of(tmp_path / "bad.avt.gz").found == "empty"
-    (tmp_path / "nothing.avt.gz").write_bytes(b"")
-    assert fault_of(tmp_path / "nothing.avt.gz").found == "empty"
+    for name in ("bad.avt", "bad.avt.gz"):
+        assert fault_of_text(tmp_path, text, name).found == "empty"
 
 
 def test_a_truncated_gzip_names_the_line_where_it_breaks_off(tmp_path: Path) -> None:
@@ -180,6 +173,7 @@ def test_files_that_are_damaged_missing_or_named_otherwise_are_refused(tmp_path:
     flipped = bytearray(whole)
     flipped[-6] ^= 0xFF  # within the checksum
     for name, content, said in (
+        ("empty.avt.gz", b"", " is empty, expected"),
         ("bad.avt.gz", flipped, "damaged"),
         ("tail.avt.gz", whole + b"junk", "damaged"),
         ("text.avt.gz", GOOD.encode(), " is not gzip, expected"),
@@ -195,8 +189,7 @@ def test_files_that_are_damaged_missing_or_named_otherwise_are_refused(tmp_path:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file")
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "secret.avt"
-    path.write_text(GOOD)
+    path = written(tmp_path, GOOD, "secret.avt")
     path.chmod(0)
     assert "unreadable" in str(fault_of(path))
 
@@ -210,20 +203,13 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
         pa.array(["7", "3", "7"]).dictionary_encode(),
     ],
 )
-def test_parquet_with_the_columns_is_read_in_any_order(tmp_path: Path, node: pa.Array) -> None:
-    columns = {"end_s": pa.array([9, 4, 6]), "start_s": [6.0, 1, 2], "node": node, "more": "xyz"}
-    columns["more"] = pa.array(list("xyz"))
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+def test_columns_of_parquet_are_read_in_any_order(tmp_path: Path, node: pa.Array) -> None:
+    """Also in several groups of rows."""
+    columns = {"end_s": [9, 4, 6], "start_s": [6.0, 1, 2], "node": node, "more": list("xyz")}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=2)
     trace = read_trace(tmp_path / "a.parquet")
     assert trace.names == ("7", "3")
     assert sessions_of(trace) == [("3", 1.0, 4.0), ("7", 2.0, 6.0), ("7", 6.0, 9.0)]
-
-
-def test_parquet_in_several_row_groups_is_read_whole(tmp_path: Path) -> None:
-    table = pa.table({"node": ["a", "b", "a", "c"], "start_s": [0, 1, 2, 3], "end_s": [1, 2, 3, 4]})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
-    assert read_trace(tmp_path / "a.parquet").names == ("a", "b", "c")
-    assert read_trace(tmp_path / "a.parquet").session_count == 4
 
 
 @pytest.mark.parametrize(
@@ -255,15 +241,11 @@ def test_a_bad_parquet_column_or_row_is_named(
 def test_parquet_without_columns_rows_sense_or_end_is_refused(tmp_path: Path) -> None:
     error = fault_of_table(tmp_path, {"node": ["a"], "start": [0.0], "end_s": [1.0]})
     assert "column start_s is missing" in str(error)
-    empty = {"node": pa.array([], type=pa.string()), "start_s": [0.0][:0], "end_s": [0.0][:0]}
-    columns = {name: pa.array(column, type=None) for name, column in empty.items()}
-    columns["start_s"] = columns["end_s"] = pa.array([], type=pa.float64())
-    assert fault_of_table(tmp_path, columns).field == "number of rows"
-    path = tmp_path / "text.parquet"
-    path.write_text(GOOD)
-    assert "not Parquet" in str(fault_of(path))
-    path.write_bytes(b"")
-    assert "not Parquet" in str(fault_of(path))
+    nothing = pa.array([], pa.float64())
+    empty = {"node": pa.array([], pa.string()), "start_s": nothing, "end_s": nothing}
+    assert fault_of_table(tmp_path, empty).field == "number of rows"
+    for text in (GOOD, ""):
+        assert "not Parquet" in str(fault_of_text(tmp_path, text, "text.parquet"))
     path = tmp_path / "whole.parquet"
     write_trace(ChurnTrace(("a",), [0], [0.0], [1.0], 1.0), path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -334,27 +316,22 @@ def test_a_name_that_avt_cannot_hold_is_refused_and_nothing_lost(tmp_path: Path,
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("name", ["a.avt", "a.avt.gz", "a.parquet"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+def test_a_write_leaves_the_new_file_alone_or_if_it_fails_the_old_one(
     tmp_path: Path, name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    (tmp_path / name).write_text("old")
-    monkeypatch.setattr(os, step, full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_trace(ChurnTrace(("a",), [0], [0.0], [1.0], 1.0), tmp_path / name)
-    assert (tmp_path / name).read_text() == "old"
+    path, trace = tmp_path / name, ChurnTrace(("a",), [0], [0.0], [1.0], 1.0)
+    path.write_text("old")
+    with monkeypatch.context() as failing:
+        failing.setattr(os, step, full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            write_trace(trace, path)
+    assert path.read_text() == "old"
     assert os.listdir(tmp_path) == [name]
-
-
-def test_a_write_leaves_only_the_file_itself(tmp_path: Path) -> None:
-    trace = ChurnTrace(("a",), [0], [0.0], [1.0], 1.0)
-    for name in ("a.avt", "a.avt.gz", "a.parquet"):
-        write_trace(trace, tmp_path / name)
-    assert sorted(os.listdir(tmp_path)) == ["a.avt", "a.avt.gz", "a.parquet"]
-    with pytest.raises(TraceError, match="ends in"):
-        write_trace(trace, tmp_path / "a.csv")
+    write_trace(trace, path)
+    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.shared_data

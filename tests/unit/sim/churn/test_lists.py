@@ -39,74 +39,56 @@ def sessions_of(trace: ChurnTrace) -> Sessions:
 TWO = {("a", 0.0, 5.0), ("b b", 1.5, 20.0), ("a", 5.0, 9.0)}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "duration_s"),
-    [
-        pytest.param("node,start,end\na,0,5\nb b,1.5,2e1\na,5,9\n", TWO, 20, id="sessions"),
-        pytest.param("END_S;Node;start_s\n9;a;5\n20;b b;1,5\n5;a;0\n", TWO, 20, id="any order"),
-        pytest.param('node start end\na 0 5\n"b b" 1.5 20\na 5 9\n', TWO, 20, id="blanks"),
-        pytest.param(
-            "# of a crawler\nnode\tstart\tend\n\na#1\t0\t5\n# duration_s 60\n",
-            {("a#1", 0.0, 5.0)},
-            60,
-            id="comments",
+FORMS: dict[str, tuple[str, Sessions, float]] = {
+    "sessions": ("node,start,end\na,0,5\nb b,1.5,2e1\na,5,9\n", TWO, 20),
+    "any order": ("END_S;Node;start_s\n9;a;5\n20;b b;1,5\n5;a;0\n", TWO, 20),
+    "blanks": ('node start end\na 0 5\n"b b" 1.5 20\na 5 9\n', TWO, 20),
+    "comments": (
+        "# of a crawler\nnode\tstart\tend\n\na#1\t0\t5\n# duration_s 60\n",
+        *({("a#1", 0.0, 5.0)}, 60),
+    ),
+    "intervals": (
+        "node,start,end,state\na,0,5,up\na,5,9,UP\na,9,12,down\nb b,1.5,20,up\nc,1,2,down\n",
+        *(TWO, 20),
+    ),
+    "failures only": (
+        "node,start,end,state\na,5,9,down\nb,0,5,down\na,9,10,down\n",
+        *({("a", 0.0, 5.0), ("b", 5.0, 10.0)}, 10),
+    ),
+    "changes": (
+        "time,node,state\n0,a,up\n1.5,b b,up\n5,a,down\n5,a,up\n9,a,down\n20,c,up\n",
+        *(TWO, 20),
+    ),
+    "epoch": (
+        "# begin_s 1300000000\nnode,start,end\na,1300000000,1300000005\nb,1300000003,1300000009\n",
+        *({("a", 0.0, 5.0), ("b", 3.0, 9.0)}, 9),
+    ),
+    "changes of the epoch": (
+        "time,node,state\n1300000002,b,up\n# begin_s 13e8\n1300000005,a,up\n",
+        *({("b", 2.0, 5.0)}, 5),
+    ),
+    "archive": (
+        archive(
+            (3, 7, 1, 1.2e9, 1.2e9 + 60),
+            (3, 7, 0, 1.2e9 + 60, 1.2e9 + 90),
+            (3, 7, 0, 1.2e9 + 90, 1.2e9 + 90),
+            (5, 8, 1, 1.2e9 + 10, 1.2e9 + 40.5),
         ),
-        pytest.param(
-            "node,start,end,state\na,0,5,up\na,5,9,UP\na,9,12,down\nb b,1.5,20,up\nc,1,2,down\n",
-            TWO,
-            20,
-            id="intervals",
-        ),
-        pytest.param(
-            "node,start,end,state\na,5,9,down\nb,0,5,down\na,9,10,down\n",
-            {("a", 0.0, 5.0), ("b", 5.0, 10.0)},
-            10,
-            id="failures only",
-        ),
-        pytest.param(
-            "time,node,state\n0,a,up\n1.5,b b,up\n5,a,down\n5,a,up\n9,a,down\n20,c,up\n",
-            TWO,
-            20,
-            id="changes",
-        ),
-        pytest.param(
-            "# begin_s 1300000000\n"
-            "node,start,end\na,1300000000,1300000005\nb,1300000003,1300000009\n",
-            {("a", 0.0, 5.0), ("b", 3.0, 9.0)},
-            9,
-            id="epoch",
-        ),
-        pytest.param(
-            "time,node,state\n1300000002,b,up\n# begin_s 13e8\n1300000005,a,up\n",
-            {("b", 2.0, 5.0)},
-            5,
-            id="changes of the epoch",
-        ),
-        pytest.param(
-            archive(
-                (3, 7, 1, 1.2e9, 1.2e9 + 60),
-                (3, 7, 0, 1.2e9 + 60, 1.2e9 + 90),
-                (3, 7, 0, 1.2e9 + 90, 1.2e9 + 90),
-                (5, 8, 1, 1.2e9 + 10, 1.2e9 + 40.5),
-            ),
-            {("7", 0.0, 60.0), ("8", 10.0, 40.5)},
-            90,
-            id="archive",
-        ),
-        pytest.param(
-            archive((3, 7, 0, 1e9, 1e9 + 5), (4, 8, 0, 1e9 + 7, 1e9 + 9), header=HEADER[2:]),
-            {("7", 5.0, 9.0), ("8", 0.0, 7.0)},
-            9,
-            id="archive of failures",
-        ),
-    ],
-)
-def test_every_form_of_list(
-    tmp_path: Path, text: str, expected: Sessions, duration_s: float
-) -> None:
+        *({("7", 0.0, 60.0), ("8", 10.0, 40.5)}, 90),
+    ),
+    "archive of failures": (
+        archive((3, 7, 0, 1e9, 1e9 + 5), (4, 8, 0, 1e9 + 7, 1e9 + 9), header=HEADER[2:]),
+        *({("7", 5.0, 9.0), ("8", 0.0, 7.0)}, 9),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_list(tmp_path: Path, form: str) -> None:
+    text, expected, end_s = FORMS[form]
     trace = written(tmp_path, text)
     assert sessions_of(trace) == expected
-    assert trace.duration_s == duration_s
+    assert trace.duration_s == end_s
     marked = b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
     assert written(tmp_path, marked, "t.tab") == trace
     assert written(tmp_path, gzip.compress(marked), "t.txt.gz") == trace
@@ -195,10 +177,7 @@ START, STATE, CHANGE = "node,start,end\n", "node,start,end,state\n", "node,time,
         (archive((1, 1, 1, 9, 5)), ", line 2: end of node '1' is -4.0, expected a finite time"),
         (archive((1, 1, 1, 0, 5), (1, 1, 0, 4, 6)), ", line 3: start of node '1' is 4.0, expec"),
         (archive((1, 1, 1, 0, 5)).replace("\t5\t", "\tNULL\t"), ", line 2, column 8: event_stop"),
-        (
-            archive((1, 1, 1, 0, 5), header=""),
-            ", line 1: the first line is '0\\t1\\t1\\t1\\tsome h",
-        ),
+        (archive((1, 1, 1, 0, 5), header=""), ", line 1: the first line is '0\\t1\\t1\\t1\\tsome"),
         (b"node,start,end\n\xff,0,5\n", ": the content is not UTF-8 at byte 16, expected text"),
         (START.encode("utf-16"), ": the content is not UTF-8 but UTF-16, expected text in UTF-8"),
         (gzip.compress(START.encode(), mtime=0), ": the content is gzip data, expected text"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from gossamer.sim.churn import ChurnTrace, FlashCrowd, Pareto, Weibull, read_trace
 from gossamer.sim.churn.by_row import DAY_S, ChurnByRow, Turn
 from gossamer.sim.churn.fitting import fit_churn
-from gossamer.sim.errors import ScenarioError, SimulationError, TraceError
+from gossamer.sim.errors import ScenarioError, TraceError
 from support.checkout import ROOT
 
 
@@ -56,32 +57,25 @@ def test_columns_are_sorted_by_start_then_node_typed_and_read_only() -> None:
         ([(0, 0, 11)], "duration_s", 10.0),
     ],
 )
-def test_an_impossible_session_is_named(
-    sessions: list[tuple[int, float, float]], field: str, value: float | None
-) -> None:
+def test_an_impossible_session_is_named(sessions: Any, field: str, value: float | None) -> None:
     with pytest.raises(TraceError) as caught:
         trace_of(*sessions)
     assert caught.value.field == field
     assert value is None or caught.value.value == value
 
 
-@pytest.mark.parametrize("names", [(), ("a", "a"), ("a", ""), ("a", "\ud800")])
-def test_names_are_present_distinct_and_text(names: tuple[str, ...]) -> None:
-    with pytest.raises(TraceError, match="expected"):
-        ChurnTrace(names, [], [], [], 1.0)
-
-
-def test_columns_of_different_lengths_are_refused() -> None:
+def test_names_are_present_distinct_and_text_and_columns_of_one_length() -> None:
+    for names in ((), ("a", "a"), ("a", ""), ("a", "\ud800")):
+        with pytest.raises(TraceError, match="expected"):
+            ChurnTrace(names, [], [], [], 1.0)
     with pytest.raises(TraceError, match="one length"):
         ChurnTrace(("a",), [0], [1.0, 2.0], [3.0], 5.0)
 
 
-def test_population_counts_half_open_sessions_in_any_shape_and_a_node_whose_touch_once() -> None:
+def test_population_has_the_shape_of_its_instants() -> None:
     trace = trace_of((0, 0, 5), (1, 2, 5), (2, 5, 10))
     assert trace.population([[0, 2], [5, 10]]).tolist() == [[1, 2], [1, 0]]
     assert trace.population(2).shape == ()
-    touching = trace_of((0, 0, 5), (0, 5, 9))
-    assert touching.population([0, 4.9, 5, 8.9, 9]).tolist() == [1, 1, 1, 1, 0]
 
 
 def test_at_one_instant_leaves_come_before_joins_and_nodes_in_order() -> None:
@@ -89,16 +83,12 @@ def test_at_one_instant_leaves_come_before_joins_and_nodes_in_order() -> None:
     at_five = transitions.time_s == 5
     changes = zip(transitions.node[at_five].tolist(), transitions.up[at_five].tolist(), strict=True)
     assert list(changes) == [(0, False), (1, False), (0, True), (2, True)]
-    assert transitions.time_s.tolist() == sorted(transitions.time_s.tolist())
 
 
-def test_cut_clips_sessions_and_sets_the_clock_to_zero_and_limited_keeps_the_first_nodes() -> None:
+def test_cut_clips_sessions_and_sets_the_clock_to_zero() -> None:
     trace = trace_of((0, 0, 5), (1, 2, 4), (2, 4, 10), (1, 6, 7)).cut(4, 6)
     assert sessions_of(trace) == [(0, 0.0, 1.0), (2, 0.0, 2.0)]
     assert (trace.names, trace.duration_s) == (("a", "b", "c"), 2.0)
-    few = trace_of((2, 0, 5), (1, 2, 4), (0, 4, 10)).limited(2)
-    assert sessions_of(few) == [(1, 2.0, 4.0), (0, 4.0, 10.0)]
-    assert (few.names, few.duration_s) == (("a", "b"), 10.0)
 
 
 def test_loop_joins_sessions_across_the_seam_only_and_never_overlaps() -> None:
@@ -107,9 +97,7 @@ def test_loop_joins_sessions_across_the_seam_only_and_never_overlaps() -> None:
         *((0, 0.0, 20.0), (1, 0.0, 3.0), (2, 1.0, 10.0), (1, 3.0, 4.0), (1, 8.0, 13.0)),
         *((2, 11.0, 20.0), (1, 13.0, 14.0), (1, 18.0, 20.0)),
     ]
-    trace = trace_of((0, 0, 0.1), (1, 0, 0.05), (1, 0.07, 0.1), end=0.1).looped(1000)
-    assert trace.population(0.1 * 500 + 0.001) == 2
-    assert sessions_of(trace)[0] == (0, 0.0, 100.0)
+    assert sessions_of(trace_of((0, 0, 0.1), end=0.1).looped(1000)) == [(0, 0.0, 100.0)]
 
 
 def test_renamed_changes_names_only_and_scaled_leaves_out_sessions_of_nothing() -> None:
@@ -162,8 +150,6 @@ def test_errors_keep_their_parts_and_survive_pickling() -> None:
     assert str(again) == str(error)
     assert str(error).startswith("t.avt, line 7: start_s is 'xxx")
     assert len(str(error)) < 150
-    assert isinstance(error, ScenarioError)
-    assert isinstance(error, SimulationError)
     assert str(ScenarioError(None, "nodes", 0, "at least 1")) == "nodes is 0, expected at least 1"
 
 
@@ -244,9 +230,8 @@ def test_turns_bring_nodes_back_and_take_them_away() -> None:
 
 
 def test_what_never_comes_or_goes_is_refused() -> None:
-    always = ChurnTrace(("a",), [0], [0.0], [100.0], 100.0)
     with pytest.raises(ScenarioError, match="availability of the trace is 1"):
-        fit_churn(always, 1)
+        fit_churn(trace_of((0, 0, 10), names="a"), 1)
     with pytest.raises(ScenarioError, match="weibull or pareto"):
         fit_churn(made(nodes=5).trace(), 1, "normal")
 

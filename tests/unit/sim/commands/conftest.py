@@ -24,5 +24,4 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def simulation(monkeypatch: pytest.MonkeyPatch) -> MadeUpSimulation:
-    """The stand-in for `simulate`."""
     return replace_simulation(monkeypatch)

@@ -64,9 +64,7 @@ def test_a_scenario_that_says_nothing_is_said_to(work: Path, capsys: Capture) ->
 
 
 @pytest.mark.usefixtures("simulation")
-def test_json_plots_and_report_are_written_as_they_are_asked_for(
-    work: Path, monkeypatch: Patch, capsys: Capture
-) -> None:
+def test_json_and_report_are_as_asked(work: Path, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setattr("gossamer.sim.study.plot.FORMATS", ("svg",))
     assert sim("run s.toml --no-plots --json --out without") == 0
     assert capsys.readouterr().out == (work / "without/summary.json").read_text()
@@ -103,9 +101,7 @@ def test_options_replace_values_of_the_scenario_that_is_saved(simulation: MadeUp
 
 
 @pytest.mark.usefixtures("work")
-def test_replay_runs_both_under_all_of_the_trace(
-    simulation: MadeUpSimulation, capsys: Capture
-) -> None:
+def test_replay_runs_both_under_the_trace(simulation: MadeUpSimulation, capsys: Capture) -> None:
     assert sim("replay t.avt --no-plots --round-s 30 --seed 2 --set events.per_round=3") == 0
     scenario = run_of(simulation)
     assert scenario.systems == (System(name="kindred"), System(name="baseline"))
@@ -116,9 +112,7 @@ def test_replay_runs_both_under_all_of_the_trace(
     assert "system.preset is 'best', expected one of paper" in capsys.readouterr().err
 
 
-def test_check_shows_what_would_run_and_writes_nothing(
-    work: Path, simulation: MadeUpSimulation, capsys: Capture
-) -> None:
+def test_check_only_shows_a_run(work: Path, simulation: MadeUpSimulation, capsys: Capture) -> None:
     (work / "c.toml").write_text(
         '[churn]\ntrace = "t.avt"\n[[system]]\nname = "deep"\npreset = "paper"\n'
         'ring_links = 3\n[[system]]\nname = "paper"\n'
@@ -143,15 +137,11 @@ def test_memory_is_estimated_from_the_arrays_that_are_allocated() -> None:
     assert bytes_per_node(wider) - bytes_per_node(settings) == grown
 
 
-LITERAL = {"measured": 0.5, "verdict": "holds", "reason": ""}
-OTHERWISE = {"reading": "[links]", "sentences": ["as it says"], "verdict": "differs", "reason": ""}
-CLAIM = {"id": "V1", "claim": "less [overhead]", **LITERAL}
-CLAIM["alternative"] = {**OTHERWISE, "measured": 0.7}
+CLAIM = {"id": "V1", "claim": "less [overhead]", "measured": 0.5, "verdict": "holds", "reason": ""}
+CLAIM["alternative"] = {**CLAIM, "reading": "[links]", "sentences": ["so"], "verdict": "differs"}
 
 
-def test_figures_are_asked_by_name_and_their_claims_printed(
-    work: Path, monkeypatch: Patch, capsys: Capture
-) -> None:
+def test_figures_print_their_claims(work: Path, monkeypatch: Patch, capsys: Capture) -> None:
     asked = []
 
     def draw(out: Path, *, quick: bool, processes: int, progress: Progress) -> None:

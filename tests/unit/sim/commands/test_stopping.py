@@ -42,9 +42,7 @@ def test_a_signal_before_a_checkpoint_leaves_nothing(
 
 
 @pytest.mark.usefixtures("work")
-def test_ctrl_c_tells_how_to_resume_and_that_finishes_the_run(
-    simulation: MadeUpSimulation, capsys: Capture
-) -> None:
+def test_ctrl_c_tells_how_to_resume(simulation: MadeUpSimulation, capsys: Capture) -> None:
     simulation.leaves_checkpoint = True
     simulation.meanwhile = lambda: signal.raise_signal(signal.SIGINT)
     assert sim("run s.toml --seed 7 --no-plots") == 130
@@ -70,9 +68,7 @@ def interrupt(simulation: MadeUpSimulation, line: str) -> None:
 
 
 @pytest.mark.usefixtures("work")
-def test_resume_finds_the_only_unfinished_run_and_starts_over_without_a_checkpoint(
-    simulation: MadeUpSimulation,
-) -> None:
+def test_resume_finds_the_only_unfinished_run_or_starts_over(simulation: MadeUpSimulation) -> None:
     assert sim("run s.toml --no-plots") == 0
     interrupt(simulation, "run s.toml")
     assert sim("run s.toml --no-plots --resume") == 0
@@ -86,7 +82,7 @@ def test_resume_finds_the_only_unfinished_run_and_starts_over_without_a_checkpoi
 
 
 @pytest.mark.parametrize(
-    ("prepare", "line", "words"),
+    ("runs", "line", "said"),
     [
         ([], "--resume", "results/small-5.unfinished does not exist"),
         ([], "--resume --out o", "o.unfinished does not exist"),
@@ -96,23 +92,17 @@ def test_resume_finds_the_only_unfinished_run_and_starts_over_without_a_checkpoi
     ],
 )
 def test_what_cannot_be_resumed_or_begun_says_why(
-    work: Path,
-    simulation: MadeUpSimulation,
-    capsys: Capture,
-    prepare: list[str],
-    line: str,
-    words: str,
+    work: Path, simulation: MadeUpSimulation, capsys: Capture, runs: list[str], line: str, said: str
 ) -> None:
-    for earlier in prepare:
+    for earlier in runs:
         interrupt(simulation, earlier)
-    done = len(simulation.calls)
     capsys.readouterr()
     with unchanged(work):
         assert sim(f"run s.toml {line}") == 2
     told = capsys.readouterr().err
-    assert words in told
+    assert said in told
     assert told.count("\n") == 1
-    assert len(simulation.calls) == done
+    assert len(simulation.calls) == len(runs)
 
 
 def test_signals_and_others_at_work_are_told_by_commands_that_keep_nothing(
@@ -137,14 +127,12 @@ def test_a_run_beside_a_live_one_is_refused(
     work: Path, simulation: MadeUpSimulation, capsys: Capture, line: str
 ) -> None:
     interrupt(simulation, "run s.toml --out o")
-    done = len(simulation.calls)
     capsys.readouterr()
     with another_at_work(work / "o") as process, unchanged(work):
         assert sim(line) == 2
     told = capsys.readouterr().err
     assert f"is being worked on by process {process.pid}, expected to be alone with it" in told
-    assert told.count("\n") == 1
-    assert len(simulation.calls) == done
+    assert told.count("\n") == len(simulation.calls) == 1
     assert sim("run s.toml --out o --resume --no-plots") == 0
     assert sorted(path.name for path in work.iterdir()) == ["o", "s.toml", "t.avt"]
 
@@ -164,15 +152,11 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is drawn on it."""
-
     def isatty(self) -> bool:
         return True
 
 
-def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_progress_is_bars_on_a_terminal_and_else_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for stream in (Terminal(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
@@ -192,8 +176,7 @@ class Clock:
 
 
 def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
-    clock = Clock()
-    lines: list[str] = []
+    clock, lines = Clock(), list[str]()
     report = ProgressLines("rounds", clock=clock, write=lines.append)
     report("a", 0, 1000)
     report("b", 0, 1000)
@@ -215,11 +198,8 @@ def test_lines_of_progress_come_by_tenths_or_minutes_and_never_fast() -> None:
     assert lines[-1].endswith("b 3 of 1,000 rounds, after 65 s")
 
 
-def test_waiting_for_the_first_round_is_seen_on_a_terminal_and_in_lines(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock()
-    lines: list[str] = []
+def test_waiting_for_the_first_round_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, lines = Clock(), list[str]()
     report = ProgressLines("rounds", clock=clock, write=lines.append)
     for second in range(25):  # not even what is run is known
         clock.now = float(second)

@@ -1,4 +1,4 @@
-"""A protocol written as plain nodes and as rules does the same; also over layers and samplers."""
+"""Plain nodes and rules do the same, also over layers and samplers; functions of plain classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 from support.draws import larger
 from support.own_protocols import COOKBOOK, PROTOCOLS, protocol_file, scenario_file
 
-RUMORS = ("rumor.py:Rumor", "rumor_nodes.py:Rumor")
+Capture = pytest.CaptureFixture[str]
 BOTH = ("errands.py:Errands", "errands_nodes.py:Errands")
 WORLDS: dict[str, dict[str, Any]] = {
     "perfect": {},
@@ -50,16 +50,11 @@ def test_nodes_and_compiled_rules_do_the_same_and_measure_it(world: str) -> None
     assert (rules.rounds["population"] < 80).any()
 
 
-@pytest.mark.parametrize("engine", ["cycle", "event"])
-def test_rumors_spread_the_same_way_in_both_engines(engine: str) -> None:
-    scenario = scenario_of(*RUMORS, folder=COOKBOOK, nodes=60, rounds=20, engine=engine)
-    assert first_difference(scenario, interpreted=True) is None
-
-
 def test_the_first_record_that_differs_is_named() -> None:
-    """One more useless push until nodes lose interest: all is the same until one would have."""
-    scenario = scenario_of(*RUMORS, folder=COOKBOOK, nodes=60)
-    patient = scenario_of("rumor.py:Rumor", folder=COOKBOOK, nodes=60, settings={"k": 3}).systems[0]
+    """Nodes take one more useless push before they lose interest."""
+    rumor: dict[str, Any] = {"folder": COOKBOOK, "nodes": 60}
+    scenario = scenario_of("rumor.py:Rumor", **rumor)
+    patient = scenario_of("rumor.py:Rumor", **rumor, settings={"k": 3}).systems[0]
     object.__setattr__(patient, "name", "patient")
     object.__setattr__(scenario, "systems", (scenario.systems[0], patient))
     found = first_difference(scenario, interpreted=True)
@@ -115,9 +110,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_topology_is_one_sentence(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_topology_is_one_sentence(what: str, tmp_path: Path, capsys: Capture) -> None:
     text, said = WRONG[what]
     text = text if "layer" not in text else text.replace("tman(rank)", "layer(tman(rank))", 1)
     body = (
@@ -129,3 +122,63 @@ def test_a_wrong_topology_is_one_sentence(
     file = scenario_file(tmp_path, protocol_file(tmp_path, f"topology_{what}", body))
     assert main(["sim", "check", str(file)]) == 2
     assert said in capsys.readouterr().err
+
+
+# What initialisers, controls and measures of plain classes see of their class
+
+COUNTING = """
+from gossamer.sim.custom import initialiser
+
+class Own(Node):
+    step: int = 1
+    {more}
+
+    tick = Timer(rounds=1)
+
+    def __init__(self):
+        self.count = 0
+
+    @initialiser
+    def begin(cls, run):
+        for node in run.nodes:
+            node.count = cls.first()
+
+    @classmethod
+    def first(cls):
+        return 100 * cls.step
+
+    def on_tick(self):
+        self.count += self.step
+
+    @measure
+    def in_steps(cls, run):
+        return sum(node.count for node in run.nodes) / len(run.nodes) / cls.step
+"""
+
+
+@pytest.mark.parametrize("step", [1, 7])
+def test_settings_are_those_of_the_scenario(tmp_path: Path, step: int) -> None:
+    protocol = protocol_file(tmp_path, f"counting_by_{step}", COUNTING.format(more=""))
+    given = {"nodes": 3, "rounds": 4, "settings": {"step": step}}
+    scenario = scenario_of(protocol, folder=tmp_path, **given)
+    (system,) = simulate_custom(scenario).systems.values()
+    assert system.rounds["in_steps"].tolist() == [100, 101, 102, 103, 104]
+
+
+def test_a_setting_is_not_set_by_a_function_of_the_class(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    more = "@control(once=1)\n    def change(cls, run):\n        cls.step = 3"
+    scenario_file(tmp_path, protocol_file(tmp_path, "counting_and_set", COUNTING.format(more=more)))
+    assert main(["sim", "run", "own.toml", "--out", "out"]) == 2
+    assert "Own.step is a setting, which the scenario sets" in capsys.readouterr().err
+
+
+def test_a_run_of_plain_classes_says_no_compiling(tmp_path: Path, capsys: Capture) -> None:
+    protocol = protocol_file(tmp_path, "counting_alone", COUNTING.format(more=""))
+    scenario = scenario_file(tmp_path, protocol)
+    assert main(["sim", "run", str(scenario), "--out", str(tmp_path / "out"), "--no-plots"]) == 0
+    told = capsys.readouterr().err
+    assert "0 of 3 rounds, begun" in told
+    assert "compile" not in told

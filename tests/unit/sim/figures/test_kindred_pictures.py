@@ -8,12 +8,15 @@ from pathlib import Path
 
 import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from gossamer.sim.figures.common.measurements import OVERHEAD, PATH, TREE, Measurements
+from gossamer.sim.figures.common.points import Outcome
 from gossamer.sim.figures.kindred import published
 from gossamer.sim.figures.kindred.ablation_plot import plot_ablation
 from gossamer.sim.figures.kindred.growth_plot import SCALE, plot_growth
@@ -102,16 +105,11 @@ def test_the_tables_of_the_documents_are_the_points_that_are_drawn(found: Measur
     assert len(rows) == 10
 
 
-def test_points_are_written_as_they_are_read_and_taken_from_a_run(
-    found: Measurements, tmp_path: Path
-) -> None:
+def test_points_are_written_as_read_or_from_a_run(found: Measurements, tmp_path: Path) -> None:
     file = tmp_path / "points.csv"
     rows = published.rows_of(found)
     published.write_points(rows, file)
     assert file.read_bytes() == (DOCS / published.POINTS).read_bytes()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     run = [row for row in rows if row["study"] == SIZES and row["x"] == 300]
     other = {**run[0], "study": "friends"}
     pq.write_table(pa.Table.from_pylist([*run, other]), tmp_path / "points.parquet")
@@ -145,9 +143,7 @@ def test_growth_shows_every_size_of_three_systems_with_their_names(found: Measur
 
 
 @pytest.mark.parametrize("measure", [PATH, OVERHEAD])
-def test_a_sweep_of_sizes_shows_all_that_every_system_has(
-    found: Measurements, measure: str
-) -> None:
+def test_a_sweep_of_sizes_shows_all_of_every_system(found: Measurements, measure: str) -> None:
     measures = [PATH, TREE] if measure == PATH else [measure]
     with plot_style():
         figure = plot_sweep(found, SIZES, measures, "x", "nodes")
@@ -163,15 +159,18 @@ def test_a_sweep_of_sizes_shows_all_that_every_system_has(
     assert any(float(line.get_xdata()[-1]) == 1e6 for line in figure.axes[0].lines)  # type: ignore[index,arg-type]
 
 
+def with_no_overhead(found: Measurements, **points: object) -> Measurements:
+
+    def changed(one: Outcome) -> Outcome:
+        if any(getattr(one.point, name) != value for name, value in points.items()):
+            return one
+        return attrs.evolve(one, measures={**one.measures, OVERHEAD: 0.0})
+
+    return Measurements([changed(one) for one in found.outcomes])
+
+
 def test_a_sweep_with_a_zero_begins_at_zero(found: Measurements) -> None:
-    nothing = Measurements(
-        [
-            attrs.evolve(one, measures={**one.measures, OVERHEAD: 0.0})
-            if one.point.x == 300
-            else one
-            for one in found.outcomes
-        ]
-    )
+    nothing = with_no_overhead(found, x=300)
     with plot_style():
         figure = plot_sweep(nothing, SIZES, [OVERHEAD], "x", "nodes")
     assert {(axes.get_yscale(), axes.get_ylim()[0]) for axes in figure.axes} == {("linear", 0.0)}
@@ -209,14 +208,7 @@ def test_ablation_shows_every_value_as_a_dot_and_as_a_number(found: Measurements
     numbers = [text.get_text() for text in figure.axes[0].texts]
     assert {"17.1 %", "0.19 %"} <= set(numbers)
 
-    without = Measurements(
-        [
-            attrs.evolve(one, measures={**one.measures, OVERHEAD: 0.0})
-            if (one.point.study, one.point.system, one.point.kind) == (ABLATION, KINDRED, SKEWED)
-            else one
-            for one in found.outcomes
-        ]
-    )
+    without = with_no_overhead(found, study=ABLATION, system=KINDRED, kind=SKEWED)
     first = drawn(without).axes[0]
     assert len(values_on(first)[SKEWED]) == 9
     assert "0 %" in {text.get_text() for text in first.texts}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,29 +71,19 @@ def style() -> Iterator[None]:
 
 def covering(name: str, seed: int) -> CoveringRecord:
     draw = np.random.default_rng(seed)
-    core = tuple("ABCDE")
-    hosts = np.array([*core, "i0", "i1", "e0", "e1"])
-    counts = {
-        column: draw.integers(1, 500, len(hosts))
-        for column in ("triggered", "table", "arrived", "false_positives")
-    }
+    core, roles = tuple("ABCDE"), ["core"] * 5 + ["inner"] * 2 + ["edge"] * 2
+    hosts = {"broker": np.array([*core, "i0", "i1", "e0", "e1"]), "role": np.array(roles)}
+    for column in ("triggered", "table", "arrived", "false_positives"):
+        hosts[column] = draw.integers(1, 500, len(roles))
+    published_s, delay_s = np.sort(draw.uniform(0, 900, 400)), draw.lognormal(0, 2, 400)
+    nothing: dict[str, Any] = {"settings": {}, "aggregates": {}, "totals": {}, "peak_rss_bytes": 0}
     return CoveringRecord(
         name=name,
-        settings={},
         core=core,
-        deliveries={
-            "published_s": np.sort(draw.uniform(0, 900, 400)),
-            "delay_s": draw.lognormal(0, 2, 400),
-        },
+        deliveries={"published_s": published_s, "delay_s": delay_s},
         queues={"time_s": np.arange(900.0), **{one: draw.integers(0, 900, 900) for one in core}},
-        brokers={
-            "broker": hosts,
-            "role": np.array(["core"] * 5 + ["inner"] * 2 + ["edge"] * 2),
-            **counts,
-        },
-        aggregates={},
-        totals={},
-        peak_rss_bytes=0,
+        brokers=hosts,
+        **nothing,
     )
 
 

@@ -133,9 +133,7 @@ def test_full_disk_leaves_no_half_folder(tmp_path: Path, resumed: bool) -> None:
     assert os.listdir(tmp_path) == (["run"] if resumed else [])
 
 
-def test_failing_swap_restores_the_old_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_swap_restores_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "run")
     before = contents(tmp_path)
     rename = Path.rename
@@ -161,10 +159,6 @@ def test_damaged_summary_is_one_sentence(tmp_path: Path, text: str) -> None:
 def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="expected a folder with results"):
         results.read_results(tmp_path / "nowhere")
-    loaded_when_asked = results.Results(tmp_path, {"systems": {"kindred": {}}})
-    assert loaded_when_asked.systems == ("kindred",)
-    with pytest.raises(ResultsError):
-        loaded_when_asked.table("kindred", "events")
     write(tmp_path / "run")
     found = results.read_results(tmp_path / "run")
     with pytest.raises(ResultsError, match="expected a table"):
@@ -175,10 +169,8 @@ def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path
 
 
 def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: Path) -> None:
-    old, new = (
-        write(tmp_path / f"{seed}", seed)["systems"]["baseline"]["traffic_overhead"]
-        for seed in (1, 9)
-    )
+    systems = [write(tmp_path / f"{seed}", seed)["systems"] for seed in (1, 9)]
+    old, new = (one["baseline"]["traffic_overhead"] for one in systems)
     comparison = results.compare([tmp_path / "1", tmp_path / "9"])
     assert comparison.same_scenario
     assert comparison.seeds == (1, 9)
@@ -227,10 +219,10 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
 def test_a_folder_is_not_held_twice_by_one_process_or_where_results_are(tmp_path: Path) -> None:
     out = tmp_path / "w"
     with held(out):
-        with pytest.raises(ResultsError, match=f"worked on by process {os.getpid()}"), held(out):
-            pass
-        with pytest.raises(ResultsError, match="worked on by process"), held(out):
-            pass
+        sentence = f"worked on by process {os.getpid()}"
+        for _ in range(2):
+            with pytest.raises(ResultsError, match=sentence), held(out):
+                pass
     assert list(tmp_path.iterdir()) == []
     out.mkdir()
     (out / "kept").write_text("mine")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +40,6 @@ SETTINGS = {"keywords": {"brokers": 50}}
 
 
 def wish(kind: str, seed: int = 7) -> Wish:
-    """A small workload of a kind."""
     return Wish(**(SMALL | {"seed": seed, "settings": SETTINGS.get(kind, {})}))  # type: ignore[arg-type]
 
 
@@ -108,16 +106,16 @@ def test_vinifera_rows_are_those_of_a_simulation(spec: Subscriptions) -> None:
 
 
 def test_events_without_correlation_fall_anywhere() -> None:
-    together = Workload(Subscriptions(correlation=1.0), 3)
-    apart = Workload(Subscriptions(correlation=0.0), 3)
     rows = np.arange(500)
-    assert (together.event_rows(rows)[1] >= 0).all()
-    assert (apart.event_rows(rows)[1] == -1).all()
-    half = Workload(Subscriptions(correlation=0.5), 3).event_rows(rows)
+    together, apart, half = (
+        Workload(Subscriptions(correlation=share), 3).event_rows(rows) for share in (1.0, 0.0, 0.5)
+    )
+    assert (together[1] >= 0).all()
+    assert (apart[1] == -1).all()
     kept = half[1] >= 0
     assert 0.4 < kept.mean() < 0.6
-    assert (half[0][kept] == together.event_rows(rows)[0][kept]).all()
-    assert (half[0][~kept] == apart.event_rows(rows)[0][~kept]).all()
+    assert (half[0][kept] == together[0][kept]).all()
+    assert (half[0][~kept] == apart[0][~kept]).all()
 
 
 def test_siena_rows_are_those_of_the_broker_workload() -> None:
@@ -137,12 +135,11 @@ def test_covering_rows_are_the_subscriptions_of_the_staircase() -> None:
     subscriptions, events = (
         table.table().to_pylist() for table in CoveringRows(spec=spec, events=40).tables()
     )
-    rows = rows_from(0, 63)
-    for row, wanted in zip(subscriptions, spec.subscriptions_of(rows), strict=True):
+    made = list(spec.subscriptions_of(rows_from(0, 63)))
+    for row, wanted in zip(subscriptions, made, strict=True):
         assert parse(f"x >= {row['x']} and y >= {row['y']}") == wanted.filter
         assert (row["root"], row["is_root"]) == (wanted.root, wanted.is_root)
-    labels = {one.label for one in spec.subscriptions()}
-    assert {one.label for one in spec.subscriptions_of(rows)} == labels
+    assert {one.label for one in made} == {one.label for one in spec.subscriptions()}
     published = [{"x": row["x"], "y": row["y"]} for row in events]
     assert published == spec.publications_of(rows_from(0, 40), 6.0)
 
@@ -151,8 +148,7 @@ def test_commuter_rows_are_the_moves_of_the_scene() -> None:
     spec = Commuters(subscribers=150, seed=6, content=Siena(seed=6), publish_every=60 * MINUTE)
     span = 120 * MINUTE
     _, moves, _ = CommuterRows(spec=spec, events=1, span=span).tables()
-    left = {}
-    done = set()
+    left, done = {}, set()
     for step in spec.steps(span):
         if isinstance(step.message, Unsubscribe):
             left[step.message.label] = (step.at, step.broker)
@@ -182,8 +178,7 @@ def test_keyword_rows_are_the_workload_of_the_trees() -> None:
     for document in workload.documents:
         assert 1 <= len(document) <= locality.document_keywords
         assert list(document) == sorted(set(document))
-    sample = workload.sample(graph)
-    assert sample.documents == 150
+    assert workload.sample(graph).documents == 150
 
 
 def test_quote_rows_keep_what_holds_within_a_day() -> None:
@@ -222,9 +217,7 @@ def test_a_shuffle_asked_for_row_by_row_is_a_permutation(size: int, seed: int) -
 
 
 @given(exponent=st.floats(0.2, 3.0), places=st.integers(2, 200))
-def test_the_exponent_of_exact_counts_is_found_if_there_is_one(
-    exponent: float, places: int
-) -> None:
+def test_the_exponent_of_counts_is_found_if_there_is_one(exponent: float, places: int) -> None:
     weights = np.arange(1, places + 1) ** -exponent
     counts = np.rint(1e9 * weights / weights.sum()).astype(np.int64)
     found, error = fitted_exponent(counts)
@@ -258,15 +251,10 @@ def test_plain_writing_writes_the_rows(tmp_path: Path) -> None:
         ("siena", {"source": Path("x")}, "--from is 'x', expected no file, which only keywords"),
         ("commuters", {"settings": {"span": 0}}, "workload.span is 0, expected"),
         ("commuters", {"settings": {"walk_every": 5}}, "workload.away is 1000000, expected"),
+        ("siena", {"events": -1}, "--events is -1"),
     ],
 )
 def test_impossible_workloads_refused(kind: str, asked: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         make_workload(kind, Wish(**asked))  # type: ignore[arg-type]
     assert sentence in str(refused.value)
-
-
-def test_a_wish_is_for_whole_numbers_of_rows() -> None:
-    with pytest.raises(ScenarioError, match="--events is -1"):
-        Wish(events=-1)
-    assert attrs.asdict(Wish())["seed"] == 1

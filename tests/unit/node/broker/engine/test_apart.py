@@ -52,8 +52,7 @@ def fails() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("work", "words"),
-    [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")],
+    ("work", "words"), [(fails, "ValueError: no such table"), (ends, "ended with -9, expected 0")]
 )
 async def test_work_that_fails_or_is_ended_elsewhere_says_why(work: apart.Work, words: str) -> None:
     with pytest.raises(WorkApartError, match=words):

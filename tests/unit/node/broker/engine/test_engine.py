@@ -1,9 +1,12 @@
-"""A broker's node stores what happened before anything follows from it, and slows senders down."""
+"""A broker's node stores what happened before anything follows from it; links that are replaced."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -19,21 +22,33 @@ from gossamer.node.broker.families.tree.host import TreeHost
 from gossamer.node.errors import StoreError
 from gossamer.node.store.broker import QueuedDelivery
 from gossamer.protocol.brokers import scot
-from gossamer.protocol.brokers.arrivals import no_message
 from gossamer.protocol.brokers.core.effects import Deliver, Effect
 from gossamer.protocol.brokers.core.errors import NotAttachedError, UnsafeError
 from gossamer.protocol.brokers.core.identifiers import client, neighbour
 from gossamer.protocol.brokers.core.messages import Advertise, Attach, Detach, Publish, Subscribe
+from gossamer.protocol.brokers.scot import Factor, Scot
 from gossamer.protocol.brokers.scot.memory import messages as m
 from gossamer.protocol.brokers.tree import TreeSettings
 from gossamer.protocol.brokers.tree.memory.messages import Frame, SynchroniseRequest
 from gossamer.protocol.content import filters
+from support.memory_brokers import (
+    LIMITS,
+    MemoryBrokers,
+    MemoryGraph,
+    all_got,
+    memory_brokers,
+    memory_scot,
+)
+from support.memory_transport import MemoryNetwork, MemoryStream
 from support.plain_index import PlainIndex
+from support.transport_peers import on_jumping_clock
 from support.waiting import soon
 
 ADA = client("ada")
 PATIENCE_S = 30.0
+Logs = pytest.LogCaptureFixture
 WANTED = filters.parse("x > 1")
+FAMILY = TreeHost(TreeSettings())
 TAKING_OVER = scot.ScotSettings(around_failures=True, take_over=True)
 
 
@@ -78,23 +93,10 @@ def recorder() -> Recorder:
 
 @asynccontextmanager
 async def engine_with(
-    recorder: Recorder,
-    room: int = 100,
-    *,
-    left: Callable[[HostedBroker], int] | None = None,
-    publications_first: bool = False,
+    recorder: Recorder, broker: HostedBroker | None = None, **options: Any
 ) -> AsyncIterator[Engine]:
-    family = TreeHost(TreeSettings())
-    broker = family.new("B", 0, PlainIndex)
-    engine = Engine(
-        *(broker, recorder, recorder),
-        now=0,
-        congested_queue=1000,
-        room=room,
-        left=left,
-        patience_s=PATIENCE_S,
-        goes_first=family.publishes if publications_first else no_message,
-    )
+    how = {"now": 0, "congested_queue": 1000, "room": 100, "patience_s": PATIENCE_S} | options
+    engine = Engine(broker or FAMILY.new("B", 0, PlainIndex), recorder, recorder, **how)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(engine.run)
         yield engine
@@ -114,9 +116,7 @@ async def test_nothing_follows_before_it_is_stored(recorder: Recorder) -> None:
         assert recorder.happened == ["kept 4 and 1", *followed]
 
 
-async def test_while_the_disk_takes_nothing_nothing_follows(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_while_the_disk_is_full_nothing_follows(recorder: Recorder, caplog: Logs) -> None:
     recorder.failures = 3
     recorder.gate.set()
     async with engine_with(recorder) as engine:
@@ -155,15 +155,11 @@ async def test_what_comes_first_is_left_out_where_the_broker_refuses(recorder: R
         assert done == ["first"]
 
 
-async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_who_publishes_waits_for_room_to_keep_it(recorder: Recorder, caplog: Logs) -> None:
     kept = [0]
     recorder.gate.set()
-    async with (
-        engine_with(recorder, left=lambda _: 3 - kept[0]) as engine,
-        trio.open_nursery() as nursery,
-    ):
+    left: dict[str, Any] = {"left": lambda _: 3 - kept[0]}
+    async with engine_with(recorder, **left) as engine, trio.open_nursery() as nursery:
         await engine.ask(ADA, [Attach(), Advertise("a", WANTED)])
         kept[0] = 3
         begun = trio.current_time()
@@ -178,9 +174,7 @@ async def test_who_publishes_waits_until_there_is_room_to_keep_that_for_others(
         assert caplog.records == []
 
 
-async def test_who_publishes_waits_once_for_one_who_stays_away(
-    recorder: Recorder, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_who_publishes_waits_once_for_who_is_away(recorder: Recorder, caplog: Logs) -> None:
     kept = [0]
     recorder.gate.set()
     async with engine_with(recorder, left=lambda _: 3 - kept[0]) as engine:
@@ -198,7 +192,7 @@ async def test_who_publishes_waits_once_for_one_who_stays_away(
 
 
 async def test_publications_go_first_and_are_stored_with_few_others(recorder: Recorder) -> None:
-    async with engine_with(recorder, publications_first=True) as engine:
+    async with engine_with(recorder, goes_first=FAMILY.publishes) as engine:
         engine.tell(ADA, Attach())
         engine.tell(ADA, Advertise("a", WANTED))
         await soon(lambda: engine.busy)
@@ -214,21 +208,13 @@ async def test_publications_go_first_and_are_stored_with_few_others(recorder: Re
 
 @pytest.mark.parametrize("safe", [True, False])
 async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -> None:
-    place = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2)).position(
-        scot.BrokerLabel("a", 0)
-    )
+    brokers = scot.Scot(scot.Factor.path("ab"), scot.Factor.complete(2))
+    place = brokers.position(scot.BrokerLabel("a", 0))
     broker = scot.ScotBroker("B", place, TAKING_OVER, new_index=PlainIndex)
     recorder = Recorder()
     recorder.gate.set()
-    engine = Engine(
-        *(broker, recorder, recorder),
-        now=0,
-        congested_queue=1 << 62,
-        passing=ScotHost.passing,
-        room=100,
-    )
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(engine.run)
+    how: dict[str, Any] = {"congested_queue": 1 << 62, "passing": ScotHost.passing}
+    async with engine_with(recorder, broker, **how) as engine, trio.open_nursery() as nursery:
         engine.tell(None, scot.NeighbourUp("C", scot.BrokerLabel("a", 1)))
         await engine.ask(ADA, [Attach()])
         answers: list[object] = []
@@ -257,5 +243,46 @@ async def test_a_client_is_answered_when_its_message_is_known_safe(safe: bool) -
         await soon(lambda: bool(answers))
         (outcome,) = answers
         assert isinstance(outcome.error, UnsafeError) is not safe  # type: ignore[attr-defined]
-        assert await engine.close()
     assert recorder.kept == ["NeighbourUp", "Attach", "Subscribe", "Publish"]
+
+
+# Links whose connection another one replaces before its end is noticed
+
+ANY = "present(x)"
+FOUR = Scot(Factor.path("ab"), Factor.complete(2))
+Overlay = Callable[[Path], AbstractAsyncContextManager[MemoryBrokers]]
+FAMILIES: dict[str, Overlay] = {
+    "tree": lambda folder: memory_brokers(folder, [(2, 1)]),
+    "scot": partial(memory_scot, scot=FOUR),
+    "graph": lambda folder: MemoryGraph.running(folder, [(2, 1)]),
+}
+
+
+def lose_connection(network: MemoryNetwork, near: int, far: int) -> None:
+    """Let nothing more come over a connection; one end notices, and the other does not."""
+    for stream in list(network.streams):
+        if {stream.owner, stream.other_end} == {near, far}:
+            stream.other = MemoryStream(network, stream.other_end, stream.owner)
+            stream.other.other = stream
+            if stream.owner == near:
+                stream.break_now()
+
+
+@pytest.mark.parametrize("unnoticed", [1, 2], ids=["who listens", "who dials"])
+@pytest.mark.parametrize("family", FAMILIES)
+@on_jumping_clock
+async def test_a_connection_that_replaces_a_dead_one_brings_a_session_of_its_own(
+    tmp_path: Path, family: str, unnoticed: int
+) -> None:
+    async with FAMILIES[family](tmp_path) as brokers:
+        clients: dict[int, Any] = await brokers.subscribers(all=ANY)
+        for client in clients.values():
+            await client.advertise("all", ANY)
+        await brokers.settle()
+        due = {await client.publish({"x": 1}) for client in clients.values()}
+        await all_got(clients, due)
+        lose_connection(brokers.network, 3 - unnoticed, unnoticed)
+        due |= {await client.publish({"x": 2}) for client in clients.values()}
+        await all_got(clients, due)
+        # Until the dead connection is given up, or brokers that stop would be dialled meanwhile.
+        await trio.sleep(2 * LIMITS.close_seconds)

@@ -1,4 +1,4 @@
-"""Events as people write them, as files, and as rows of a workload."""
+"""Events as people write them, also in batches, as files, and as rows of a workload."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from attrs import evolve
 
 from gossamer.client.results import Payload
+from gossamer.node.commands.clients.batch_text import read_batch
 from gossamer.node.commands.clients.event_files import SUBSCRIPTION_FILE, EventFiles
 from gossamer.node.commands.clients.event_text import (
     event_of_arguments,
@@ -48,7 +49,6 @@ MEANT = {
 
 
 def test_arguments_mean_what_the_schema_says() -> None:
-    """They may be absent, but not all of them."""
     assert event_of_arguments(SCHEMA, GIVEN) == MEANT
     # A symbol of digits stays text, a price may be whole or a fraction.
     odd = event_of_arguments(SCHEMA, ["symbol=7", "price=1/3", *GIVEN[2:]])
@@ -114,6 +114,20 @@ def test_a_line_that_is_no_event_is_named(line: str, words: str) -> None:
     with pytest.raises(EventInputError) as caught:
         event_of_line(SCHEMA, line, 7)
     assert str(caught.value).startswith(words)
+
+
+BATCH = '# first\nsubscribe cheap price < 120.5\npublish symbol = "IBM", price = 81.5\n'
+
+
+@pytest.mark.parametrize("text", [BATCH, BATCH.partition("\n")[2]])
+def test_a_byte_order_mark_is_passed_over(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "batch"
+    found = []
+    for encoding in ("utf-8", "utf-8-sig"):
+        path.write_bytes(text.encode(encoding))
+        found.append([operation.line for operation in read_batch(path)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
 
 
 # Files that appear whole, whoever is killed
@@ -213,7 +227,6 @@ def test_rows_come_in_order_with_the_columns_asked_for_or_all(tmp_path: Path) ->
 
 
 def test_what_is_wrong_is_told_before_anything_is_published(tmp_path: Path) -> None:
-    """Damage in the middle is told after what came before."""
     with pytest.raises(EventInputError, match="holds no table events, expected a workload"):
         lines(tmp_path)
     folder = written(tmp_path, QUOTES)

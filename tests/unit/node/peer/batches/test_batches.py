@@ -169,9 +169,7 @@ def test_what_is_no_code_is_not_run(folder: Path, content: bytes) -> None:
     assert machine_code.load(EVENTS) is None
 
 
-def test_peers_of_one_process_share_code_that_nobody_has_damaged_or_may_write(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_peers_of_a_process_share_sound_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     linked: list[bytes] = []
 
     class Linked(LinkedCode):

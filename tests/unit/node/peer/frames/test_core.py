@@ -22,17 +22,12 @@ from gossamer.protocol.peer.space.line import RING_SIZE
 EVENTS = 2 * WORTH_ARRAYS
 
 
-def settings_of(attributes: int, *, by_key: bool) -> Settings:
-    if by_key:
-        return kindred(100, attributes=attributes)
-    return attrs.evolve(Settings(), attributes=attributes)
-
-
 @pytest.mark.parametrize("by_key", [True, False])
 @pytest.mark.parametrize("attributes", [1, 2, 3])
 @given(data=st.data())
 def test_points_of_many_are_as_of_each(attributes: int, by_key: bool, data: st.DataObject) -> None:
-    core = Core(settings_of(attributes, by_key=by_key), key=7)
+    plain = attrs.evolve(Settings(), attributes=attributes)
+    core = Core(kindred(100, attributes=attributes) if by_key else plain, key=7)
     hashed = st.lists(st.integers(0, RING_SIZE - 1), min_size=attributes, max_size=attributes)
     values = data.draw(st.lists(hashed, max_size=EVENTS))
     draw = st.integers(0, (1 << ID_BITS) - 1)

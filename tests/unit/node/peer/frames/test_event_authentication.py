@@ -64,13 +64,7 @@ class Side:
             authority, DescriptorCache(authority, self.member.revoked), lambda: self.revoked[-1]
         )
         self.publishers = PublisherService(
-            self.key,
-            cache,
-            self.events,
-            SEAL,
-            told,
-            self.counters,
-            self._send,
+            *(self.key, cache, self.events, SEAL, told, self.counters, self._send),
             lambda: list(self.others),
             lambda: self.now,
         )
@@ -108,7 +102,6 @@ class Side:
         return found
 
     def keep(self, sealed: bytes) -> int:
-        """Remember an event; its identifier."""
         self.events.keep(identifier(sealed), sealed)
         return identifier(sealed)
 
@@ -228,20 +221,16 @@ def sealed_as(side: Side, content: bytes) -> bytes:
 
 
 async def forge(side: Side, other: Side, how: str) -> bytes:
-    """An event that nobody should be given."""
     sealed, content = side.sealed(await side.publish()), content_of(side)
-    if how == "name":
-        return sealed_as(side, content_of(other))
-    if how == "value":
-        return content_of(side, 8) + sealed[len(content) :]
-    if how == "signature":
-        return sealed[: -len(POINT) - 1] + bytes([sealed[-len(POINT) - 1] ^ 1]) + POINT
-    if how == "draw":
-        return content + bytes(DRAW_BYTES) + sealed[len(content) + DRAW_BYTES :]
-    if how == "point":
-        return sealed[: -len(POINT)] + bytes([*POINT[:-1], 1])
-    assert how == "unsigned"
-    return content + bytes(DRAW_BYTES) + POINT
+    size, end = len(content), len(sealed) - len(POINT)
+    return {
+        "name": sealed_as(side, content_of(other)),
+        "value": content_of(side, 8) + sealed[size:],
+        "signature": sealed[: end - 1] + bytes([sealed[end - 1] ^ 1]) + POINT,
+        "draw": content + bytes(DRAW_BYTES) + sealed[size + DRAW_BYTES :],
+        "point": sealed[:end] + bytes([*POINT[:-1], 1]),
+        "unsigned": content + bytes(DRAW_BYTES) + POINT,
+    }[how]
 
 
 @pytest.mark.parametrize("how", ["value", "signature", "draw", "point", "unsigned", "name"])
@@ -255,12 +244,11 @@ async def test_what_was_changed_is_not_delivered_but_counted_and_named(
         assert alice.pass_on(event, bob) is None
     assert bob.forged() == {"name" if how == "name" else "signature": 1}
     assert bob.counters.dropped["forged event"] == 1
-    fields = last_logged(caplog)
     assert len(caplog.records) == 1
-    assert fields["peer"] == f"{alice.key:016x}"
-    assert fields["publisher"] == f"{carol.key if how == 'name' else alice.key:016x}"
-    assert how != "name" or fields["signed_by"] == f"{alice.key:016x}", "it is known for certain"
-    assert fields["id"] == f"{event:016x}"
+    told = {"peer": f"{alice.key:016x}", "publisher": f"{alice.key:016x}", "id": f"{event:016x}"}
+    if how == "name":  # which is known for certain
+        told |= {"publisher": f"{carol.key:016x}", "signed_by": f"{alice.key:016x}"}
+    assert last_logged(caplog).items() >= told.items()
     genuine = await alice.publish()
     assert alice.pass_on(genuine, bob) == content_of(alice)
 

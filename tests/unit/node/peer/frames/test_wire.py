@@ -102,7 +102,6 @@ def test_a_stale_descriptor_counts_for_its_age_and_the_newest_for_the_rest(sides
 
 
 def test_a_sender_that_shows_no_descriptor_of_its_own_is_cut(sides: Sides) -> None:
-    """As one that passes another off as itself, or shows a forged one."""
     alice, bob, carol = sides
     bob.meet(carol)
     frame = links_frame(alice)
@@ -116,7 +115,6 @@ def test_a_sender_that_shows_no_descriptor_of_its_own_is_cut(sides: Sides) -> No
 
 
 def test_profiles_that_no_sane_peer_signs_are_left_out(sides: Sides) -> None:
-    """Its owner is to blame, not who passed it on."""
     alice, bob, carol = sides
     bob.meet(carol)
     insane = Descriptor(
@@ -251,7 +249,6 @@ def keep_event(side: Side, publisher: Side) -> int:
 
 
 def event_frame(alice: Side, body: Sequence[int], to: int = 1) -> bytes:
-    """The frame of an event, none if that is forgotten."""
     return alice.wire.encode([BODY + 7, records.EVENT, to, SELF, *body], ()) or b""
 
 
@@ -346,7 +343,6 @@ def test_who_wants_to_know_travels_with_an_event(sides: Sides) -> None:
 
 
 def test_a_publisher_needs_a_certificate_and_a_place_in_the_list(sides: Sides) -> None:
-    """It is asked for and otherwise left out."""
     alice, bob, carol = sides
     words = event_body(keep_event(alice, carol), origin=alice.handle(carol))
     decoded = bob.wire.decode(alice.key, alice.encode(records.EVENT, 1, words))
@@ -362,7 +358,6 @@ def test_a_publisher_needs_a_certificate_and_a_place_in_the_list(sides: Sides) -
 
 @pytest.mark.parametrize("how", ["identifier", "content", "point", "longer", "shorter"])
 def test_a_changed_event_is_found_out_by_the_first_who_gets_it(sides: Sides, how: str) -> None:
-    """Nothing of it is remembered, and the event itself is taken afterwards."""
     alice, bob, _ = sides
     event = keep_event(alice, alice)
     good = alice.encode(records.EVENT, 1, event_body(event))

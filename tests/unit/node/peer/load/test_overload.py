@@ -50,8 +50,6 @@ def frame(publisher: int, mode: int = GREEDY, filler: int = VALUES, origin: int 
 
 
 class Desk:
-    """An inbox, and what it has had dealt with."""
-
     def __init__(self) -> None:
         self.counters = Counters()
         self.backlog = Backlog()

@@ -50,8 +50,6 @@ class Silence:
 
 @attrs.define(eq=False)
 class Desk:
-    """Publications over silence."""
-
     runtime: Silence = attrs.field(
         factory=lambda: Silence(Core(config.resilient(8, pending_publications=SLOTS), 1))
     )
@@ -275,7 +273,6 @@ async def order_of_places(holders: list[tuple[str, str, float]]) -> str:
 
 
 async def test_places_are_given_in_order_and_applications_take_turns() -> None:
-    """However many publications one has; the place of one that gives up comes back."""
     holders = [("a", 10), ("b", 10), ("c", 0.5), ("d", 1.5), ("e", 10)]
     assert await order_of_places([("", *one) for one in holders]) == "abe"
     assert await order_of_places([(one, one, math.inf) for one in "gggggghhi"]) == "gghighggg"
@@ -305,7 +302,6 @@ async def test_a_peer_that_stops_lets_nobody_wait_and_publishes_no_more(together
 
 
 async def test_values_outlast_others_until_the_acknowledgement_and_while_they_are_held() -> None:
-    """They are needed to publish again, whatever passes this peer meanwhile."""
     desk = Desk()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.publish, 7)

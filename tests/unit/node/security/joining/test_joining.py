@@ -1,11 +1,13 @@
-"""Joins without a network: who is believed, what a token is worth, and revocation."""
+"""Joins without a network: who is believed, tokens and what they are worth, and revocation."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ import pytest
 from attrs import evolve
 
 from gossamer.node import errors
+from gossamer.node.errors import ClusterFolderError, TokenTextError
 from gossamer.node.security.certificates import PeerCertificate, read_certificate, verify_peer
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.encoding import decode, encode
 from gossamer.node.security.identity import Identity, key_text, make_identity
+from gossamer.node.security.joining import commands
 from gossamer.node.security.joining import join_protocol as joins
-from gossamer.node.security.joining.tokens import Token
+from gossamer.node.security.joining.tokens import PREFIX, Token, read_token, token_id
 from gossamer.node.security.revocation import Revocation
 from gossamer.node.store import Store, StoreLimits
 from gossamer.protocol.kernel.errors import CapacityError, ConfigError
@@ -87,9 +91,7 @@ def test_a_request_with_anything_changed_proves_nothing(cluster: MadeCluster, to
             joins.check_request(changed, nonce, certificate)
 
 
-def test_the_joiner_takes_no_certificate_of_another_or_list_of_others(
-    cluster: MadeCluster, token: Token, tmp_path: Path
-) -> None:
+def test_joiners_take_nothing_foreign(cluster: MadeCluster, token: Token, tmp_path: Path) -> None:
     joiner, first, now = make_identity(), cluster.first, cluster.now
     inviter = joins.recognise(token, challenge_of(cluster), first.certificate.der, now)
     with made_cluster(tmp_path / "other") as other:
@@ -179,8 +181,8 @@ def test_a_token_gets_its_bearer_a_certificate(cluster: MadeCluster) -> None:
     certificate = redeem(cluster, token.secret, joiner)
     verified = verify_peer(first.authority, certificate.der, joiner.key, first.revoked, cluster.now)
     assert (verified.name, token.inviter) == ("kitchen", first.identity.key)
-    assert token.cluster == first.authority.cluster
-    assert token.fingerprint == first.authority.fingerprint
+    authority = first.authority
+    assert (token.cluster, token.fingerprint) == (authority.cluster, authority.fingerprint)
     # The secret itself is kept nowhere.
     cluster.store.close()
     kept = b"".join(path.read_bytes() for path in cluster.folder.parent.glob("first*/*"))
@@ -288,7 +290,6 @@ def test_revoking_by_name_or_key_bars_a_peer_and_its_certificates(cluster: MadeC
 
 
 def test_who_cannot_be_revoked_is_said(cluster: MadeCluster) -> None:
-    """A name of several peers is not enough, and the holder of the authority stays."""
     twins = sorted(key_text(cluster.certify(make_identity(), "twin").key) for _ in range(2))
     for who, words in (
         ("nobody", "has issued nothing to"),
@@ -299,3 +300,127 @@ def test_who_cannot_be_revoked_is_said(cluster: MadeCluster) -> None:
         with pytest.raises(errors.ClusterFolderError, match=words):
             revoke(cluster, who)
     assert cluster.registrar.revoked().entries == ()
+
+
+# Tokens as texts
+
+TOKEN = Token("ab" * 16, b"f" * 32, 12345, (("192.168.1.20", 7401), ("fe80::1", 7401)), b"s" * 16)
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def test_a_token_comes_back_from_its_text_that_shells_leave_alone() -> None:
+    """Space around it does not matter, and neither text nor identifier shows the secret."""
+    for text in (TOKEN.to_text(), f"  {TOKEN.to_text()}\n"):
+        assert read_token(text) == TOKEN
+    assert set(TOKEN.to_text().removeprefix(PREFIX)) <= set(ALPHABET)
+    assert "ssss" not in repr(TOKEN)
+    assert token_id(TOKEN.secret) != token_id(b"t" * 16)
+    assert TOKEN.secret not in token_id(TOKEN.secret)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "begins with gossamer1-"),
+        ("hello", "begins with gossamer1-"),
+        ("gossamer2-aaaa", "of version 2, expected 1"),
+        (PREFIX, "character is wrong or missing"),
+        (PREFIX + "a", "character is missing"),
+        (PREFIX + "0" * 8, "does not belong"),
+        (PREFIX + "a" * 5000, "too long"),
+        (TOKEN.to_text().upper(), "begins with"),
+        (PREFIX + TOKEN.to_text().removeprefix(PREFIX).upper(), "capital letters"),
+        (TOKEN.to_text()[:-1], "character is"),
+        (TOKEN.to_text() + "a", "character is"),
+        (PREFIX + "ü" * 8, "does not belong"),
+    ],
+)
+def test_what_is_no_token_is_refused_with_the_reason(text: str, complaint: str) -> None:
+    with pytest.raises(TokenTextError, match=complaint):
+        read_token(text)
+
+
+def test_every_last_character_but_the_right_one_is_refused() -> None:
+    """With some lengths the last one has bits that stand for nothing."""
+    for host in ("h", "ho", "hos", "host", "hosts"):
+        text = evolve(TOKEN, addresses=((host, 7401),)).to_text()
+        accepted = []
+        for letter in ALPHABET:
+            with suppress(TokenTextError):
+                accepted.append(read_token(text[:-1] + letter).to_text())
+        assert accepted == [text]
+
+
+@pytest.mark.parametrize(
+    ("name", "impossible", "words"),
+    [
+        ("cluster", ["ab" * 15], "does not hold"),
+        ("fingerprint", [b"f" * 31], "does not hold"),
+        ("inviter", [1 << 62], "does not hold"),
+        ("secret", [b"s" * 17], "does not hold"),
+        ("addresses", [(), (("h", 1),) * 9, (("", 1),), (("h", 0),)], "cannot be right"),
+        ("addresses", [(("h", 65_536),), (("h" * 256, 1),)], "cannot be right"),
+    ],
+)
+def test_no_token_has_an_impossible_part(name: str, impossible: list[Any], words: str) -> None:
+    for part in impossible:
+        with pytest.raises(TokenTextError, match=words):
+            read_token(evolve(TOKEN, **{name: part}).to_text())
+
+
+# Commands
+
+
+def test_init_names_what_to_keep_and_invite_prints_a_token(tmp_path: Path) -> None:
+    text = commands.init_cluster(tmp_path / "desk", "desk", "first")
+    member = open_membership(tmp_path / "desk")
+    assert member.authority.cluster in text
+    assert f"'first' ({key_text(member.identity.key)})" in text
+    assert f"{tmp_path}/desk/ca.key offline" in text
+    with Store(member.folder.state) as store:
+        store.bind(member.identity.key, 0.0)
+        assert [one.name for one in store.admissions.certificates()] == ["first"]
+    text = commands.invite(tmp_path / "desk", HERE)
+    assert re.fullmatch(r"gossamer1-[a-z2-7]+", text)
+    assert read_token(text).addresses == HERE
+
+
+def test_a_member_without_the_authority_can_neither_invite_nor_revoke(tmp_path: Path) -> None:
+    with made_cluster(tmp_path / "first") as cluster:
+        folder = cluster.admit("kitchen").folder.path
+    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
+        commands.invite(folder, HERE)
+    with pytest.raises(ClusterFolderError, match="where cluster 'desk' was made"):
+        commands.revoke(folder, "first")
+
+
+def test_revoke_names_who_is_revoked_by_its_key_where_nothing_else_is_known(tmp_path: Path) -> None:
+    """As after the state file was lost, or moved away as the doctor advises."""
+    first = tmp_path / "first"
+    commands.init_cluster(first, "desk", "first")
+    commands.admit_here(first, [(tmp_path / name, name) for name in ("kitchen", "garden")])
+    kitchen, garden = (open_membership(tmp_path / name) for name in ("kitchen", "garden"))
+    said = f"peer {key_text(garden.identity.key)} is revoked"
+    assert said in commands.revoke(first, "garden")
+    assert open_membership(first).revoked.forbids(garden.identity.key, 0)
+    (first / "state.db").unlink()
+    key = kitchen.identity.key
+    for who, words in (
+        ("kitchen", "issued nothing to 'kitchen'"),
+        (key_text(key), "if the record was lost, its key"),
+    ):
+        with pytest.raises(ClusterFolderError, match=words):
+            commands.revoke(first, who)
+    text = commands.revoke(first, key_text(key), unrecorded=True)
+    assert f"peer {key_text(key)} is revoked" in text
+    assert "no certificate of it is on record here" in text
+    revoked = open_membership(first).revoked
+    assert revoked.forbids(key, kitchen.certificate.serial)
+    (entry,) = (entry for entry in revoked.entries if entry.key == key)
+    assert entry.not_after >= kitchen.certificate.not_after
+
+
+def test_joining_with_a_mistyped_token_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(TokenTextError, match="copy it again"):
+        commands.join("gossamer1-aaaaaaaa", tmp_path / "new", "kitchen")
+    assert not (tmp_path / "new").exists()

@@ -63,22 +63,16 @@ def test_no_tag_is_interpreted() -> None:
                 decode(b"\xa1\x61a\xd9" + tag.to_bytes(2, "big") + payload, limits)
 
 
-def test_a_frame_comes_back_as_it_was_and_a_decoder_goes_on_after_a_bad_body() -> None:
+def test_a_decoder_goes_on_after_a_bad_body() -> None:
     decoder = frames.FrameDecoder(SMALL)
     for bad in (b"\xa1\x61a\x83\x01", b"\xa1\x61a" + b"\x81" * 9, b"\xa0\x00"):
         with pytest.raises(BadFrame):
             decoder.decode(bad)
         assert decoder.decode(b"\xa1\x61a\x01") == {"a": 1}
-    reader = frames.FrameReader(SMALL)
-    reader.feed(frames.encode_frame("message", kind=7, body=b"abc", number=2**62))
-    (frame,) = reader
-    assert frame == {"type": "message", "kind": 7, "body": b"abc", "number": 2**62}
-    frames.MESSAGE_FRAMES.check(frame)
 
 
 def test_values_are_counted_before_any_is_made_and_no_further_than_the_limit() -> None:
     body = cbor2.dumps({"a": [0] * 62})
-    assert frames.count_items(body, 1000) == 65
     assert len(decode(body, Limits(items=65))["a"]) == 62
     with pytest.raises(BadFrame, match="at most 64 values"):
         decode(body)

@@ -1,8 +1,9 @@
-"""Messages arrive as they were sent, whatever their fields are called."""
+"""Messages arrive as they were sent, whatever their fields are called; widths of columns."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,8 @@ from gossamer.sim.studies.custom.simulation import simulate_custom
 
 # Names that generated rules have for something of their own.
 NUMBERS = (
-    "at",
-    "body",
-    "to",
-    "length",
-    "i",
-    "s",
-    "p",
-    "now",
-    "out",
-    "delay",
-    "at_field",
-    "len",
-    "begin",
+    *("at", "body", "to", "length", "i", "s", "p", "now", "out", "delay"),
+    *("at_field", "len", "begin"),
 )
 PROTOCOL = f"""
 from gossamer.sim.custom import Protocol, Timer, column, items, measure, message
@@ -136,29 +126,24 @@ def test_items_of_floats_arrive_bit_for_bit_in_every_form(
     assert rules.rounds["everything"][-1] > 100
 
 
+# A module of each name is loaded once.
+COMPILED = [False, pytest.param(True, marks=pytest.mark.campaign)]
+
+
 @pytest.mark.parametrize("which", ["Own", "OwnNodes"])
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.campaign)])
-def test_more_items_than_a_setting_says_end_the_run(
-    tmp_path: Path, which: str, compiled: bool
-) -> None:
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_more_items_than_set_end_the_run(tmp_path: Path, which: str, compiled: bool) -> None:
     name = f"too_many_{which}_{compiled}.py"
-    (tmp_path / name).write_text(FLOATS.replace("self.few[me],", "self.few[me],"))
+    (tmp_path / name).write_text(FLOATS.replace('column(int, "most")', "column(int, 4)"))
     scenario = scenario_of(f"{name}:{which}", folder=tmp_path, nodes=5, settings={"most": 3})
-    if which == "Own":  # its rows are as long as the setting
-        text = FLOATS.replace('column(int, "most")', "column(int, 4)")
-        (tmp_path / f"wide_{name}").write_text(text)
-        scenario = scenario_of(f"wide_{name}:Own", folder=tmp_path, nodes=5, settings={"most": 3})
     said = "M is sent with too many items, expected at most most items in few and most items in"
     with use_compiled(compiled), pytest.raises(ScenarioError, match=said):
         simulate_custom(scenario)
 
 
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.campaign)])
-def test_fields_may_be_called_as_anything_in_generated_rules(
-    tmp_path: Path, compiled: bool
-) -> None:
-    # A module of each name is loaded once.
-    name = f"fields_{'compiled' if compiled else 'interpreted'}.py"
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_fields_of_rules_may_be_called_as_anything(tmp_path: Path, compiled: bool) -> None:
+    name = f"fields_{compiled}.py"
     (tmp_path / name).write_text(PROTOCOL)
     with use_compiled(compiled):
         run = simulate_custom(scenario_of(f"{name}:Own", folder=tmp_path, nodes=5, rounds=4))
@@ -166,10 +151,41 @@ def test_fields_may_be_called_as_anything_in_generated_rules(
     assert system.rounds["all_right"][-1] == system.rounds["all_got"][-1] > 30
 
 
-def test_messages_of_plain_nodes_may_have_such_fields() -> None:
+def test_fields_of_plain_nodes_may_be_called_as_anything() -> None:
     made = message("Made", len=int, refuse=items(2))
     assert made(3, [1, 2]).len == 3
     with pytest.raises(ValueError, match="3 items in refuse, expected at most 2"):
         made(3, [1, 2, 3])
     with pytest.raises(ValueError, match=r"0\.5 in len, expected a whole number"):
         made(0.5, [])
+
+
+WIDTHS = """
+from gossamer.sim.custom import Protocol, Timer, column, measure
+
+
+class Own(Protocol):
+    k: int = 2
+    levels: int = 3
+    table = column(int, lambda own: own.k * own.levels)
+    tick = Timer(rounds=1)
+
+    def on_tick(self, me, net):
+        self.table[me, self.k * self.levels - 1] += 1
+
+    @measure("width")
+    def width(self, run):
+        return self.table.shape[1]
+"""
+
+
+def test_a_column_is_as_wide_as_a_function_of_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "widths.py").write_text(WIDTHS)
+    size: dict[str, Any] = {"folder": tmp_path, "nodes": 4, "rounds": 2}
+    for k, width in ((2, 6), (5, 15)):
+        with use_compiled(False):
+            run = simulate_custom(scenario_of("widths.py:Own", settings={"k": k}, **size))
+        (system,) = run.systems.values()
+        assert system.rounds["width"][-1] == width
+    with pytest.raises(ScenarioError, match="width of column table is 0, expected settings by"):
+        scenario_of("widths.py:Own", settings={"k": 0}, **size)

@@ -2,144 +2,125 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gossamer.command.main import main
 from gossamer.sim.custom import Protocol, control, initialiser, observer
 from support.own_protocols import protocol_file, scenario_file
+from support.sim_commands import sim
 
-Capture = pytest.CaptureFixture[str]
-Patch = pytest.MonkeyPatch
+Refused = Callable[..., str]
 PAIR = "class Pair(Message):\n    hops: int\n    left: int\n\n"
 OWN = "class Own(Protocol):\n    tick = Timer(rounds=1)\n    seen = column(int)\n"
 TICK = "    def on_tick(self, me, net):\n"
-SEND = TICK + "        Pair.send(net, draw_other(self, me), 1, 2)\n"
 TAKE = "    def on_pair(self, me, net, sender, hops, left):\n"
 NODE = "class Own(Node):\n    tick = Timer(rounds=1)\n    def on_tick(self):\n"
 TAKEN = "    def on_pair(self, sender, message):\n        pass\n"
 
 
-def rules(body: str) -> str:
-    """A protocol whose handler of `Pair` begins in line 17 with these lines."""
-    return PAIR + OWN + SEND + TAKE + body
+def body(*lines: str) -> str:
+    return "".join(f"        {line}\n" for line in lines)
 
 
-def nodes(body: str) -> str:
+def rules(*lines: str) -> str:
+    """A protocol whose handler of `Pair` does this from line 18 on."""
+    return (
+        PAIR + OWN + TICK + body("Pair.send(net, draw_other(self, me), 1, 2)") + TAKE + body(*lines)
+    )
+
+
+def ticking(*lines: str, own: str = "", **fields: str) -> str:
+    """A protocol whose timer does this from line 16 on; fields of `Pair` are declared otherwise."""
+    pair = PAIR
+    for name, declared in fields.items():
+        pair = pair.replace(f"{name}: int", declared)
+    return pair + OWN + own + TICK + body(*lines) + TAKE + body("pass")
+
+
+def nodes(line: str) -> str:
     """A plain protocol whose timer does this in line 15."""
-    return PAIR + NODE + body + TAKEN
+    return PAIR + NODE + body(line) + TAKEN
 
 
-# What stands in the file, the line that is named, and what is said.
+SENDS = "Pair.send(net, draw_other(self, me), 1, 2)"
+NOT_DECLARED = "a setting that is a whole number from 1, as Pair names it"
+# What stands in the file; the line that is named, and what is said.
 CHECKED = {
     "fields_in_another_order": (
-        PAIR + OWN + SEND + TAKE.replace("hops, left", "left, hops") + "        pass\n",
-        17,
-        "a handler of (self, me, net, sender, left, hops), expected (self, me, net, sender, hops,",
+        rules("pass").replace("hops, left):", "left, hops):"),
+        "17: of (self, me, net, sender, left, hops), expected (self, me, net, sender, hops,",
     ),
     "net_before_me": (
-        PAIR + OWN + SEND + TAKE.replace("me, net", "net, me") + "        pass\n",
-        17,
-        "a handler of (self, net, me, sender, hops, left), expected (self, me, net,",
+        rules("pass").replace("me, net, sender", "net, me, sender"),
+        "17: a handler of (self, net, me, sender, hops, left), expected (self, me, net,",
     ),
     "a_message_before_its_sender": (
-        PAIR + NODE + "        pass\n" + TAKEN.replace("sender, message", "message, sender"),
-        16,
-        "is a function of (self, message, sender), expected (self, sender, message)",
+        nodes("pass").replace("sender, message", "message, sender"),
+        "16: is a function of (self, message, sender), expected (self, sender, message)",
     ),
-    "a_list": (rules("        x = [hops, left]\n        x.append(3)\n"), 18, "makes a list"),
-    "a_dictionary": (rules("        x = {hops: left}\n        x[3] = 4\n"), 18, "makes a dict"),
-    "a_set": (rules("        self.seen[me] = len({hops, left})\n"), 18, "makes a set"),
-    "a_comprehension": (
-        rules("        self.seen[me] = sum([x for x in range(hops)])\n"),
-        18,
-        "makes a list",
-    ),
-    "a_text": (rules("        self.seen[me] = len(f'{hops}')\n"), 18, "makes a text"),
-    "an_import": (rules("        import math\n        math.sqrt(2.0)\n"), 18, "imports math"),
-    "a_with": (rules("        with me:\n            pass\n"), 18, "has a with block"),
-    "a_print": (rules("        print(hops)\n"), 18, "uses print, expected a run with GOSSAMER_DE"),
+    "a_list": (rules("x = [hops, left]", "x.append(3)"), "18: makes a list"),
+    "a_dictionary": (rules("x = {hops: left}", "x[3] = 4"), "18: makes a dict"),
+    "a_set": (rules("self.seen[me] = len({hops, left})"), "18: makes a set"),
+    "a_comprehension": (rules("self.seen[me] = sum([x for x in range(hops)])"), "18: makes a list"),
+    "a_text": (rules("self.seen[me] = len(f'{hops}')"), "18: makes a text"),
+    "an_import": (rules("import math", "math.sqrt(2.0)"), "18: imports math"),
+    "a_with": (rules("with me:", "    pass"), "18: has a with block"),
+    "a_print": (rules("print(hops)"), "18: uses print, expected a run with GOSSAMER_DE"),
     "a_delay_too_long": (
-        PAIR + OWN + TICK + "        Pair.after(net, 1e18, 1, 2)\n" + TAKE + "        pass\n",
-        16,
-        "asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s",
+        ticking("Pair.after(net, 1e18, 1, 2)"),
+        "16: asks for a Pair after 1e+18 s, expected a delay from 0 s to 7e+10 s",
     ),
     "a_handle_of_what_cannot_be_cancelled": (
-        PAIR
-        + OWN
-        + TICK
-        + "        self.seen[me] = Pair.after(net, 1.0, 1, 2)\n"
-        + TAKE
-        + "        pass\n",
-        16,
-        "it writes None to seen, expected a number",
+        ticking("self.seen[me] = Pair.after(net, 1.0, 1, 2)"),
+        "16: it writes None to seen, expected a number",
     ),
     "more_pending_than_are_declared": (
-        PAIR.replace("(Message)", "(Message, cancellable=2)")
-        + OWN
-        + TICK
-        + "        for _ in range(3):\n            Pair.after(net, 1.0, 1, 2)\n"
-        + TAKE
-        + "        pass\n",
-        17,
-        "asks for a Pair while 2 are pending that can be cancelled, expected no more than are decl",
+        ticking("for _ in range(3):", "    Pair.after(net, 1.0, 1, 2)").replace(
+            "(Message)", "(Message, cancellable=2)"
+        ),
+        "17: asks for a Pair while 2 are pending that can be cancelled, expected no more than",
     ),
     "a_log_of_items": (
-        PAIR.replace("left: int", "left: int = items(3)")
-        + OWN
-        + TICK
-        + "        Pair.log(net, 1)\n",
-        8,
-        "Pair is a message with other fields, expected fields of int, float or bool, none called r",
+        ticking("Pair.log(net, 1)", left="left: int = items(3)"),
+        "8: Pair is a message with other fields, expected fields of int, float or bool, none ca",
     ),
     "a_field_that_a_log_has_of_its_own": (
-        PAIR.replace("left", "node") + OWN + TICK + "        Pair.log(net, 1, 2)\n",
-        8,
-        "none called round, time_s, node, as it is logged",
+        ticking("Pair.log(net, 1, 2)", left="node: int").replace("left):", "node):"),
+        "8: none called round, time_s, node, as it is logged",
     ),
     "items_sized_by_nothing": (
-        PAIR.replace("left: int", "left: int = items('k')") + OWN + SEND + TAKE + "        pass\n",
-        12,
-        "Own.k is no setting, expected a setting that is a whole number from 1, as Pair names it",
+        ticking(SENDS, left="left: int = items('k')"),
+        f"12: Own.k is no setting, expected {NOT_DECLARED}",
     ),
     "items_sized_by_a_fraction": (
-        PAIR.replace("left: int", "left: int = items('k')")
-        + OWN
-        + "    k: float = 2.5\n"
-        + SEND
-        + TAKE
-        + "        pass\n",
-        12,
-        "Own.k is 2.5, expected a setting that is a whole number from 1, as Pair names it",
+        ticking(SENDS, own="    k: float = 2.5\n", left="left: int = items('k')"),
+        f"12: Own.k is 2.5, expected {NOT_DECLARED}",
     ),
     "more_items_than_a_setting_says": (
-        PAIR.replace("left: int", "left: int = items('k')")
-        + OWN
-        + "    k: int = 2\n    row = column(int, 3)\n"
-        + SEND.replace("1, 2", "1, self.row[me]")
-        + TAKE
-        + "        pass\n",
-        8,
-        "a Pair has 3 items in a field, expected at most 2, as a setting of its taker says",
+        ticking(
+            SENDS.replace("2)", "self.row[me])"),
+            own="    k: int = 2\n    row = column(int, 3)\n",
+            left="left: int = items('k')",
+        ),
+        "8: a Pair has 3 items in a field, expected at most 2, as a setting of its taker says",
     ),
     "items_of_texts": (
-        PAIR.replace("left: int", "left: int = items(3, str)") + OWN + TICK + "        pass\n",
-        8,
-        "Pair.left is <class 'str'>, expected items of int or float",
+        ticking("pass", left="left: int = items(3, str)"),
+        "8: Pair.left is <class 'str'>, expected items of int or float",
     ),
     "a_field_by_name": (
-        PAIR + OWN + SEND.replace("1, 2", "1, left=2") + TAKE + "        pass\n",
-        16,
-        "it sends a Pair with left=, expected its fields hops, left in this order, without names",
+        ticking(SENDS.replace("2)", "left=2)")),
+        "16: it sends a Pair with left=, expected its fields hops, left in this order, without",
     ),
 }
 NO_ROW = "expected a row from 0 to 19"
 
 
-def plain(line: str, said: str) -> tuple[str, int, str]:
-    return nodes(f"        {line}\n"), 15, said
+def plain(line: str, said: str) -> tuple[str, str]:
+    return nodes(line), f"15: {said}"
 
 
 RUN = {
@@ -170,89 +151,60 @@ RUN = {
         "self.log('x')", "a log of <class 'str'>, expected a class of messages"
     ),
     "more_items_than_a_setting_says_of_a_node": (
-        nodes("        self.send(self.draw_other(), Pair(1, [1, 2, 3]))\n").replace(
+        nodes("self.send(self.draw_other(), Pair(1, [1, 2, 3]))").replace(
             "left: int", "left: int = items('k')"
         )
         + "    k: int = 2\n",
-        8,
-        "Pair is sent with too many items, expected at most k items in left, as is declared",
+        "8: Pair is sent with too many items, expected at most k items in left, as is declared",
     ),
     "a_measure_of_many": (
-        PAIR
-        + OWN
-        + SEND
-        + "    @measure()\n    def m(self, run):\n        return self.seen.repeat(50)\n"
-        + TAKE
-        + "        pass\n",
-        17,
-        "measure m is array([0, 0, 0,",
+        ticking("pass")
+        + "    @measure()\n    def m(self, run):\n        return self.seen.repeat(50)\n",
+        "19: measure m is array([0, 0, 0,",
     ),
 }
 
 
-ACT = "    def act(self, run):\n        {}\n"
-
-
-def acting(mark: str, body: str) -> str:
+def acting(mark: str, line: str) -> str:
     """A plain protocol whose function of a run begins in line 16, marked so."""
-    return PAIR + NODE + "        pass\n" + f"    @{mark}\n" + ACT.format(body) + TAKEN
+    act = f"    @{mark}\n    def act(self, run):\n"
+    return PAIR + NODE + body("pass") + act + body(line) + TAKEN
 
 
 NO_ROWS = "run.crash is given {}, expected a list or array of rows from 0 to 19, or of 20 bools"
 RUN |= {
     "a_control_that_returns_true": (
         acting("control()", "return run.round > 1"),
-        16,
-        "what act returns is True, expected nothing: run.stop",
+        "16: what act returns is True, expected nothing: run.stop",
     ),
     "a_control_both_once_and_often": (
         acting("control(once=3, every=2)", "pass"),
-        16,
-        "the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
+        "16: the schedule is {'begin': 0, 'end': None, 'every': 2, 'once': 3}, expected once alone",
     ),
     "a_control_of_a_number": (
         acting("control(5)", "pass"),
-        16,
-        "the schedule is 5, expected whole numbers of rounds by name",
+        "16: the schedule is 5, expected whole numbers of rounds by name",
     ),
     "a_growth_by_a_text": (
         acting("control(once=1)", "run.grow('x')"),
-        18,
-        "act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
+        "18: act raised ValueError: run.grow is asked for 'x' nodes, expected 0 to",
     ),
-    "a_crash_of_a_number": (acting("control(once=1)", "run.crash(3)"), 18, NO_ROWS.format("3")),
+    "a_crash_of_one": (acting("control(once=1)", "run.crash(3)"), "18: " + NO_ROWS.format("3")),
     "a_crash_of_too_few_bools": (
-        *(acting("control(once=1)", "run.crash(run.alive[:5])"), 18),
-        NO_ROWS.format("5 bools"),
+        acting("control(once=1)", "run.crash(run.alive[:5])"),
+        "18: " + NO_ROWS.format("5 bools"),
     ),
 }
 
 
-@pytest.mark.parametrize("what", CHECKED)
-def test_a_check_finds_it(what: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    text, line, said = CHECKED[what]
-    monkeypatch.chdir(tmp_path)
-    file = scenario_file(tmp_path, protocol_file(tmp_path, f"mistake_{what}", text))
-    assert main(["sim", "check", str(file)]) == 2
-    error = capsys.readouterr().err.strip()
+@pytest.mark.parametrize("what", [*CHECKED, *RUN])
+def test_it_is_found(what: str, refused: Refused) -> None:
+    """By a check, or else by a run."""
+    text, told = CHECKED.get(what) or RUN[what]
+    line, _, said = told.partition(": ")
+    error = refused("check" if what in CHECKED else "run", f"mistake_{what}", text)
     assert said in error
     assert f"mistake_{what}.py, line {line}" in error
-    assert "\n" not in error
-
-
-@pytest.mark.parametrize("what", RUN)
-def test_a_run_ends_with_it_and_leaves_nothing(
-    what: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture
-) -> None:
-    text, line, said = RUN[what]
-    monkeypatch.chdir(tmp_path)
-    file = scenario_file(tmp_path, protocol_file(tmp_path, f"mistake_{what}", text))
-    before = {path.name for path in tmp_path.iterdir()}
-    assert main(["sim", "run", str(file)]) == 2
-    error = capsys.readouterr().err.strip()
-    assert f"mistake_{what}.py, line {line}" in error.splitlines()[-1]
-    assert said in error.splitlines()[-1]
-    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == before
 
 
 def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
@@ -270,34 +222,32 @@ def test_functions_of_a_run_are_marked_with_or_without_parentheses() -> None:
     assert declared == {"begin": (-1, False), "before": (0, False), "after": (0, True)}
 
 
-def test_a_missing_attribute_is_said_of_the_scenario(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_missing_attribute_is_said_of_the_scenario(refused: Refused, command: str) -> None:
     imported = "from gossamer.sim.custom import attribute\n"
-    text = imported + PAIR + OWN + "    cap = attribute(float)\n" + SEND + TAKE + "        pass\n"
-    name = protocol_file(tmp_path, "mistake_attribute", text)
-    file = scenario_file(tmp_path, name)
-    for command in ("check", "run"):
-        assert main(["sim", command, str(file)]) == 2
-        error = capsys.readouterr().err.strip()
-        said = "attributes.cap is missing, expected a value, as Own declares it without a default"
-        assert error.endswith(f"own.toml: {said}")
+    text = imported + ticking(SENDS, own="    cap = attribute(float)\n")
+    said = "attributes.cap is missing, expected a value, as Own declares it without a default"
+    error = refused(command, f"attribute_{command}", text)
+    assert error.endswith(f"own.toml: {said}")
 
 
 def test_checked_runs_may_print_and_make_all(
-    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GOSSAMER_DEBUG", "1")
     monkeypatch.chdir(tmp_path)
-    body = "        import math\n        if me == 3:\n            print(f'{[math.pi]}')\n"
-    file = scenario_file(tmp_path, protocol_file(tmp_path, "mistake_none", rules(body)))
-    assert main(["sim", "run", str(file), "--no-plots"]) == 0
+    text = rules("import math", "if me == 3:", "    print(f'{[math.pi]}')")
+    file = scenario_file(tmp_path, protocol_file(tmp_path, "mistake_none", text))
+    assert sim("run", file, "--no-plots") == 0
     assert "[3.14" in capfd.readouterr().out
 
 
-def test_delays_in_cycles_are_refused_with_the_file(tmp_path: Path, capsys: Capture) -> None:
-    text = nodes("        self.after(1.0, Pair(1, 2))\n")
-    name = protocol_file(tmp_path, "mistake_cycles", text)
-    file = scenario_file(tmp_path, name, 'nodes = 20\nengine = "cycle"\n')
-    assert main(["sim", "run", str(file), "--out", str(tmp_path / "r")]) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
+CYCLES = 'nodes = 20\nengine = "cycle"\n'
+
+
+def test_delays_in_cycles_are_refused_with_the_file(refused: Refused) -> None:
+    error = refused("run", "mistake_cycles", nodes("self.after(1.0, Pair(1, 2))"), CYCLES)
     assert "mistake_cycles.py, line " in error
     assert 'knows no delays and the protocol uses "after"' in error
+    rules_too = ticking("Pair.after(net, 1.0, 1, 2)")
+    assert "knows no delays" in refused("check", "rules_in_cycles", rules_too, CYCLES)

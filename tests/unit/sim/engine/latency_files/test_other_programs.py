@@ -1,7 +1,6 @@
 """Tables as spreadsheets, pandas, R and p2psim write them: read as meant, or refused in a sentence.
 
-Each is written in several locales: with points and commas, with decimal commas and semicolons as
-where the comma is the decimal mark, and between tabs with a byte order mark and CRLF.
+Each is written in several locales, by which the decimal mark and separators differ.
 """
 
 from __future__ import annotations
@@ -103,9 +102,7 @@ def test_empty_cells_keep_their_column(program: str, locale: str, tmp_path: Path
 
 @pytest.mark.parametrize("locale", LOCALES)
 @pytest.mark.parametrize("program", [*AROUND, "names of axes", "numbered axes"])
-def test_coordinates_are_read_as_programs_write_them(
-    program: str, locale: str, tmp_path: Path
-) -> None:
+def test_coordinates_are_read_as_written(program: str, locale: str, tmp_path: Path) -> None:
     ways: dict[str, Callable[[Rows], Rows]] = {
         **AROUND,
         "names of axes": lambda rows: under(["x", "y", "Z"], rows),
@@ -118,7 +115,6 @@ def test_coordinates_are_read_as_programs_write_them(
 
 PAIR_ROWS: Final = [*(["1", "2", "10"], ["1", "3", "20.5"], ["2", "3", "30"]), ["4", "1", "7"]]
 PAIR_ROWS.extend([["2", "4", "8"], ["3", "4", "1"]])
-NAMED: Final = [["lon." + one, "lon." + other, far] for one, other, far in PAIR_ROWS]
 
 
 @pytest.mark.parametrize("locale", [name for name in LOCALES if name != "points and blanks"])
@@ -234,9 +230,7 @@ def test_the_form_that_is_named_settles_what_a_line_of_numbers_is(tmp_path: Path
         (" ".join("1" * 17) + "\n", "line 1: number of columns is 17, expected at most 16"),
     ],
 )
-def test_coordinates_that_may_be_others_are_refused(
-    text: str, message: str, tmp_path: Path
-) -> None:
+def test_ambiguous_coordinates_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "sites"
     path.write_text(text)
     assert message in sentence_about(path, read_coordinates)

@@ -34,7 +34,7 @@ Edges: ( 4 )
 2\t2\t3\t600.0\t4.0\t10.0\t-1\t-1\tE_RT\tU
 3\t0\t3\t600.0\t20.0\t10.0\t-1\t-1\tE_RT\tU
 """
-ALT = """\
+ALT_HEAD = """\
 GRAPH (#nodes #edges id uu vv ww xx yy zz):
 4 8 transtub(0,0,0) 0 0 0 0 0 0
 
@@ -45,42 +45,11 @@ VERTICES (index name u v w x y z):
 3 S:0.1/0.0/0 15 5
 
 EDGES (from-node to-node length a b):
-0 1 20 0 0
-0 2 2 0 0
-1 0 20 0 0
-1 3 3 0 0
-2 0 2 0 0
-2 3 90 0 0
-3 1 3 0 0
-3 2 90 0 0
 """
-GRAPH_BASE = """\
-* GraphBase graph (util_types IIZZZZIIIZZZZZ,8V,8A)
-"transtub(0,{1,2,0,0},{2,14,3,0.500,0.000,0.000},{2,8,3,0.420,0.000,0.000}\\
-,{1,6,3,0.420,0.000,0.000})",4,6,0
-* Vertices
-"T:0.0/0",A2,0,12
-"T:0.1/0",A4,1,5
-"S:0.0/0.0/0",A3,2,7
-"S:0.1/0.0/0",A5,3,
-1
-"",0,0,0
-"",0,0,0
-"",0,0,0
-"",0,0,0
-* Arcs
-V1,0,20,0,10
-V0,0,20,0,10
-V2,A0,2,0,10
-V0,0,2,0,10
-V3,A1,3,0,10
-V1,0,3,0,10
-0,0,0,0,0
-0,0,0,0,0
-* Checksum 1234567
-"""
-NO_EDGES, NO_LINKS = BRITE[: BRITE.index("Edges:")], ALT[: ALT.index("0 1 20")]
-APART = NO_LINKS.replace("4 8", "4 2") + "1 3 3 0 0\n3 1 3 0 0\n"
+WAYS = ("0 1 20", "0 2 2", "1 0 20", "1 3 3", "2 0 2", "2 3 90", "3 1 3", "3 2 90")
+ALT = ALT_HEAD + "".join(f"{way} 0 0\n" for way in WAYS)
+NO_EDGES = BRITE[: BRITE.index("Edges:")]
+APART = ALT_HEAD.replace("4 8", "4 2") + "1 3 3 0 0\n3 1 3 0 0\n"
 ZOO = ROOT.parent / "shared" / "data" / "topologies"
 
 
@@ -113,9 +82,8 @@ def test_a_brite_file_gives_the_shortest_ways_between_sites_of_nodes(tmp_path: P
     assert ticks(site_latency(file, 3, 1), 3) == ticks(many, 3)
 
 
-@pytest.mark.parametrize("text", [ALT, GRAPH_BASE])
-def test_nodes_stand_at_the_stubs_of_a_gt_itm_file(text: str, tmp_path: Path) -> None:
-    latency = site_latency(in_order(written(tmp_path, text, "ts")), 6, 1)
+def test_nodes_stand_at_the_stubs_of_a_gt_itm_file(tmp_path: Path) -> None:
+    latency = site_latency(in_order(written(tmp_path, ALT, "ts")), 6, 1)
     assert latency.matrix.tolist() == [[0, 25], [25, 0]]
     assert latency.site.tolist() == [0, 1, 0, 1, 0, 1]
 
@@ -157,21 +125,9 @@ def test_coordinates_are_distances(tmp_path: Path) -> None:
     ("model", "name", "text", "message"),
     [
         ("topology", "a.txt", "hello\n", "the topology is of no known kind, expected BRITE"),
-        ("topology", "a.brite", BRITE.replace("0\t3\t600", "0\t9\t600"), "is '9', expected a node"),
-        ("topology", "a.brite", BRITE.replace("20.0", "-2"), "latency of a link is -2.0, expected"),
-        (
-            "topology",
-            "a.brite",
-            BRITE.replace("20.0", "far"),
-            "column 5: the delay is 'far', expected",
-        ),
         ("topology", "a.brite", NO_EDGES, "is without one, expected a heading"),
-        ("topology", "a.alt", NO_LINKS, "number of lines below EDGES is 0, expected 8"),
         ("topology", "a.alt", APART, "the way from site 3 to site 4 is missing"),
-        ("topology", "a.gml", "graph [", "the graph is unreadable"),
         ("topology", "none.brite", None, "the topology is No such file"),
-        ("coordinates", "c", "1 2\n3\n", "line 2: number of columns is 1, expected 2"),
-        ("coordinates", "c", "1 2\n3 x\n", "line 2, column 2: coordinate 2 is 'x', expected a fin"),
         ("coordinates", "c", "0\n1e15\n", "reach of the coordinates is"),
     ],
 )
@@ -189,11 +145,9 @@ WHOLE = [[1, 20.5, 300], [20.5, 2, 40], [300, 40, 0]]
 FORMS = {
     "triangular": "# three sites\n1\n20.5 2   # the second\n\n300 4e1 0\n",
     "falling": "1,20.5,300\n2,40\n0\n",
-    "full": "1 20.5 300\n20.5 2 40\n300 40 0\n",
     "with a heading": "3\n1;20.5;300\n20.5;2;40\n300;40;0\n",
     "triangular with a heading": "3\n1\n20.5 2\n300 40 0\n",
     "pairs": "1 1 1\n1 2 20.5\n3 1 300\n2 2 2\n2 3 40\n3 3 0\n",
-    "king": "node 1\nnode 2\nnode 3\n\n1,1 1\n1,2 20.5\n1,3 300\n2,2 2\n2,3 40\n3,3 0\n",
 }
 
 
@@ -202,12 +156,11 @@ def test_every_form_is_told_by_its_lines(form: str, tmp_path: Path) -> None:
     assert read_matrix(written(tmp_path, FORMS[form], "king.txt")).tolist() == WHOLE
 
 
-@given(st.integers(2, 9), st.randoms(use_true_random=False), st.sampled_from(["\t", ",", "; "]))
+@given(st.integers(2, 9), st.integers(0, 1 << 30), st.sampled_from(["\t", ",", "; "]))
 def test_forms_agree_on_random_matrices(
-    tmp_path_factory: pytest.TempPathFactory, sites: int, random: object, between: str
+    tmp_path_factory: pytest.TempPathFactory, sites: int, seed: int, between: str
 ) -> None:
-    """A symmetric matrix written in four forms is read back the same from each."""
-    draws = np.random.default_rng(random.randrange(1 << 30))  # type: ignore[attr-defined]
+    draws = np.random.default_rng(seed)
     matrix = draws.integers(0, 500, (sites, sites)).astype(float)
     matrix = np.maximum(matrix, matrix.T)
     texts = {
@@ -239,7 +192,6 @@ def test_a_triangle_follows_the_number_of_sites_and_pairs_are_to_be_named(tmp_pa
     ("text", "form", "message"),
     [
         ("1\n2 1e300\n", None, "line 2, column 2: the latency is '1e300', expected a"),
-        ("1\n2 y\n", None, "line 2, column 2: the latency is 'y', expected a number"),
         ("1\n2 -3\n", None, "line 2, column 2: the latency is '-3', expected"),
         ("1\n2 3\n\n# c\n4\n", None, "line 5: number of latencies is 1, expected 3"),
         ("1 2\n3\n", "full", "line 2: number of latencies is 1, expected 2"),

@@ -41,8 +41,6 @@ def page(title: str = "mine", nodes: int = 60, rounds: int = 30) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects elements with their attributes."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -153,13 +151,7 @@ def test_small_overlays_are_drawn_whole_and_those_of_nobody_as_nothing() -> None
     assert np.array_equal(numbers[triples[:, 1]], overlay.links["target"])
     assert np.array_equal(triples[:, 2], overlay.links["kind"])
     assert found["places"]["place"] == pytest.approx(overlay.nodes["place"], abs=1e-4)
-    overlay = made_up_overlay(3)
-    empty = type(overlay)(
-        {name: column[:0] for name, column in overlay.nodes.items()},
-        {name: column[:0] for name, column in overlay.links.items()},
-        overlay.kinds,
-    )
-    found = drawing.drawn_overlay(empty, {}, 0)
+    found = drawing.drawn_overlay(made_up_overlay(0), {}, 0)
     assert (found["nodes"], found["links"]) == ([], [])
 
 
@@ -272,15 +264,10 @@ def test_nothing_is_told_to_who_does_not_know_the_address_of_the_page(address: s
 
 
 def test_a_port_that_is_taken_is_said() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port, page = taken.getsockname()[1], LivePage("a", "", places)
         expected = f"--live-port is {port}, expected a port that is free"
-        with (
-            pytest.raises(SimulationError, match=expected),
-            served(LivePage("a", "", places), port),
-        ):
+        with pytest.raises(SimulationError, match=expected), served(page, port):
             pass
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: impossible ones refused in a sentence, and points begun as there is room for them."""
+"""Sweeps: what their files say, or why they are refused; points begin as there is room."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gossamer.sim.study.scenarios import read_scenario
 from support.checkout import ROOT
 
 BASE = "nodes = 50\nrounds = 10\n[events]\nper_round = 2\nwarm_up_rounds = 5\n"
+NAMED = 'name = "Zürich"\n' + BASE
 ONE = 'scenario = "base.toml"\nseeds = [1]\n'
 
 
@@ -76,10 +77,7 @@ rounds = 12
     ("text", "sentence"),
     [
         ("seeds = [1]", "scenario is missing, expected the path of a scenario file"),
-        (
-            "nodes = 5",
-            "scenario is missing, expected a sweep, which names scenarios and seeds; 'gos",
-        ),
+        ("nodes = 5", "scenario is missing, expected a sweep, which names scenarios and seeds"),
         ('scenario = "base.toml"', "seeds is missing, expected a list of different whole"),
         ('scenario = "base.toml"\nseeds = 5', "seeds is 5, expected a list"),
         ('scenario = "base.toml"\nseeds = [1, 1]', "seeds is [1, 1], expected a list of different"),
@@ -87,18 +85,9 @@ rounds = 12
         ('scenario = "gone.toml"\nseeds = [1]', "gone.toml: the scenario file is missing"),
         (ONE + "seed = 2", "seed is an unknown key, expected 'seeds'"),
         (ONE + "[grid]\nnodes = 5", "grid.nodes is 5, expected a list"),
-        (
-            ONE + "[grid]\nnodez = [5]",
-            "base.toml in a point of the sweep: nodez is an unknown key",
-        ),
-        (
-            ONE + "[grid]\nnodes = [1]",
-            "in a point of the sweep: nodes is 1, expected a whole number from 2",
-        ),
-        (
-            ONE + '[grid]\nsystem = ["other"]',
-            "system is 'other', expected one of kindred, baseline",
-        ),
+        (ONE + "[grid]\nnodez = [5]", "base.toml in a point of the sweep: nodez is an unknown key"),
+        (ONE + "[grid]\nnodes = [1]", "of the sweep: nodes is 1, expected a whole number from 2"),
+        (ONE + '[grid]\nsystem = ["other"]', "system is 'other', expected one of kindred, basel"),
         (ONE + "[grid]\nseed = [2]", "seed is [2], expected seeds at the top of the file"),
         (ONE + "[grid]\nnodes = [5]\n[[point]]\nnodes = 6", "expected either [grid] or [[point]]"),
         ("seeds = [", "expected valid TOML"),
@@ -109,6 +98,29 @@ def test_impossible_sweeps_are_refused_in_words(tmp_path: Path, text: str, sente
         read_sweep(sweep(tmp_path, text))
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_marks_and_line_ends_change_nothing(encoding: str, end: str, tmp_path: Path) -> None:
+    """Of scenarios and sweeps, as editors of any system save them."""
+    for name, text in (("base.toml", NAMED), ("sweep.toml", ONE)):
+        (tmp_path / name).write_bytes(text.replace("\n", end).encode(encoding))
+    scenario, text = read_scenario(tmp_path / "base.toml")
+    assert scenario.name == "Zürich"
+    assert text == NAMED
+    assert len(read_sweep(tmp_path / "sweep.toml").points) == 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "found"), [("utf-16", "not UTF-8 but UTF-16"), ("latin-1", "not UTF-8 at byte 10")]
+)
+def test_other_encodings_are_named(encoding: str, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "base.toml"
+    path.write_bytes(NAMED.encode(encoding))
+    with pytest.raises(ScenarioError) as caught:
+        read_scenario(path)
+    assert str(caught.value) == f"{path}: the scenario file is {found}, expected text in UTF-8"
 
 
 @pytest.mark.parametrize(("name", "points"), [("sizes", 60), ("v3", 120), ("v6", 120)])
@@ -149,13 +161,10 @@ GIB = 2**30
 
 
 class Nothing(PointRunner):
-    """Runs nothing."""
-
     def run_point(self, point: Point, folder: Path, sweep: Path) -> Path:
         raise NotImplementedError
 
-    def stop(self) -> None:
-        """Nothing goes on."""
+    def stop(self) -> None: ...
 
 
 def test_points_that_share_a_memory_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,33 @@
+"""What `gossamer sim` says of protocols that are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.own_protocols import protocol_file, scenario_file
+from support.sim_commands import sim
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """The last line said of a scenario, or of a protocol, by a command that leaves nothing."""
+
+    def of(command: str, name: str, text: str = "", keys: str = "nodes = 20\nrounds = 3\n") -> str:
+        monkeypatch.chdir(tmp_path)
+        protocol = protocol_file(tmp_path, name, text) if text else name
+        file = scenario_file(tmp_path, protocol, keys)
+        before = {*tmp_path.iterdir(), tmp_path / "__pycache__"}
+        capsys.readouterr()
+        assert sim(command, file) == 2
+        assert {*tmp_path.iterdir()} <= before
+        error = capsys.readouterr().err.strip()
+        assert "Traceback" not in error
+        assert command == "run" or "\n" not in error
+        return error.splitlines()[-1]
+
+    return of
