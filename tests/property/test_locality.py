@@ -209,7 +209,7 @@ def test_views_stay_sound(name: str, seed: int, cycles: int, nodes: int, view: i
 def handle_record(sampler: SamplerState, p: int, now: int, words: Words) -> list[list[int]]:
     out = make_outbox(4096)
     sample_step(sampler, p, now, words.copy(), 0, out)
-    return [list(r) for r in sampling_runs.written(out)]
+    return [list(r) for r in overlays.written(out)]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -248,7 +248,7 @@ def test_rules_touch_their_own_row_only(name: str, compiled: bool) -> None:
 def test_records_spoil_no_view(name: str, kind: int, count: int, body: list[int], now: int) -> None:
     """Whatever words arrive, the view holds at most C plain descriptors and not its owner."""
     sampler = sampling_runs.ring_sampler(6, name, 4, 3, 1, seed=4)
-    sampling_runs.take(sampler, 0, sampling_runs.record(kind, 0, 2, [count, *body]), now)
+    sampling_runs.take(sampler, 0, overlays.record(kind, 0, 2, [count, *body]), now)
     held = sampling_runs.descriptors_of(sampler, 0)
     assert 0 not in [handle for _, handle in held]
     assert (sampler.views[0, len(held) :] == -1).all()
