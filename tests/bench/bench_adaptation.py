@@ -37,9 +37,9 @@ TITLES = {"drift": "regions wander", "flash": "a topic flares up", "moving": "cl
 
 def plain(found: Adaptation) -> dict[str, object]:
     told: dict[str, object] = {"optimum": found.optimum.sum()}
+    counted = ("documents", "deliveries", "lost", "doubled")
+    summed = ("control_bytes", "document_bytes", "confirm_bytes")
     for name, one in (("planned anew", found.adaptive), ("first trees kept", found.frozen)):
-        counted = ("documents", "deliveries", "lost", "doubled")
-        summed = ("control_bytes", "document_bytes", "confirm_bytes")
         told[name] = {
             "cost": one.cost.sum(),
             "of OPT": one.cost.sum() / found.optimum.sum(),
@@ -65,13 +65,9 @@ def main() -> None:
     with use_compiled(), Progress(console=console, transient=True) as progress:
         for kind in DYNAMICS:
             task = progress.add_task(TITLES[kind], total=2)
-            play = Play(
-                kind=kind,
-                length=given.length,
-                rate=given.rate,
-                stays=given.length / 4,
-                flash=(third, 2 * third, 0.8),
-            )
+            flash = (third, 2 * third, 0.8)
+            times = {"length": given.length, "rate": given.rate, "stays": given.length / 4}
+            play = Play(kind=kind, flash=flash, **times)
 
             def watch(name: str, share: float, task: TaskID = task) -> None:
                 progress.update(task, completed=share + (name == "frozen"))

@@ -10,12 +10,10 @@ task of the event loop is timed. Printed are the longest, in milliseconds:
 - *dump*: taking its dump in, storing it in portions, and giving up what it replaces,
 - *journal*: handling messages and storing them while nothing is dumped, and *meanwhile*;
 
-as the clock has it, and by the processor time of its thread alone, which other processes do not add
-to; the longest search for garbage by the interpreter, which follows from what is allocated at any
-time, the longest processor time without it, and the median step by the clock. For how long messages
-waited for the broker is printed as well. ``--in-this-process`` makes dumps as nodes did before,
-without a process for them. Where ``--limit`` is given, in milliseconds, more processor time without
-the search for garbage, of a snapshot or a dump, ends in exit code 1.
+by the clock, by the processor time of its thread, the longest search for garbage, the longest
+processor time without it, and the median step by the clock; and how long messages waited for the
+broker. ``--in-this-process`` makes dumps without a process for them. More than ``--limit``
+milliseconds of processor time, garbage apart, of a snapshot or a dump end in exit code 1.
 """
 
 from __future__ import annotations
@@ -72,6 +70,9 @@ THOSE_WHO_DUMP = ("_go_on_with", "_serve")
 SNAPSHOT, DUMP, JOURNAL, MEANWHILE = "snapshot", "dump", "journal", "journal meanwhile"
 
 
+COLUMNS = ("longest_ms", "processor_ms", "garbage_ms", "without_ms", "median_ms")
+
+
 class Took:
     """How long steps took in seconds, by the clock and the processor, and searching for garbage."""
 
@@ -85,16 +86,10 @@ class Took:
         self.garbage.append(garbage)
 
     def row(self, what: str) -> Row:
-        """A row of the table, in milliseconds."""
-        longest = {
-            "longest_ms": max(self.walls),
-            "processor_ms": max(self.processor),
-            "garbage_ms": max(self.garbage),
-            "without_ms": max(map(sub, self.processor, self.garbage)),
-            "median_ms": median(self.walls),
-        }
-        in_ms = {name: 1e3 * seconds for name, seconds in longest.items()}
-        return {"what": what, **in_ms, "times": len(self.walls)}
+        without = max(map(sub, self.processor, self.garbage))
+        longest = map(max, (self.walls, self.processor, self.garbage))
+        in_ms = [1e3 * seconds for seconds in (*longest, without, median(self.walls))]
+        return {"what": what, **dict(zip(COLUMNS, in_ms, strict=True)), "times": len(self.walls)}
 
 
 def now() -> tuple[float, float]:
@@ -130,10 +125,9 @@ class Steps(trio.abc.Instrument):
                 return apart(work)
             finally:
                 self._note(SNAPSHOT, begun)
-                wall, processor = now()
                 # It counts once.
-                spent = wall - begun[0], processor - begun[1]
-                self._begun = self._begun[0] + spent[0], self._begun[1] + spent[1]
+                before, first, ended = self._begun, begun, now()
+                self._begun = before[0] + ended[0] - first[0], before[1] + ended[1] - first[1]
 
         return begin
 
@@ -160,50 +154,36 @@ class Bystander:
         del told, effects
 
 
-class Neighbours:
-    """What a broker is told by two neighbours, one that publishes and one that subscribes."""
-
-    def __init__(self, quotes: list[Quote]) -> None:
-        self._everything = everything(quotes)
-        self._quotes = [exact_publication(quote) for quote in quotes]
-        self._filters = little_covering(quotes, SEED)
-        self._frames = {PUBLISHER: count(2), SUBSCRIBER: count(2)}
-        self._numbers, self._gone = count(1), count(1)
-        self._publications = count(2)
-        self._draws = Random(SEED)
-
-    def begin(self, broker: TreeBroker, size: int) -> None:
-        """Both come, the one with an advertisement of everything, the other with subscriptions."""
-        connect(broker, self._everything)
-        for _ in range(size):
-            broker.handle(0, *self._framed(SUBSCRIBER, self._subscription()))
-
-    def go_on(self) -> Iterator[tuple[Hop, Frame]]:
-        while True:
-            drawn = self._draws.randrange(OF_MESSAGES)
-            if drawn == 0:
-                yield self._framed(SUBSCRIBER, self._subscription())
-            elif drawn == 1:
-                yield self._framed(SUBSCRIBER, Unsubscription(Id("S", next(self._gone))))
-            else:
-                id_, values = Id("P", next(self._publications)), self._draws.choice(self._quotes)
-                yield self._framed(PUBLISHER, Publication(id_, ADVERTISED, values))
-
-    def _subscription(self) -> Subscription:
-        return Subscription(Id("S", next(self._numbers)), next(self._filters))
-
-    def _framed(self, hop: Hop, message: BetweenBrokers) -> tuple[Hop, Frame]:
-        return hop, Frame(1, next(self._frames[hop]), message)
+def told_by_neighbours(quotes: list[Quote], size: int) -> Iterator[tuple[Hop, Frame]]:
+    """So many subscriptions of one neighbour, then publications of another as well."""
+    filters, draws = little_covering(quotes, SEED), Random(SEED)
+    published = [exact_publication(quote) for quote in quotes]
+    numbers, gone, publications = count(1), count(1), count(2)
+    frames = {PUBLISHER: count(2), SUBSCRIBER: count(2)}
+    for number in count():
+        hop, drawn = SUBSCRIBER, draws.randrange(OF_MESSAGES) if number >= size else 0
+        message: BetweenBrokers
+        if drawn == 0:
+            message = Subscription(Id("S", next(numbers)), next(filters))
+        elif drawn == 1:
+            message = Unsubscription(Id("S", next(gone)))
+        else:
+            hop, id_ = PUBLISHER, Id("P", next(publications))
+            message = Publication(id_, ADVERTISED, draws.choice(published))
+        yield hop, Frame(1, next(frames[hop]), message)
 
 
 async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row]:
     """Let a broker go on until it has been dumped so often."""
-    told, host, steps = Neighbours(make_quotes(20_000, SEED)), TreeHost(TreeSettings()), Steps()
-    broker = TreeBroker("B", host.of, new_index=compiled_index)
+    quotes, host, steps = make_quotes(20_000, SEED), TreeHost(TreeSettings()), Steps()
+    broker, told = (
+        TreeBroker("B", host.of, new_index=compiled_index),
+        told_by_neighbours(quotes, size),
+    )
     gc.collect()
     gc.freeze()  # as a node does before its broker is there
-    told.begin(broker, size)
-    for hop, message in islice(told.go_on(), WARM_UP):
+    connect(broker, everything(quotes))
+    for hop, message in islice(told, size + WARM_UP):
         broker.handle(0, hop, message)
     waits = Took()
     gc.callbacks.append(steps.on_garbage)
@@ -214,7 +194,7 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row
         engine = Engine(broker, journal, Bystander(), now=1, congested_queue=NEVER, room=ROOM)
 
         async def bring() -> None:
-            for hop, message in told.go_on():
+            for hop, message in told:
                 begun = perf_counter()
                 await engine.bring(hop, message)
                 waits.note(perf_counter() - begun)
@@ -234,7 +214,6 @@ async def measure(size: int, dumps: int, apart: Apart, folder: Path) -> list[Row
 
 
 def main() -> int:
-    """Measure and print; returns 1 where a dump held the loop for longer than the limit."""
     chosen = read_options(
         __doc__, subscriptions=100_000, dumps=3, in_this_process=False, limit=float, out=Path
     )
@@ -243,10 +222,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         rows = trio.run(measure, chosen.subscriptions, chosen.dumps, apart, Path(folder))
     print(machine())
-    columns = ("longest_ms", "processor_ms", "garbage_ms", "without_ms", "median_ms")
-    print(f"{'what':20}" + "".join(f"{name:>14}" for name in columns) + f"{'times':>10}")
+    print(f"{'what':20}" + "".join(f"{name:>14}" for name in COLUMNS) + f"{'times':>10}")
     for one in rows:
-        times = "".join(f"{one[name]:>14.3f}" for name in columns)
+        times = "".join(f"{one[name]:>14.3f}" for name in COLUMNS)
         print(f"{one['what']:20}{times}{one['times']:>10,}")
     write_rows(chosen.out, rows)
     held = max(one["without_ms"] for one in rows if one["what"] in (SNAPSHOT, DUMP))

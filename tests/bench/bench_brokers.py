@@ -1,14 +1,12 @@
 """What a subscription, a publication, an unsubscription and a burst cost a broker.
 
 Run it by hand: ``python tests/bench/bench_brokers.py [--sizes 1000 20000] [--out bench.json]``. One
-broker between a publisher's tree and a neighbour that subscribes, with the compiled index; quotes
-are synthetic unless ``--quotes`` names a gzipped CSV file of them, which is read where it lies.
-Figures are microseconds of processor time, everything from frame to effects included: of a
-subscription as a mean from empty and while the last tenth is added, of publications then, and of
-taking a tenth back. *Clients* are a hundred at the broker itself, in place of the neighbour: what
-they get has to be listed for each, where for a neighbour it is enough to know that it gets
-something. A burst is the unsubscription of one subscription that covers a number of others, given
-for each that it triggers.
+broker between a publisher's tree and a neighbour that subscribes; quotes are synthetic unless
+``--quotes`` names a gzipped CSV file of them. Figures are microseconds of processor time, from
+frame to effects: of a subscription as a mean from empty and while the last tenth is added, of
+publications then, and of taking a tenth back. *Clients* are a hundred at the broker itself, in
+place of the neighbour. A burst is the unsubscription of one subscription that covers a number of
+others, given for each that it triggers.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -95,23 +93,25 @@ def measure(name: str, covering: str, size: int, quotes: list[Quote]) -> list[Ro
     between = Between(covering, everything(quotes))
     wanted = list(enumerate(islice(WORKLOADS[name](quotes, SEED), size)))
     numbered = publications(quotes)
-    warm_up(between, size, wanted[0][1])
+    # Lets rules be compiled, or read from the cache.
+    between.subscribe((size, wanted[0][1]))
+    between.subscribe((size + 1, wanted[0][1]))
+    between.publish((1, {}))
+    between.unsubscribe(size)
+    between.unsubscribe(size + 1)
     late = max(size // 10, 100)
+    leaving = Random(SEED).sample(range(size), size // 10)
     with only_the_brokers_memory():
-        loaded = seconds_each(between.subscribe, wanted[:-late], 1)
-        subscribed = seconds_each(between.subscribe, wanted[-late:], RUNS)
+        found = {
+            "subscribe, mean": seconds_each(between.subscribe, wanted[:-late], 1),
+            "subscribe, last": seconds_each(between.subscribe, wanted[-late:], RUNS),
+        }
         sent = between.broker.sizes().sent
-        published = seconds_each(between.publish, numbered, RUNS)
-        leaving = Random(SEED).sample(range(size), size // 10)
-        left = seconds_each(between.unsubscribe, leaving, RUNS)
+        found["publish"] = seconds_each(between.publish, numbered, RUNS)
+        found["unsubscribe"] = seconds_each(between.unsubscribe, leaving, RUNS)
     return [
-        timed_row(f"{name}, {covering}: {what}", size, seconds, unit, sent=sent)
-        for what, seconds, unit in (
-            ("subscribe, mean", loaded, "subscription"),
-            ("subscribe, last", subscribed, "subscription"),
-            ("publish", published, "publication"),
-            ("unsubscribe", left, "unsubscription"),
-        )
+        timed_row(f"{name}, {covering}: {what}", size, seconds, "message", sent=sent)
+        for what, seconds in found.items()
     ]
 
 
@@ -145,14 +145,6 @@ def publications(quotes: list[Quote]) -> list[tuple[int, dict[str, Any]]]:
     return list(enumerate((exact_publication(quote) for quote in chosen), start=2))
 
 
-def warm_up(between: Between, size: int, wanted: Filter) -> None:
-    between.subscribe((size, wanted))
-    between.subscribe((size + 1, wanted))
-    between.publish((1, {}))
-    between.unsubscribe(size)
-    between.unsubscribe(size + 1)
-
-
 @contextmanager
 def only_the_brokers_memory() -> Iterator[None]:
     """Let the garbage collector look at nothing older."""
@@ -168,13 +160,10 @@ def measure_burst(covering: str, size: int) -> Row:
     """Five subscriptions that cover `size` others each, taken back one by one."""
     rng = Random(SEED)
     between = Between(covering, parse("present(group) and present(x) and present(y)"))
-    number = 0
-    for group in range(5):
-        for _ in range(size):
-            x, y = rng.uniform(0, 1000), rng.uniform(0, 1000)
-            box = f"x >= {x} and x < {x + 10} and y >= {y} and y < {y + 10}"
-            between.subscribe((10 + number, parse(f"group == {group} and {box}")))
-            number += 1
+    for number in range(5 * size):
+        x, y = rng.uniform(0, 1000), rng.uniform(0, 1000)
+        box = f"x >= {x} and x < {x + 10} and y >= {y} and y < {y + 10}"
+        between.subscribe((10 + number, parse(f"group == {number // size} and {box}")))
     for group in range(5):
         between.subscribe((group, parse(f"group == {group}")))
     seconds = []
@@ -189,13 +178,9 @@ def main() -> None:
     chosen = read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
     keep_compiled_code()
     quotes = quotes_of(chosen.quotes)
-    rows = [
-        one
-        for name in WORKLOADS
-        for covering in COVERINGS
-        for size in chosen.sizes
-        for one in measure(name, covering, size, quotes)
-    ]
+    rows: list[Row] = []
+    for name, covering, size in product(WORKLOADS, COVERINGS, chosen.sizes):
+        rows += measure(name, covering, size, quotes)
     rows += [measure_clients(name, size, quotes) for name in WORKLOADS for size in chosen.sizes]
     rows += [measure_burst("active", size) for size in BURSTS]
     print_rows(rows, sent="sent, got")

@@ -1,66 +1,39 @@
 """Events a second of the event engine under the simplest protocol, through its real `step`.
 
 Run it by hand: ``python tests/bench/bench_events.py [nodes ...]``, by default 10^5 and 10^6. As
-many pings are under way as there are nodes; whoever takes one sends the next to a random node. One
-thread. Prints the median of the timed runs, their extremes, and the shape of the machine; the aim
-is five million events a second at 10^5 nodes.
+`gossamer sim bench events`, also with uniform latency: as many pings are under way as there are
+nodes; whoever takes one sends the next to a random node. The aim is five million events a second at
+10^5 nodes.
 """
 
 from __future__ import annotations
 
-import resource
 import sys
-import time
+from statistics import median
+from unittest.mock import patch
 
-import numpy as np
-
+from gossamer.sim.bench import event_benchmarks
 from gossamer.sim.bench.benchmarks import machine
-from gossamer.sim.bench.ping_protocol import START, forward_step, make_ping_counts
-from gossamer.sim.engine.cycle_engine import make_network
-from gossamer.sim.engine.event_engine import EventEngine, draw_phases
-from gossamer.sim.engine.latency import Int64s, Latency, constant_latency, uniform_latency
-from gossamer.sim.engine.link_conditions import make_link_conditions
+from gossamer.sim.bench.event_benchmarks import measure_pings
+from gossamer.sim.engine.latency import constant_latency, uniform_latency
+from gossamer.sim.study.environment import peak_memory_bytes
 
-PERIOD, SEED = 1000, 1
-WARM_UP_ROUNDS, TIMED_RUNS, EVENTS_A_RUN = 4, 7, 4_000_000
-LATENCIES = {"constant": constant_latency(PERIOD), "uniform": uniform_latency(1, 2 * PERIOD - 1)}
-
-
-def measure(latency: Latency, nodes: int) -> list[float]:
-    def start_once(cycle: int) -> Int64s:
-        return draw_phases(nodes if cycle == 0 else 0, 1, PERIOD, SEED)
-
-    engine = EventEngine(
-        make_ping_counts(nodes),
-        forward_step,
-        (START,),
-        make_network(nodes),
-        SEED,
-        period=PERIOD,
-        firing_ticks=start_once,
-        links=make_link_conditions(nodes, latency=latency),
-        reserve=64,
-    )
-    engine.run_until(WARM_UP_ROUNDS * PERIOD)
-    rates = []
-    for _ in range(TIMED_RUNS):
-        before = engine.counts()["passed"]
-        begin = time.perf_counter()
-        engine.run_until(engine.tick + max(EVENTS_A_RUN // nodes, 1) * PERIOD)
-        seconds = time.perf_counter() - begin
-        rates.append((engine.counts()["passed"] - before) / seconds)
-    return rates
+RUNS = 7
+LATENCIES = {
+    "constant": constant_latency,
+    "uniform": lambda period: uniform_latency(1, 2 * period - 1),
+}
 
 
 def main() -> None:
     print(machine())
     for nodes in [int(argument) for argument in sys.argv[1:]] or [10**5, 10**6]:
         for name, latency in LATENCIES.items():
-            rates = np.array(measure(latency, nodes)) / 1e6
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            with patch.object(event_benchmarks, "constant_latency", latency):
+                rates = [1 / seconds for seconds in measure_pings(False, nodes, RUNS).seconds]
             print(
-                f"{nodes:>9,} nodes, {name:8} latency: {np.median(rates):5.1f} million events/s"
-                f" ({rates.min():.1f} to {rates.max():.1f}), peak {peak / 1e9:.2f} GB"
+                f"{nodes:>9,} nodes, {name:8} latency: {median(rates):5.1f} million events/s"
+                f" ({min(rates):.1f} to {max(rates):.1f}), peak {peak_memory_bytes() / 1e9:.2f} GB"
             )
 
 

@@ -2,16 +2,15 @@
 
 Run it by hand: ``python tests/bench/bench_matching.py [--sizes 1000 20000] [--out bench.json]``, by
 default from 1,000 to 200,000 subscriptions of about four predicates, with little and with heavy
-covering. Quotes are synthetic unless ``--quotes`` names a gzipped CSV file of them, which is read
-where it lies. Figures are microseconds of processor time: adding a subscription with its covering
-determined, as a mean while the last tenth is added; matching and removing likewise. The aims at
-20,000 are 80 for a subscription and 30 for a publication.
+covering. Quotes are synthetic unless ``--quotes`` names a gzipped CSV file of them. Figures are
+microseconds of processor time: adding a subscription with its covering determined, as a mean while
+the last tenth is added; matching and removing likewise.
 """
 
 from __future__ import annotations
 
 import sys
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from random import Random
 
@@ -43,10 +42,9 @@ WINDOW = 200
 
 def measure_index(name: str, size: int, quotes: list[Quote]) -> list[Row]:
     """Load an index, then add, match and remove at that size."""
-    rng = Random(SEED)
-    wanted: list[Filter] = list(islice(WORKLOADS[name](quotes, SEED), size))
-    index = MatchingIndex(compiled=True)
+    index, rng = MatchingIndex(compiled=True), Random(SEED)
     warm_up(index)
+    wanted: list[Filter] = list(islice(WORKLOADS[name](quotes, SEED), size))
     late = max(size // 10, 100)
     loaded = seconds_each(index.add, wanted[:-late], 1)
     added = seconds_each(index.add, wanted[-late:], RUNS)
@@ -72,8 +70,7 @@ def measure_index(name: str, size: int, quotes: list[Quote]) -> list[Row]:
 
 def measure_composites(size: int, quotes: list[Quote]) -> list[Row]:
     """Pairs of quotes joined by a variable: one symbol closes where the other opens."""
-    rng = Random(SEED)
-    matcher = CompositeMatcher(compiled=True)
+    matcher, rng = CompositeMatcher(compiled=True), Random(SEED)
     composites = []
     for _ in range(size):
         one, other = rng.choice(quotes), rng.choice(quotes)
@@ -103,13 +100,11 @@ def main() -> None:
     chosen = read_options(__doc__, sizes=SIZES, quotes=Path, out=Path)
     keep_compiled_code()
     quotes = quotes_of(chosen.quotes)
-    rows = [
-        row
-        for name in WORKLOADS
-        for size in chosen.sizes
-        for row in measure_index(name, size, quotes)
-    ]
-    rows += [row for size in chosen.sizes for row in measure_composites(size, quotes)]
+    rows: list[Row] = []
+    for name, size in product(WORKLOADS, chosen.sizes):
+        rows += measure_index(name, size, quotes)
+    for size in chosen.sizes:
+        rows += measure_composites(size, quotes)
     print_rows(rows, filters="filters", roots="roots", matches="matches", bytes="bytes")
     write_rows(chosen.out, rows)
 

@@ -1,9 +1,8 @@
 """A million subscriptions of four predicates: what a publication costs, beside what it matches.
 
 Run it by hand: ``python tests/bench/bench_million.py [--sizes 100000 1000000] [--quotes FILE]
-[--out bench.json]``. Quotes are read from a gzipped CSV file where it lies, or made up.
-
-The workloads, four predicates a subscription each:
+[--out bench.json]``. Quotes are of a gzipped CSV file, or made up. The workloads, with four
+predicates a subscription:
 
 padres   the shape of PADRES' stock demo: class and symbol equal, two prices below a bound, written
          and read as PADRES' text
@@ -12,24 +11,25 @@ mixed    strings (equal or a prefix), numbers, dates as text and booleans, three
 parts    the same, a third of them by a part of the symbol, which no order of strings narrows; at
          most 20,000, as each is looked at
 
-A publication takes some time, and then some for every subscription that it matches. Both are fitted
-to a thousand publications by least squares and reported apart; so is `reach`, with 32 marks
-on the subscriptions, which names who gets a publication without listing what matches. Microseconds
-of processor time; bytes of arrays, and of everything by the growth of resident memory.
+Microseconds of processor time: what a publication takes, and what for each subscription that it
+matches, fitted to a thousand publications by least squares; and `reach`, with 32 marks on the
+subscriptions, which names who gets a publication without listing what matches. Bytes of arrays, and
+of everything by the growth of resident memory.
 """
 
 from __future__ import annotations
 
 import gc
-import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import numpy as np
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -49,7 +49,6 @@ MOST_PARTS: Final = 20_000
 
 
 def padres_texts(quotes: Sequence[Quote], seed: int) -> Iterator[str]:
-    """Subscriptions as PADRES' demo has them, with bounds around prices that were seen."""
     rng = Random(seed)
     while True:
         quote = rng.choice(quotes)
@@ -100,18 +99,10 @@ def _cents(price: object, factor: float) -> float:
     return round(float(str(price)) * factor + 0.01, 2)
 
 
-def resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize()
-
-
 def load(index: MatchingIndex, texts: Iterator[str], size: int) -> dict[str, float]:
     """Add so many subscriptions; seconds of reading and adding one, and of adding the last ones."""
     read = added = last = 0.0
-    begun_with = resident()
-
-    def read_some(count: int) -> list[Filter]:
-        return [parse(next(texts)) for _ in range(count)]
+    resident = psutil.Process().memory_info().rss
 
     def add(first: int, wanted: Sequence[Filter]) -> None:
         for number, one in enumerate(wanted, start=first):
@@ -119,7 +110,8 @@ def load(index: MatchingIndex, texts: Iterator[str], size: int) -> dict[str, flo
             index.mark(index.add(one).id, holder, among=holder)
 
     for done in range(0, size, PART):
-        seconds, wanted = timed(partial(read_some, min(PART, size - done)))
+        part = map(parse, islice(texts, min(PART, size - done)))
+        seconds, wanted = timed(partial(list[Filter], part))
         read += seconds
         last, _ = timed(partial(add, done, wanted))
         added += last
@@ -127,13 +119,12 @@ def load(index: MatchingIndex, texts: Iterator[str], size: int) -> dict[str, flo
         "read_s": read / size,
         "add_s": added / size,
         "add_last_s": last / min(PART, size),
-        "resident_bytes": (resident() - begun_with) / size,
+        "resident_bytes": (psutil.Process().memory_info().rss - resident) / size,
         "array_bytes": state_bytes(index._storage.table) / len(index),
     }
 
 
 def match(index: MatchingIndex, published: Sequence[Quote]) -> dict[str, float]:
-    """What a publication costs: the whole, and the part that grows with what it matches."""
     count = len(published)
     seconds, found = np.zeros(count), np.zeros(count)
     for number, quote in enumerate(published):
@@ -153,15 +144,11 @@ def match(index: MatchingIndex, published: Sequence[Quote]) -> dict[str, float]:
 
 
 def measure(name: str, size: int, quotes: list[Quote]) -> Row:
-    """A workload at a size."""
-    index = MatchingIndex(compiled=True)
+    index, rng = MatchingIndex(compiled=True), Random(SEED)
     warm_up(index)
-    rng = Random(SEED)
     found = load(index, WORKLOADS[name](quotes, SEED), size)
-    published = [
-        quote | {"rising": rng.random() < 0.5} for quote in rng.choices(quotes, k=PUBLICATIONS)
-    ]
-    found |= match(index, published)
+    chosen = rng.choices(quotes, k=PUBLICATIONS)
+    found |= match(index, [quote | {"rising": rng.random() < 0.5} for quote in chosen])
     return {"name": name, "size": size, "filters": len(index), **found, "machine": machine()}
 
 

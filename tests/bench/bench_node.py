@@ -1,20 +1,16 @@
 """Forty real peers under load: latency, deliveries a second, memory, start, and exactness.
 
 Run it by hand: ``python tests/bench/bench_node.py [--small] [--round SECONDS] [--out FOLDER]``.
-Peers run in several processes and talk TLS over loopback. Stock quotes are published by all of
-them in turn, first at a steady rate, then in bursts, each as soon as the one before was delivered.
-Every subscription has to get every quote that it matches once, and nothing else; otherwise the run
-ends with an error. Prints what was measured beside its aim, and writes it to ``bench.json``.
+Peers run in several processes and talk TLS over loopback. All publish stock quotes in turn, first
+at a steady rate, then in bursts, each as soon as the one before was delivered. A run in which a
+subscription does not get every quote that it matches once, and nothing else, ends with an error.
+Figures are printed beside their aims, and written to ``bench.json``.
 
 A delivery is an event handed to a subscription. Processor seconds are those of all processes, with
-all that they do meanwhile: gossip, encryption, matching, and the applications that take the events.
-
-Traffic overhead is the share of event copies that peers took which want nothing of the kind, hops
-are how many peers a delivered event came through. They are counted in a stream of their own at the
-end, because to count them takes time.
-
-Memory is what is resident: pages of libraries and of the interpreter, which processes of a machine
-share, are in the memory of each. What only one process has is told beside it.
+gossip, encryption, matching, and the applications. Traffic overhead is the share of event copies
+that peers took which want nothing of the kind, hops are how many peers a delivered event came
+through; both are counted in a stream of their own at the end, as that takes time. Memory is what is
+resident, pages that processes share included, but for what is said not to be shared.
 """
 
 from __future__ import annotations
@@ -26,8 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -47,15 +42,13 @@ LEAD_S = 0.5  # from saying when a steady stream begins to its beginning
 ARRIVAL_S = 30.0  # without any delivery, after which no more are waited for
 SETTLING_S = 3.0  # the same, while subscriptions may not be known everywhere yet
 SETTLING_ROUNDS = 60  # more than an overlay takes to form
-WATCHED = 400  # quotes published while copies and hops are counted, or all bursts if fewer
+WATCHED = 400  # quotes published while copies and hops are counted
 STARTS = 5  # of a node alone, of which the median is told
 QUIET_ROUNDS = 4  # after the last delivery, in which nothing else may come
 
 
 @frozen
 class Size:
-    """How much is measured."""
-
     processes: tuple[int, ...]  # peers of each; the first has one, to tell what further ones cost
     wishes: int  # subscriptions, shared out evenly
     steady: int  # quotes published at the steady rate
@@ -113,8 +106,6 @@ class Stream:
 
 @define(eq=False)
 class Bench:
-    """A cluster at work."""
-
     size: Size
     peers: PeerProcesses
     wishes: Sequence[Wish]
@@ -122,12 +113,10 @@ class Bench:
     unanswered: int = 0  # publications that nobody acknowledged in time
     tried: set[int] = field(factory=set)  # events published before, which may come late
 
-    def subscribe(self) -> None:
+    def settle(self, quotes: Sequence[Quote]) -> float:
+        """Subscribe, and publish until all get what they should; return how long that took."""
         shares = self.peers.shared_out([wish.expression for wish in self.wishes])
         self.peers.call_each("subscribe", [{"wishes": share} for share in shares])
-
-    def settle(self, quotes: Sequence[Quote]) -> float:
-        """Publish until every subscription gets what it should; return how long that took."""
         patience_s = PATIENCE_S + SETTLING_ROUNDS * self.size.round_s
         begin = time.monotonic()
         while time.monotonic() - begin < patience_s:
@@ -150,9 +139,11 @@ class Bench:
         self.steady(quotes)
         seen = [one for part in self.peers.call("take_traffic") for one in part]
         hops = sorted(n for one in seen for n, times in one["hops"] for _ in range(times))
-        uninterested = sum(one["uninterested"] for one in seen)
+        uninterested, received = (
+            sum(one[key] for one in seen) for key in ("uninterested", "received")
+        )
         return [
-            Measure("traffic overhead", 100 * uninterested / sum(o["received"] for o in seen), "%"),
+            Measure("traffic overhead", 100 * uninterested / received, "%"),
             Measure("hops of a delivery, mean", statistics.mean(hops), ""),
             Measure("hops of a delivery, 99th percentile", hops[len(hops) * 99 // 100], ""),
         ]
@@ -171,25 +162,21 @@ class Bench:
         asked = [{"quotes": [(place, *one) for _, place, one in share]} for share in shares]
         before = self.peers.call("usage")
         answers = self.peers.call_each("publish", asked)
-        # In the order of the quotes.
-        answered = sorted(
+        in_order = sorted(
             (number, *answer)
             for share, done in zip(shares, answers, strict=True)
             for (number, _, _), answer in zip(share, done, strict=True)
         )
-        published = [(event, due[number] or told) for number, event, told, _ in answered]
-        acknowledged = [seconds for _, _, _, seconds in answered]
-        waits = [
-            {
-                "count": sum(wish.wants(quote) for _, _, wish in share for quote in quotes),
-                "patience_s": patience_s,
-            }
+        published = [(event, due[number] or told) for number, event, told, _ in in_order]
+        acknowledged = [seconds for _, _, _, seconds in in_order]
+        counts = [
+            sum(wish.wants(quote) for _, _, wish in share for quote in quotes)
             for share in self.peers.shared_out(self.wishes)
         ]
+        waits = [{"count": count, "patience_s": patience_s} for count in counts]
         self.peers.call_each("wait_for", waits)
         used = self.peers.call("usage")
-        receipts = self._take_receipts()
-        return Stream(quotes, published, acknowledged, receipts, before, used)
+        return Stream(quotes, published, acknowledged, self._take_receipts(), before, used)
 
     def _take_receipts(self) -> list[tuple[int, int, float]]:
         """What subscriptions got since the last time, but for what was only tried."""
@@ -215,15 +202,6 @@ class Bench:
         )
 
 
-@contextmanager
-def open_bench(size: Size, folder: Path, quotes: Sequence[Quote]) -> Iterator[tuple[Bench, float]]:
-    with peer_processes(MadeCluster(folder / "first"), size.processes) as peers:
-        begin = time.time()
-        peers.open(size.round_s, {"delivery": {"event_memory": 8 * size.burst * len(SCHEMA)}})
-        ready_s = max(peers.call("ready")) - begin
-        yield Bench(size, peers, make_wishes(size.wishes, quotes, SEED, size.widths)), ready_s
-
-
 def measure_start(folder: Path) -> list[Measure]:
     """What it takes to start a node alone, and what it holds then: medians of several starts.
 
@@ -234,14 +212,11 @@ def measure_start(folder: Path) -> list[Measure]:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         shell = Shell(folder, forks=False)
         _, *imports = [_import_client() for _ in range(1 + STARTS)]
-    imported = statistics.median(imports)
     shell.ok("node", "init", "one")
     _, *starts = [_start_once(shell) for _ in range(1 + STARTS)]
-    seconds, used, resident, unshared = (
-        statistics.median(column) for column in zip(*starts, strict=True)
-    )
+    seconds, used, resident, unshared = map(statistics.median, zip(*starts, strict=True))
     return [
-        Measure("importing the client, processor time", imported, "s", "0.15 s"),
+        Measure("importing the client, processor time", statistics.median(imports), "s", "0.15 s"),
         Measure("a process from start to ready", seconds, "s", "0.5 s"),
         Measure("processor time of that", used, "s"),
         Measure("memory of that process, alone", resident / 1e6, "MB"),
@@ -270,13 +245,16 @@ def _start_once(shell: Shell) -> tuple[float, float, int, int]:
 
 def measure(size: Size, folder: Path) -> tuple[list[Measure], Counter[str]]:
     quotes = make_quotes(size.steady + size.bursts * size.burst, SEED)
-    with open_bench(size, folder, quotes) as (bench, ready_s):
-        bench.subscribe()
+    with peer_processes(MadeCluster(folder / "first"), size.processes) as peers:
+        begin = time.time()
+        peers.open(size.round_s, {"delivery": {"event_memory": 8 * size.burst * len(SCHEMA)}})
+        ready_s = max(peers.call("ready")) - begin
+        bench = Bench(size, peers, make_wishes(size.wishes, quotes, SEED, size.widths))
         settled_s = bench.settle(quotes[:40])
-        bench.peers.call("become_whole")
-        idle = bench.peers.call("usage")
-        bench.peers.call("rest", rounds=10)
-        rested = bench.peers.call("usage")
+        peers.call("become_whole")
+        idle = peers.call("usage")
+        peers.call("rest", rounds=10)
+        rested = peers.call("usage")
         memory = [one["resident_bytes"] / 1e6 for one in rested]
         unshared = rested[0]["unshared_bytes"] / 1e6
         steady = bench.steady(quotes[: size.steady])
@@ -332,16 +310,12 @@ def _grown(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], na
 
 def main() -> None:
     modes = ("auto", "always", "never")
-    changes: dict[str, Any] = {
-        "round_s": float,
-        "steady": int,
-        "rate": float,
-        "bursts": int,
-        "widths": [float],
-    }
-    given = read_options(__doc__, small=False, compiled=modes, out=Path(), **changes)
+    changes: dict[str, Any] = {"round_s": float, "steady": int, "rate": float, "bursts": int}
+    given = read_options(
+        __doc__, small=False, compiled=modes, out=Path(), widths=[float], **changes
+    )
     given.widths = tuple(given.widths)
-    changed = {name: value for name in changes if (value := getattr(given, name))}
+    changed = {name: value for name in (*changes, "widths") if (value := getattr(given, name))}
     size = evolve(SMALL if given.small else FULL, **changed)
     os.environ["GOSSAMER_TEST_COMPILED"] = given.compiled
     with tempfile.TemporaryDirectory() as folder:

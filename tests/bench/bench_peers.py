@@ -2,20 +2,17 @@
 
 Run it by hand: ``python tests/bench/bench_peers.py [--small] [--stacks gossamer,nats]``. Every
 stack has an environment of its own, made with pip in ``--environments FOLDER`` (a temporary one if
-none is named, so that nothing stays); the NATS server is the one that is installed, or Debian's,
-unpacked there. What cannot be installed or started is left out, and the table says why.
+none is named); the NATS server is the one that is installed, or Debian's, unpacked there. What
+cannot be installed or started is left out, and the table says why.
 
-All have as many peers in as many processes, one loop each, on loopback. As the others have no
-filters on content, every event has a topic; here that is an attribute, and a subscription the
-filter ``symbol == "..."``. Each topic has as many subscribers, so every event has as many
-deliveries. All peers publish in turn: first at a steady rate, then the same number as fast as each
-stack takes them. A delivery is an event that an application has taken; what is lost or comes twice
-is counted. Processor seconds are those of all processes, a server's too. Latency is by the wall
-clock, from when an event was due (in bursts: published) to when the application took it.
+All have as many peers in as many processes, one loop each, on loopback. Every event has a topic,
+here an attribute for which filters ask, and each topic has as many subscribers. All peers publish
+in turn: first at a steady rate, then the same number as fast as each stack takes them. A delivery
+is an event that an application has taken. Processor seconds are those of all processes, a server's
+too. Latency is from when an event was due (in bursts: published) to when the application took it.
 
 The fields of `Workload` and the seconds of gossamer's rounds can be set; ``--out`` writes all
-figures. Stacks promise different things: see what is said of each below the table, and
-docs/comparison.md.
+figures. Stacks promise different things: see docs/comparison.md.
 """
 
 from __future__ import annotations
@@ -27,6 +24,8 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +56,9 @@ class Row:
     failures: list[str] = field(factory=list)
 
     def figures(self) -> dict[str, Any]:
+        told = ("name", "versions", "security", "published")
         return {
-            "name": self.stack.name,
-            "versions": self.stack.versions,
-            "security": self.stack.security,
-            "published": self.stack.published,
+            **{name: getattr(self.stack, name) for name in told},
             "failures": self.failures,
             "medians": medians(self.runs) if self.runs else None,
             "runs": [attrs.asdict(run) for run in self.runs],
@@ -74,21 +71,25 @@ def measure_all(
     """All stacks by turns, so that what else the machine does meets all alike."""
     rows = [Row(stack) for stack in stacks]
     for row in rows:
-        _say(f"{row.stack.title}: installation")
-        try:
+        with _attempt(row, "installation"):
             row.stack.install(environments)
-        except ProcessFailed as reason:
-            row.failures.append(str(reason))
     taking_part = [row for row in rows if not row.failures]
-    for number in range(runs):
-        for row in taking_part:
-            _say(f"{row.stack.title}: run {number + 1} of {runs}")
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    row.runs.append(measure(row.stack, workload, Path(folder)))
-                except ProcessFailed as reason:
-                    row.failures.append(str(reason))
+    for number, row in product(range(runs), taking_part):
+        with (
+            _attempt(row, f"run {number + 1} of {runs}"),
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            row.runs.append(measure(row.stack, workload, Path(folder)))
     return rows
+
+
+@contextmanager
+def _attempt(row: Row, what: str) -> Iterator[None]:
+    print(f"{row.stack.title}: {what}", file=sys.stderr, flush=True)
+    try:
+        yield
+    except ProcessFailed as reason:
+        row.failures.append(str(reason))
 
 
 COLUMNS = (
@@ -150,10 +151,6 @@ def _counts(steady: Mapping[str, float], burst: Mapping[str, float], name: str) 
     return f"{steady[name]:,.0f}+{burst[name]:,.0f}"
 
 
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
-
-
 def _end(number: int, _: object) -> None:
     """Leave all blocks, so that all processes are ended."""
     sys.exit(128 + number)
@@ -190,13 +187,7 @@ def main() -> None:
         environments = given.environments.absolute() if given.environments else Path(folder)
         rows = measure_all(stacks, workload, given.runs, environments)
     shape = f"{machine()}, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    print(shape)
-    print(
-        f"{workload.peers} peers in {workload.processes} processes, {workload.topics} topics, "
-        f"{workload.matches} deliveries an event of {workload.bytes_each} bytes; "
-        f"{workload.events:,} events at {workload.rate:g} a second, then as many as a burst; "
-        f"medians of {given.runs} runs"
-    )
+    print(f"{shape}; {workload}; medians of {given.runs} runs")
     print_table(rows)
     if given.out:
         told = {

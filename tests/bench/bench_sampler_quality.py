@@ -21,10 +21,8 @@ from gossamer.sim.bench.sampler_quality import Overlay
 SEEDS = (1, 2, 3)
 CYCLES = 50
 FAILURES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# Broadcasts before the next cycle.
-BROADCASTS = 100
-# Forks of each overlay of which the first broadcast counts.
-FIRSTS = 20
+BROADCASTS = 100  # before the next cycle
+FIRSTS = 20  # forks of each overlay of which the first broadcast counts
 HEALED_AFTER = (1, 2, 5, 10)
 BROADCASTS_THEN = LAST = 10
 
@@ -35,19 +33,14 @@ def failure_row(formed: Overlay, share: float) -> list[float]:
     overlay.fail(share)
     first = [overlay.fork().broadcast()[0] for _ in range(FIRSTS)]
     reached = overlay.fork().broadcasts(BROADCASTS)
-    row = [float(np.mean(first)), float(np.mean(reached)), float(np.mean(reached[-LAST:]))]
+    row = [*map(np.mean, (first, reached, reached[-LAST:]))]
     # Healed by cycles alone, without the broadcasts that found failed neighbours.
     cycles = 0
     for after in HEALED_AFTER:
         overlay.run(after - cycles)
         cycles = after
-        row.append(float(np.mean(overlay.fork().broadcasts(BROADCASTS_THEN))))
-    return row
-
-
-def graph_row(formed: Overlay) -> list[float]:
-    hops = [formed.broadcast()[1] for _ in range(BROADCASTS)]
-    return [*formed.graph(), float(np.mean(hops))]
+        row.append(np.mean(overlay.fork().broadcasts(BROADCASTS_THEN)))
+    return [*map(float, row)]
 
 
 def tables(name: str, nodes: int) -> Iterator[str]:
@@ -58,8 +51,8 @@ def tables(name: str, nodes: int) -> Iterator[str]:
         rows = [failure_row(overlay, share) for overlay in formed]
         cells = " | ".join(f"{100 * value:.1f}" for value in np.mean(rows, axis=0))
         yield f"| {name} | {100 * share:.0f} % | {cells} |"
-    graphs = np.mean([graph_row(overlay) for overlay in formed], axis=0)
-    clustered, path, degree, deviation, full, hops = graphs
+    hops = np.mean([one.broadcast()[1] for one in formed for _ in range(BROADCASTS)])
+    clustered, path, degree, deviation, full = np.mean([one.graph() for one in formed], axis=0)
     yield (
         f"| {name} | {clustered:.5f} | {path:.2f} | {degree:.2f} | {deviation:.2f} "
         f"| {100 * full:.1f} % | {hops:.1f} |"

@@ -2,10 +2,8 @@
 
 Run it by hand: ``python tests/bench/bench_scale.py [runs]``, by default three times. Runs
 ``examples/scale/scenario.toml`` without files: 50 rounds, 1,000 events. Friends are held against
-the best there are: for a sample of 200 nodes the utility of all others is computed, and the mean of
-the K_f best, ring and small-world neighbours left out as they are in the overlay, is the optimum.
-Prints every run, the median time, and the shape of the machine; the aims are 180 s, 6 GB, a right
-ring, 95 % of the optimum and all deliveries.
+the best there are, for 200 nodes the K_f others of most utility that are no ring or small-world
+neighbours. The aims are 180 s, 6 GB, a right ring, 95 % of the optimum and all deliveries.
 """
 
 from __future__ import annotations

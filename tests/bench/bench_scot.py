@@ -3,8 +3,7 @@
 Run it by hand: ``python tests/bench/bench_scot.py [--subscribers 500] [--burst 5000] [--out DIR]``.
 Times of the simulation are milliseconds; the last line is messages between brokers that are
 simulated in a second of processor time, subscriptions and what compiles included. With ``--out``
-the plots are written into a folder. ``--large`` runs a thousand brokers with 100,000 subscribers
-instead (``--regions``, ``--clusters``, ``--subscribers`` and ``--publications`` change that).
+the plots are written into a folder. ``--large`` runs a thousand brokers with 100,000 subscribers.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ from gossamer.sim.studies.scot.replay.network import Links, ScotNetwork, Service
 from gossamer.sim.studies.scot.replay.replay import Publications, Replayed, replay
 from gossamer.sim.studies.scot.workloads import Quotes
 
-RATE = 100_000
-"""Notifications of the burst a minute, the highest of the paper's."""
-
+RATE = 100_000  # notifications of the burst a minute, the highest of the paper's
 VARIANTS: Mapping[str, ScotSettings] = {
     **{routing: ScotSettings(routing=routing) for routing in ROUTINGS},
     "spare": ScotSettings(spare_links=True),
@@ -47,22 +44,10 @@ VARIANTS: Mapping[str, ScotSettings] = {
 }
 
 
-def measure(settings: ScotSettings, subscribers: int, burst: int) -> tuple[BurstResult, float]:
-    """Run a burst; returns its result and messages in a second of processor time."""
-    planned = Burst(
-        scot=figure_8(),
-        settings=settings,
-        subscribers=subscribers,
-        burst_notifications=burst,
-        burst_per_minute=RATE,
-    )
-    seconds, result = timed(partial(run_burst, planned))
-    return result, (result.subscription_messages + result.messages) / seconds
-
-
-def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
+def rows(result: BurstResult, seconds: float, burst: int) -> Mapping[str, str]:
     burst_ended = result.started + 5 * SECOND + burst * MINUTE // RATE
     settled = (result.burst_ended - burst_ended) / 1_000
+    speed = (result.subscription_messages + result.messages) / seconds
     return {
         "subscription messages": f"{result.subscription_messages:,}",
         "duplicates of them": f"{result.subscription_duplicates:,}",
@@ -86,9 +71,8 @@ def rows(result: BurstResult, speed: float, burst: int) -> Mapping[str, str]:
 
 
 def large_network(regions: int, clusters: int) -> ScotNetwork:
-    draw = random.Random(1)
-    edges = [(f"r{draw.randrange(i)}", f"r{i}") for i in range(1, regions)]
-    tree = Factor.of([f"r{i}" for i in range(regions)], edges)
+    draw, names = random.Random(1), [f"r{i}" for i in range(regions)]
+    tree = Factor.of(names, [(draw.choice(names[:i]), names[i]) for i in range(1, regions)])
     scot = Scot(tree, Factor.complete(clusters))
     return ScotNetwork(scot, ScotSettings(), Links(), ServiceTimes(), Unobserved())
 
@@ -96,14 +80,15 @@ def large_network(regions: int, clusters: int) -> ScotNetwork:
 def large_broadcast(network: ScotNetwork, number: int, workload: Quotes) -> Replayed:
     """Subscribers anywhere, one each millisecond."""
     draw = random.Random(2)
-    hosts = [draw.randrange(len(network.brokers)) for _ in range(number)]
-    coming = Subscribers(
-        at=np.arange(number, dtype=np.int64) * 1_000,
-        broker=np.array(hosts, np.int64),
-        names=[f"S{i}" for i in range(number)],
-        wanted=[workload.wanted(draw) for _ in range(number)],
+    return broadcast(
+        network,
+        Subscribers(
+            at=np.arange(number, dtype=np.int64) * 1_000,
+            broker=np.array([draw.randrange(len(network.brokers)) for _ in range(number)]),
+            names=[f"S{i}" for i in range(number)],
+            wanted=[workload.wanted(draw) for _ in range(number)],
+        ),
     )
-    return broadcast(network, coming)
 
 
 def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Replayed:
@@ -115,15 +100,17 @@ def large_publishing(network: ScotNetwork, number: int, workload: Quotes) -> Rep
         network.send(network.now, f"P{host}", names[host], Attach())
     network.run_until_idle()
     contents = list(workload.contents)
-    published = Publications(
-        at=network.now + 10_000 * np.arange(1, number + 1, dtype=np.int64),
-        broker=np.array([draw.choice(hosts) for _ in range(number)], np.int64),
-        content=np.array([draw.randrange(len(contents)) for _ in range(number)], np.int64),
-        marked=np.zeros(number, np.int64),
-        contents=contents,
-        publishers={names[host]: f"P{host}" for host in hosts},
+    return replay(
+        network,
+        Publications(
+            at=network.now + 10_000 * np.arange(1, number + 1, dtype=np.int64),
+            broker=np.array([draw.choice(hosts) for _ in range(number)]),
+            content=np.array([draw.randrange(len(contents)) for _ in range(number)]),
+            marked=np.zeros(number, np.int64),
+            contents=contents,
+            publishers={names[host]: f"P{host}" for host in hosts},
+        ),
     )
-    return replay(network, published)
 
 
 def run_large(regions: int, clusters: int, subscribers: int, publications: int) -> Table:
@@ -148,14 +135,22 @@ def run_large(regions: int, clusters: int, subscribers: int, publications: int) 
 
 
 def run_bursts(subscribers: int, burst: int, out: Path | None) -> Table:
-    found = {name: measure(chosen, subscribers, burst) for name, chosen in VARIANTS.items()}
-    columns = {name: rows(*measured, burst) for name, measured in found.items()}
+    results, columns = {}, {}
+    for name, settings in VARIANTS.items():
+        planned = Burst(
+            scot=figure_8(),
+            settings=settings,
+            subscribers=subscribers,
+            burst_notifications=burst,
+            burst_per_minute=RATE,
+        )
+        seconds, results[name] = timed(partial(run_burst, planned))
+        columns[name] = rows(results[name], seconds, burst)
     table = Table("", *columns, title=machine())
-    for row in next(iter(columns.values())):
+    for row in columns["spare"]:
         table.add_row(row, *(column[row] for column in columns.values()))
     if out:
         out.mkdir(parents=True, exist_ok=True)
-        results = {name: result for name, (result, _) in found.items()}
         with plot_style():
             save(plot_scot(figure_8()), out, "overlay")
             save(plot_delays(results), out, "delay")

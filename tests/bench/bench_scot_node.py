@@ -5,7 +5,6 @@ python tests/bench/bench_scot_node.py [PUBLICATIONS]
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from functools import partial
@@ -13,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import psutil
 import trio
 
 from gossamer.node.local.client import LocalClient
@@ -31,11 +31,8 @@ MODES = {
 
 
 def processor_s(scot: ScotProcesses) -> float:
-    ticks = 0
-    for process in scot.running.values():
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    times = [psutil.Process(one.pid).cpu_times() for one in scot.running.values()]
+    return float(sum(one.user + one.system for one in times))
 
 
 async def listen(

@@ -2,11 +2,10 @@
 
 Run it by hand: ``python tests/bench/bench_signatures.py [--runs 5]``. One publisher seals events of
 some 250 bytes, and another peer opens each, signed and as in a cluster without certificates; the
-difference is what signatures cost. Figures are microseconds of processor time an event, medians of
-the runs, by how many events share a signature. The last two columns are what that comes to in the
-bench of nodes, where a publication is delivered so many times at so many peers: microseconds a
-delivery, and their share of a delivery that takes so long without them. Bytes on the wire, and the
-hash by which events are named with and without signatures, are not in them.
+difference, in microseconds of processor time an event, is what signatures cost, by how many events
+share one. The last two columns are what that comes to in the bench of nodes, where a publication is
+delivered so many times at so many peers: microseconds a delivery, and their share of a delivery
+that takes so long without them.
 """
 
 from __future__ import annotations

@@ -7,13 +7,11 @@ Run it by hand:
     python tests/bench/bench_spark.py commands [--sizes 10000000] [--kind vinifera] [--memory 1g]
     python tests/bench/bench_spark.py runs [--sizes 1000,10000] [--memory 1g]
 
-`rows` says where the time goes: making the rows, writing them in one process, Spark carrying them
-to nowhere, Spark writing them, and the whole command, which checks them as well. `commands` is
-what users wait and pay for: a plain writer of the same rows, then `gossamer spark workload` and
-`crunch`, each a process of its own with all that it starts. `runs` crunches so many small runs by
-the command. Processor time is that of the machine, on which nothing else may run; memory is the
-largest sum of what the processes hold alone (PSS). With ``--out FILE`` the rows of `bench.json`
-are written there.
+`rows` says where the time goes: making rows, writing them in one process, Spark writing them, and
+the whole command, which checks them as well. `commands` is what users wait and pay for: a plain
+writer of the same rows, then `gossamer spark workload` and `crunch`, each a process of its own with
+all that it starts. `runs` crunches so many small runs by the command. Processor time is that of the
+machine, on which nothing else may run; memory is the largest sum of what processes hold (PSS).
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
@@ -43,7 +41,12 @@ from gossamer.sim.bench.benchmarks import machine
 from gossamer.sim.results.results import write_table
 from gossamer.sim.row_tables.kinds import Wish, make_workload
 from gossamer.sim.row_tables.table import write_plainly
-from gossamer.sim.studies.peers.measuring.records import CYCLE_COLUMNS, EVENT_COLUMNS, NODE_COLUMNS
+from gossamer.sim.studies.peers.measuring.records import (
+    CYCLE_COLUMNS,
+    DELIVERY_COLUMNS,
+    EVENT_COLUMNS,
+    NODE_COLUMNS,
+)
 from gossamer.spark.crunch.crunching import crunch_results
 from gossamer.spark.crunch.folders import find_runs
 from gossamer.spark.session import spark_session
@@ -74,16 +77,8 @@ def held(process: psutil.Process) -> int:
         return 0
 
 
-class Spent(NamedTuple):
-    """What some work took: time, processor time of the machine, and memory at most."""
-
-    wall_s: float
-    cpu_s: float
-    peak_bytes: int
-
-
 def cpu_s() -> float:
-    """Processor time of the whole machine so far, on which nothing else of weight may run.
+    """Processor time of the whole machine so far.
 
     That of processes alone would be too little: Java ends without waiting for the workers of
     Python that it has started, whose time nobody is told of then.
@@ -92,7 +87,8 @@ def cpu_s() -> float:
     return float(times.user + times.nice + times.system)
 
 
-def timed(work: Callable[[], object]) -> Spent:
+def measured(name: str, size: int, unit: str, work: Callable[[], object]) -> Row:
+    """What some work took: time, processor time of the machine, and memory at most."""
     this, over, memory = psutil.Process(), threading.Event(), [0]
 
     def watch() -> None:
@@ -108,7 +104,7 @@ def timed(work: Callable[[], object]) -> Spent:
         spent, cpu = perf_counter() - begun, cpu_s() - before
         over.set()
         watching.join()
-    return Spent(spent, cpu, max(memory))
+    return timed_row(name, size, [spent / size], unit, cpu_s=cpu / size, bytes=max(memory))
 
 
 def measure_commands(kind: str, size: int, memory: str) -> list[Row]:
@@ -121,12 +117,16 @@ def measure_commands(kind: str, size: int, memory: str) -> list[Row]:
             "gossamer spark workload": (COMMAND, "spark", "workload", kind, "--out", made, *sizes),
             "gossamer spark crunch": (COMMAND, "spark", "crunch", made, "--out", out),
         }
-        found = []
-        for name, command in commands.items():
-            given = () if command[0] == PLAIN else ("--memory", memory)
-            spent = timed(partial(run_python, *command, *given))
-            found.append(row(f"{kind}: {name}", 2 * size, spent, "row"))
-    return found
+        given = ("--memory", memory)
+        return [
+            measured(
+                f"{kind}: {name}",
+                2 * size,
+                "row",
+                partial(run_python, *command, *(given if command[0] == COMMAND else ())),
+            )
+            for name, command in commands.items()
+        ]
 
 
 def measure_runs(count: int, memory: str) -> list[Row]:
@@ -134,8 +134,8 @@ def measure_runs(count: int, memory: str) -> list[Row]:
         for seed in range(count):
             make_up_run(Path(scratch) / "runs" / f"{seed}", 2_000, 100, seed)
         command = (COMMAND, "spark", "crunch", f"{scratch}/runs", "--out", f"{scratch}/c")
-        spent = timed(partial(run_python, *command, "--no-plots", "--memory", memory))
-    return [row("gossamer spark crunch: runs", count, spent, "run")]
+        work = partial(run_python, *command, "--no-plots", "--memory", memory)
+        return [measured("gossamer spark crunch: runs", count, "run", work)]
 
 
 def run_python(*arguments: str) -> None:
@@ -149,46 +149,40 @@ def measure_rows(session: Any, kind: str, size: int) -> list[Row]:
     wish = Wish(subscriptions=size, events=size)
     tables = make_workload(kind, wish).tables()
 
-    def make() -> None:
-        for table in tables:
-            for _ in table.batches():
-                pass
-
-    def write(folder: Path) -> None:
-        folder.mkdir()
-        for table in tables:
-            files = files_of(session, table)
-            write_row_table(session, table, folder / table.name, files, folder)
-
     with tempfile.TemporaryDirectory() as scratch:
+        written, out = Path(scratch) / "written", Path(scratch) / "out"
+        written.mkdir()
+
+        def make() -> None:
+            for table in tables:
+                for _ in table.batches():
+                    pass
 
         def plain() -> None:
             for table in tables:
                 write_plainly(table, Path(scratch) / f"{table.name}.parquet")
 
+        def write() -> None:
+            for table in tables:
+                files = files_of(session, table)
+                write_row_table(session, table, written / table.name, files, written)
+
         stages: dict[str, Callable[[], object]] = {
             "rows made by NumPy": make,
             "NumPy and PyArrow, one process": plain,
-            "rows written by Spark": lambda: write(Path(scratch) / "written"),
-            "the command, checks included": partial(
-                write_workload, session, kind, wish, Path(scratch) / "out"
-            ),
+            "rows written by Spark": write,
+            "the command, checks included": partial(write_workload, session, kind, wish, out),
         }
-        return [
-            row(f"{kind}: {name}", 2 * size, timed(work), "row") for name, work in stages.items()
-        ]
+        return [measured(f"{kind}: {name}", 2 * size, "row", work) for name, work in stages.items()]
 
 
 def measure_crunch(session: Any, deliveries: int, nodes: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         make_up_run(folder, deliveries, nodes)
-        runs = find_runs([folder])
-        out = Path(scratch) / "out"
-        spent = timed(
-            lambda: crunch_results(session, runs, out, plots=True, exact_up_to=10_000_000)
-        )
-    return [row(f"crunch, {nodes:,} nodes", deliveries, spent, "delivery")]
+        given = (session, find_runs([folder]), Path(scratch) / "out")
+        work = partial(crunch_results, *given, plots=True, exact_up_to=10_000_000)
+        return [measured(f"crunch, {nodes:,} nodes", deliveries, "delivery", work)]
 
 
 def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> None:
@@ -204,13 +198,12 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
         ("nodes", NODE_COLUMNS, nodes),
         ("cycles", CYCLE_COLUMNS, 1_000),
     ):
-        table = {
-            column: draws.integers(1, 50, rows).astype(kind) for column, kind in columns.items()
-        }
-        table[next(iter(columns))] = np.arange(rows).astype(columns[next(iter(columns))])
+        table = {key: draws.integers(1, 50, rows).astype(kind) for key, kind in columns.items()}
+        number = next(iter(columns))
+        table[number] = np.arange(rows).astype(columns[number])
         write_table(table, system / f"{name}.parquet")
-    kinds = (pa.int64(), pa.int32(), pa.int16(), pa.int16(), pa.float64())
-    schema = pa.schema([*zip(("event", "node", "hops", "tree_hops", "time_s"), kinds, strict=True)])
+    fields = [(name, pa.from_numpy_dtype(kind)) for name, kind in DELIVERY_COLUMNS.items()]
+    schema = pa.schema(fields)
     with pq.ParquetWriter(system / "deliveries.parquet", schema, compression="zstd") as writer:
         for first in range(0, deliveries, BATCH):
             count = min(BATCH, deliveries - first)
@@ -224,11 +217,6 @@ def make_up_run(folder: Path, deliveries: int, nodes: int, seed: int = 1) -> Non
             ]
             arrays = [pa.array(column) for column in values]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-
-
-def row(name: str, size: int, spent: Spent, unit: str) -> Row:
-    more = {"cpu_s": spent.cpu_s / size, "bytes": spent.peak_bytes}
-    return timed_row(name, size, [spent.wall_s / size], unit, **more)
 
 
 def show(rows: Sequence[Row]) -> None:
@@ -254,18 +242,19 @@ def main() -> None:
         memory="1g",
         out=Path,
     )
-    sizes = [int(size) for size in chosen.sizes.split(",")]
+    words, sizes = chosen.words, [int(size) for size in chosen.sizes.split(",")]
     rows: list[Row] = []
-    for size in sizes if "commands" in chosen.words else ():
-        rows += measure_commands(chosen.kind, size, chosen.memory)
-    for size in sizes if "runs" in chosen.words else ():
-        rows += measure_runs(size, chosen.memory)
-    if {"rows", "crunch"} & {*chosen.words}:
+    for size in sizes:
+        if "commands" in words:
+            rows += measure_commands(chosen.kind, size, chosen.memory)
+        if "runs" in words:
+            rows += measure_runs(size, chosen.memory)
+    if {"rows", "crunch"} & {*words}:
         with spark_session() as session:
             session.range(10).mapInArrow(lambda batches: batches, "id long").collect()  # warm
-            for size in sizes if "rows" in chosen.words else ():
+            for size in sizes if "rows" in words else ():
                 rows += measure_rows(session, chosen.kind, size)
-            if "crunch" in chosen.words:
+            if "crunch" in words:
                 rows += measure_crunch(session, chosen.deliveries, chosen.nodes)
     show(rows)
     write_rows(chosen.out, rows)

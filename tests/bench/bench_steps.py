@@ -2,11 +2,11 @@
 
 Run it by hand: ``python tests/bench/bench_steps.py [--peers 40] [--rounds 20] [--runs 3]``. Peers
 with the settings of nodes form an overlay on a network in memory, with five subscriptions each to
-ranges of three attributes of stock quotes. One of them, which wants nothing itself, is watched from
-its first record on. What it took is then taken again by two peers that know nothing but that, one
-interpreted and one by machine code; both have to write the same. Figures are milliseconds of
-processor time a round, for each kind of record, in rounds in which the overlay is at rest; medians
-of the runs. Sockets, TLS, frames and signatures are not in them.
+ranges of three attributes of stock quotes. What one of them takes, which wants nothing itself, is
+taken again by two peers that know nothing but that, one interpreted and one by machine code; both
+have to write the same. Figures are milliseconds of processor time a round, for each kind of record,
+in rounds in which the overlay is at rest; medians of the runs. Sockets, TLS, frames and signatures
+are not in them.
 """
 
 from __future__ import annotations
@@ -125,11 +125,12 @@ def timed(core: Core, taken: Taken, at_rest: int) -> tuple[dict[str, float], lis
 def compare(key: int, taken: Taken, at_rest: int, code: LinkedCode) -> list[dict[str, float]]:
     interpreted, linked = Core(SETTINGS, key), Core(SETTINGS, key)
     linked.take_by(linked_step(linked, code).take)
-    found = [timed(core, taken, at_rest) for core in (interpreted, linked)]
-    if found[0][1] != found[1][1]:
+    used, written = zip(
+        *(timed(core, taken, at_rest) for core in (interpreted, linked)), strict=True
+    )
+    if written[0] != written[1]:
         sys.exit("the machine code wrote something else than the rules it was made of")
-    rounds = taken[-1][0] + 1 - at_rest
-    return [{kind: 1e3 * s / rounds for kind, s in used.items()} for used, _ in found]
+    return list(used)
 
 
 def main() -> None:
@@ -149,12 +150,11 @@ def main() -> None:
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}; {given.peers} peers, {rounds} rounds")
     print(f"{'kind':20} {'a round':>8} {'interpreted, ms':>16} {'machine code, ms':>17}")
     for kind in [*sorted(times, key=lambda kind: -runs[0][0][kind]), ""]:
-        each = [
-            statistics.median(run[form][kind] if kind else sum(run[form].values()) for run in runs)
-            for form in (0, 1)
-        ]
-        often = (times[kind] if kind else times.total()) / rounds
-        print(f"{kind or 'all':20} {often:8.1f} {each[0]:16.3f} {each[1]:17.3f}")
+        kinds = [kind] if kind else list(times)
+        often = sum(times[one] for one in kinds) / rounds
+        seconds = [[sum(used[one] for one in kinds) for used in run] for run in runs]
+        slow, fast = (1e3 * statistics.median(one) / rounds for one in zip(*seconds, strict=True))
+        print(f"{kind or 'all':20} {often:8.1f} {slow:16.3f} {fast:17.3f}")
 
 
 if __name__ == "__main__":

@@ -2,17 +2,12 @@
 
 Run it by hand: ``python tests/bench/bench_streams.py [--events N] [--lines N] [--runs 5]``.
 
-One peer: a peer publishes synthetic stock quotes as fast as they are acknowledged, and a peer in a
-process of its own takes, verifies, matches and hands each of them to five subscriptions of an
-application there. Figures are events for each second of processor time of that process, with all
-that it does meanwhile, and of the publisher's.
-
-Three nodes: ``gossamer pub --jsonl -`` publishes lines at one node, ``gossamer sub`` prints what
-comes at another. Figures are events a second of the clock, until the last is acknowledged and until
-it is printed, and the processor time of all processes for each event.
-
-TLS, signatures, acknowledgements and retention are as nodes have them. Medians of the runs. The run
-fails unless every event came once.
+One peer: a peer publishes stock quotes as fast as they are acknowledged, and another, in a process
+of its own, hands each of them to five subscriptions there. Figures are events for each second of
+processor time of either process. Three nodes: ``gossamer pub --jsonl -`` publishes lines at one
+node, ``gossamer sub`` prints what comes at another. Figures are events a second of the clock, until
+the last is acknowledged and until it is printed, and the processor time of all nodes for each
+event. Everything is as nodes have it. Medians of the runs, which fail unless every event came once.
 """
 
 from __future__ import annotations
@@ -39,17 +34,14 @@ from support.node_processes import Shell, free_ports, wait_for_line
 from support.quotes import make_quotes
 
 SUBSCRIPTIONS = 5
-# Rounds in which the overlay forms and subscriptions become known.
-SETTLING_ROUNDS = 20
+SETTLING_ROUNDS = 20  # in which the overlay forms and subscriptions become known
 ROUND_S = 0.5
-NODES = 3
-PORTS_OF_A_NODE = 3
+NODES, PORTS_OF_A_NODE = 3, 3
 
 Figures = dict[str, float]
 
 
 def one_peer(events: int, runs: int) -> list[Figures]:
-    """Events a processor second that one peer takes and another publishes, of each run."""
     quotes = make_quotes(events, SEED)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -90,30 +82,26 @@ def commands(lines: int, runs: int) -> list[Figures]:
         port = free_ports(PORTS_OF_A_NODE * NODES)
         made = ("--peers", str(NODES), "--preset", "local", "--port", str(port))
         shell.ok("node", "init", "demo", *made)
-        nodes = [
-            stack.enter_context(shell.node(f"demo/peer{number}")) for number in range(1, NODES + 1)
-        ]
+        names = [f"demo/peer{number}" for number in range(1, NODES + 1)]
+        nodes = [stack.enter_context(shell.node(name)) for name in names]
         return [_pass(shell, nodes, lines) for _ in range(1 + runs)][1:]
 
 
 def _pass(shell: Shell, nodes: Sequence[subprocess.Popen[str]], lines: int) -> Figures:
-    text = "".join(
-        json.dumps({"symbol": "IBM", "price": quote["price"]}) + "\n"
-        for quote in make_quotes(lines, SEED)
-    )
+    events = ({"symbol": "IBM", "price": one["price"]} for one in make_quotes(lines, SEED))
+    text = "".join(json.dumps(event) + "\n" for event in events)
     with _subscriber(shell, lines) as (subscriber, printed):
-        every = [*map(_used_s, nodes)]
+        before = sum(map(_used_s, nodes))
         began = time.monotonic()
-        publisher = shell.start(
-            *("pub", "--folder", "demo/peer1", "--jsonl", "-"), stdin=subprocess.PIPE
-        )
+        command = ("pub", "--folder", "demo/peer1", "--jsonl", "-")
+        publisher = shell.start(*command, stdin=subprocess.PIPE)
         _, said = publisher.communicate(text, timeout=PATIENCE_S + lines / 50)
         acknowledged_s = time.monotonic() - began
         if publisher.returncode:
             sys.exit(said)
         subscriber.communicate(timeout=PATIENCE_S + lines / 50)
         printed_s = time.monotonic() - began
-        used = sum(map(_used_s, nodes)) - sum(every)
+        used = sum(map(_used_s, nodes)) - before
         ids = [json.loads(line)["id"] for line in printed.read_text().splitlines()]
     if len(set(ids)) != lines or len(ids) != lines:
         sys.exit(f"{lines} events came as {len(ids)} lines, {len(set(ids))} of them different")

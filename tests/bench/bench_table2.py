@@ -1,15 +1,12 @@
 """Table II of the incremental paper with our own code, and when its bursts come back.
 
 Run it by hand: ``python tests/bench/bench_table2.py [--bursts] [--out bench.json]``. The 49 brokers
-of the controlled scenario (incremental paper, Sec. V-A) get 42,000 subscriptions, 20 of which cover
-2,099 others each, and then publications, under active covering, lazy covering and none. Given is
-processor time a message, everything from frame to effects included, at the core broker E, which all
-publications pass, and as a mean over all brokers. *Covering* is the time in questions about what
-was sent; *matching* is the rest of what a subscription costs. The paper publishes 200,000 times;
-here the mean is steady after a few thousand.
-
-``--bursts`` then runs the burst of Sec. V-A2 under a simulated clock with the times measured, and
-some factors faster and slower, until queues grow.
+of the controlled scenario (Sec. V-A) get 42,000 subscriptions, 20 of which cover 2,099 others each,
+and then publications, under active covering, lazy covering and none. Given is processor time a
+message, from frame to effects, at the core broker E, which all publications pass, and as a mean
+over all brokers. *Covering* is the time in questions about what was sent; *matching* is the rest of
+what a subscription costs. ``--bursts`` then runs the burst of Sec. V-A2 under a simulated clock
+with the times measured, and some factors faster and slower, until queues grow.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,7 +22,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from attrs import define, field
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -64,40 +60,23 @@ from gossamer.sim.studies.tree_brokers.unsubscription_burst import (
 )
 
 ROOTS, DEGREE, UNSUBSCRIPTIONS, REACH = 20, 2_099, 5, 2.0
-COVERINGS = {"active": "Active", "lazy": "Lazy", "off": "None"}
 KINDS = ("matching", "covering", "unsubscription", "publication")
 KINDS_OF = {
     **dict.fromkeys((Subscribe, Subscription), "matching"),
     **dict.fromkeys((Unsubscribe, Unsubscription), "unsubscription"),
     **dict.fromkeys((Publish, Publication), "publication"),
 }
+# By covering the paper's milliseconds a message, in the order of `KINDS`.
 PAPER = {
     "active": (0.81, 12.0, 1.4, 3.0),
     "lazy": (1.6, 27.0, 0.0, 6.2),
     "off": (1.6, 0.0, 0.0, 7.9),
 }
-"""Milliseconds a message, in the order of `KINDS`."""
-BURSTS = ((0.1, 2_099), (0.3, 2_099), (1, 2_099), (3, 2_099), (10, 2_099))
-"""Times slower than measured, and subscriptions triggered by one unsubscription."""
-
-
-@define
-class Spent:
-    seconds: dict[str, float] = field(factory=lambda: defaultdict(float))
-    messages: Counter[str] = field(factory=Counter)
-
-    def add(self, kind: str, seconds: float, covering: float) -> None:
-        self.seconds[kind] += seconds - covering
-        self.seconds["covering"] += covering if kind == "matching" else 0.0
-        self.messages[kind] += 1
-
-    def each(self, kind: str) -> float:
-        number = self.messages["matching" if kind == "covering" else kind]
-        return self.seconds[kind] / number if number else 0.0
+FACTORS = (0.1, 0.3, 1, 3, 10)  # slower than measured
 
 
 class Pump:
-    """Brokers on an overlay that take messages one after the other, and what that takes them."""
+    """Brokers on an overlay that take messages in turn, and what each kind takes each of them."""
 
     def __init__(self, covering: str) -> None:
         self.overlay = controlled_49()
@@ -106,7 +85,8 @@ class Pump:
             name: TreeBroker(name, settings, new_index=compiled_index)
             for name in self.overlay.graph
         }
-        self.spent = {name: Spent() for name in self.brokers}
+        self.seconds: dict[tuple[str, str], float] = defaultdict(float)
+        self.messages: Counter[tuple[str, str]] = Counter()
         self.covering_s = 0.0
         self.waiting: deque[tuple[str, Hop | None, Message]] = deque()
         for name, other in self.overlay.graph.edges:
@@ -119,11 +99,14 @@ class Pump:
             self._step(*self.waiting.popleft())
 
     def _step(self, name: str, source: Hop | None, message: Message) -> None:
-        before = self.covering_s
+        self.covering_s = 0.0
         took, effects = timed(partial(self.brokers[name].handle, 0, source, message))
         content = message.message if isinstance(message, Frame) else message
         if kind := KINDS_OF.get(type(content)):
-            self.spent[name].add(kind, took, self.covering_s - before)
+            self.messages[name, kind] += 1
+            self.seconds[name, kind] += took - self.covering_s
+            if kind == "matching":
+                self.seconds[name, "covering"] += self.covering_s
         for effect in effects:
             if isinstance(effect, Send):
                 self.waiting.append((effect.neighbour, neighbour(name), effect.message))
@@ -175,17 +158,15 @@ def measure(covering: str, publications: int) -> Pump:
 
 
 def row(pump: Pump, covering: str, brokers: list[str], where: str) -> Row:
-    total = Spent()
-    for name in brokers:
-        for kind, seconds in pump.spent[name].seconds.items():
-            total.seconds[kind] += seconds
-        total.messages.update(pump.spent[name].messages)
+    seconds = {kind: sum(pump.seconds[name, kind] for name in brokers) for kind in KINDS}
+    messages = {kind: sum(pump.messages[name, kind] for name in brokers) for kind in KINDS}
+    each = messages | {"covering": messages["matching"]}
     return {
         "name": f"Table II, {covering}, {where}",
         "covering": covering,
         "where": where,
-        "us": {kind: total.each(kind) * 1e6 for kind in KINDS},
-        "messages": dict(total.messages),
+        "us": {kind: 1e6 * seconds[kind] / max(each[kind], 1) for kind in KINDS},
+        "messages": messages,
         "machine": machine(),
     }
 
@@ -201,9 +182,8 @@ def print_rows(rows: list[Row]) -> None:
         print(f"{'paper, ' + covering:32}{cells}")
 
 
-def print_conclusions(rows: list[Row]) -> None:
+def print_conclusions(ours: Mapping[str, Mapping[str, float]]) -> None:
     """What the paper concludes from the table, and whether that holds here."""
-    ours = {one["covering"]: one["us"] for one in rows if one["where"] == "E"}
     matching, covering = ours["active"]["matching"], ours["active"]["covering"]
     print(f"covering costs {covering / matching:.1f} times what matching does (paper: 15)")
     print(f"lazy covering costs {ours['lazy']['covering'] / covering:.1f} of active (paper: 2.3)")
@@ -211,22 +191,17 @@ def print_conclusions(rows: list[Row]) -> None:
     print(f"active publishes in {share:.2f} of the time without covering (paper: 0.38)")
 
 
-def measured_times(rows: list[Row], factor: float) -> FixedTimes:
-    us = next(one["us"] for one in rows if (one["covering"], one["where"]) == ("active", "E"))
-    subscription = us["matching"] + us["covering"]
-    return FixedTimes(
-        subscription=round(factor * subscription),
+def burst(covering: str, us: Mapping[str, float], factor: float) -> Row:
+    """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
+    and a publication every 10 ms, which take some times the microseconds measured."""
+    service = FixedTimes(
+        subscription=round(factor * (us["matching"] + us["covering"])),
         unsubscription=round(factor * us["unsubscription"]),
         publication=round(factor * us["publication"]),
     )
-
-
-def burst(covering: str, service: FixedTimes, degree: int) -> Row:
-    """The longest core queue and the longest delay of a burst: 5 unsubscriptions, one every 0.5 s,
-    and a publication every 10 ms."""
     planned = UnsubscriptionBurst(
         overlay=controlled_49(),
-        workload=CoveringWorkload(UNSUBSCRIPTIONS, degree),
+        workload=CoveringWorkload(UNSUBSCRIPTIONS, DEGREE),
         settings=TreeSettings(covering=covering),
         service=service,
         unsubscriptions=UNSUBSCRIPTIONS,
@@ -239,7 +214,7 @@ def burst(covering: str, service: FixedTimes, degree: int) -> Row:
     result = run_burst(planned, new_index=compiled_index)
     return {
         "covering": covering,
-        "triggered": degree,
+        "triggered": DEGREE,
         "subscription_us": service.subscription,
         "longest_queue": int(result.queues.max()),
         "queue_at_the_end": int(result.queues[-1].max()),
@@ -252,18 +227,17 @@ def main() -> None:
     chosen = read_options(__doc__, publications=1_000, bursts=False, out=Path)
     keep_compiled_code()
     rows = []
-    for covering in COVERINGS:
+    for covering in PAPER:
         pump = measure(covering, chosen.publications)
         rows += [row(pump, covering, ["E"], "E"), row(pump, covering, list(pump.brokers), "all")]
-        print(f"{COVERINGS[covering]}: {len(pump.brokers)} brokers measured", flush=True)
     print(machine())
     print_rows(rows)
-    print_conclusions(rows)
-    sys.stdout.flush()
+    ours = {one["covering"]: one["us"] for one in rows if one["where"] == "E"}
+    print_conclusions(ours)
     bursts = []
-    for factor, degree in BURSTS if chosen.bursts else ():
+    for factor in FACTORS if chosen.bursts else ():
         for covering in ("active", "incremental"):
-            bursts.append(burst(covering, measured_times(rows, factor), degree))
+            bursts.append(burst(covering, ours["active"], factor))
             print(bursts[-1], flush=True)
     write_rows(chosen.out, rows + bursts)
 

@@ -17,6 +17,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -68,7 +69,8 @@ from gossamer.sim.studies.dissemination.topologies.generators import (
 from gossamer.sim.studies.dissemination.workload.workload import Locality, make_workload, sampled
 from support.tree_plans import small_case
 
-# How MULT2 and what comes near it are made of a plan.
+DRAWS = 20
+MOST_EXACT = 1000
 MAKERS: dict[str, Callable[[Any], Any]] = {
     "COMPUTETREE": route_single,
     "MULT": route_mult,
@@ -78,10 +80,6 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "MULT2, lists of 8": lambda plan: route_mult2(plan, 8),
     "MULT2, lists of 32": lambda plan: route_mult2(plan, NEIGHBOURS),
 }
-
-
-def path_table_of(graph: Graph) -> Any:
-    return make_path_table(graph, make_workspace(graph))
 
 
 def row(name: str, size: int, value: float, unit: str, **more: Any) -> Row:
@@ -99,10 +97,10 @@ def as_networkx(graph: Graph) -> nx.Graph:
 
 
 def steiner(largest: int) -> Iterator[Row]:
-    """Steiner trees beside networkx's Mehlhorn on the same graphs and brokers: time and cost.
+    """Steiner trees beside networkx's Mehlhorn, its faster way: time and cost.
 
-    networkx gets its graph ready made, and so do ours. All but the one that goes by the table of
-    shortest paths begin from nothing else.
+    All get their graphs ready made, and begin from nothing else but for the one that goes by the
+    table of shortest paths.
     """
     for name, topology in (
         ("Barabasi-Albert", barabasi_albert(2000, seed=1)),
@@ -111,9 +109,7 @@ def steiner(largest: int) -> Iterator[Row]:
     ):
         graph, work = topology.graph, make_workspace(topology.graph)
         table, whole = make_path_table(graph, work), as_networkx(topology.graph)
-        for count in (3, 10, 30, 100):
-            if count > largest:
-                break
+        for count in takewhile(largest.__ge__, (3, 10, 30, 100)):
             draws = [Stream(seed, count).some(range(graph.nodes), count) for seed in range(DRAWS)]
             triples = make_triples(graph, count)
             makers: dict[str, Callable[[int], int]] = {
@@ -122,31 +118,25 @@ def steiner(largest: int) -> Iterator[Row]:
                 "table": partial(join_by_table, graph, work, table),
                 "triples": partial(write_better_tree, graph, work, triples),
             }
-            theirs = [timed_networkx(whole, terminals) for terminals in draws]
+            theirs = [timed(partial(steiner_tree, whole, one, method="mehlhorn")) for one in draws]
             slow = median(seconds for seconds, _ in theirs)
+            costs = [float(tree.size(weight="weight")) for _, tree in theirs]
             size = f"{name}, {graph.nodes:,} brokers"
             yield row(f"Steiner tree, networkx, {size}", count, slow * 1e6, "us")
             for algorithm, make in makers.items():
                 ours = [timed_tree(graph, work, make, terminals) for terminals in draws]
                 fast = median(seconds for seconds, _ in ours)
-                ratios = [cost / other for (_, cost), (_, other) in zip(ours, theirs, strict=True)]
-                more = {
-                    "times_faster": round(slow / fast, 1),
-                    "cost_over_networkx": round(mean(ratios), 4),
-                    "worst": round(max(ratios), 4),
-                    "dearer": sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
-                }
-                name_of_row = f"Steiner tree, {algorithm}, {size}"
-                yield row(name_of_row, count, round(fast * 1e6, 1), "us", **more)
-
-
-DRAWS = 20
-
-
-def timed_networkx(graph: nx.Graph, terminals: list[int]) -> tuple[float, float]:
-    """Processor seconds of networkx's faster algorithm, and what its tree costs."""
-    seconds, tree = timed(partial(steiner_tree, graph, terminals, method="mehlhorn"))
-    return seconds, float(tree.size(weight="weight"))
+                ratios = [cost / other for (_, cost), other in zip(ours, costs, strict=True)]
+                yield row(
+                    f"Steiner tree, {algorithm}, {size}",
+                    count,
+                    round(fast * 1e6, 1),
+                    "us",
+                    times_faster=round(slow / fast, 1),
+                    cost_over_networkx=round(mean(ratios), 4),
+                    worst=round(max(ratios), 4),
+                    dearer=sum(ratio > 1 + 1e-9 for ratio in ratios) / len(ratios),
+                )
 
 
 def timed_tree(
@@ -188,19 +178,14 @@ def stretch(_: int) -> Iterator[Row]:
             yield row(f"stretch, {kind}, shortest paths", graph.links, found, "times")
 
 
-def paper_workload(brokers: int, documents: int = 10_000) -> tuple[Graph, Sample]:
-    graph = transit_stub(transit_stub_of(brokers), 1).graph
-    whole = make_workload(graph, Locality(documents=documents), 1).sample(graph)
-    return graph, sampled(whole, 0.03, 1)
-
-
 def plans(largest: int) -> Iterator[Row]:
+    """Planning by 3 % of 10,000 documents, and with which power of the brokers its time grows."""
     times: dict[str, list[tuple[int, float]]] = {}
-    for brokers in (500, 1000, 2000, 5000):
-        if brokers > largest:
-            break
-        graph, sample = paper_workload(brokers)
-        seconds, table = timed(partial(path_table_of, graph))
+    for brokers in takewhile(largest.__ge__, (500, 1000, 2000, 5000)):
+        graph = transit_stub(transit_stub_of(brokers), 1).graph
+        whole = make_workload(graph, Locality(documents=10_000), 1).sample(graph)
+        sample = sampled(whole, 0.03, 1)
+        seconds, table = timed(partial(make_path_table, graph, make_workspace(graph)))
         yield row("path table", brokers, round(seconds, 3), "s")
         for name in ("COMPUTETREE", "MULT", "HYBRID", "MULT2, lists", "MULT2"):
             plan = make_plan(graph, sample, table)
@@ -210,22 +195,16 @@ def plans(largest: int) -> Iterator[Row]:
             times.setdefault(name, []).append((brokers, seconds))
     for name, found in times.items():
         if len(found) > 1:
-            yield growth(name, found)
-
-
-def growth(name: str, times: list[tuple[int, float]]) -> Row:
-    sizes, seconds = np.array(times).T
-    power = float(np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-6)), 1)[0])
-    return row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
+            sizes, spent = np.array(found).T
+            power = float(np.polyfit(np.log(sizes), np.log(np.maximum(spent, 1e-6)), 1)[0])
+            yield row(f"{name}, growth", int(sizes[-1]), round(power, 2), "power of brokers")
 
 
 def scale(largest: int) -> Iterator[Row]:
     """Many subscriptions at 500 brokers; where all pairs can be judged, what lists lose."""
     graph = barabasi_albert(500, seed=1).graph
-    table = path_table_of(graph)
-    for subscriptions in (300, 1000, 3000, 10_000):
-        if subscriptions > largest:
-            break
+    table = make_path_table(graph, make_workspace(graph))
+    for subscriptions in takewhile(largest.__ge__, (300, 1000, 3000, 10_000)):
         sample = many_subscriptions(graph, subscriptions)
         exact = ["MULT2"] if subscriptions <= MOST_EXACT else []
         costs: dict[str, float] = {}
@@ -237,9 +216,6 @@ def scale(largest: int) -> Iterator[Row]:
             if "MULT2" in costs:
                 more["over_exact"] = round(costs[name] / costs["MULT2"], 4)
             yield row(f"{name}, many subscriptions", subscriptions, round(seconds, 3), "s", **more)
-
-
-MOST_EXACT = 1000
 
 
 def many_subscriptions(graph: Graph, count: int) -> Sample:
@@ -281,21 +257,14 @@ def quality(_: int) -> Iterator[Row]:
         for name, value in (found | steiner_ratios(seed)).items():
             ratios.setdefault(name, []).append(value)
     for name, values in ratios.items():
-        yield distribution(name, values)
-
-
-def distribution(name: str, ratios: list[float]) -> Row:
-    at_best = sum(ratio < 1 + 1e-9 for ratio in ratios) / len(ratios)
-    return row(
-        name,
-        len(ratios),
-        round(mean(ratios), 4),
-        "mean ratio",
-        optimal=round(at_best, 3),
-        median=round(median(ratios), 4),
-        p95=round(float(np.quantile(ratios, 0.95)), 4),
-        most=round(max(ratios), 4),
-    )
+        at_best = sum(ratio < 1 + 1e-9 for ratio in values) / len(values)
+        more = {
+            "optimal": round(at_best, 3),
+            "median": round(median(values), 4),
+            "p95": round(float(np.quantile(values, 0.95)), 4),
+            "most": round(max(values), 4),
+        }
+        yield row(name, len(values), round(mean(values), 4), "mean ratio", **more)
 
 
 def steiner_ratios(seed: int) -> dict[str, float]:

@@ -3,17 +3,15 @@
 Run it by hand: ``python tests/bench/bench_unsubscriptions.py [--small] [--runs 3] [--out FILE]``.
 Fifteen brokers are processes of their own, with TLS over loopback and state files on the disk: a
 row of five as in the papers' controlled overlays, publishers behind its one end, and subscribers
-behind the other four. 20,000 subscriptions overlap: each narrow one is covered by several broad
-ones, as `support.overlapping_interests` has it; their clients are at random hosts. Publications
-build the statistics that pruning asks for, and then go on at a steady rate. 300 broad
-subscriptions, random ones, are then taken back as fast as the clients' connections allow.
+behind the other four. Of 20,000 overlapping subscriptions (`support.overlapping_interests`), whose
+clients are at random hosts, 300 random broad ones are taken back as fast as the clients'
+connections allow, while publications go on at a steady rate.
 
 The delay of a delivery is from when the publication was due by its publisher's clock until the
 subscriber's client has it; only subscribers that stay count. A burst is over when no broker has
-anything more to send or to take because of it. Every due delivery has to be made once, and
-nothing else; otherwise the run ends with an error. Prints medians of the runs for each covering
-beside what is aimed for; ``--publications-first`` sets `broker.publications_first`; ``--out``
-writes every run, and ``--continue`` adds runs to such a file.
+anything more to send or to take because of it. Unless every due delivery is made once, and nothing
+else, the run ends with an error. Prints medians of the runs for each covering; ``--out`` writes
+every run, and ``--continue`` adds runs to such a file.
 """
 
 from __future__ import annotations
@@ -40,18 +38,18 @@ from gossamer.node.config.broker import COVERINGS
 from gossamer.node.errors import NodeError
 from gossamer.sim.bench.benchmarks import machine
 from support.burst_clients import CARRIED
-from support.burst_runs import FULL, PHASES, PLACEMENTS, SMALL, Outcome, Plan, measure
+from support.burst_runs import FULL, PHASES, SMALL, Outcome, Plan, measure
 
 INTERESTS = ("roots", "degree", "overlap")
-OF_PLAN = ("taken_back", "placement", "history", "rate", "publications_first", "index")
+OF_PLAN = ("taken_back", "history", "rate", "publications_first", "index")
 AIM = 0.1  # the longest delay of incremental covering, over that of active covering
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
     """What is printed: for each line its name, and the median of each covering's runs."""
-    coverings = list(dict.fromkeys(one.covering for one in outcomes))
-    by_covering = [[one for one in outcomes if one.covering == name] for name in coverings]
-
+    by_covering: dict[str, list[Outcome]] = {}
+    for one in outcomes:
+        by_covering.setdefault(one.covering, []).append(one)
     figures: dict[str, Callable[[Outcome], float]] = {
         **{
             f"{phase}: {what}, ms": lambda one, p=phase, w=what: one.delays[p][w]  # type: ignore[misc]
@@ -74,34 +72,29 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, list[float]]]:
         "processor time of brokers until then, s": lambda one: one.setup_processor_s,
         "load before": lambda one: one.load,
     }
-    found = [
-        (name, [median(map(figure, runs)) for runs in by_covering])
-        for name, figure in figures.items()
-    ]
-    return [*found, ("runs", [len(runs) for runs in by_covering])]
+    runs = by_covering.values()
+    found = [(name, [median(map(figure, one)) for one in runs]) for name, figure in figures.items()]
+    return [*found, ("runs", [*map(len, runs)])]
 
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
-    coverings = dict.fromkeys(one.covering for one in outcomes)
+    coverings, found = dict.fromkeys(one.covering for one in outcomes), rows(outcomes)
     print(f"{'':42}" + "".join(f"{name:>14}" for name in coverings))
-    for name, values in rows(outcomes):
+    for name, values in found:
         print(f"{name:42}" + "".join(f"{value:>14,.4g}" for value in values))
-    longest = dict(zip(coverings, dict(rows(outcomes))["during: longest, ms"], strict=True))
-    if longest.get("active"):
-        for name, value in longest.items():
-            if name != "active":
-                aim = f"   (aim: at most {AIM})" if name == "incremental" else ""
-                print(f"longest delay, {name} over active: {value / longest['active']:.3f}{aim}")
+    longest = dict(zip(coverings, dict(found)["during: longest, ms"], strict=True))
+    if {"active", "incremental"} <= longest.keys() and longest["active"]:
+        ratio = longest["incremental"] / longest["active"]
+        print(f"longest delay, incremental over active: {ratio:.3f}   (aim: at most {AIM})")
 
 
 def describe(plan: Plan) -> str:
-    interests, overlay = plan.interests, plan.overlay
+    interests = plan.interests
     order = "taken first" if plan.publications_first else "taken in their turn"
     return (
-        f"{len(overlay.brokers)} brokers, {interests.roots * (1 + interests.degree):,} "
+        f"{len(plan.overlay.brokers)} brokers, {interests.roots * (1 + interests.degree):,} "
         f"subscriptions of which {interests.roots} are broad, each narrow one covered by "
-        f"{interests.overlap}; "
-        f"{plan.taken_back} broad ones taken back (clients: {plan.placement}), "
+        f"{interests.overlap}; {plan.taken_back} broad ones taken back, "
         f"{plan.rate:g} publications a second, {order}, index {plan.index}"
     )
 
@@ -113,7 +106,6 @@ def main() -> None:
         runs=3,
         covering=["active", "incremental"],
         **dict.fromkeys((*INTERESTS, "taken_back", "history"), int),
-        placement=PLACEMENTS,
         rate=float,
         publications_first=False,
         index=("", "auto", "interpreted", "compiled"),

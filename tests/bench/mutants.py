@@ -4,15 +4,13 @@ Run it by hand in a clone of its own without changes: ``python tests/bench/mutan
 [--seed 1] [--first 0] [--suite quick]``. Mutants are drawn from all comparisons and additions or
 subtractions of 1 in the rules of the protocol: a comparison is turned (``<`` becomes ``<=``, ``==``
 becomes ``!=``, ...), a ``+ 1`` or ``- 1`` is left out. One file is changed at a time, tests run
-until the first that fails, and the file is restored. Tests that a mutant keeps from ending for long
-have found it. ``quick`` is what `make test` runs without the pipeline, ``all`` what `make test-all`
-does. The table names each mutant, the test that found it and the minutes that took; what nothing
-finds is to be judged by hand, as a mutant may compute the same.
+until the first that fails or takes too long, and the file is restored. ``quick`` is what `make
+test` runs without the pipeline, ``all`` what `make test-all` does. What nothing finds is to be
+judged by hand, as a mutant may compute the same.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import os
 import random
@@ -23,9 +21,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-import attrs
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.common import read_options
 
 ROOT: Final = Path(__file__).parents[2]
 RULES: Final = ROOT / "shared" / "gossamer" / "protocol"
@@ -45,42 +45,26 @@ TURNED: Final[dict[type[ast.cmpop], str]] = {
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
-@attrs.frozen
-class Mutant:
-    """One change of one file.
-
-    Attributes:
-        path: of the file.
-        line: where, from 1 on.
-        text: the expression as it stands.
-        instead: what takes its place.
-        span: offsets of the expression in the file, in bytes.
-    """
+class Mutant(NamedTuple):
+    """One change of one file: what takes the place of the bytes from ``begin`` to ``end``."""
 
     path: Path
-    line: int
-    text: str
+    title: str
+    begin: int
+    end: int
     instead: str
-    span: tuple[int, int]
-
-    @property
-    def title(self) -> str:
-        """Where it is and what changes."""
-        return f"{self.path.relative_to(RULES)}:{self.line}: {self.text} -> {self.instead}"
-
-    def content(self, before: bytes) -> bytes:
-        """The file with the change."""
-        return before[: self.span[0]] + self.instead.encode() + before[self.span[1] :]
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
-    """All mutants of the functions in a file."""
+    """All mutants of the rules in a file."""
     source = path.read_bytes()
     begins = [0]
     for line in source.splitlines(keepends=True):
         begins.append(begins[-1] + len(line))
     for function in ast.walk(ast.parse(source)):
-        if isinstance(function, ast.FunctionDef) and _is_rule(function):
+        if isinstance(function, ast.FunctionDef) and any(
+            "rule" in ast.unparse(one) for one in function.decorator_list
+        ):
             for node in ast.walk(function):
                 if isinstance(node, ast.expr) and (instead := _mutated(node)) is not None:
                     assert node.end_lineno is not None
@@ -88,39 +72,33 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                     begin = begins[node.lineno - 1] + node.col_offset
                     end = begins[node.end_lineno - 1] + node.end_col_offset
                     text = " ".join(source[begin:end].decode().split())
-                    yield Mutant(path, node.lineno, text, instead, (begin, end))
-
-
-def _is_rule(function: ast.FunctionDef) -> bool:
-    return any("rule" in ast.unparse(one) for one in function.decorator_list)
+                    title = f"{path.relative_to(RULES)}:{node.lineno}: {text} -> {instead}"
+                    yield Mutant(path, title, begin, end, instead)
 
 
 def _mutated(node: ast.expr) -> str | None:
-    """What takes the place of an expression, or None."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in TURNED:
-        left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-        return f"({left}) {TURNED[type(node.ops[0])]} ({right})"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        added = node.right
-        if isinstance(added, ast.Constant) and added.value == 1:
-            return f"({ast.unparse(node.left)})"
+    match node:
+        case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in TURNED:
+            return f"({ast.unparse(left)}) {TURNED[type(sign)]} ({ast.unparse(right)})"
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=1)):
+            return f"({ast.unparse(left)})"
     return None
 
 
-def find(mutant: Mutant, everything: bool) -> tuple[str, float]:
-    """The first test that fails with a mutant, or "", and the minutes until then."""
+def find(mutant: Mutant, everything: bool) -> str:
+    """The first test that fails with a mutant, or ""."""
     before = mutant.path.read_bytes()
-    begin = time.monotonic()
-    mutant.path.write_bytes(mutant.content(before))
+    changed = before[: mutant.begin] + mutant.instead.encode() + before[mutant.end :]
+    mutant.path.write_bytes(changed)
     try:
         for stage, most in STAGES.items():
             output = _failing(stage.split(), everything, 60 * most * (10 if everything else 1))
             if output is not None:
                 failed = FAILED.search(output)
-                return failed[1] if failed else "no end", (time.monotonic() - begin) / 60
+                return failed[1] if failed else "no end"
     finally:
         mutant.path.write_bytes(before)
-    return "", (time.monotonic() - begin) / 60
+    return ""
 
 
 def _failing(tests: list[str], everything: bool, most_s: float) -> str | None:
@@ -142,26 +120,18 @@ def _failing(tests: list[str], everything: bool, most_s: float) -> str | None:
 
 
 def main() -> None:
-    """Draw mutants, let the tests run, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--suite", choices=["quick", "all"], default="quick")
-    asked = parser.parse_args()
-    changed = subprocess.run(
-        ["git", "status", "--porcelain", "-uno"], cwd=ROOT, check=True, capture_output=True
-    )
-    if changed.stdout:
+    asked = read_options(__doc__, count=20, first=0, seed=1, suite=("quick", "all"))
+    unclean = ["git", "status", "--porcelain", "-uno"]
+    if subprocess.run(unclean, cwd=ROOT, check=True, capture_output=True).stdout:
         sys.exit(f"{ROOT} has changes: run this in a clone of its own")
-    paths = sorted(RULES.rglob("*.py"))
-    drawn = random.Random(asked.seed).sample(
-        [one for path in paths for one in mutants_of(path)], asked.first + asked.count
-    )
+    every = [one for path in sorted(RULES.rglob("*.py")) for one in mutants_of(path)]
+    drawn = random.Random(asked.seed).sample(every, asked.first + asked.count)
     missed = 0
     for mutant in drawn[asked.first :]:
-        found, minutes = find(mutant, asked.suite == "all")
+        begin = time.monotonic()
+        found = find(mutant, asked.suite == "all")
         missed += not found
+        minutes = (time.monotonic() - begin) / 60
         print(f"{minutes:5.1f} min  {mutant.title}\n           {found or 'NOT FOUND'}", flush=True)
     print(f"{asked.count - missed} of {asked.count} found by {asked.suite}")
 

@@ -192,7 +192,7 @@ def check_views(sampler: SamplerState, name: str, profile_words: int, now: int) 
 def test_records_spoil_no_view(name: str, kind: int, count: int, body: list[int], now: int) -> None:
     """Whatever words arrive, the view holds at most C plain descriptors and not its owner."""
     sampler = sampling_runs.ring_sampler(6, name, 4, 3, 1, seed=4)
-    sampling_runs.take(sampler, 0, sampling_runs.record(kind, 0, 2, [count, *body]), now)
+    sampling_runs.take(sampler, 0, overlays.record(kind, 0, 2, [count, *body]), now)
     held = sampling_runs.descriptors_of(sampler, 0)
     assert 0 not in [handle for _, handle in held]
     assert (sampler.views[0, len(held) :] == -1).all()

@@ -72,37 +72,34 @@ class Clients:
         await self.until_quiet()
 
     async def subscribe(self, wanted: Iterable[Interest]) -> None:
-        async def one(client: LocalClient, interest: Interest) -> None:
-            await client.subscribe(interest.label, interest.expression)
+        async def go_on(client: LocalClient, rest: Iterable[Interest]) -> None:
+            for one in rest:
+                await client.subscribe(one.label, one.expression)
 
-        await self._at_homes(wanted, one)
+        await self._at_homes(wanted, go_on)
 
     async def take_back(self, unwanted: Iterable[Interest]) -> None:
-        async def one(client: LocalClient, interest: Interest) -> None:
-            self.ledger.asked[interest.label] = trio.current_time()
-            await client.unsubscribe(interest.label)
-            self.ledger.answered[interest.label] = trio.current_time()
+        async def go_on(client: LocalClient, rest: Iterable[Interest]) -> None:
+            for one in rest:
+                self.ledger.asked[one.label] = trio.current_time()
+                await client.unsubscribe(one.label)
+                self.ledger.answered[one.label] = trio.current_time()
 
-        await self._at_homes(unwanted, one)
+        await self._at_homes(unwanted, go_on)
 
     async def _at_homes(
         self,
         interests: Iterable[Interest],
-        work: Callable[[LocalClient, Interest], Awaitable[None]],
+        work: Callable[[LocalClient, Iterable[Interest]], Awaitable[None]],
     ) -> None:
         by_host: dict[str, list[Interest]] = {host: [] for host in self.lines}
         for one in interests:
             by_host[self.ledger.homes[one.label]].append(one)
-
-        async def go_on(client: LocalClient, rest: Iterable[Interest]) -> None:
-            for one in rest:
-                await work(client, one)
-
         async with trio.open_nursery() as nursery:
             for host, clients in self.lines.items():
                 rest = iter(by_host[host])
                 for client in clients:
-                    nursery.start_soon(go_on, client, rest)
+                    nursery.start_soon(work, client, rest)
 
     async def publish_all(self, places: Sequence[tuple[int, int]]) -> None:
         """Publish in batches, and wait until all is delivered."""
@@ -173,7 +170,11 @@ class Clients:
             look = await self.look()
             taken = look.by_kind("received_total")
             carried = Counter({kind: taken[kind] for kind in CARRIED})
-            if look.under_way or self._held_back(look, expected):
+            held_back = any(
+                look.brokers[host]["table_subscriptions"] > count
+                for host, count in expected.items()
+            )
+            if look.under_way or held_back:
                 since = math.inf
             elif since < math.inf and carried == before:
                 return since
@@ -182,29 +183,27 @@ class Clients:
             before = carried
             await trio.sleep(LOOK_S)
 
-    def _held_back(self, look: Look, expected: Mapping[str, int]) -> bool:
-        sizes = {host: look.brokers[host]["table_subscriptions"] for host in expected}
-        return any(sizes[host] > count for host, count in expected.items())
-
 
 @asynccontextmanager
 async def open_clients(tree: BrokerTree, ledger: Ledger) -> AsyncIterator[Clients]:
     async with trio.open_nursery() as nursery:
         async with AsyncExitStack() as stack:
-            lines, publishers, observers = {}, [], {}
+
+            def opened(
+                at: str, name: str | None = None, *, aside: bool = False
+            ) -> Awaitable[LocalClient]:
+                client = open_client(tree.address(at), name, aside=aside, patience_s=0)
+                return stack.enter_async_context(client)
+
+            lines = {}
+
             for host in tree.overlay.subscribers:
                 await nursery.start(_take, tree, ledger, host)
-                beside = [
-                    open_client(tree.address(host), _name(host), aside=True, patience_s=0)
-                    for _ in range(CONNECTIONS)
+                lines[host] = [
+                    await opened(host, _name(host), aside=True) for _ in range(CONNECTIONS)
                 ]
-                lines[host] = [await stack.enter_async_context(one) for one in beside]
-            for host in tree.overlay.publishers:
-                publisher = open_client(tree.address(host), _name(host), patience_s=0)
-                publishers.append(await stack.enter_async_context(publisher))
-            for name in tree.overlay.brokers:
-                observer = open_client(tree.address(name), patience_s=0)
-                observers[name] = await stack.enter_async_context(observer)
+            publishers = [await opened(host, _name(host)) for host in tree.overlay.publishers]
+            observers = {name: await opened(name) for name in tree.overlay.brokers}
             yield Clients(tree, ledger, lines, publishers, observers)
         nursery.cancel_scope.cancel()
 

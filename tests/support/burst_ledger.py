@@ -15,35 +15,23 @@ Delivery = tuple[str, int]
 
 @frozen
 class Published:
-    """When a publication was to be published, and by host the labels of the subscriptions there
-    that it matches."""
-
-    due: float
-    wanted: Mapping[str, frozenset[str]]
+    due: float  # when it was to be published
+    wanted: Mapping[str, frozenset[str]]  # by host the labels of the subscriptions that it matches
 
 
 @define(eq=False)
 class Ledger:
-    """All that happened; times are seconds of one clock.
-
-    Attributes:
-        homes: hosts of the subscriptions, by label.
-        got: when each delivery came, and for which labels.
-        asked, answered: when subscriptions were taken back, by label.
-        latest: when the last delivery came.
-        settled: publications, from the first on, whose deliveries were waited for before anything
-            was taken back.
-    """
+    """All that happened; times are seconds of one clock."""
 
     interests: Interests
-    homes: Mapping[str, str]
+    homes: Mapping[str, str]  # hosts of the subscriptions, by label
     published: list[Published] = field(factory=list)
-    got: dict[Delivery, tuple[float, frozenset[str]]] = field(factory=dict)
+    got: dict[Delivery, tuple[float, frozenset[str]]] = field(factory=dict)  # when, and for whom
     repeated: int = 0
-    asked: dict[str, float] = field(factory=dict)
+    asked: dict[str, float] = field(factory=dict)  # when subscriptions were taken back, by label
     answered: dict[str, float] = field(factory=dict)
-    latest: float = 0.0
-    settled: int = 0
+    latest: float = 0.0  # when the last delivery came
+    settled: int = 0  # publications waited for before anything was taken back
 
     def publish(self, x: int, y: int, due: float) -> dict[str, int]:
         wanted: dict[str, set[str]] = {}

@@ -17,37 +17,24 @@ from support.burst_ledger import Ledger, percentile
 from support.node_processes import Shell
 from support.overlapping_interests import Interest, Interests
 
-ANYWHERE, NEAR = "anywhere", "near"
-PLACEMENTS = (ANYWHERE, NEAR)
 SETUP_S = 1_800.0  # after which a run is given up whose subscriptions do not stand
 PHASES = ("before", "during", "after")
 
 
 @frozen(kw_only=True)
 class Plan:
-    """What is run.
-
-    Attributes:
-        placement: where clients are: each subscription's at any host, or those of what overlaps
-            at the hosts of one core broker.
-        taken_back: broad subscriptions that the burst takes back.
-        history: publications before, for statistics.
-        rate: publications a second from then on.
-        patience_s: for a burst to be over.
-        index: `broker.index` of all brokers; what is interpreted takes far longer to set up.
-    """
+    """What is run."""
 
     overlay: Overlay
     interests: Interests
-    placement: str = ANYWHERE
-    taken_back: int
-    history: int
-    rate: float
+    taken_back: int  # broad subscriptions
+    history: int  # publications before, for statistics
+    rate: float = 20.0  # publications a second from then on
     before_s: float
     after_s: float
-    patience_s: float
+    patience_s: float  # for the burst to be over
     publications_first: bool = False
-    index: str = "auto"
+    index: str = "auto"  # what is interpreted takes far longer to set up
 
 
 FULL = Plan(
@@ -55,7 +42,6 @@ FULL = Plan(
     interests=Interests(roots=625, degree=31, overlap=2),
     taken_back=300,
     history=3_000,
-    rate=20.0,
     before_s=15.0,
     after_s=10.0,
     patience_s=240.0,
@@ -66,7 +52,6 @@ SMALL = Plan(
     interests=Interests(roots=25, degree=19, overlap=2),
     taken_back=12,
     history=100,
-    rate=20.0,
     before_s=2.0,
     after_s=2.0,
     patience_s=60.0,
@@ -75,42 +60,28 @@ SMALL = Plan(
 
 @frozen(kw_only=True)
 class Outcome:
-    """What a run measured.
-
-    Attributes:
-        setup_s, setup_processor_s: until all subscriptions stood, and what brokers took for that.
-        asked_s: until every client had its answer, from the first unsubscription on.
-        over_s: until the burst was over, None if it was not in time.
-        delays: milliseconds by phase: deliveries, median, 99th percentile, longest.
-        by_second: the longest delay in milliseconds of each second of the burst.
-        messages: between brokers during the burst, by kind.
-        tables: subscriptions in all tables before and after.
-        processor_s: of each broker during the burst.
-        due: deliveries that had to be made.
-        wrong: deliveries that were missing, repeated or false.
-        load: of the machine before the run.
-    """
+    """What a run measured, of brokers during the burst where nothing else is said."""
 
     covering: str
     seed: int
-    setup_s: float
-    setup_processor_s: float
-    asked_s: float
-    over_s: float | None
-    delays: dict[str, dict[str, float]]
-    by_second: list[float]
-    messages: dict[str, int]
+    setup_s: float  # until all subscriptions stood
+    setup_processor_s: float  # that brokers took for that
+    asked_s: float  # until every client had its answer, from the first unsubscription on
+    over_s: float | None  # until the burst was over, None if it was not in time
+    delays: dict[str, dict[str, float]]  # milliseconds by phase
+    by_second: list[float]  # the longest delay of each second of the burst, in milliseconds
+    messages: dict[str, int]  # by kind
     triggered: int
     examined: int
     held: int
     preserved: int
     longest_queue: int
-    tables: tuple[int, int]
+    tables: tuple[int, int]  # subscriptions in all of them before and after
     processor_s: dict[str, float]
     resident_bytes: int
-    due: int
-    wrong: dict[str, int]
-    load: float
+    due: int  # deliveries that had to be made
+    wrong: dict[str, int]  # deliveries that were missing, repeated or false
+    load: float  # of the machine before the run
 
     @property
     def longest_ms(self) -> float:
@@ -130,9 +101,13 @@ def measure(plan: Plan, covering: str, seed: int, folder: Path, *, forks: bool =
 
 
 async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load: float) -> Outcome:
-    wanted, homes, roots = placed(plan, seed)
+    draws, wanted = Random(f"places {seed}"), plan.interests.all()
+    homes = {one.label: draws.choice(plan.overlay.subscribers) for one in wanted}
+    roots = draws.sample([one for one in wanted if one.is_root], plan.taken_back)
+    draws.shuffle(wanted)
     ledger = Ledger(plan.interests, homes)
-    places = plan.interests.publications(plan.history + _steady_count(plan), seed)
+    longest_s = plan.before_s + plan.patience_s + plan.after_s
+    places = plan.interests.publications(plan.history + int(2 * plan.rate * longest_s), seed)
     await tree.settle()
     async with open_clients(tree, ledger) as clients, trio.open_nursery() as nursery:
         begin = trio.current_time()
@@ -160,7 +135,7 @@ async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load:
         await trio.sleep(plan.after_s)
         clients.stop_publishing()
         await clients.until_delivered()
-        bounds = dict(zip(PHASES, ((start, hit), (hit, end), (end, float("inf"))), strict=True))
+        bounds = zip(PHASES, ((start, hit), (hit, end), (end, float("inf"))), strict=True)
         pairs = ledger.delays()
         triggered = [look.by_kind("triggered_sent_total") for look in (before, after)]
         tables = [look.total("table_subscriptions") for look in (before, after)]
@@ -175,7 +150,7 @@ async def _measure(plan: Plan, covering: str, seed: int, tree: BrokerTree, load:
             setup_processor_s=setup_processor_s,
             asked_s=max(ledger.answered.values(), default=end) - hit,
             over_s=None if over is None else over - hit,
-            delays={name: _described(pairs, *bounds[name]) for name in PHASES},
+            delays={name: _described(pairs, *phase) for name, phase in bounds},
             by_second=_by_second(pairs, hit, end),
             messages=dict(after.by_kind("sent_total") - before.by_kind("sent_total")),
             triggered=sum((triggered[1] - triggered[0]).values()),
@@ -198,30 +173,6 @@ async def _burst(clients: Clients, roots: Sequence[Interest]) -> float:
         await clients.take_back(roots)
         nursery.cancel_scope.cancel()
     return await clients.until_quiet()
-
-
-def placed(plan: Plan, seed: int) -> tuple[list[Interest], dict[str, str], list[Interest]]:
-    """The subscriptions in a random order, their hosts, and those that the burst takes back."""
-    draws = Random(f"places {seed}")
-    wanted = plan.interests.all()
-    hosts = plan.overlay.subscribers
-    if plan.placement == ANYWHERE:
-        homes = {one.label: draws.choice(hosts) for one in wanted}
-    else:
-        core = plan.overlay.row[:-1]
-        beside = [[host for host in hosts if plan.overlay.core_of(host) == name] for name in core]
-        homes = {
-            one.label: draws.choice(beside[one.root * len(core) // plan.interests.roots])
-            for one in wanted
-        }
-    roots = draws.sample([one for one in wanted if one.is_root], plan.taken_back)
-    draws.shuffle(wanted)
-    return wanted, homes, roots
-
-
-def _steady_count(plan: Plan) -> int:
-    longest_s = plan.before_s + plan.patience_s + plan.after_s
-    return int(2 * plan.rate * longest_s)
 
 
 def _described(pairs: Sequence[tuple[float, float]], begin: float, end: float) -> dict[str, float]:

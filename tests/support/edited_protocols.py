@@ -149,11 +149,7 @@ def write_version(folder: Path, version: Version) -> Path:
 
 
 def run_script(script: Path, *arguments: object) -> dict[str, Any]:
-    """Run a script as a new process would, with the modules beside it read again.
-
-    Returns:
-        what the script defined.
-    """
+    """Run a script as a new process would, with the modules beside it read again: its names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
         patch.setattr(sys, "dont_write_bytecode", True)

@@ -5,7 +5,6 @@ What floods is counted on a line of brokers, and on a star of as many.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -22,13 +21,13 @@ from gossamer.protocol.brokers.core.messages import Attach, NeighbourUp, Publish
 from gossamer.protocol.content.filters import parse
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import WHOLE, Expected, Table
 from gossamer.sim.study.scenario_checks import whole
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 from support.flooding import FloodingBroker
+from support.toy_study import ToyRecord
 
 OVERLAYS: Final = {"line": nx.path_graph, "star": lambda count: nx.star_graph(count - 1)}
 _KEYS: Final = ("name", "seed", "brokers", "publications")
@@ -63,17 +62,6 @@ class Flood:
         yield "floods", self.hops
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class FloodingRecord:
-    scenario: Mapping[str, Any]
-    scenario_text: str
-    seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, Flood]
-
-
 @attrs.frozen(kw_only=True)
 class OnOverlay:
     scenario: FloodingScenario
@@ -84,16 +72,14 @@ class OnOverlay:
         return self.overlay
 
     def run(self) -> Flood:
-        graph = OVERLAYS[self.overlay](self.scenario.brokers)
-        brokers = {f"B{number}": FloodingBroker(f"B{number}") for number in graph}
+        scenario = self.scenario
+        graph = nx.relabel_nodes(OVERLAYS[self.overlay](scenario.brokers), "B{}".format)
+        brokers = {name: FloodingBroker(name) for name in graph}
         waiting: deque[tuple[str, Hop | None, Any]] = deque()
-        for one, other in graph.edges:
-            waiting += [(f"B{one}", None, NeighbourUp(f"B{other}"))]
-            waiting += [(f"B{other}", None, NeighbourUp(f"B{one}"))]
+        waiting += [(one, None, NeighbourUp(other)) for one in graph for other in graph[one]]
         for number, name in enumerate(brokers):
             wanted = (("low", parse(f"number <= {100 * number // len(brokers)}")),)
             waiting.append((name, client(f"client of {name}"), Attach(wanted)))
-        scenario = self.scenario
         draws = np.random.default_rng(scenario.seed).integers(0, 100, scenario.publications)
         waiting += [("B0", client("client of B0"), Publish({"number": int(n)})) for n in draws]
         hops = []
@@ -104,13 +90,12 @@ class OnOverlay:
                     waiting.append((effect.neighbour, neighbour(name), effect.message))
                 elif isinstance(effect, Deliver):
                     hops.append(effect.publication.hops)  # type: ignore[attr-defined]
-        messages = sum(sum(broker.counters.sent.values()) for broker in brokers.values())
-        return Flood(
-            name=self.overlay, hops={"hops": np.asarray(hops, np.int64)}, messages=messages
-        )
+        messages = sum(sum(one.counters.sent.values()) for one in brokers.values())
+        table = {"hops": np.asarray(hops, np.int64)}
+        return Flood(name=self.overlay, hops=table, messages=messages)
 
 
-class FloodingStudy(Study[FloodingScenario, FloodingRecord]):
+class FloodingStudy(Study[FloodingScenario, ToyRecord]):
     kind = FloodingScenario.kind
     measures = (
         Measure("messages", "messages", "count", "lower", "Sent between brokers.", brief=True),
@@ -135,16 +120,12 @@ class FloodingStudy(Study[FloodingScenario, FloodingRecord]):
         table.add_row("brokers", f"{scenario.brokers:,}")
         return table
 
-    def run(self, scenario: FloodingScenario, text: str, execution: Execution) -> FloodingRecord:
-        started = time.monotonic()
+    def run(self, scenario: FloodingScenario, text: str, execution: Execution) -> ToyRecord:
         tasks = {name: OnOverlay(scenario=scenario, overlay=name) for name in OVERLAYS}
-        return FloodingRecord(
+        return ToyRecord(
             scenario={"kind": self.kind, **attrs.asdict(scenario)},
             scenario_text=text,
             seed=scenario.seed,
-            versions=versions(),
-            wall_s=time.monotonic() - started,
-            peak_rss_bytes=peak_memory_bytes(),
             systems=run_systems(tasks, scenario, execution, name="overlays"),
         )
 
@@ -152,7 +133,7 @@ class FloodingStudy(Study[FloodingScenario, FloodingRecord]):
         found = {"messages": system.messages, "deliveries": len(system.hops["hops"])}
         return {**found, "totals": dict(system.totals), "settings": {"overlay": system.name}}
 
-    def facts(self, record: FloodingRecord, summary: Mapping[str, Any]) -> str:
+    def facts(self, record: ToyRecord, summary: Mapping[str, Any]) -> str:
         return f"{record.scenario['brokers']} flooding brokers, seed {summary['seed']}"
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:

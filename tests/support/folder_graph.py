@@ -41,7 +41,6 @@ def folder_of(module: str) -> str:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a source file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -89,21 +88,17 @@ def folder_graph() -> nx.DiGraph:
 def rooms(package: str) -> nx.DiGraph:
     """The graph of what lies right below a package, each with all that lies below it."""
     depth = package.count(".") + 2
+    room_of = {
+        one: ".".join(one.split(".")[:depth])
+        for one in folder_graph()
+        if one.startswith(f"{package}.")
+    }
     graph = nx.DiGraph()
-    for one in folder_graph():
-        if (room := _room(one, package, depth)) is not None:
-            graph.add_node(room)
+    graph.add_nodes_from(room_of.values())
     for ends in folder_graph().edges:
-        first, second = (_room(end, package, depth) for end in ends)
-        if first is not None and second is not None and first != second:
-            graph.add_edge(first, second)
+        if room_of.keys() >= {*ends} and room_of[ends[0]] != room_of[ends[1]]:
+            graph.add_edge(*map(room_of.__getitem__, ends))
     return graph
-
-
-def _room(folder: str, package: str, depth: int) -> str | None:
-    if not folder.startswith(f"{package}."):
-        return None
-    return ".".join(folder.split(".")[:depth])
 
 
 def drawing(package: str) -> str:

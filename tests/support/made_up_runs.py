@@ -8,6 +8,9 @@ from gossamer.protocol.peer.space.ring import RING
 from gossamer.sim.studies.peers.measuring.records import OverlaySnapshot, RunRecord, SystemRecord
 from gossamer.sim.study.records import Table
 
+Draws = np.random.Generator
+SUMMED = ("expected", "delivered", "received", "uninterested")
+
 
 def made_up_run(
     seed: int = 1,
@@ -44,15 +47,13 @@ def made_up_system(name: str, seed: int, nodes: int, cycles: int, period_s: floa
         events=events,
         deliveries=deliveries,
         nodes=_nodes(draw, nodes, overlay, poor),
-        cycles=_cycles(draw, nodes, cycles, events, deliveries, poor),
+        cycles=_cycles(draw, nodes, events, deliveries, poor),
         overlay=overlay,
         totals={"messages_lost": int(draw.integers(100))},
     )
 
 
-def _events(
-    draw: np.random.Generator, nodes: int, cycles: int, period_s: float, poor: bool
-) -> Table:
+def _events(draw: Draws, nodes: int, cycles: int, period_s: float, poor: bool) -> Table:
     expected = draw.integers(1, max(nodes // 3, 2), cycles, dtype=np.int32)
     delivered = draw.binomial(expected, 0.8 if poor else 0.998).astype(np.int32)
     uninterested = (delivered * (0.9 if poor else 0.15)).astype(np.int32)
@@ -65,12 +66,11 @@ def _events(
         "delivered": delivered,
         "received": delivered + uninterested,
         "uninterested": uninterested,
-        "duplicates": np.zeros(cycles, dtype=np.int32),
-        "false_positives": np.zeros(cycles, dtype=np.int32),
+        **dict.fromkeys(("duplicates", "false_positives"), np.zeros(cycles, np.int32)),
     }
 
 
-def _deliveries(draw: np.random.Generator, nodes: int, events: Table, hops: int) -> Table:
+def _deliveries(draw: Draws, nodes: int, events: Table, hops: int) -> Table:
     counts = events["delivered"]
     rows = int(counts.sum())
     tree_hops = draw.poisson(hops - 1, rows).astype(np.int16)
@@ -84,7 +84,7 @@ def _deliveries(draw: np.random.Generator, nodes: int, events: Table, hops: int)
     }
 
 
-def _nodes(draw: np.random.Generator, nodes: int, overlay: OverlaySnapshot, poor: bool) -> Table:
+def _nodes(draw: Draws, nodes: int, overlay: OverlaySnapshot, poor: bool) -> Table:
     load = draw.beta(0.3, 1.5, nodes) if poor else draw.beta(2, 30, nodes)
     targets = overlay.links["target"]
     return {
@@ -99,14 +99,8 @@ def _nodes(draw: np.random.Generator, nodes: int, overlay: OverlaySnapshot, poor
     }
 
 
-def _cycles(
-    draw: np.random.Generator,
-    nodes: int,
-    cycles: int,
-    events: Table,
-    deliveries: Table,
-    poor: bool,
-) -> Table:
+def _cycles(draw: Draws, nodes: int, events: Table, deliveries: Table, poor: bool) -> Table:
+    cycles = len(events["cycle"])
     settling = 1 - np.exp(-np.arange(cycles) / 6)
     hops = np.bincount(deliveries["event"], deliveries["hops"], cycles).astype(np.int64)
     return {
@@ -115,10 +109,7 @@ def _cycles(
         "population": draw.integers(nodes // 2, nodes + 1, cycles, dtype=np.int32),
         "control_messages": draw.integers(2 * nodes, 4 * nodes, cycles),
         "events": np.ones(cycles, dtype=np.int32),
-        "expected": events["expected"].astype(np.int64),
-        "delivered": events["delivered"].astype(np.int64),
-        "received": events["received"].astype(np.int64),
-        "uninterested": events["uninterested"].astype(np.int64),
+        **{name: events[name].astype(np.int64) for name in SUMMED},
         "hops_sum": hops,
         "routing_table_entries": draw.integers(5 * nodes, 9 * nodes, cycles),
         "ring_correct": settling,
@@ -126,7 +117,7 @@ def _cycles(
     }
 
 
-def _overlay(draw: np.random.Generator, nodes: int, friends: int) -> OverlaySnapshot:
+def _overlay(draw: Draws, nodes: int, friends: int) -> OverlaySnapshot:
     """A ring with small-world links and links among nodes of nearby interest."""
     identifiers = draw.integers(0, RING, nodes)
     low = draw.integers(0, RING - RING // 10, nodes)

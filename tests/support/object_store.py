@@ -1,8 +1,4 @@
-"""A server of S3 in a process of its own, that can be told to fail: moto's, behind a front.
-
-with object_store() as store:
-    store.fail(method="PUT", contains="part-", how="error", times=2)
-"""
+"""A server of S3 in a process of its own, that can be told to fail: moto's, behind a front."""
 
 from __future__ import annotations
 
@@ -34,8 +30,6 @@ _FAILURES: Final = {
 
 @attrs.frozen
 class ObjectStore:
-    """A running server, by its address."""
-
     endpoint: str
 
     def options(self, **changes: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from gossamer.protocol.kernel import records as kernel
 from gossamer.protocol.peer.record_table.records import SAMPLE_TIMER
 from gossamer.protocol.peer.sampling import sampler as sampling
+from support.overlays import record, written
 
 STATE_ARRAYS = ("key", "handle", "draws", "profile", "views", "view_profile")
 
@@ -33,27 +34,13 @@ def profile_of(handles: kernel.Words, profile_words: int) -> kernel.Words:
 
 
 def timer_record(p: int) -> kernel.Words:
-    return np.array([kernel.BODY, SAMPLE_TIMER, p, p], np.int64)
-
-
-def record(kind: int, to: int, source: int, body: list[int]) -> kernel.Words:
-    return np.array([kernel.BODY + len(body), kind, to, source, *body], np.int64)
+    return record(SAMPLE_TIMER, p, p)
 
 
 def descriptors_of(sampler: sampling.SamplerState, p: int) -> list[tuple[int, int]]:
     """(freshness, handle) of row p's view, in order."""
     words = sampler.views[p][sampler.views[p] != sampling.EMPTY]
     return [(int(w) >> 32 & (1 << 29) - 1, int(w) & (1 << 32) - 1) for w in words]
-
-
-def written(out: kernel.Outbox) -> list[kernel.Words]:
-    records = []
-    at = int(out.cursor[kernel.HEAD])
-    while at < out.cursor[kernel.TAIL]:
-        end = at + int(out.words[at + kernel.LENGTH])
-        records.append(out.words[at:end].copy())
-        at = end
-    return records
 
 
 def take(

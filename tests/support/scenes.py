@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer.protocol.brokers.core.effects import Deliver
@@ -61,28 +60,23 @@ def play(workload: Workload, settings: TreeSettings, span: int) -> int:
     Stage(scene).perform(witness=witness)
     had_to_be = 0
     subscribed = stays(workload, span)
-    for at, values in _publications(workload, span):
+    for at, _, message in workload.steps(span):
+        if not isinstance(message, Publish):
+            continue
+        values = dict(message.values)
         number = values[NUMBER]
         assert isinstance(number, int)
         matching = [one for one in subscribed if one.filter.matches(values)]
-        must = {
-            (one.broker, one.label)
-            for one in matching
-            if one.begin <= at - SETTLED and one.end >= at + SETTLED
-        }
-        may = {
-            (one.broker, one.label)
-            for one in matching
-            if one.begin <= at + SETTLED and one.end >= at - SETTLED
-        }
+        must, may = (
+            {
+                (one.broker, one.label)
+                for one in matching
+                if one.begin <= at - margin and one.end >= at + margin
+            }
+            for margin in (SETTLED, -SETTLED)
+        )
         if at < span - SETTLED:
             assert must <= got[number], f"publication {number} was missed"
         assert got[number] <= may, f"publication {number} was for others"
         had_to_be += len(must)
     return had_to_be
-
-
-def _publications(workload: Workload, span: int) -> Iterator[tuple[int, dict[str, object]]]:
-    for at, _, message in workload.steps(span):
-        if isinstance(message, Publish):
-            yield at, dict(message.values)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final
@@ -117,18 +117,19 @@ def kill_spark_when(condition: Callable[[], object], *arguments: str, scratch: P
 
     Its files, which stay then, go to the folder ``scratch``.
     """
+
+    def kill(process: subprocess.Popen[str]) -> None:
+        wait_in(process, condition)
+        assert process.poll() is None, process.communicate()
+        kill_group(process)
+
     scratch.mkdir(exist_ok=True)
-    with start_spark_command(*arguments, TMPDIR=str(scratch)) as process:
-        try:
-            wait_in(process, condition)
-            assert process.poll() is None, process.communicate()
-        finally:
-            if process.poll() is None:
-                kill_group(process)
+    run_spark_meanwhile(kill, HUNG_S, *arguments, TMPDIR=str(scratch))
 
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -148,10 +149,7 @@ def spark_home() -> Path:
 
 @attrs.frozen
 class Cluster:
-    """A standalone cluster of Spark on this machine: the address of its master, and its workers.
-
-    Each worker starts an executor for whoever asks the master for some.
-    """
+    """A standalone cluster of Spark on this machine; workers start executors for who asks."""
 
     master: str
     workers: list[subprocess.Popen[bytes]]
@@ -167,7 +165,7 @@ class Cluster:
 
         The Python processes of tasks have groups of their own, and end with their executor.
         """
-        wait_for(lambda: bool(self.busy_executors()))
+        wait_for(self.busy_executors)
         (executor, *_) = self.busy_executors()
         (worker,) = [one for one in self.workers if one.pid == executor.ppid()]
         kill_group(worker)

@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.side_by_side import run_systems
-from gossamer.sim.study.contract import Execution, Study
+from gossamer.sim.study.contract import Execution, Study, SystemRecord
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Plot
@@ -71,10 +71,10 @@ class ToyRecord:
     scenario: Mapping[str, Any]
     scenario_text: str
     seed: int
-    versions: Mapping[str, str]
-    wall_s: float
-    peak_rss_bytes: int
-    systems: Mapping[str, Purse]
+    systems: Mapping[str, SystemRecord]
+    versions: Mapping[str, str] = attrs.field(factory=versions)
+    wall_s: float = 0.0
+    peak_rss_bytes: int = attrs.field(factory=peak_memory_bytes)
 
 
 @attrs.frozen(kw_only=True)
@@ -110,8 +110,7 @@ class ToyStudy(Study[ToyScenario, ToyRecord]):
 
     def write(self, scenario: ToyScenario) -> str:
         values = {"kind": self.kind} | {key: getattr(scenario, key) for key in _KEYS}
-        lines = [toml_line("", key, value) for key, value in values.items()]
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{toml_line('', key, value)}\n" for key, value in values.items())
 
     def check(self, scenario: ToyScenario) -> int:
         if scenario.name == "impossible":
@@ -131,10 +130,8 @@ class ToyStudy(Study[ToyScenario, ToyRecord]):
             scenario={"kind": self.kind, **attrs.asdict(scenario)},
             scenario_text=text,
             seed=scenario.seed,
-            versions=versions(),
-            wall_s=time.monotonic() - started,
-            peak_rss_bytes=peak_memory_bytes(),
             systems=run_systems(gamblers, scenario, execution, name="gamblers"),
+            wall_s=time.monotonic() - started,
         )
 
     def summarise(self, system: Any) -> dict[str, Any]:
@@ -151,10 +148,9 @@ class ToyStudy(Study[ToyScenario, ToyRecord]):
             figure = Figure()
             axes = figure.subplots()
             for name, purse in record.systems.items():
-                axes.plot(purse.coins["coins"], label=name)
-            return [
-                Plot("coins", "Coins", "Coins after each round.", *save(figure, folder, "coins"))
-            ]
+                axes.plot(dict(purse.tables())["purse"]["coins"], label=name)
+            saved = save(figure, folder, "coins")
+            return [Plot("coins", "Coins", "Coins after each round.", *saved)]
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
         coins = tables["purse"]["coins"]

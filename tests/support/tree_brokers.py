@@ -154,6 +154,10 @@ class TreeOverlay(ClientNetwork[GraphBroker]):
 
     # What can be seen.
 
+    def coordinator(self) -> str:
+        (found,) = [name for name, one in self.brokers.items() if one.phase is not None]
+        return found
+
     def samples_at(self, coordinator: str) -> list[m.Sampled]:
         coordination = self.brokers[coordinator]._state.coordination
         assert coordination is not None

@@ -35,17 +35,13 @@ def made_up_course(rounds: int, nodes: int = 100) -> Course:
 
 @attrs.define
 class WatchedRun:
-    """One system after some of its rounds.
-
-    Attributes:
-        looks: how often it was looked at.
-    """
+    """One system after some of its rounds."""
 
     name: str
     round: int
     rounds: int
     size: int
-    looks: int = 0
+    looks: int = 0  # how often it was looked at
 
     @property
     def is_finished(self) -> bool:

@@ -16,7 +16,8 @@ from gossamer.protocol.peer.record_table.table import Sort
 from gossamer.protocol.peer.sampling import sampler as sampling_sampler
 from gossamer.protocol.peer.sampling.page import with_records
 from gossamer.protocol.peer.settings.config import SAMPLERS, Settings
-from support.sampling_runs import record, ring_sampler, states_equal, written
+from support.overlays import record, written
+from support.sampling_runs import ring_sampler, states_equal
 
 PAGE = Path(__file__).parents[2] / "docs" / "samplers.md"
 

@@ -14,6 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from bench.stacks.peer_requests import answers_stream, describe, serve
@@ -24,15 +25,12 @@ SEED = 1
 
 
 class Publication(NamedTuple):
-    """An event to be published by a peer, to the subscribers of a topic.
-
-    It is due at so many Unix seconds; at 0 in a burst, once those before it are taken.
-    """
+    """An event to be published by a peer, to the subscribers of a topic."""
 
     event: int
     peer: int
     topic: str
-    due_at: float
+    due_at: float  # Unix seconds; 0 in a burst, once those before it are taken
 
 
 class Receipt(NamedTuple):
@@ -45,14 +43,11 @@ class Receipt(NamedTuple):
 
 
 class Applications(ABC):
-    """The peers of this process and the applications that use them.
-
-    Of a stream the stack has taken those that are ``published``, and not those ``refused``.
-    """
+    """The peers of this process and the applications that use them."""
 
     def __init__(self) -> None:
         self.receipts: list[Receipt] = []
-        self.published = 0
+        self.published = 0  # events of a stream that the stack has taken
         self.refused: Counter[str] = Counter()
         self._filler = b""
         self._first = 0
@@ -112,14 +107,10 @@ class Applications(ABC):
         self._filler = random.Random(SEED).randbytes(size - HEAD.size)
         self._first = first
         self._arrived.clear()
-
-        async def publish_all() -> None:
-            if events and events[0].due_at:
-                await self.publish_steadily(events)
-            else:
-                await self.publish_at_once(events, window)
-
-        self.start(publish_all)
+        if events and events[0].due_at:
+            self.start(partial(self.publish_steadily, events))
+        else:
+            self.start(partial(self.publish_at_once, events, window))
 
     async def progress(self) -> tuple[int, int]:
         """How many events of the stream were published or refused, and how many came once."""
@@ -168,11 +159,8 @@ class AsyncioApplications(Applications):
 def run_on_asyncio(make: Callable[[], Applications]) -> None:
     answers = answers_stream()
 
-    async def read_line() -> str:
-        return await asyncio.to_thread(sys.stdin.readline)
-
     async def work() -> None:
-        await serve(make(), read_line, answers)
+        await serve(make(), partial(asyncio.to_thread, sys.stdin.readline), answers)
 
     gc.freeze()
     asyncio.run(work())

@@ -5,7 +5,6 @@ Environments are made in a folder, never for the whole system.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -32,6 +31,8 @@ from support.node_processes import free_ports
 TESTS = Path(__file__).parents[2]
 STARTING_S = 20.0  # for a server
 LOOK_S = 0.05
+PATIENCE_S = 600.0  # for an installation
+STAMP = "installed"
 
 # What processes of peers are told, and the identifiers of servers.
 Settings = Iterator[tuple[dict[str, Any], list[int]]]
@@ -39,30 +40,25 @@ Settings = Iterator[tuple[dict[str, Any], list[int]]]
 
 @define(eq=False)
 class Stack(ABC):
-    """A stack that takes part.
-
-    Its row has a title, its peers run a module, and security is as it is set up here. A publication
-    counts as taken as ``published`` says. Interpreter and versions are known once it is installed.
-    """
+    """A stack that takes part."""
 
     name: ClassVar[str]
     title: ClassVar[str]
-    module: ClassVar[str]
+    module: ClassVar[str]  # that its peers run
     security: ClassVar[str]
-    published: ClassVar[str]
+    published: ClassVar[str]  # when a publication counts as taken
     requirement: ClassVar[str] = ""
 
     python: Path = Path(sys.executable)
     versions: dict[str, str] = field(factory=dict)
+    paths: list[str] = field(factory=lambda: [str(TESTS)])
 
     def install(self, environments: Path) -> None:
         """Make its environment, or find it; raises `LeftOut` where that cannot be."""
         self.python = make_environment(environments / self.name, self.requirement)
-        self.versions = versions_of(self.python, [self.requirement])
-
-    @property
-    def paths(self) -> list[str]:
-        return [str(TESTS)]
+        asked = "import sys; from importlib.metadata import version; print(version(sys.argv[1]))"
+        told = _do([str(self.python), "-c", asked, self.requirement], "it has no version")
+        self.versions = {self.requirement: told.strip()}
 
     @abstractmethod
     @contextmanager
@@ -80,15 +76,12 @@ class GossamerStack(Stack):
 
     def install(self, environments: Path) -> None:
         del environments  # it is what this script itself runs in
+        self.paths = [path for path in sys.path if path]
         self.versions = {"gossamer": version("gossamer")}
         # As on every machine where a node has been busy before.
         for part in machine_code.ARGUMENTS:
             if machine_code.load(part) is None and machine_code.make(part) is not Made.HERE:
                 raise LeftOut("its rules for busy peers could not be compiled")
-
-    @property
-    def paths(self) -> list[str]:
-        return [path for path in sys.path if path]
 
     @contextmanager
     def settings(self, workload: Workload, folder: Path) -> Settings:
@@ -136,7 +129,8 @@ class NatsStack(Stack):
     def install(self, environments: Path) -> None:
         super().install(environments)
         self.server = find_nats_server(environments / "nats-server")
-        self.versions["nats-server"] = version_of_server(self.server)
+        told = _do([str(self.server), "--version"], "it tells no version")
+        self.versions["nats-server"] = told.split()[-1].removeprefix("v")
 
     @contextmanager
     def settings(self, workload: Workload, folder: Path) -> Settings:
@@ -202,20 +196,12 @@ def _wait_for_server(address: str, log: Path) -> None:
     raise LeftOut(f"the server did not listen within {STARTING_S:.0f} s ({said[-1]})")
 
 
-PATIENCE_S = 600.0  # for an installation
-ASKING_S = 60.0  # for a version
-STAMP = "installed"
-
-
 class LeftOut(ProcessFailed):
     """A stack that cannot take part; says why in a sentence."""
 
 
 def make_environment(folder: Path, requirement: str) -> Path:
-    """The interpreter of a virtual environment with a package, made if it is not there.
-
-    Raises `LeftOut` where it cannot be installed.
-    """
+    """The interpreter of a virtual environment with a package, made if it is not there."""
     python = folder / "bin" / "python"
     if not (folder / STAMP).exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -226,18 +212,8 @@ def make_environment(folder: Path, requirement: str) -> Path:
     return python
 
 
-def versions_of(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    asked = "import sys, json; from importlib.metadata import version as v; "
-    asked += "print(json.dumps({name: v(name) for name in sys.argv[1:]}))"
-    told = _do([str(python), "-c", asked, *packages], "it has no version", ASKING_S)
-    return dict(json.loads(told))
-
-
 def find_nats_server(folder: Path) -> Path:
-    """The NATS server that is installed, or Debian's, unpacked in a folder of its own.
-
-    Raises `LeftOut` where there is none.
-    """
+    """The NATS server that is installed, or Debian's, unpacked in a folder of its own."""
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
     installed = shutil.which("nats-server", path=places)
     if installed:
@@ -255,14 +231,7 @@ def find_nats_server(folder: Path) -> Path:
     return server
 
 
-def version_of_server(server: Path) -> str:
-    told = _do([str(server), "--version"], "it tells no version", ASKING_S)
-    return told.split()[-1].removeprefix("v")
-
-
-def _do(
-    command: Sequence[str], failure: str, patience_s: float = PATIENCE_S, folder: Path | None = None
-) -> str:
+def _do(command: Sequence[str], failure: str, folder: Path | None = None) -> str:
     """What a command prints; `LeftOut` with its last words if it fails."""
     try:
         done = subprocess.run(
@@ -271,13 +240,13 @@ def _do(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=patience_s,
+            timeout=PATIENCE_S,
             check=False,
         )
     except OSError as error:
         raise LeftOut(f"{failure}: {error}") from None
     except subprocess.TimeoutExpired:
-        raise LeftOut(f"{failure}: {command[0]} took more than {patience_s:.0f} s") from None
+        raise LeftOut(f"{failure}: {command[0]} took more than {PATIENCE_S:.0f} s") from None
     if done.returncode != 0:
         words = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         said = words[-1].removeprefix("ERROR: ") if words else f"exit code {done.returncode}"

@@ -6,9 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from attrs import define, field
 
@@ -36,22 +34,14 @@ class PeersAtWork:
     programs: Programs
     _numbers: Iterator[int] = field(factory=itertools.count)
 
-    def subscribe(self) -> None:
-        asked = [
-            {"topics": [(peer, self.workload.wanted(peer)) for peer in share]}
-            for share in self.workload.shares()
-        ]
-        self.programs.call_each("subscribe", asked, PATIENCE_S)
-
     def settle(self) -> float | None:
         """Publish until all goes where it should; return how long that took, None if it never did.
 
         Every peer publishes an event in each round, and every topic has some.
         """
-        begin = time.monotonic()
-        exact = 0
+        count = max(self.workload.peers, self.workload.topics)
+        begin, exact = time.monotonic(), 0
         while time.monotonic() - begin < SETTLING_S:
-            count = max(self.workload.peers, self.workload.topics)
             phase = self._stream([0.0] * count, ROUND_S, 0.0)
             exact = 0 if phase.lost else exact + 1
             if exact == EXACT_ROUNDS:
@@ -101,18 +91,21 @@ class PeersAtWork:
             before = self.programs.cpu_s()
         used = self._wait(len(publications), len(due), patience_s, max(due_at))
         time.sleep(quiet_s)
-        receipts, refused = self._take(numbers[0])
-        return phase_of(due, receipts, refused, used - before)
+        parts = self.programs.call("take", PATIENCE_S)
+        taken = (tuple(one) for part in parts for one in part["receipts"])
+        receipts = [one for one in taken if one[1] >= numbers[0]]  # not of an earlier stream
+        refused = sum((Counter(part["refused"]) for part in parts), Counter[str]())
+        return phase_of(due, receipts, dict(refused), used - before)
 
     def _wait(self, published: int, due: int, patience_s: float, last_at: float) -> float:
         """Wait until all came, or nothing more does; return the processor seconds until then."""
-        seen: tuple[int, int] = (-1, -1)
+        seen: tuple[int, ...] = ()
         used = 0.0
         changed = time.monotonic()
         end = changed + STREAM_S + max(0.0, last_at - time.time())
         while time.monotonic() < end and time.monotonic() - changed < patience_s:
             told = self.programs.call("progress", PATIENCE_S)
-            found = (sum(one[0] for one in told), sum(one[1] for one in told))
+            found = tuple(map(sum, zip(*told, strict=True)))
             if found != seen:
                 seen, changed, used = found, time.monotonic(), self.programs.cpu_s()
             if found[0] >= published and found[1] >= due:
@@ -120,39 +113,23 @@ class PeersAtWork:
             time.sleep(POLL_S)
         return used
 
-    def _take(self, first: int) -> tuple[list[tuple[int, int, float, float]], dict[str, int]]:
-        """What came of events from number ``first`` on, and what was refused."""
-        parts = self.programs.call("take", PATIENCE_S)
-        receipts = [tuple(one) for part in parts for one in part["receipts"] if one[1] >= first]
-        refused = sum((Counter(part["refused"]) for part in parts), Counter[str]())
-        return receipts, dict(refused)
-
-
-@contextmanager
-def peers_at_work(
-    stack: Stack, workload: Workload, folder: Path
-) -> Iterator[tuple[PeersAtWork, float]]:
-    with (
-        stack.settings(workload, folder) as (settings, servers),
-        programs_of(
-            stack.python, stack.module, stack.paths, workload.processes, folder
-        ) as programs,
-    ):
-        all_of_it = Programs(programs, servers)
-        begin = time.monotonic()
-        asked: list[dict[str, Any]] = [
-            {"peers": share, "settings": settings} for share in workload.shares()
-        ]
-        opened = all_of_it.call_each("open", asked, PATIENCE_S)
-        addresses = [address for part in opened for address in part]
-        all_of_it.call("join", JOINING_S, addresses=addresses)
-        yield PeersAtWork(workload, all_of_it), time.monotonic() - begin
-
 
 def measure(stack: Stack, workload: Workload, folder: Path) -> Run:
     """A run of a stack, in a folder of its own; raises `ProcessFailed` if it cannot be done."""
-    with peers_at_work(stack, workload, folder) as (peers, joined_s):
-        peers.subscribe()
+    processes, shares = workload.processes, workload.shares()
+    with (
+        stack.settings(workload, folder) as (settings, servers),
+        programs_of(stack.python, stack.module, stack.paths, processes, folder) as programs,
+    ):
+        peers = PeersAtWork(workload, Programs(programs, servers))
+        begin = time.monotonic()
+        asked = [{"peers": share, "settings": settings} for share in shares]
+        opened = peers.programs.call_each("open", asked, PATIENCE_S)
+        addresses = [address for part in opened for address in part]
+        peers.programs.call("join", JOINING_S, addresses=addresses)
+        joined_s = time.monotonic() - begin
+        topics = [{"topics": [(peer, workload.wanted(peer)) for peer in one]} for one in shares]
+        peers.programs.call_each("subscribe", topics, PATIENCE_S)
         settled_s = peers.settle()
         resting_cpu = peers.resting_cpu()
         resident, proportional = peers.programs.memory()

@@ -55,6 +55,13 @@ class Workload:
         if self.bytes_each < LEAST_BYTES:
             raise ValueError(f"an event takes at least {LEAST_BYTES} bytes, not {self.bytes_each}")
 
+    def __str__(self) -> str:
+        return (
+            f"{self.peers} peers in {self.processes} processes, {self.topics} topics, "
+            f"{self.matches} deliveries an event of {self.bytes_each} bytes; {self.events:,} "
+            f"events at {self.rate:g} a second, then as many as a burst"
+        )
+
     @property
     def events(self) -> int:
         return round(self.rate * self.seconds)

@@ -22,7 +22,11 @@ class Alarms(custom.Protocol):
 
     @custom.control(begin=1)
     def come_and_go(self, run):
-        come_and_go(self, run)
+        if self.crashes:
+            random = run.random()
+            run.start([row for row in range(len(run.nodes)) if random.random() < 0.5])
+            run.crash([row for row in range(len(run.nodes)) if random.random() < 0.15])
+            run.leave([row for row in range(len(run.nodes)) if random.random() < 0.15])
 
     def on_start(self, me, net, contact):
         self.pending[me] = 0
@@ -70,11 +74,3 @@ def cancel(self, me, net, place):
     if was_pending:
         self.pending[me] -= 1
     Cancelled.log(net, self.number[me, place], was_pending)
-
-
-def come_and_go(own, run):
-    if own.crashes:
-        random = run.random()
-        run.start([row for row in range(len(run.nodes)) if random.random() < 0.5])
-        run.crash([row for row in range(len(run.nodes)) if random.random() < 0.15])
-        run.leave([row for row in range(len(run.nodes)) if random.random() < 0.15])

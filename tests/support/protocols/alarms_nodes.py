@@ -1,6 +1,7 @@
 """The alarms of `alarms.py` once more, an object a node."""
 
-from alarms import MOST, PLACES, Alarm, Begun, Cancelled, Chosen, Left, Rang, come_and_go
+from alarms import MOST, PLACES, Alarm, Begun, Cancelled, Chosen, Left, Rang
+from alarms import Alarms as Rules
 
 from gossamer.sim import custom
 
@@ -9,14 +10,11 @@ class Alarms(custom.Node):
     crashes: bool = True
 
     act = custom.Timer(seconds=0.1, jitter=0.5)
+    come_and_go, rang = Rules.come_and_go, Rules.rang
 
     def __init__(self):
         self.numbers = self.pending = 0
         self.handles = [(0, None)] * PLACES
-
-    @custom.control(begin=1)
-    def come_and_go(cls, run):
-        come_and_go(cls, run)
 
     def on_start(self, contact):
         self.pending = 0
@@ -48,10 +46,6 @@ class Alarms(custom.Node):
         delay_s = 0.4 * self.draw_float()
         self.log(Chosen(self.numbers, delay_s))
         self.handles[place] = self.numbers, self.after(delay_s, Alarm(self.numbers))
-
-    @custom.measure("rang")
-    def rang(cls, run):
-        return len(run.log(Rang)["node"])
 
     @custom.measure("pending")
     def all_pending(cls, run):

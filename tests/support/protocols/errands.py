@@ -2,51 +2,34 @@
 
 from typing import Any
 
-from gossamer.sim.custom import (
-    Message,
-    Protocol,
-    Sampler,
-    Timer,
-    column,
-    control,
-    draw,
-    draw_float,
-    initialiser,
-    items,
-    layer,
-    measure,
-    observer,
-    random_peer,
-    seconds,
-    setting,
-)
+from gossamer.sim import custom
 
 
-class Heard(Message, size_bytes=4):
+class Heard(custom.Message, size_bytes=4):
     """Says that a node lives."""
 
 
-class Errand(Message):
+class Errand(custom.Message):
     """Something to do, and who has had it before."""
 
     weight: float
     urgent: bool
     hops: int
-    seen: Any = items(4)
+    seen: Any = custom.items(4)
 
 
-class Reminder(Message, size_bytes=0):
+class Reminder(custom.Message, size_bytes=0):
     """To oneself: pass the errand on."""
 
     hops: int
 
 
-class Hearts(Protocol):
+class Hearts(custom.Protocol):
     every_s: float = 0.7
 
-    beats = column(int)
+    beats = custom.column(int)
 
-    beat = Timer(seconds="every_s", jitter=0.2)
+    beat = custom.Timer(seconds="every_s", jitter=0.2)
 
     def on_beat(self, me, net):
         Heard.send(net, (me + 1) % self.nodes)
@@ -55,26 +38,26 @@ class Hearts(Protocol):
         self.beats[me] += 1
 
 
-class Errands(Protocol):
+class Errands(custom.Protocol):
     """Errands wander from peer to peer."""
 
-    patience: int = setting(3, low=1, high=50)
+    patience: int = custom.setting(3, low=1, high=50)
     wait_s: float = 0.25
 
-    peers = Sampler("newscast", view_size=8)
-    hearts = layer(Hearts, every_s=0.9)
+    peers = custom.Sampler("newscast", view_size=8)
+    hearts = custom.layer(Hearts, every_s=0.9)
 
-    done = column(int)
-    started = column(int)
-    returned = column(int)
-    last_s = column(float)
-    weight = column(float)
-    trail = column(int, 4, initial=-1)
-    length = column(int)
+    done = custom.column(int)
+    started = custom.column(int)
+    returned = custom.column(int)
+    last_s = custom.column(float)
+    weight = custom.column(float)
+    trail = custom.column(int, 4, initial=-1)
+    length = custom.column(int)
 
-    begin = Timer(rounds=2, phase=0.5)
+    begin = custom.Timer(rounds=2, phase=0.5)
 
-    @initialiser
+    @custom.initialiser
     def weigh(self, run):
         self.weight[:] = 1.5
 
@@ -82,14 +65,14 @@ class Errands(Protocol):
         self.started[me] += 1
 
     def on_begin(self, me, net):
-        if draw_float(self, me) < 0.5:
-            peer = random_peer(self.peers, me, draw(self, me))
+        if custom.draw_float(self, me) < 0.5:
+            peer = custom.random_peer(self.peers, me, custom.draw(self, me))
             if peer >= 0:
                 Errand.send(net, peer, self.weight[me], True, 1, self.trail[me, :0])
 
     def on_errand(self, me, net, sender, weight, urgent, hops, seen):
         self.done[me] += 1
-        self.last_s[me] = seconds(net)
+        self.last_s[me] = custom.seconds(net)
         self.weight[me] = (self.weight[me] + weight) / 2
         self.length[me] = min(len(seen), 3) + 1
         for i in range(self.length[me] - 1):
@@ -99,7 +82,7 @@ class Errands(Protocol):
             Reminder.after(net, self.wait_s * (1 + self.hearts.beats[me] % 3), hops)
 
     def on_reminder(self, me, net, sender, hops):
-        peer = random_peer(self.peers, me, draw(self, me))
+        peer = custom.random_peer(self.peers, me, custom.draw(self, me))
         if peer >= 0:
             Errand.send(
                 net, peer, self.weight[me], False, hops + 1, self.trail[me, : self.length[me]]
@@ -109,19 +92,19 @@ class Errands(Protocol):
         if kind == Errand.kind:
             self.returned[me] += 1
 
-    @control(once=6)
+    @custom.control(once=6)
     def crash_some(self, run):
         run.crash(range(0, len(run.nodes), 5))
 
-    @control(begin=9, every=2)
+    @custom.control(begin=9, every=2)
     def bring_one_back(self, run):
         run.start([(run.round - 9) * 5 % len(run.nodes)])
 
-    @observer(begin=20)
+    @custom.observer(begin=20)
     def end(self, run):
         if self.done.min() > 2:
             run.stop("everybody has done something")
 
-    @measure("errands done")
+    @custom.measure("errands done")
     def done_mean(self, run):
         return self.done.mean()

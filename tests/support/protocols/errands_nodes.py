@@ -1,8 +1,9 @@
 """`errands` once more, an object a node."""
 
 from errands import Errand, Heard, Reminder
+from errands import Errands as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, control, initialiser, layer, measure, observer
+from gossamer.sim.custom import Node, Sampler, Timer, initialiser, layer, measure, observer
 
 
 class Hearts(Node):
@@ -67,13 +68,7 @@ class Errands(Node):
         if isinstance(message, Errand):
             self.returned += 1
 
-    @control(once=6)
-    def crash_some(cls, run):
-        run.crash(range(0, len(run.nodes), 5))
-
-    @control(begin=9, every=2)
-    def bring_one_back(cls, run):
-        run.start([(run.round - 9) * 5 % len(run.nodes)])
+    crash_some, bring_one_back = Rules.crash_some, Rules.bring_one_back
 
     @observer(begin=20)
     def end(cls, run):

@@ -1,55 +1,43 @@
 """A protocol that says who knows whom: a ring that all are told of, and what a sampler knows."""
 
-from gossamer.sim.custom import (
-    Message,
-    Node,
-    Protocol,
-    Sampler,
-    Timer,
-    column,
-    draw,
-    initialiser,
-    links_in,
-    measure,
-    random_peer,
-)
+from gossamer.sim import custom
 
 
-class Hello(Message, size_bytes=8):
+class Hello(custom.Message, size_bytes=8):
     turn: int
 
 
-class Ring(Protocol):
+class Ring(custom.Protocol):
     stride: int = 1
 
-    peers = Sampler("newscast", view_size=6)
-    heard = column(int)
-    successor = column(int, initial=-1)
-    say = Timer(rounds=1)
+    peers = custom.Sampler("newscast", view_size=6)
+    heard = custom.column(int)
+    successor = custom.column(int, initial=-1)
+    say = custom.Timer(rounds=1)
 
-    @initialiser
+    @custom.initialiser
     def close(self, run):
         count = len(self.successor)
         self.successor[:] = [(row + self.stride) % count for row in range(count)]
 
     def on_say(self, me, net):
-        peer = random_peer(self.peers, me, draw(self, me))
+        peer = custom.random_peer(self.peers, me, custom.draw(self, me))
         if peer >= 0:
             Hello.send(net, peer, 1)
 
     def on_hello(self, me, net, sender, turn):
         self.heard[me] += turn
 
-    @measure("heard", better="higher")
+    @custom.measure("heard", better="higher")
     def heard_by_all(self, run):
         return self.heard.mean()
 
     def overlay(self, run):
-        return {"ring": links_in(self.successor)}
+        return {"ring": custom.links_in(self.successor)}
 
 
-class RingOfNodes(Node):
-    say = Timer(rounds=1)
+class RingOfNodes(custom.Node):
+    say = custom.Timer(rounds=1)
 
     def __init__(self):
         self.heard = 0
@@ -60,7 +48,7 @@ class RingOfNodes(Node):
     def on_hello(self, sender, message):
         self.heard += message.turn
 
-    @measure("heard", better="higher")
+    @custom.measure("heard", better="higher")
     def heard_by_all(cls, run):
         return sum(node.heard for node in run.nodes) / len(run.nodes)
 

@@ -1,8 +1,9 @@
 """`stacked` once more, an object a node."""
 
 from stacked import Ask, Tell, Token
+from stacked import Wander as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, control, layer, measure
+from gossamer.sim.custom import Node, Sampler, Timer, layer, measure
 from gossamer.sim.custom.topologies.tman import TManNode
 
 
@@ -34,13 +35,7 @@ class Wander(Node):
     def on_tell(self, sender, message):
         self.told = message.count
 
-    @control(once=4)
-    def crash_some(cls, run):
-        run.crash(range(0, len(run.nodes), 6))
-
-    @control(once=7)
-    def bring_them_back(cls, run):
-        run.start(range(0, len(run.nodes), 6))
+    crash_some, bring_them_back = Rules.crash_some, Rules.bring_them_back
 
     @measure("tokens", better="higher")
     def tokens(cls, run):

@@ -1,8 +1,9 @@
 """`travellers` once more, an object a node."""
 
 from travellers import Farewell, Parcel
+from travellers import Travellers as Rules
 
-from gossamer.sim.custom import Node, Sampler, Timer, attribute, control, measure
+from gossamer.sim.custom import Node, Sampler, Timer, attribute, measure
 
 
 class Travellers(Node):
@@ -44,17 +45,7 @@ class Travellers(Node):
     def on_unreachable(self, to, message):
         self.returned += 1
 
-    @control(once=3)
-    def some_leave(cls, run):
-        run.leave(range(0, len(run.nodes), 7))
-
-    @control(begin=4, every=3)
-    def more_join(cls, run):
-        run.grow(5)
-
-    @control(once=8)
-    def some_return(cls, run):
-        run.start(range(0, len(run.nodes), 14))
+    some_leave, more_join, some_return = Rules.some_leave, Rules.more_join, Rules.some_return
 
     @measure("chain")
     def chain_mean(cls, run):
