@@ -37,8 +37,8 @@ PNG_DPI = 150
 _FEW_POINTS: Final = 40
 _MARGIN: Final = 0.05
 
-# What Matplotlib writes into files besides the figure: nothing that changes from run to run. PNG files
-# are as small as at its usual level of 6, and sooner made.
+# What Matplotlib writes into files besides the figure: nothing that changes from run to run. PNG
+# files are as small as at its usual level of 6, and sooner made.
 _OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "pdf": {"metadata": {"CreationDate": None}},
     "svg": {"metadata": {"Date": None}},
