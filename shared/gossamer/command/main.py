@@ -17,7 +17,7 @@ from contextlib import suppress
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, TextIO, cast
 
-from gossamer.command.signals import exit_code_of
+from gossamer.command.signals import exit_code_of, interrupt_behind
 
 COMMAND_GROUP = "gossamer.commands"
 
@@ -137,6 +137,12 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt as interrupt:
         _fail("interrupted")
         return exit_code_of(interrupt)
+    except BaseExceptionGroup as several:
+        behind = interrupt_behind(several)
+        if behind is None:
+            raise
+        _fail("interrupted")
+        return exit_code_of(behind)
     except OSError as error:
         return _fail(_os_error_sentence(error))
     except Exception as error:

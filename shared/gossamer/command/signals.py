@@ -39,9 +39,13 @@ def exit_code_of(interrupt: KeyboardInterrupt) -> int:
 
 
 def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """The interrupt that an error hides: clearing up after it failed; None if there is none."""
+    """The interrupt that an error hides, or None: clearing up failed, or other tasks did too."""
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        if isinstance(behind, BaseExceptionGroup):
+            found = filter(None, map(interrupt_behind, behind.exceptions))
+            if (first := next(found, None)) is not None:
+                return first
         behind = behind.__context__
     return behind
 

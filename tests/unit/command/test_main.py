@@ -36,6 +36,10 @@ RAISES = {
     "bare": lambda: OSError("the disk said no"),
     "defect": lambda: InvariantError("rows do not add up"),
     "interrupt": KeyboardInterrupt,
+    "tasks": lambda: BaseExceptionGroup(
+        "a nursery", [StopAsyncIteration(), BaseExceptionGroup("another", [KeyboardInterrupt()])]
+    ),
+    "broken tasks": lambda: BaseExceptionGroup("a nursery", [InvariantError("no")]),
     "exit": lambda: SystemExit("that will not do"),
 }
 
@@ -146,6 +150,10 @@ def test_user_errors_are_sentences(capsys: pytest.CaptureFixture[str], how: str,
 def test_interrupt_exits_as_shells_expect(probe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "fail", "interrupt"]) == 130
     capsys.readouterr()
+    assert main(["probe", "fail", "tasks"]) == 130, "while other tasks fail"
+    assert capsys.readouterr().err == "gossamer: interrupted\n"
+    with pytest.raises(BaseExceptionGroup, match="a nursery"):
+        main(["probe", "fail", "broken tasks"])
     (probe / "probe_host.py").write_text("raise KeyboardInterrupt\n")
     del sys.modules["probe_host"]
     assert main(["probe"]) == 130, "while it is imported"
