@@ -134,15 +134,12 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
         code = app(args=list(arguments), prog_name=name, standalone_mode=False)
     except SystemExit as end:
         return _exit_code(end)
-    except KeyboardInterrupt as interrupt:
-        _fail("interrupted")
-        return exit_code_of(interrupt)
-    except BaseExceptionGroup as several:
-        behind = interrupt_behind(several)
-        if behind is None:
+    except (KeyboardInterrupt, BaseExceptionGroup) as error:
+        interrupt = interrupt_behind(error)
+        if interrupt is None:
             raise
         _fail("interrupted")
-        return exit_code_of(behind)
+        return exit_code_of(interrupt)
     except OSError as error:
         return _fail(_os_error_sentence(error))
     except Exception as error:

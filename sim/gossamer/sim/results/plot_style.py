@@ -334,6 +334,7 @@ def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ..
 def _print(figure: Figure, file: Path | io.BytesIO, one: str) -> None:
     """Draw the figure once; `savefig` does so twice, first for its extent alone."""
     canvas = get_registered_canvas_class(one)(figure)
+    figure.set_dpi(PNG_DPI)  # vector formats leave it changed
     getattr(canvas, f"print_{one}")(file, **_OPTIONS[one])
 
 
