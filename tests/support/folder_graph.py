@@ -105,9 +105,13 @@ def drawing(package: str) -> str:
     """The rooms of a package as a Mermaid graph, without arrows that follow from others."""
     graph = rooms(package)
     reduced = nx.transitive_reduction(graph) if nx.is_directed_acyclic_graph(graph) else graph
-    names = [f"    {_name(room)}" for room in sorted(graph)]
-    arrows = [f"    {_name(a)} --> {_name(b)}" for a, b in sorted(reduced.edges)]
-    return "\n".join(["```mermaid", "graph TD", *names, *arrows, "```"])
+    alone = [f"    {_name(room)}" for room in sorted(nx.isolates(graph))]
+    arrows = [
+        f"    {_name(room)} --> {' & '.join(map(_name, sorted(reduced[room])))}"
+        for room in sorted(reduced)
+        if reduced[room]
+    ]
+    return "\n".join(["```mermaid", "graph TD", *alone, *arrows, "```"])
 
 
 def _name(room: str) -> str:

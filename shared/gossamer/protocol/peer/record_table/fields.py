@@ -48,6 +48,8 @@ def text_of(bound: Bound) -> str:
     """A bound as the documentation writes it."""
     if isinstance(bound, int) and bound > 1 << 16 and (bound + 1).bit_count() == 1:
         return f"2^{bound.bit_length()} - 1"
+    if isinstance(bound, int) and -bound > 1 << 16 and bound.bit_count() == 1:
+        return f"-2^{bound.bit_length() - 1}"
     return str(bound)
 
 
