@@ -64,9 +64,9 @@ def _fields(kinds: Iterable[Kind]) -> Iterator[str]:
     forms: dict[str, dict[tuple[str, str], list[str]]] = {}
     for kind in kinds:
         for field in _all_of(kind.fields):
-            of = forms.setdefault(field.name, {}).setdefault((field.bounds(), field.meaning), [])
-            if kind.name not in of:
-                of.append(kind.name)
+            alike = forms.setdefault(field.name, {}).setdefault((field.bounds(), field.meaning), [])
+            if kind.name not in alike:
+                alike.append(kind.name)
     yield "| Field | Bounds | Meaning |"
     yield "|---|---|---|"
     for name, alternatives in sorted(forms.items()):

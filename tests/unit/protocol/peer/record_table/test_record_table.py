@@ -12,8 +12,8 @@ import pytest
 from gossamer.protocol.kernel import records as kernel
 from gossamer.protocol.peer.codec import Codec
 from gossamer.protocol.peer.record_table import records
-from gossamer.protocol.peer.record_table.fields import Handle, PerAttribute, Word
-from gossamer.protocol.peer.record_table.page import records_page
+from gossamer.protocol.peer.record_table.fields import Handle, List, PerAttribute, Word
+from gossamer.protocol.peer.record_table.page import records_of, records_page
 from gossamer.protocol.peer.record_table.table import Sort, Table, offset
 from gossamer.protocol.peer.settings import config
 from support.checkout import ROOT
@@ -86,6 +86,26 @@ def test_fields_stand_behind_each_other_and_sizes_are_of_the_largest_record() ->
     assert codec.most_references == 4096
     # A source and its identifier, the attribute, and two ranges, of so many entries.
     assert codec.most_bytes == 8 * (kernel.BODY + 1 + 4096 * (3 + 2 * 2))
+
+
+def test_fields_are_listed_once_with_the_kinds_that_differ() -> None:
+    table = Table()
+    hops = Word("hops", 0, 9)
+    table.declare(Sort.MESSAGE, 16, "ASK", "A question.", (hops, List("all", (Handle("peer"),), 4)))
+    table.declare(Sort.MESSAGE, 17, "TELL", "An answer.", (hops, Handle("peer", "who asked")))
+    assert records_of(table).splitlines() == [
+        "| Number | Kind | What it says | Body |",
+        "|---|---|---|---|",
+        "| 16 | ASK | A question. | hops, all |",
+        "| 17 | TELL | An answer. | hops, peer |",
+        "",
+        "| Field | Bounds | Meaning |",
+        "|---|---|---|",
+        "| all | a count from 0 to 4, and the entries: each peer |  |",
+        "| hops | 0 to 9 |  |",
+        "| peer (ASK) | a handle |  |",
+        "| peer (TELL) | a handle | who asked |",
+    ]
 
 
 def test_the_page_says_what_is_declared_by_the_command_in_its_first_lines() -> None:
