@@ -31,6 +31,7 @@ from gossamer.protocol.brokers.graph.memory.counters import TableSizes
 from gossamer.protocol.brokers.scot.memory.counters import Counters as ScotCounters
 from gossamer.protocol.brokers.tree.memory.counters import Counters
 from support.checkout import ROOT
+from support.pasted_blocks import section as section_of
 
 PAGES = ("node.md", "promises.md", "security.md", "monitoring.md", "local-protocol.md")
 DOCS = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
@@ -105,6 +106,5 @@ def test_every_format_is_in_the_upgrade_notes_with_its_version() -> None:
 
 
 def test_the_readme_has_five_commands() -> None:
-    section = README.partition("## Peers of your own")[2].partition("\n## ")[0]
-    commands = re.findall(r"(?m)^    gossamer (\w+) .*$", section)
+    commands = re.findall(r"(?m)^    gossamer (\w+) .*$", section_of(README, "Peers of your own"))
     assert commands == ["node", "node", "sub", "pub", "top"]
