@@ -82,7 +82,7 @@ def test_what_is_no_trace(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[events]\nper_rond = 1\n", "events.per_rond is an unknown key, expected"),
+        ("[events]\nper_rond = 1\n", "events.per_rond is an unknown key, did you mean"),
         ("scenario = 's.toml'\nseeds = [1]\n", "scenario is 's.toml', expected a scenario itself"),
         ("nodes == 3\n", "line 1, column 8 is no TOML (Invalid value), expected valid TOML"),
     ],

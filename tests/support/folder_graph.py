@@ -50,16 +50,21 @@ def parts_of(node: ast.AST) -> Iterator[ast.AST]:
         yield from getattr(node, field, ())
 
 
-def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements of a module or statement, at any depth."""
+def statements(node: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
+    """All statements of a module or statement, at any depth; without ``typing`` those that run."""
     for part in parts_of(node):
-        yield part
-        yield from statements(part)
+        if typing or not (isinstance(part, ast.If) and "TYPE_CHECKING" in ast.unparse(part.test)):
+            yield part
+            yield from statements(part, typing=typing)
 
 
 def imported_modules(module: str) -> Iterator[str]:
-    """The modules of the sources that one imports, anywhere in its text."""
-    for node in statements(parsed(modules()[module])):
+    """The modules of the sources that one imports, anywhere in its text.
+
+    What a package offers is none: its ``__init__`` names it for type checkers alone.
+    """
+    offers = modules()[module].name == "__init__.py"
+    for node in statements(parsed(modules()[module]), typing=not offers):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom) and node.module in modules():

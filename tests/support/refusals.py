@@ -61,5 +61,5 @@ def _checked(path: Path, error: ScenarioError) -> str:
     said = str(error)
     assert said.startswith(str(path))
     assert "\n" not in said
-    assert ", expected " in said
+    assert ", expected " in said or ", did you mean " in said
     return said

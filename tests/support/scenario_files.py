@@ -40,7 +40,7 @@ def fault_of(folder: Path, text: str | bytes) -> ScenarioError:
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith(f"{path}: ")
-    assert ", expected " in message
+    assert ", expected " in message or ", did you mean " in message
     return caught.value
 
 

@@ -1,14 +1,380 @@
-"""The simulator: scenarios in, result folders out.
+"""The simulator: scenarios in, runs with their measures, tables, overlays and plots out.
+
+    import gossamer.sim as gs
+
+    run = gs.simulate(nodes=1_000, systems=["kindred", "baseline"])
+    print(run["kindred"].hit_ratio)
+
+`docs/reference/simulator.md` describes all names that are offered here; everything else may change.
+A name is loaded when it is first used.
 
 engine      runs protocols; knows no study
 study       what a study is, how it is found, and what all of them use
-studies     peers, tree_brokers, scot, dissemination
-results     result folders: written, read, compared, printed, drawn
+studies     peers, tree_brokers, scot, dissemination, protocols of one's own
+custom      the language of protocols of one's own
+results     runs and result folders: written, read, compared, printed, drawn
 churn       who is online when
 row_tables  workloads as tables
 figures     the figures of the papers, and which of their claims hold
 bench       benchmarks of speed and memory
-commands    the command line
+commands    the command line, and what scripts run by
 
 Begin with `study.contract`, then a folder of `studies`. Errors are in `errors`.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.protocol.kernel.draws import below, mix, mix_many
+    from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
+    from gossamer.protocol.kernel.records import (
+        BODY,
+        FROM,
+        KIND,
+        TO,
+        USER,
+        close_record,
+        open_record,
+    )
+    from gossamer.protocol.kernel.rules import use_compiled
+    from gossamer.protocol.kernel.struct import Struct
+    from gossamer.sim.churn import (
+        ChurnSpec,
+        ChurnTrace,
+        CorrelatedFailure,
+        FlashCrowd,
+        Pareto,
+        StationaryChurn,
+        Weibull,
+        generate,
+        read_trace,
+        write_trace,
+    )
+    from gossamer.sim.commands.finished_run import (
+        ComparedRuns,
+        NotKeptError,
+        PeersResult,
+        Run,
+        SystemResult,
+    )
+    from gossamer.sim.commands.scripts import ScenarioKeys, compare, load, simulate, sweep
+    from gossamer.sim.custom import (
+        NOBODY,
+        Message,
+        Net,
+        Node,
+        Protocol,
+        Sampler,
+        Timer,
+        add_to,
+        attribute,
+        cancel,
+        clustering,
+        column,
+        control,
+        count_in,
+        draw,
+        draw_below,
+        draw_but,
+        draw_float,
+        draw_from,
+        draw_other,
+        graph_of,
+        holds,
+        initialiser,
+        insert_at,
+        items,
+        largest_component,
+        layer,
+        links_in,
+        mean_path_length,
+        measure,
+        message,
+        observer,
+        peer_at,
+        peers_known,
+        place_in,
+        put_into,
+        random_peer,
+        remove_from,
+        rule,
+        seconds,
+        setting,
+    )
+    from gossamer.sim.custom.topologies.tman import tman
+    from gossamer.sim.engine.bandwidth import make_bandwidth, make_sizes
+    from gossamer.sim.engine.cycle_engine import CycleEngine, make_network
+    from gossamer.sim.engine.event_engine import EventEngine
+    from gossamer.sim.engine.latency import (
+        constant_latency,
+        lognormal_latency,
+        no_latency,
+        uniform_latency,
+    )
+    from gossamer.sim.engine.latency_files.site_latency import SiteFile, site_latency
+    from gossamer.sim.engine.link_conditions import LossPeriod, Partition, make_link_conditions
+    from gossamer.sim.engine.protocol_run import ProtocolRun, Schedule, once
+    from gossamer.sim.engine.windows.collectors import Collectors
+    from gossamer.sim.engine.windows.window_engine import WindowEngine
+    from gossamer.sim.engine.windows.worker_threads import spread_over_cores
+    from gossamer.sim.errors import (
+        ScenarioError,
+        SimulationError,
+        SweepStopped,
+        TraceError,
+        UnknownNameError,
+    )
+    from gossamer.sim.results.results import ResultsError
+    from gossamer.sim.results.sweeps.table import PandasMissing, differences_of, means_of
+    from gossamer.sim.studies.custom.agreement import first_difference, scenario_of
+    from gossamer.sim.studies.dissemination.scenario import TreesScenario
+    from gossamer.sim.studies.dissemination.topologies.files import read_topology
+    from gossamer.sim.studies.dissemination.topologies.generators import (
+        TransitStub,
+        barabasi_albert,
+        transit_stub,
+        transit_stub_of,
+        waxman,
+    )
+    from gossamer.sim.studies.dissemination.topologies.topology import Topology
+    from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
+    from gossamer.sim.studies.peers.inputs.scenario import (
+        Churn,
+        Events,
+        Scenario,
+        Subscriptions,
+        System,
+    )
+    from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom
+    from gossamer.sim.studies.scot.scenario import ScotScenario
+    from gossamer.sim.studies.tree_brokers.overlay.service import TABLE_II
+    from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
+    from gossamer.sim.studies.tree_brokers.workloads.game import Game
+    from gossamer.sim.studies.tree_brokers.workloads.performance import Stage
+    from gossamer.sim.studies.tree_brokers.workloads.scene import MINUTE, Scene
+    from gossamer.sim.studies.worlds.network import Link, LossSchedule, PartitionPeriod
+    from gossamer.sim.studies.worlds.sessions import Sessions
+    from gossamer.sim.study.contract import Study
+    from gossamer.sim.study.scenarios import read_scenario
+
+__all__ = [
+    "BODY",
+    "FROM",
+    "KIND",
+    "MINUTE",
+    "NOBODY",
+    "TABLE_II",
+    "TO",
+    "USER",
+    "BrokerScenario",
+    "Churn",
+    "ChurnSpec",
+    "ChurnTrace",
+    "Collectors",
+    "ComparedRuns",
+    "CorrelatedFailure",
+    "CycleEngine",
+    "Drift",
+    "EventEngine",
+    "Events",
+    "FlashCrowd",
+    "Game",
+    "Link",
+    "LossPeriod",
+    "LossSchedule",
+    "Message",
+    "Net",
+    "Node",
+    "NotKeptError",
+    "PandasMissing",
+    "Pareto",
+    "Partition",
+    "PartitionPeriod",
+    "PeersResult",
+    "Protocol",
+    "ProtocolRun",
+    "ResultsError",
+    "Run",
+    "Sampler",
+    "Scenario",
+    "ScenarioError",
+    "ScenarioKeys",
+    "Scene",
+    "Schedule",
+    "ScotScenario",
+    "Sessions",
+    "SimulationError",
+    "SiteFile",
+    "Stage",
+    "StationaryChurn",
+    "Struct",
+    "Study",
+    "Subscriptions",
+    "SweepStopped",
+    "System",
+    "SystemResult",
+    "TakenFrom",
+    "Timer",
+    "Topology",
+    "TraceError",
+    "TransitStub",
+    "TreesScenario",
+    "Turnover",
+    "UnknownNameError",
+    "Weibull",
+    "WindowEngine",
+    "add_to",
+    "attribute",
+    "barabasi_albert",
+    "below",
+    "cancel",
+    "close_record",
+    "clustering",
+    "column",
+    "compare",
+    "constant_latency",
+    "control",
+    "count_in",
+    "differences_of",
+    "draw",
+    "draw_below",
+    "draw_but",
+    "draw_float",
+    "draw_from",
+    "draw_other",
+    "first_difference",
+    "float_to_word",
+    "generate",
+    "graph_of",
+    "holds",
+    "initialiser",
+    "insert_at",
+    "items",
+    "largest_component",
+    "layer",
+    "links_in",
+    "load",
+    "lognormal_latency",
+    "make_bandwidth",
+    "make_link_conditions",
+    "make_network",
+    "make_sizes",
+    "mean_path_length",
+    "means_of",
+    "measure",
+    "message",
+    "mix",
+    "mix_many",
+    "no_latency",
+    "observer",
+    "once",
+    "open_record",
+    "peer_at",
+    "peers_known",
+    "place_in",
+    "put_into",
+    "random_peer",
+    "read_scenario",
+    "read_topology",
+    "read_trace",
+    "remove_from",
+    "rule",
+    "scenario_of",
+    "seconds",
+    "setting",
+    "simulate",
+    "site_latency",
+    "spread_over_cores",
+    "sweep",
+    "tman",
+    "transit_stub",
+    "transit_stub_of",
+    "uniform_latency",
+    "use_compiled",
+    "waxman",
+    "word_to_float",
+    "write_trace",
+]
+
+_PLACES = {
+    "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
+    "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
+    "gossamer.sim.commands.finished_run": "ComparedRuns NotKeptError PeersResult Run SystemResult",
+    "gossamer.sim.results.results": "ResultsError",
+    "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
+    "gossamer.sim.study.scenarios": "read_scenario",
+    "gossamer.sim.studies.peers.inputs.scenario": "Churn Events Scenario Subscriptions System",
+    "gossamer.sim.studies.peers.inputs.changes": "Drift Turnover",
+    "gossamer.sim.studies.peers.inputs.taken_from": "TakenFrom",
+    "gossamer.sim.studies.worlds.network": "Link LossSchedule PartitionPeriod",
+    "gossamer.sim.studies.worlds.sessions": "Sessions",
+    "gossamer.sim.studies.tree_brokers.scenario": "BrokerScenario",
+    "gossamer.sim.studies.scot.scenario": "ScotScenario",
+    "gossamer.sim.studies.dissemination.scenario": "TreesScenario",
+    "gossamer.sim.churn": (
+        "ChurnSpec ChurnTrace CorrelatedFailure FlashCrowd Pareto StationaryChurn Weibull "
+        "generate read_trace write_trace"
+    ),
+    "gossamer.sim.studies.dissemination.topologies.topology": "Topology",
+    "gossamer.sim.studies.dissemination.topologies.files": "read_topology",
+    "gossamer.sim.studies.dissemination.topologies.generators": (
+        "TransitStub barabasi_albert transit_stub transit_stub_of waxman"
+    ),
+    "gossamer.sim.studies.tree_brokers.overlay.service": "TABLE_II",
+    "gossamer.sim.studies.tree_brokers.workloads.game": "Game",
+    "gossamer.sim.studies.tree_brokers.workloads.performance": "Stage",
+    "gossamer.sim.studies.tree_brokers.workloads.scene": "MINUTE Scene",
+    "gossamer.sim.custom": (
+        "NOBODY Message Net Node Protocol Sampler Timer add_to attribute cancel clustering "
+        "column control count_in draw draw_below draw_but draw_float draw_from draw_other "
+        "graph_of holds initialiser insert_at items largest_component layer links_in "
+        "mean_path_length measure message observer peer_at peers_known place_in put_into "
+        "random_peer remove_from rule seconds setting"
+    ),
+    "gossamer.sim.custom.topologies.tman": "tman",
+    "gossamer.sim.studies.custom.agreement": "first_difference scenario_of",
+    "gossamer.sim.study.contract": "Study",
+    "gossamer.sim.engine.protocol_run": "ProtocolRun Schedule once",
+    "gossamer.sim.engine.cycle_engine": "CycleEngine make_network",
+    "gossamer.sim.engine.event_engine": "EventEngine",
+    "gossamer.sim.engine.windows.window_engine": "WindowEngine",
+    "gossamer.sim.engine.windows.collectors": "Collectors",
+    "gossamer.sim.engine.windows.worker_threads": "spread_over_cores",
+    "gossamer.sim.engine.latency": "constant_latency lognormal_latency no_latency uniform_latency",
+    "gossamer.sim.engine.latency_files.site_latency": "SiteFile site_latency",
+    "gossamer.sim.engine.bandwidth": "make_bandwidth make_sizes",
+    "gossamer.sim.engine.link_conditions": "LossPeriod Partition make_link_conditions",
+    "gossamer.protocol.kernel.rules": "use_compiled",
+    "gossamer.protocol.kernel.struct": "Struct",
+    "gossamer.protocol.kernel.records": "BODY FROM KIND TO USER close_record open_record",
+    "gossamer.protocol.kernel.draws": "below mix mix_many",
+    "gossamer.protocol.kernel.float_bits": "float_to_word word_to_float",
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(_no_such_name(name))
+    # Kept, so that rules find it as they find any other global name.
+    found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _no_such_name(name: str) -> str:
+    near = "" if name.startswith("_") else _nearest(name)
+    return f"module {__name__!r} has no attribute {name!r}{near}"
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""

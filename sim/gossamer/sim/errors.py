@@ -6,16 +6,37 @@ the parts are kept as attributes. No input file is ever changed by a failure to 
 
 from __future__ import annotations
 
+import difflib
 import reprlib
+from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
+# What is said in place of what is expected, where one name alone can be meant.
+NEAR: Final = "did you mean"
+# Of more names, the one that is meant would be hidden by all of them.
+_MANY: Final = 15
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 class SimulationError(Exception):
     """Base of all errors of the simulator."""
+
+
+def choice(given: object, known: Iterable[str]) -> str:
+    """What is expected in place of ``given``: one of some names, and which it is most like."""
+    known = list(known)
+    near = difflib.get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    if near and len(known) > _MANY:
+        return f"{NEAR} {near[0]!r}?"
+    listed = f"one of {', '.join(known)}" if known else "nothing, as there is none"
+    return f"{listed}; {NEAR} {near[0]!r}?" if near else listed
+
+
+def _expectation(expected: str) -> str:
+    return expected if expected.startswith(NEAR) else f"expected {expected}"
 
 
 @attrs.define
@@ -42,7 +63,8 @@ class ScenarioError(SimulationError):
     def __str__(self) -> str:
         place = self._place()
         found = self.found or " ".join(_BRIEF.repr(self.value).split())
-        return f"{place}{': ' if place else ''}{self.field} is {found}, expected {self.expected}"
+        expected = _expectation(self.expected)
+        return f"{place}{': ' if place else ''}{self.field} is {found}, {expected}"
 
 
 @attrs.define
@@ -60,6 +82,23 @@ class TraceError(ScenarioError):
     def _place(self) -> str:
         line = None if self.line is None else f"{self.unit} {self.line}"
         return ", ".join(part for part in (self.file, line) if part)
+
+
+class UnknownNameError(SimulationError, AttributeError, KeyError):
+    """A result has nothing of that name: no such system, measure, table or plot.
+
+    Attributes:
+        what: was asked for, such as "a plot".
+        asked: its name.
+        known: the names that there are.
+    """
+
+    def __init__(self, what: str, asked: str, known: Iterable[str]) -> None:
+        self.what, self.asked, self.known = what, asked, tuple(known)
+        super().__init__(what, asked)
+
+    def __str__(self) -> str:
+        return f"{self.asked!r} is no {self.what}, {_expectation(choice(self.asked, self.known))}"
 
 
 class SweepStopped(SimulationError):

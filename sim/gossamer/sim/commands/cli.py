@@ -327,10 +327,10 @@ def compare(
     """Set the results of runs side by side, the first as the reference."""
     from rich.console import Console
 
-    from gossamer.sim.results.results import compare as compare_results
+    from gossamer.sim.results.comparison import compare_folders
     from gossamer.sim.results.tables import comparison_table
 
-    Console().print(comparison_table(compare_results(results)))
+    Console().print(comparison_table(compare_folders(results)))
 
 
 @app.command()

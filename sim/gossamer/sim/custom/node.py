@@ -18,7 +18,11 @@ from typing import Any, ClassVar, Final
 
 from gossamer.sim.custom.language.checks import check_declared, check_node
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
-from gossamer.sim.custom.language.declarations import Declarations, declarations_of
+from gossamer.sim.custom.language.declarations import (
+    Declarations,
+    ProtocolType,
+    declarations_of,
+)
 from gossamer.sim.custom.library.peers import View
 
 _MASK: Final = (1 << 64) - 1
@@ -33,8 +37,10 @@ def first_half(seed: int, key: int) -> int:
     return z ^ (z >> 31)
 
 
-class Node:
+class Node(metaclass=ProtocolType):
     """Base class of protocols that are written as plain classes; see the module.
+
+    A call of a class, such as ``Rumor(fanout=2)``, is the protocol with these settings.
 
     Attributes:
         declared: what the class declares.

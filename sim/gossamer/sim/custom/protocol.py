@@ -29,7 +29,12 @@ from gossamer.protocol.kernel.rules import Rule
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.sampling.sampler import SamplerState, make_sampler
 from gossamer.sim.custom.language.checks import check_annotations, check_declared
-from gossamer.sim.custom.language.declarations import Declarations, declarations_of, settings_with
+from gossamer.sim.custom.language.declarations import (
+    Declarations,
+    ProtocolType,
+    declarations_of,
+    settings_with,
+)
 from gossamer.sim.custom.language.members import Column, Sampler, is_width, size_from
 from gossamer.sim.custom.language.messages import MessageClass
 from gossamer.sim.custom.language.places import declaration_error, in_another_order, place_of
@@ -39,8 +44,10 @@ _DTYPES: Mapping[type, Any] = {bool: np.bool_, int: np.int64, float: np.float64}
 _TAKEN = ("nodes", "seed", "draws", "life", "rates", "refused", "handles")
 
 
-class Protocol:
+class Protocol(metaclass=ProtocolType):
     """Base class of protocols that are written as rules; see the module.
+
+    A call of a class, such as ``Rumor(fanout=2)``, is the protocol with these settings.
 
     Attributes:
         declared: what the class declares.

@@ -24,7 +24,7 @@ from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gossamer.sim.study.plot import COLUMN, present_options
+from gossamer.sim.study.plot import COLUMN, Drawing, Plot, present_options
 
 # Okabe and Ito's palette, which people with any colour vision tell apart.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -301,6 +301,19 @@ def legend_below(
     size = 0.9 * mpl.rcParams["font.size"]
     title = {"title": note, "title_fontsize": size} if note else {}
     figure.legend(shown, labels, loc="outside lower center", ncols=columns, **title)
+
+
+def save_all(drawings: Iterable[Drawing], folder: Path) -> list[Plot]:
+    """Draw into the new folder ``folder`` whatever there is to see."""
+    folder.mkdir()
+    plots = []
+    with plot_style():
+        for one in drawings:
+            figure = one.draw()
+            if figure is not None:
+                saved = save(figure, folder, one.name)
+                plots.append(Plot(one.name, one.title, one.caption, *saved))
+    return plots
 
 
 def save(figure: Figure, folder: Path, name: str) -> tuple[bytes, tuple[Path, ...]]:

@@ -1,4 +1,4 @@
-"""The result folder: written whole or not at all, read back, compared.
+"""The result folder: written whole or not at all, read back.
 
 summary.json                    measures of every system, see `gossamer.sim.results.summary`
 scenario.toml                   the scenario as the user wrote it
@@ -15,21 +15,22 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gossamer.command.paths import foreign_storage
 from gossamer.sim.errors import SimulationError
-from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.study.contract import RunRecord, SystemRecord
-from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import Column, Table
 from gossamer.sim.study.registry import study_of_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUMMARY_FILE = "summary.json"
 SCENARIO_FILE = "scenario.toml"
@@ -141,8 +142,17 @@ class Results:
         """Names of the systems that were run."""
         return tuple(self.summary["systems"])
 
+    def table_names(self, system: str) -> list[str]:
+        """Names of the tables that there are of ``system``."""
+        return sorted(file.stem for file in (self.path / system).glob("*.parquet"))
+
     def table(self, system: str, name: str) -> dict[str, Column]:
-        """Table ``name`` of ``system``, its columns as NumPy arrays.
+        """Table ``name`` of ``system``, its columns as NumPy arrays; raises as `arrow`."""
+        table = self.arrow(system, name)
+        return {column: table[column].to_numpy() for column in table.column_names}
+
+    def arrow(self, system: str, name: str) -> pa.Table:
+        """Table ``name`` of ``system``.
 
         Raises:
             ResultsError: the results hold no such table, or its file is damaged.
@@ -152,12 +162,11 @@ class Results:
 
         file = self.path / system / f"{name}.parquet"
         try:
-            table = pq.read_table(file, page_checksum_verification=True)
+            return pq.read_table(file, page_checksum_verification=True)
         except FileNotFoundError:
             raise ResultsError(file, "does not exist, expected a table of the results") from None
         except pa.ArrowInvalid as error:
             raise ResultsError(file, f"is not a readable Parquet table ({error})") from error
-        return {column: table[column].to_numpy() for column in table.column_names}
 
 
 def read_results(path: Path) -> Results:
@@ -274,74 +283,9 @@ def write_table(table: Table, file: Path) -> None:
 
 
 def _write_pictures(record: RunRecord, summary: dict[str, Any], folder: Path) -> None:
+    from gossamer.sim.results.plot_style import save_all
     from gossamer.sim.results.report import write_report
 
-    plots = study_of_values(record.scenario).plots(record, folder / PLOTS_FOLDER)
+    drawings = study_of_values(record.scenario).drawings(record)
+    plots = save_all(drawings, folder / PLOTS_FOLDER)
     write_report(record, summary, plots, folder / REPORT_FILE)
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonRow:
-    """One measure of one system over several runs; ``changes`` are relative to the first run."""
-
-    system: str
-    measure: str
-    values: tuple[float | None, ...]
-    changes: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Several runs measure by measure.
-
-    Attributes:
-        runs: the result folders.
-        seeds: the seed of each run.
-        hashes: the result hash of each run.
-        same_scenario: whether all runs had the same scenario.
-        rows: one row per system and measure that any of the runs has.
-        measures: those of the rows, by key.
-    """
-
-    runs: tuple[str, ...]
-    seeds: tuple[int, ...]
-    hashes: tuple[str, ...]
-    same_scenario: bool
-    rows: tuple[ComparisonRow, ...]
-    measures: Mapping[str, Measure]
-
-
-def compare(paths: Sequence[Path]) -> Comparison:
-    """Set the results in ``paths`` side by side, the first as the reference.
-
-    Raises:
-        ResultsError: one of ``paths`` holds no results.
-        ScenarioError: there is no study of the kind of one of them.
-    """
-    summaries = [read_results(path).summary for path in paths]
-    systems = list(dict.fromkeys(name for summary in summaries for name in summary["systems"]))
-    measures = all_measures(summaries)
-    rows = []
-    for system in systems:
-        of_system = [summary["systems"].get(system, {}) for summary in summaries]
-        for measure in measures:
-            values = tuple(entry.get(measure.key) for entry in of_system)
-            if any(value is not None for value in values):
-                changes = tuple(_relative_change(values[0], value) for value in values)
-                rows.append(ComparisonRow(system, measure.key, values, changes))
-    return Comparison(
-        runs=tuple(str(path) for path in paths),
-        seeds=tuple(summary["seed"] for summary in summaries),
-        hashes=tuple(summary["result_hash"] for summary in summaries),
-        same_scenario=all(summary["scenario"] == summaries[0]["scenario"] for summary in summaries),
-        rows=tuple(rows),
-        measures={measure.key: measure for measure in measures},
-    )
-
-
-def _relative_change(reference: float | None, value: float | None) -> float | None:
-    if reference is None or value is None:
-        return None
-    if reference == value:
-        return 0.0
-    return (value - reference) / abs(reference) if reference else None

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from gossamer.sim.results.comparison import Comparison
 from gossamer.sim.results.measures import all_measures
-from gossamer.sim.results.results import Comparison
 from gossamer.sim.results.summary import dump_json
 from gossamer.sim.study.registry import study_of_values
 
@@ -52,9 +52,14 @@ def print_summary(summary: Mapping[str, Any], shown: Path, notes: Iterable[str] 
     """Print the short table, remarks, what was too small, notes, and where results are."""
     console = Console()
     console.print(summary_table(summary))
-    small, study = _too_small(summary), study_of_values(summary["scenario"])
-    for line in (*study.remarks(summary["systems"]), *small, *notes, f"Results: {shown}"):
+    for line in (*remarks(summary), *notes, f"Results: {shown}"):
         console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def remarks(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences that belong below the table of a run: what it does not tell, what was too small."""
+    yield from study_of_values(summary["scenario"]).remarks(summary["systems"])
+    yield from _too_small(summary)
 
 
 def comparison_table(comparison: Comparison) -> RichTable:

@@ -8,7 +8,7 @@ outside this package works as those do that come with it. A study says
 - what can be refused before a run, and what would be run (`check`, `preview`),
 - how a run is made (`run`), and
 - what it leaves: the measures of its systems (`measures`, `summarise`), what a report shows
-  (`facts`, `plots`, `more`, `too_small`), and which tables are read back (`tables`, `rows`).
+  (`facts`, `drawings`, `more`, `too_small`), and which tables are read back (`tables`, `rows`).
 
 A run has *systems*: whatever is set side by side in it, such as protocols, coverings or strategies.
 """
@@ -26,7 +26,7 @@ from rich.console import RenderableType
 
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.study.measure import Measure
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Expected, Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.tasks import Progress
@@ -253,11 +253,25 @@ class Study(ABC, Generic[S, R]):
     def facts(self, record: R, summary: Mapping[str, Any]) -> str:
         """The line below the title of the report, HTML."""
 
-    def plots(self, record: R, folder: Path) -> list[Plot]:
-        """Draw what there is to see of a run into the new folder ``folder``."""
+    def drawings(self, record: R) -> Iterable[Drawing]:
+        """The plots of a run, in the order of its report; of different names."""
         del record
-        folder.mkdir()
-        return []
+        return ()
+
+    def restored(self, name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]) -> Any:
+        """The record of a system of a finished run as far as plots need it, from its results.
+
+        Args:
+            name: of the system.
+            summary: what ``summary.json`` has of it.
+            tables: all that there are of it, by name.
+
+        Raises:
+            ScenarioError: results of this kind do not hold all that its plots need.
+        """
+        del summary, tables
+        expected = f"a kind whose results hold what plots need; those of {name} are in its folder"
+        raise ScenarioError(None, "kind", self.kind, expected)
 
     def more(self, record: R, summary: Mapping[str, Any]) -> str:
         """What the report has between plots and settings, HTML."""

@@ -29,6 +29,14 @@ class Measure:
     meaning: str
     brief: bool = False
 
+    @property
+    def unit(self) -> str:
+        """The unit of its values: words in brackets at the end of its label, or what it counts."""
+        if self.kind == "ratio":
+            return "share, 0 to 1"
+        counted, _, in_brackets = self.label.rstrip(")").partition("(")
+        return in_brackets or counted.partition(",")[0]
+
     def format(self, value: float | None) -> str:
         """``value`` as people read it; a dash where there was nothing to measure."""
         if value is None:

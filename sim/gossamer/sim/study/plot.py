@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from gossamer.sim.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS: Final = ("svg", "png", "pdf")
 USUAL: Final = ("svg", "png")  # the fonts of a PDF take as long as both
@@ -35,6 +38,21 @@ class Plot:
     caption: str
     svg: bytes
     files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plot that can be drawn.
+
+    Attributes:
+        name, title, caption: as those of a `Plot`.
+        draw: makes the figure, in the style that is set; None where there is nothing to see.
+    """
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Figure | None]
 
 
 @attrs.frozen

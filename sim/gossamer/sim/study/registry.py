@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gossamer.sim.built_in_studies import IMPLIED, STUDIES
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ScenarioError, choice
 from gossamer.sim.study.contract import AnyScenario, Study
 
 GROUP: Final = "gossamer.studies"
@@ -48,8 +48,8 @@ def study_of_kind(kind: object) -> AnyStudy:
         installed = _installed(tuple(sys.path))
         if wanted in installed:
             return _load(installed[wanted])
-    choices = ", ".join(repr(name) for name in known_kinds() if name != PEERS)
-    expected = f"{choices}, or nothing for peers without servers"
+    known = choice(kind, [name for name in known_kinds() if name != PEERS])
+    expected = f"nothing for peers without servers, or {known}"
     raise ScenarioError(None, "kind", kind, expected)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ScenarioError, choice
 
 Validator = Callable[[Any, Any, Any], None]
 
@@ -39,8 +39,13 @@ def number(expected: str, holds: Callable[[float], bool], *, optional: bool = Fa
 
 def one_of(*choices: str) -> Validator:
     """A validator of texts that are among ``choices``."""
-    expected = "one of " + ", ".join(choices)
-    return _validator(lambda value: type(value) is str and value in choices, expected)
+
+    def validate(instance: Any, attribute: Any, value: Any) -> None:
+        section = getattr(instance, "section", "")
+        holds = type(value) is str and value in choices
+        check(holds, section + attribute.name, value, choice(value, choices))
+
+    return validate
 
 
 def of_type(kind: type, expected: str, *, optional: bool = False) -> Validator:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from gossamer.protocol.content.encodings import EncodingError, decoded
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import NEAR, ScenarioError, choice
 
 Document = dict[str, Any]
 
@@ -79,7 +79,9 @@ def _syntax_fault(message: str, text: str) -> tuple[str, str]:
 
 
 def section_of(name: str, kind: type, table: object) -> Any:
-    """An object of the attrs class ``kind`` from a table; raises `ScenarioError`."""
+    """An object of the attrs class ``kind`` from a table, or as it is; raises `ScenarioError`."""
+    if isinstance(table, kind):
+        return table
     fields = attrs.fields(kind)
     checked = require_table(table, name)
     check_keys(name + ".", checked, [field.name for field in fields])
@@ -108,10 +110,9 @@ def check_keys(prefix: str, table: Mapping[str, Any], known: Iterable[str]) -> N
 
 def unknown_key(dotted: str, value: object, key: str, known: Iterable[str]) -> ScenarioError:
     """The error about a key that is not known, with the known one that is most like it."""
-    known = list(known)
-    near = difflib.get_close_matches(key, known, n=1)
     prefix = dotted.removesuffix(key)
-    expected = f"{prefix + near[0]!r}" if near else "one of " + ", ".join(known)
+    near = difflib.get_close_matches(key, known := list(known), n=1)
+    expected = f"{NEAR} {prefix + near[0]!r}?" if near else choice(key, known)
     return ScenarioError(None, dotted, value, expected, found="an unknown key")
 
 

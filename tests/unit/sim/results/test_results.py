@@ -19,6 +19,7 @@ import pytest
 
 from gossamer.command.signals import Stopped, ending_first, exit_code_of, stopped_by_signals
 from gossamer.sim.results import results
+from gossamer.sim.results.comparison import compare_folders
 from gossamer.sim.results.held import held
 from gossamer.sim.results.results import ResultsError, remove_folder, whole_folder
 from gossamer.sim.study.plot import FORMATS, PlotOptions, plots_as
@@ -171,7 +172,7 @@ def test_missing_results_and_missing_and_damaged_tables_are_named(tmp_path: Path
 def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: Path) -> None:
     systems = [write(tmp_path / f"{seed}", seed)["systems"] for seed in (1, 9)]
     old, new = (one["baseline"]["traffic_overhead"] for one in systems)
-    comparison = results.compare([tmp_path / "1", tmp_path / "9"])
+    comparison = compare_folders([tmp_path / "1", tmp_path / "9"])
     assert comparison.same_scenario
     assert comparison.seeds == (1, 9)
     rows = {(row.system, row.measure): row for row in comparison.rows}
@@ -181,7 +182,7 @@ def test_comparison_is_relative_to_the_first_run_and_copes_with_gaps(tmp_path: P
     assert row.changes[1] == pytest.approx((new - old) / old)
     write(tmp_path / "a", names=("kindred",))
     write(tmp_path / "b", nodes=30)
-    comparison = results.compare([tmp_path / "a", tmp_path / "b"])
+    comparison = compare_folders([tmp_path / "a", tmp_path / "b"])
     assert not comparison.same_scenario
     baseline = [row for row in comparison.rows if row.system == "baseline"]
     assert baseline

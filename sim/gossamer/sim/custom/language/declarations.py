@@ -33,7 +33,7 @@ from gossamer.sim.custom.language.places import (
     place_of_caller,
 )
 from gossamer.sim.custom.language.record_rules import Items
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ScenarioError, choice
 
 _BY_NAME: Final = {kind.__name__: kind for kind in TYPES}
 
@@ -65,6 +65,30 @@ class Declarations:
         return declaration_error(
             self.place, f"{self.owner.__name__}.{what}", value, expected, found
         )
+
+
+@attrs.frozen
+class ConfiguredProtocol:
+    """A protocol and some of its settings, which is what a call of its class gives.
+
+    Attributes:
+        owner: the class.
+        settings: those that were given, by name.
+    """
+
+    owner: Any
+    settings: Mapping[str, Any]
+
+
+class ProtocolType(type):
+    """The type of classes of protocols: nodes are made by whoever runs them, not by a call."""
+
+    declared: Declarations
+
+    def __call__(cls, **settings: Any) -> ConfiguredProtocol:
+        """The protocol with these settings; raises `ScenarioError` about what it has not."""
+        settings_with(cls.declared, settings, f"{cls.__name__}.")
+        return ConfiguredProtocol(cls, settings)
 
 
 def layer(protocol: type, **settings: Any) -> Any:
@@ -164,10 +188,8 @@ def settings_with(found: Declarations, given: Mapping[str, Any], prefix: str) ->
     """
     for name in given:
         if name not in found.settings:
-            known = ", ".join(found.settings) or "none, as the protocol has no settings"
-            raise ScenarioError(
-                None, f"{prefix}{name}", given[name], f"one of {known}", found="no setting"
-            )
+            known = choice(name, found.settings) if found.settings else "none of it, as it has none"
+            raise ScenarioError(None, f"{prefix}{name}", given[name], known, found="no setting")
     settings = {
         name: one.checked(f"{prefix}{name}", given[name]) if name in given else one.default
         for name, one in found.settings.items()

@@ -19,8 +19,10 @@ from gossamer.sim.results.sweeps.outcome import (
     varied_keys,
 )
 from gossamer.sim.results.sweeps.plan import SEED, SYSTEM, SweepPlan, plan_sweep
+from gossamer.sim.results.sweeps.scheduling import report_nothing
 from gossamer.sim.study.contract import AnyScenario
 from gossamer.sim.study.environment import usable_cores
+from gossamer.sim.study.tasks import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +47,7 @@ def sweep(
     points: Sequence[Mapping[str, Any]] | None = None,
     out: str | Path | None = None,
     processes: int | None = None,
+    progress: Progress = report_nothing,
 ) -> pd.DataFrame:
     """Run a scenario over values and seeds, on all cores.
 
@@ -58,6 +61,7 @@ def sweep(
         points: in place of the grid, combinations to be run, and no others.
         out: new folder for all results; nothing but the table is kept if None.
         processes: runs at a time; one a core if None.
+        progress: called with the name of the sweep, runs done, and all.
 
     Returns:
         a row a run and system: ``point``, the values by key, ``seed``, ``system``,
@@ -76,7 +80,10 @@ def sweep(
         place = Path(scratch) / "results" if out is None else Path(out)
         # What is not kept is not drawn either.
         outcome = sweep_here(
-            plan, place, processes or usable_cores(), resume=False, pictures=out is not None
+            *(plan, place, processes or usable_cores()),
+            resume=False,
+            progress=progress,
+            pictures=out is not None,
         )
         if outcome.failed:
             reasons = "; ".join(outcome.failed.values())

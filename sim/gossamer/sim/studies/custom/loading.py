@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import linecache
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +52,11 @@ def load_class(file: Path, name: str) -> Any:
             f"one of {', '.join(known)}" if known else "a class derived from Protocol or Node"
         )
         raise ScenarioError(str(file), "the class of the protocol", name, expected)
+    return checked_class(found)
+
+
+def checked_class(found: Any) -> Any:
+    """The class of a protocol; raises `ScenarioError` if its rules do what none may."""
     if issubclass(found, Protocol):
         check_code(found.declared)
     return found
@@ -67,6 +73,8 @@ def sources_of(file: Path) -> str:
     }
     for path in sorted(path for path in beside if path.parent == folder and path.suffix == ".py"):
         digest.update(path.name.encode() + path.read_bytes())
+    if not file.is_file():  # a cell of a notebook
+        digest.update("".join(linecache.getlines(str(file))).encode())
     return digest.hexdigest()
 
 

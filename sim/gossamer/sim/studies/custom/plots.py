@@ -2,63 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
 
 from gossamer.sim.results.plot_style import (
     draw_line,
     from_zero,
     legend_below,
     new_figure,
-    plot_style,
-    save,
     system_styles,
 )
 from gossamer.sim.studies.custom.records import (
     OF_ALL,
     CustomRecord,
-    CustomRunRecord,
     sizes_by_message,
 )
-from gossamer.sim.studies.worlds.traffic_plots import Traffic, write_traffic_plots
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.studies.worlds.traffic_plots import Traffic, traffic_drawings
+from gossamer.sim.study.plot import Drawing
 
+# Plots that every run has, after which no plot of a measure is called.
+_OF_EVERY_RUN: Final = ("messages", "traffic", "traffic_by_message", "population")
 _MINUTES_FROM_S, _HOURS_FROM_S = 600.0, 12 * 3600.0
 _UNITS = ((_HOURS_FROM_S, "hours", 3600.0), (_MINUTES_FROM_S, "minutes", 60.0), (0.0, "s", 1.0))
 
 
-def write_plots(record: CustomRunRecord, folder: Path) -> list[Plot]:
-    """Draw every measure of a run, messages and population into the new folder ``folder``."""
-    folder.mkdir()
-    systems = record.systems
-    explained: Mapping[str, Any] = record.scenario["measures"]
+def drawings(
+    systems: Mapping[str, CustomRecord], explained: Mapping[str, Any]
+) -> Iterator[Drawing]:
+    """A plot of every measure of a run, and of its messages, traffic and population.
+
+    Args:
+        systems: the records by name.
+        explained: by measure of a protocol, its label and meaning.
+    """
     names = dict.fromkeys(
         name for system in systems.values() for name in system.rounds if name not in OF_ALL
     )
-    plots = []
-    with plot_style():
-        for name in names:
-            about = explained[name]
-            lines = {
-                system: one.rounds[name] for system, one in systems.items() if name in one.rounds
-            }
-            title = about["label"][:1].upper() + about["label"][1:]
-            plots.append(_plot(folder, systems, name, title, about["meaning"], lines))
-        rates = {system: _rate(one) for system, one in systems.items()}
-        title = "Messages a node and round"
-        caption = "Messages taken in a round, for each node that is up."
-        plots.append(_plot(folder, systems, "messages", title, caption, rates))
-        traffic = {name: _traffic(one) for name, one in systems.items()}
-        plots += write_traffic_plots(traffic, folder)
-        populations = {system: one.rounds["population"] for system, one in systems.items()}
-        if any((line != line[0]).any() for line in populations.values()):
-            caption = "Nodes that are up."
-            plots.append(_plot(folder, systems, "population", "Population", caption, populations))
-    return plots
+    for name in names:
+        about = explained[name]
+        lines = {system: one.rounds[name] for system, one in systems.items() if name in one.rounds}
+        title = about["label"][:1].upper() + about["label"][1:]
+        plot = f"measure_{name}" if name in _OF_EVERY_RUN else name
+        yield _drawing(systems, plot, title, about["meaning"], lines)
+    rates = {system: _rate(one) for system, one in systems.items()}
+    title = "Messages a node and round"
+    caption = "Messages taken in a round, for each node that is up."
+    yield _drawing(systems, "messages", title, caption, rates)
+    yield from traffic_drawings({name: _traffic(one) for name, one in systems.items()})
+    populations = {system: one.rounds["population"] for system, one in systems.items()}
+    if any((line != line[0]).any() for line in populations.values()):
+        yield _drawing(systems, "population", "Population", "Nodes that are up.", populations)
 
 
 def _rate(record: CustomRecord) -> npt.NDArray[np.float64]:
@@ -77,14 +75,22 @@ def _traffic(record: CustomRecord) -> Traffic:
     )
 
 
-def _plot(
-    folder: Path,
+def _drawing(
     systems: Mapping[str, CustomRecord],
     name: str,
     title: str,
     caption: str,
     lines: Mapping[str, npt.NDArray[Any]],
-) -> Plot:
+) -> Drawing:
+    return Drawing(name, title, caption, partial(_draw, systems, name, title, lines))
+
+
+def _draw(
+    systems: Mapping[str, CustomRecord],
+    name: str,
+    title: str,
+    lines: Mapping[str, npt.NDArray[Any]],
+) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
     styles = system_styles(systems)
@@ -99,4 +105,4 @@ def _plot(
     axes.set_title(title)
     axes.set_xlabel(f"time ({unit})")
     legend_below(figure, axes)
-    return Plot(name, title, caption, *save(figure, folder, name))
+    return figure

@@ -11,6 +11,8 @@ import numpy as np
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import Table
 
+# Before the names of logs, where they are tables.
+LOG: Final = "log_"
 MEASURES: Final = (
     Measure("messages", "messages", "count", None, "Messages that nodes took.", brief=True),
     Measure(
@@ -68,7 +70,7 @@ class CustomRecord:
         yield "rounds", self.rounds
         yield "messages", self.messages
         yield "nodes", self.nodes
-        yield from ((f"log_{name}", self.logs[name]) for name in sorted(self.logs))
+        yield from ((f"{LOG}{name}", self.logs[name]) for name in sorted(self.logs))
 
 
 @attrs.frozen(kw_only=True, eq=False)

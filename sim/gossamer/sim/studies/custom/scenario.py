@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from gossamer.sim.custom.language.declarations import Declarations, settings_with
+from gossamer.sim.custom.language.declarations import Declarations, ProtocolType, settings_with
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.studies.custom.loading import load_class
+from gossamer.sim.studies.custom.loading import checked_class, load_class, sources_of
 from gossamer.sim.studies.peers.inputs.changes import Turnover
 from gossamer.sim.studies.peers.inputs.scenario import (
     MOST_NODES,
@@ -58,6 +58,13 @@ class ProtocolClass:
     def label(self) -> str:
         """How results call it."""
         return f"{self.file.name}:{self.name}"
+
+
+def protocol_of_class(owner: ProtocolType) -> ProtocolClass:
+    """The protocol of a class of this process; raises `ScenarioError` about what rules may not."""
+    checked_class(owner)
+    file = Path(owner.declared.place[0])
+    return ProtocolClass(file, owner.__name__, sources_of(file), owner.declared)
 
 
 def _loaded_again(file: Path, name: str, sources: str) -> ProtocolClass:

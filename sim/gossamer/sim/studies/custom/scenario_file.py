@@ -13,12 +13,14 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.sim.custom.language.declarations import ProtocolType
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.custom.loading import load_class, sources_of, split_name
 from gossamer.sim.studies.custom.scenario import (
     KIND,
     CustomScenario,
     ProtocolClass,
+    protocol_of_class,
     system_of,
 )
 from gossamer.sim.studies.peers.inputs.changes import Turnover
@@ -150,7 +152,10 @@ def _protocol(table: Document) -> ProtocolClass:
     if _PROTOCOL not in table:
         expected = "the file and class of a protocol, such as rumor.py:Rumor"
         raise ScenarioError(None, _PROTOCOL, None, expected, found="missing")
-    file, name = split_name(table[_PROTOCOL])
+    given = table[_PROTOCOL]
+    if isinstance(given, ProtocolType):
+        return protocol_of_class(given)
+    file, name = split_name(given)
     found = load_class(file, name)
     return ProtocolClass(file, name, sources_of(file), found.declared)
 
@@ -162,7 +167,7 @@ def _override(document: Document, dotted: str, value: object) -> None:
         value = Path(value).absolute().resolve()
     if section == _ATTRIBUTES and isinstance(value, dict) and isinstance(value.get(FILE), str):
         value = value | {FILE: Path(value[FILE]).absolute().resolve()}
-    if dotted == _PROTOCOL:
+    if dotted == _PROTOCOL and isinstance(value, str):
         file, name = split_name(value)
         value = f"{file.absolute().resolve()}:{name}"
     if not section:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,13 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.report import table_html
 from gossamer.sim.studies.custom.courses import course_of
 from gossamer.sim.studies.custom.preview import bytes_of, preview_table
-from gossamer.sim.studies.custom.records import MEASURES, CustomRunRecord, summarise_system
+from gossamer.sim.studies.custom.records import (
+    LOG,
+    MEASURES,
+    CustomRecord,
+    CustomRunRecord,
+    summarise_system,
+)
 from gossamer.sim.studies.custom.rehearsal import rehearse
 from gossamer.sim.studies.custom.scenario import KIND, CustomScenario
 from gossamer.sim.studies.custom.scenario_file import (
@@ -27,7 +33,7 @@ from gossamer.sim.studies.custom.scenario_file import (
 from gossamer.sim.studies.custom.simulation import prepare, simulate_custom
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.measure import Measure
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import REAL, WHOLE, Expected, Table
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document
@@ -102,10 +108,27 @@ class CustomStudy(Study[CustomScenario, CustomRunRecord]):
             f"seed {summary['seed']}; {summary['wall_s']:.1f} s of computing"
         )
 
-    def plots(self, record: CustomRunRecord, folder: Path) -> list[Plot]:
-        from gossamer.sim.studies.custom.plots import write_plots
+    def drawings(self, record: CustomRunRecord) -> Iterable[Drawing]:
+        from gossamer.sim.studies.custom.plots import drawings
 
-        return write_plots(record, folder)
+        return drawings(record.systems, record.scenario["measures"])
+
+    def restored(
+        self, name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]
+    ) -> CustomRecord:
+        logs = {
+            table.removeprefix(LOG): found
+            for table, found in tables.items()
+            if table.startswith(LOG)
+        }
+        return CustomRecord(
+            name=name,
+            settings=summary["settings"],
+            **{table: tables[table] for table in ("rounds", "messages", "nodes")},
+            logs=logs,
+            totals=summary["totals"],
+            stopped=summary["stopped"],
+        )
 
     def course(self, tables: Callable[[str], Table], scenario: Mapping[str, Any]) -> Course:
         return course_of(tables("rounds"), scenario["measures"])

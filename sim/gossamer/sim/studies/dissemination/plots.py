@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -25,12 +25,10 @@ from gossamer.sim.results.plot_style import (
     from_zero,
     legend_below,
     new_figure,
-    plot_style,
-    save,
 )
 from gossamer.sim.studies.dissemination.pictures import Picture, plot_trees
 from gossamer.sim.studies.dissemination.records import StrategyRecord, TreesRunRecord
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 
 Strategies = Mapping[str, StrategyRecord]
 
@@ -51,49 +49,39 @@ STYLES: Final[Mapping[str, SystemStyle]] = {
 }
 
 
-def write_plots(record: TreesRunRecord, folder: Path) -> list[Plot]:
-    """Draw every plot the run has data for into the new folder ``folder``."""
-    folder.mkdir()
-    with plot_style():
-        return [
-            Plot(name, title, caption, *save(figure, folder, name))
-            for name, title, caption, figure in _figures(record)
-        ]
-
-
-def _figures(record: TreesRunRecord) -> Iterator[tuple[str, str, str, Figure]]:
+def drawings(record: TreesRunRecord) -> Iterator[Drawing]:
+    """Every plot that a run has data for."""
     systems = record.systems
-    yield (
+    yield Drawing(
         "cost",
         "Cost by strategy",
         "Links crossed by all documents, by size and cost of the link; beside each bar how many "
         "trees it takes.",
-        plot_costs(systems),
+        partial(plot_costs, systems),
     )
     merged = {name: one for name, one in systems.items() if len(one.mergers["trees"]) > 1}
     if merged:
-        yield (
+        yield Drawing(
             "mergers",
             "Cost by number of trees",
             "Cost of the sampled documents after every merger, as in Fig. 6 of the paper; a dot "
             "where it is least.",
-            plot_mergers(merged),
+            partial(plot_mergers, merged),
         )
     routed = {name: one for name, one in systems.items() if len(one.states["trees"]) > 1}
     if routed:
-        yield (
+        yield Drawing(
             "states",
             "All documents by number of trees",
             "Cost and duplicates (Fig. 7) of all documents, most of which were not in the sample, "
             "on the trees of some states of the mergers.",
-            plot_states(routed),
+            partial(plot_states, routed),
         )
-    pictures = pictures_of(systems)
-    yield (
+    yield Drawing(
         "trees",
         "Two of the trees",
         "Links of the graph in grey, those of the tree in colour and as wide as what they carry.",
-        plot_trees(record.topology, pictures),
+        lambda: plot_trees(record.topology, pictures_of(systems)),
     )
 
 

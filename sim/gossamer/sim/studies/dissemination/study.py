@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from gossamer.sim.studies.dissemination.scenario_file import (
 from gossamer.sim.studies.dissemination.simulation import simulate_trees
 from gossamer.sim.studies.dissemination.workload.keyword_tables import KIND as WORKLOAD_KIND
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.toml_files import Document
 
 
@@ -72,10 +72,10 @@ class TreesStudy(Study[TreesScenario, TreesRunRecord]):
     def facts(self, record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
         return facts(record, summary)
 
-    def plots(self, record: TreesRunRecord, folder: Path) -> list[Plot]:
-        from gossamer.sim.studies.dissemination.plots import write_plots
+    def drawings(self, record: TreesRunRecord) -> Iterable[Drawing]:
+        from gossamer.sim.studies.dissemination.plots import drawings
 
-        return write_plots(record, folder)
+        return drawings(record)
 
     def more(self, record: TreesRunRecord, summary: Mapping[str, Any]) -> str:
         del record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +23,17 @@ from gossamer.sim.studies.peers.measuring.courses import course_of, places_of
 from gossamer.sim.studies.peers.measuring.crunched import TABLES, peer_rows
 from gossamer.sim.studies.peers.measuring.kept_workload import KEEPABLE, kept_tables
 from gossamer.sim.studies.peers.measuring.measures import MEASURES
-from gossamer.sim.studies.peers.measuring.records import TRAFFIC_TABLES, RunRecord
+from gossamer.sim.studies.peers.measuring.records import (
+    TRAFFIC_TABLES,
+    RunRecord,
+    SystemRecord,
+    restored,
+)
 from gossamer.sim.studies.peers.measuring.summary import ROW_ORDER, summarise_system
 from gossamer.sim.studies.peers.preview import preview, preview_table
 from gossamer.sim.studies.peers.simulation import simulate
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.toml_files import Document
@@ -107,11 +112,15 @@ class PeersStudy(Study[Scenario, RunRecord]):
             f"{summary['wall_s']:.1f} s of computing, at most {memory:,.0f} MiB of memory"
         )
 
-    def plots(self, record: RunRecord, folder: Path) -> list[Plot]:
-        from gossamer.sim.studies.peers.measuring.plots import write_plots
-        from gossamer.sim.studies.peers.measuring.traffic_plots import traffic_plots
+    def drawings(self, record: RunRecord) -> Iterable[Drawing]:
+        from gossamer.sim.studies.peers.measuring.plots import drawings
 
-        return [*write_plots(record, folder), *traffic_plots(record, folder)]
+        return drawings(record.systems)
+
+    def restored(
+        self, name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]
+    ) -> SystemRecord:
+        return restored(name, summary, tables)
 
     def course(self, tables: Callable[[str], Table], scenario: Mapping[str, Any]) -> Course:
         del scenario

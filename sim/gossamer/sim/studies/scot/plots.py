@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import networkx as nx
@@ -26,13 +26,11 @@ from gossamer.sim.results.plot_style import (
     from_zero,
     legend_below,
     new_figure,
-    plot_style,
-    save,
     system_styles,
 )
 from gossamer.sim.studies.scot.burst import BurstResult
 from gossamer.sim.studies.scot.records import ScotRunRecord
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 
 Point = tuple[float, float]
 Floats = npt.NDArray[np.float64]
@@ -142,22 +140,16 @@ def plot_messages(results: Results) -> Figure:
     return figure
 
 
-def write_plots(record: ScotRunRecord, folder: Path) -> list[Plot]:
-    """Draw the overlay and the run into the new folder ``folder``."""
-    folder.mkdir()
+def drawings(record: ScotRunRecord) -> list[Drawing]:
+    """The overlay and the run."""
     results = {name: one.result for name, one in record.systems.items()}
     scot = next(iter(record.systems.values())).burst.scot
-    with plot_style():
-        found = [
-            ("overlay", "Overlay", _OVERLAY, plot_scot(scot)),
-            ("delay", "Delay", _DELAY, plot_delays(results)),
-            ("queues", "Output queues", _QUEUES, plot_queues(results)),
-            ("messages", "Messages by link", _MESSAGES, plot_messages(results)),
-        ]
-        return [
-            Plot(name, title, caption, *save(figure, folder, name))
-            for name, title, caption, figure in found
-        ]
+    return [
+        Drawing("overlay", "Overlay", _OVERLAY, partial(plot_scot, scot)),
+        Drawing("delay", "Delay", _DELAY, partial(plot_delays, results)),
+        Drawing("queues", "Output queues", _QUEUES, partial(plot_queues, results)),
+        Drawing("messages", "Messages by link", _MESSAGES, partial(plot_messages, results)),
+    ]
 
 
 _OVERLAY: Final = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rich.console import RenderableType
@@ -16,7 +15,7 @@ from gossamer.sim.studies.scot.scenario import KIND, ScotScenario
 from gossamer.sim.studies.scot.scenario_file import scenario_from_document, scenario_to_toml
 from gossamer.sim.studies.scot.simulation import simulate_scot
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.toml_files import Document
 
 
@@ -55,10 +54,10 @@ class ScotStudy(Study[ScotScenario, ScotRunRecord]):
     def facts(self, record: ScotRunRecord, summary: Mapping[str, Any]) -> str:
         return facts(record, summary)
 
-    def plots(self, record: ScotRunRecord, folder: Path) -> list[Plot]:
-        from gossamer.sim.studies.scot.plots import write_plots
+    def drawings(self, record: ScotRunRecord) -> Iterable[Drawing]:
+        from gossamer.sim.studies.scot.plots import drawings
 
-        return write_plots(record, folder)
+        return drawings(record)
 
 
 SCOT: Final = ScotStudy()

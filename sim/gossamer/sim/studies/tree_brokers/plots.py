@@ -1,12 +1,12 @@
 """The plots of a burst, all coverings in each; like Fig. 7 of the selective paper.
 
-`write_plots` draws all of them.
+`drawings` has all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,12 +19,10 @@ from gossamer.sim.results.plot_style import (
     legend_below,
     new_figure,
     per_cent,
-    plot_style,
-    save,
 )
 from gossamer.sim.studies.tree_brokers.measures import longest_queue
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, CoveringRecord
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.studies.tree_brokers.records import CoveringRecord
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Column
 
 Coverings = Mapping[str, CoveringRecord]
@@ -158,16 +156,12 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Coverings], Figure | None]], ...] =
 )
 
 
-def write_plots(record: BrokerRunRecord, folder: Path) -> list[Plot]:
-    """Draw every plot the run has data for into the new folder ``folder``."""
-    folder.mkdir()
-    plots = []
-    with plot_style():
-        for name, title, caption, draw in _PLOTS:
-            figure = draw(record.systems)
-            if figure is not None:
-                plots.append(Plot(name, title, caption, *save(figure, folder, name)))
-    return plots
+def drawings(coverings: Coverings) -> list[Drawing]:
+    """Every plot of a run."""
+    return [
+        Drawing(name, title, caption, partial(draw, coverings))
+        for name, title, caption, draw in _PLOTS
+    ]
 
 
 def _plot() -> tuple[Figure, Axes]:

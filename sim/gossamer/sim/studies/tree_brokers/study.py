@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rich.console import RenderableType
@@ -21,7 +20,7 @@ from gossamer.sim.studies.tree_brokers.scenario import KIND, BrokerScenario
 from gossamer.sim.studies.tree_brokers.scenario_file import scenario_from_document, scenario_to_toml
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.study.contract import Execution, Study
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.toml_files import Document
 
@@ -62,10 +61,10 @@ class BrokersStudy(Study[BrokerScenario, BrokerRunRecord]):
     def facts(self, record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
         return facts(record, summary)
 
-    def plots(self, record: BrokerRunRecord, folder: Path) -> list[Plot]:
-        from gossamer.sim.studies.tree_brokers.plots import write_plots
+    def drawings(self, record: BrokerRunRecord) -> Iterable[Drawing]:
+        from gossamer.sim.studies.tree_brokers.plots import drawings
 
-        return write_plots(record, folder)
+        return drawings(record.systems)
 
     def more(self, record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
         del summary

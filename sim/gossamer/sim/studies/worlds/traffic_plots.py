@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,10 +15,9 @@ from gossamer.sim.results.plot_style import (
     filled,
     legend_below,
     new_figure,
-    save,
     system_styles,
 )
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,24 +44,22 @@ class Traffic(NamedTuple):
     by_message: Mapping[str, int]
 
 
-def write_traffic_plots(systems: Mapping[str, Traffic], folder: Path) -> list[Plot]:
-    """Draw the traffic of systems into a folder that there is, in the style that is set."""
+def traffic_drawings(systems: Mapping[str, Traffic]) -> list[Drawing]:
+    """The plots of the traffic of systems; none where there was none."""
     if not any(one.size_bytes.sum() for one in systems.values()):
         return []
-    over_time = save(_over_time(systems), folder, "traffic")
-    by_message = save(_by_message(systems), folder, "traffic_by_message")
     return [
-        Plot(
+        Drawing(
             "traffic",
             "Traffic",
             "Bytes that a node took in a second, on average over the nodes that were up.",
-            *over_time,
+            partial(_over_time, systems),
         ),
-        Plot(
+        Drawing(
             "traffic_by_message",
             "Traffic by message",
             "Bytes that a node took in a second over the whole run, by kind of message.",
-            *by_message,
+            partial(_by_message, systems),
         ),
     ]
 

@@ -324,7 +324,7 @@ KEYS = {
     "out_of_bounds": ("[settings]\nk = 0\n", ":Own", "settings.k is 0, expected a whole number"),
     "no_period": ("[settings]\ns = 0.0\n", ":Own", "settings.s is 0.0, expected above 0"),
     "no_setting": ("[settings]\nkk = 1\n", ":Own", "kk is no setting, expected one of k, s"),
-    "unknown_key": ("node = 9\n", ":Own", "expected 'nodes'"),
+    "unknown_key": ("node = 9\n", ":Own", "did you mean 'nodes'?"),
     "no_capacity": ("[network]\nevent_capacity = 3\n", ":Own", "network.event_capacity is an unk"),
     "lossy_cycles": ('engine = "cycle"\n[network]\nloss = 0.5\n', ":Own", "in the cycle engine"),
 }

@@ -83,7 +83,7 @@ rounds = 12
         ('scenario = "base.toml"\nseeds = [1, 1]', "seeds is [1, 1], expected a list of different"),
         ('scenario = "base.toml"\nseeds = [-1]', "seeds is [-1], expected"),
         ('scenario = "gone.toml"\nseeds = [1]', "gone.toml: the scenario file is missing"),
-        (ONE + "seed = 2", "seed is an unknown key, expected 'seeds'"),
+        (ONE + "seed = 2", "seed is an unknown key, did you mean 'seeds'?"),
         (ONE + "[grid]\nnodes = 5", "grid.nodes is 5, expected a list"),
         (ONE + "[grid]\nnodez = [5]", "base.toml in a point of the sweep: nodez is an unknown key"),
         (ONE + "[grid]\nnodes = [1]", "of the sweep: nodes is 1, expected a whole number from 2"),

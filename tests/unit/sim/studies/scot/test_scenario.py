@@ -14,6 +14,7 @@ import pytest
 
 from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotSettings
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.results.plot_style import save_all
 from gossamer.sim.studies.scot import plots as scot_plots
 from gossamer.sim.studies.scot import preview as scot_preview
 from gossamer.sim.studies.scot.burst import Burst, BurstResult
@@ -315,7 +316,9 @@ def test_pictures_are_the_same_for_the_same_input(tmp_path: Path) -> None:
     record = ScotRunRecord(**about, wall_s=0.0, peak_rss_bytes=0, systems=systems)
     formats = larger(("svg",), FORMATS)
     with plots_as(PlotOptions(formats)):
-        plots = [scot_plots.write_plots(record, tmp_path / folder) for folder in ("one", "two")]
+        plots = [
+            save_all(scot_plots.drawings(record), tmp_path / folder) for folder in ("one", "two")
+        ]
     assert [plot.name for plot in plots[0]] == ["overlay", "delay", "queues", "messages"]
     for one, other in zip(*plots, strict=True):
         assert one.svg == other.svg

@@ -17,7 +17,7 @@ from attrs.converters import optional
 
 from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings import config
-from gossamer.sim.errors import ScenarioError
+from gossamer.sim.errors import ScenarioError, choice
 from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
 from gossamer.sim.studies.peers.inputs.taken_from import TakenFrom, check_left_out
 from gossamer.sim.studies.worlds.network import (
@@ -238,9 +238,11 @@ def _preset_named(system: System) -> str:
     return system.name if system.name in tuple(PRESETS) else "kindred"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, init=False)
 class System:
     """One of the systems that a run compares: a preset and visible differences from it.
+
+        System("wide", preset="kindred", ring_links=4)
 
     Attributes:
         name: of its column in tables and its folder in results; a preset's name is that preset's.
@@ -257,6 +259,23 @@ class System:
     settings: Mapping[str, Any] = attrs.field(
         factory=dict, validator=of_type(Mapping, "settings by name")
     )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        preset: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Args: see the class; settings may be given by their names as well.
+
+        Raises:
+            ScenarioError: there is no such preset or setting, or the name is taken.
+        """
+        given = {} if preset is None else {"preset": preset}
+        together: Any = {**settings, **more} if isinstance(settings, Mapping) else settings or more
+        self.__attrs_init__(name=name, settings=together, **given)
 
     def __attrs_post_init__(self) -> None:
         well_formed = self.name and all(c.isalnum() or c in "-_." for c in self.name)
@@ -280,8 +299,8 @@ class System:
             expected = f"{SHARED_SETTINGS[setting]} in its place, for all systems alike"
             raise ScenarioError(None, field, value, expected)
         if setting not in SETTING_TYPES:
-            known = ", ".join(sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
-            raise ScenarioError(None, field, value, f"one of {known}", found="no setting")
+            known = choice(setting, sorted(set(SETTING_TYPES) - set(SHARED_SETTINGS)))
+            raise ScenarioError(None, field, value, known, found="no setting")
         kind = SETTING_TYPES[setting]
         check(matches_type(value, kind), field, value, TYPE_NAMES[kind])
 
@@ -306,8 +325,14 @@ class System:
 
 
 # Not the class itself: mypy does not see what that is called with.
-def _to_systems(systems: Iterable[System]) -> tuple[System, ...]:
-    return tuple(systems)
+def _to_systems(systems: Iterable[System | str]) -> tuple[System, ...]:
+    return tuple(_preset(one) if isinstance(one, str) else one for one in systems)
+
+
+def _preset(name: str) -> System:
+    """The system of a preset's name."""
+    check(name in PRESETS, "systems", name, choice(name, PRESETS))
+    return System(name)
 
 
 def _without_churn(number: int) -> Any:
@@ -327,7 +352,7 @@ class Scenario:
         round_s: length of a gossip round.
         seed: of everything random.
         engine: "cycle", "event" or "synchronous".
-        systems: compared on the same workload, churn and seed.
+        systems: compared on the same workload, churn and seed; a preset's name is that preset.
         subscriptions, events, churn, network: see there.
         drift: how interests and events change in the course of the run; they do not if None.
         turnover: how fast other nodes replace those online, where there is no trace of churn.

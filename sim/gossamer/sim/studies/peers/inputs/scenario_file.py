@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import attrs
 
@@ -146,15 +147,18 @@ def _named_system(document: Document, name: str, dotted: str) -> Document:
     entries = document.setdefault(SYSTEM, default)
     _require_systems(entries)
     for entry in entries:
-        if entry.get("name") == name:
+        if isinstance(entry, dict) and entry.get("name") == name:
             found: Document = entry
             return found
-    names = ", ".join(f"system.{entry.get('name')}" for entry in entries)
+    names = ", ".join(f"system.{entry.get('name')}" for entry in entries if isinstance(entry, dict))
     raise ScenarioError(None, dotted, name, f"a setting of {names}", found="of no system")
 
 
-def _systems(entries: object) -> Iterable[System]:
+def _systems(entries: object) -> Iterable[System | str]:
     for number, entry in enumerate(_require_systems(entries), start=1):
+        if isinstance(entry, System | str):  # of a script
+            yield entry
+            continue
         if "name" not in entry:
             expected = "a name for each [[system]]"
             raise ScenarioError(
@@ -166,7 +170,9 @@ def _systems(entries: object) -> Iterable[System]:
         yield System(**given, settings=settings)
 
 
-def _require_systems(entries: object) -> list[Document]:
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+def _require_systems(entries: object) -> list[Any]:
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict | System | str) for entry in entries
+    ):
         raise ScenarioError(None, SYSTEM, entries, "one [[system]] table per system")
     return entries

@@ -1,14 +1,13 @@
 """The plots of a run, both systems in each; the counterparts of Fig. 4(e) and 5 of the paper.
 
-Every function here draws one figure from the tables of `records`; `write_plots` writes
-all that the run has data for.
+Every function here draws one figure from the tables of `records`; `drawings` has all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +25,12 @@ from gossamer.sim.results.plot_style import (
     legend_below,
     new_figure,
     per_cent,
-    plot_style,
-    save,
     system_styles,
 )
 from gossamer.sim.studies.peers.measuring.overlay_plot import plot_overlay
-from gossamer.sim.studies.peers.measuring.records import RunRecord, SystemRecord
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.studies.peers.measuring.records import SystemRecord
+from gossamer.sim.studies.worlds.traffic_plots import Traffic, traffic_drawings
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import Column, Table
 
 Systems = Mapping[str, SystemRecord]
@@ -348,16 +346,23 @@ _PLOTS: tuple[tuple[str, str, str, Callable[[Systems], Figure | None]], ...] = (
 )
 
 
-def write_plots(record: RunRecord, folder: Path) -> list[Plot]:
-    """Draw every plot the run has data for into the new folder ``folder``."""
-    folder.mkdir()
-    plots = []
-    with plot_style():
-        for name, title, caption, draw in _PLOTS:
-            figure = draw(record.systems) if record.systems else None
-            if figure is not None:
-                plots.append(Plot(name, title, caption, *save(figure, folder, name)))
-    return plots
+def drawings(systems: Systems) -> list[Drawing]:
+    """Every plot of a run, with those of what messages come to in bytes where that was counted."""
+    traffic = {
+        name: Traffic(
+            one.traffic.rounds["time_s"],
+            one.traffic.rounds["size_bytes"].astype(np.float64),
+            one.traffic.rounds["node_s"],
+            one.traffic.by_message,
+        )
+        for name, one in systems.items()
+        if one.traffic is not None
+    }
+    found = [
+        Drawing(name, title, caption, partial(draw, systems))
+        for name, title, caption, draw in (_PLOTS if systems else ())
+    ]
+    return [*found, *traffic_drawings(traffic)]
 
 
 def _whole_ticks(axes: Axes) -> None:

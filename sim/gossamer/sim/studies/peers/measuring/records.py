@@ -194,6 +194,24 @@ class SystemRecord:
             )
 
 
+def restored(name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]) -> SystemRecord:
+    """The record of a system from its entry of ``summary.json`` and all its tables."""
+    overlay = traffic = None
+    if "overlay_nodes" in tables:
+        overlay = OverlaySnapshot(tables["overlay_nodes"], tables["overlay_links"])
+    if "traffic" in tables:
+        messages, rounds, nodes = (tables[table] for table in TRAFFIC_TABLES)
+        traffic = TrafficTables(messages, rounds, nodes, summary.get("fates", {}))
+    return SystemRecord(
+        name=name,
+        settings=summary["settings"],
+        **{table: tables[table] for table in ("events", "deliveries", "nodes", "cycles")},
+        overlay=overlay,
+        totals=summary["totals"],
+        traffic=traffic,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """A finished run: one scenario, one seed, one or more systems side by side.

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gossamer.sim.results.plot_style import plot_style, system_styles
+from gossamer.sim.results.comparison import compare_folders
+from gossamer.sim.results.plot_style import plot_style, save_all, system_styles
 from gossamer.sim.results.report import report_html
-from gossamer.sim.results.results import compare, write_results
+from gossamer.sim.results.results import write_results
 from gossamer.sim.results.summary import dump_json, summarise
 from gossamer.sim.results.tables import comparison_table, print_json, summary_table
 from gossamer.sim.studies.peers.measuring import plots as plotting
@@ -54,7 +55,8 @@ def printed(renderable: object) -> str:
 def test_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     with plots_as(PlotOptions(FORMATS)):
         first, second = (
-            plotting.write_plots(made_up_run(seed=6), tmp_path / name) for name in "ab"
+            save_all(plotting.drawings(made_up_run(seed=6).systems), tmp_path / name)
+            for name in "ab"
         )
     assert {plot.name for plot in first} == PLOTS
     for one, other in zip(first, second, strict=True):
@@ -205,7 +207,7 @@ def test_runs_without_deliveries_have_plots_and_without_nodes_a_report(tmp_path:
         ),
     )
     silent = replace(record.systems["kindred"], overlay=None, events=events, deliveries=deliveries)
-    plots = plotting.write_plots(replace(record, systems={"kindred": silent}), tmp_path / "plots")
+    plots = save_all(plotting.drawings({"kindred": silent}), tmp_path / "plots")
     assert {plot.name for plot in plots} == PLOTS - {"overlay"}
     nothing = replace(silent, nodes=nodes, cycles=cycles)
     write_results(replace(record, systems={"kindred": nothing}), tmp_path / "run")
@@ -237,7 +239,7 @@ class Outline(HTMLParser):
 @pytest.mark.usefixtures("fewer_formats")
 def test_report_is_one_page_that_needs_nothing_else(tmp_path: Path) -> None:
     record = made_up_run(names=("kindred",))
-    plots = plotting.write_plots(record, tmp_path / "plots")
+    plots = save_all(plotting.drawings(record.systems), tmp_path / "plots")
     summary = summarise(record)
     page = report_html(record, summary, plots)
     outline = Outline(page)
@@ -268,9 +270,9 @@ def test_table_shows_kindred_beside_the_baseline_and_json_the_summary_file() -> 
 def test_comparison_table_says_what_differs(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("again", 1), ("b", 2)):
         write_results(made_up_run(seed=seed), tmp_path / name, pictures=False)
-    same = printed(comparison_table(compare([tmp_path / "a", tmp_path / "again"])))
+    same = printed(comparison_table(compare_folders([tmp_path / "a", tmp_path / "again"])))
     assert "The results are identical." in same
     assert "(+" not in same
-    other = printed(comparison_table(compare([tmp_path / "a", tmp_path / "b"])))
+    other = printed(comparison_table(compare_folders([tmp_path / "a", tmp_path / "b"])))
     assert "The seeds differ: 1, 2." in other
     assert re.search(r"\([+-]\d+\.\d %\)", other)
