@@ -4,7 +4,7 @@ A node sends its value to a peer of its view, which answers with its own; both t
 cycle engine an exchange is whole before the next begins, so that the average never changes.
 """
 
-from gossamer.sim.custom import (
+from gossamer.sim import (
     Message,
     Protocol,
     Sampler,

@@ -2,7 +2,7 @@
 
 from averaging import Pull, Push
 
-from gossamer.sim.custom import Node, Sampler, Timer, initialiser, measure
+from gossamer.sim import Node, Sampler, Timer, initialiser, measure
 
 
 class Averaging(Node):

@@ -3,29 +3,29 @@
 import numpy as np
 from hyparview import HyParView
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class News(custom.Message, size_bytes=100):
+class News(gs.Message, size_bytes=100):
     number: int
     hops: int
 
 
-class Broadcast(custom.Protocol):
-    fails: float = custom.setting(0.0, low=0, high=1)  # share of the nodes, in round 50
-    below = custom.layer(HyParView)
+class Broadcast(gs.Protocol):
+    fails: float = gs.setting(0.0, low=0, high=1)  # share of the nodes, in round 50
+    below = gs.layer(HyParView)
 
-    begins = custom.column(bool)
-    heard = custom.column(int)  # the number of the last one
-    hops = custom.column(int)
-    publish = custom.Timer(rounds=1)
+    begins = gs.column(bool)
+    heard = gs.column(int)  # the number of the last one
+    hops = gs.column(int)
+    publish = gs.Timer(rounds=1)
 
-    @custom.control(once=50)
+    @gs.control(once=50)
     def fail(self, run):
         count = round(self.fails * len(run.nodes))
         run.crash(run.random(1).permutation(len(run.nodes))[:count])
 
-    @custom.control(begin=50)
+    @gs.control(begin=50)
     def choose(self, run):
         self.begins[run.random(2).choice(np.flatnonzero(run.alive))] = True
 
@@ -38,37 +38,37 @@ class Broadcast(custom.Protocol):
         if self.heard[me] < number:
             pass_on(self, me, net, sender, number, hops)
 
-    @custom.measure("reliability", better="higher")
+    @gs.measure("reliability", better="higher")
     def reliability(self, run):
         """Share of the nodes that are up that heard the last broadcast."""
         return (self.heard[run.alive] == run.round - 1).mean() if run.round > 50 else 0
 
-    @custom.measure("last delivery")
+    @gs.measure("last delivery")
     def last_delivery(self, run):
         """Hops to the node that heard the last broadcast last."""
         return self.hops[run.alive & (self.heard == run.round - 1)].max(initial=0)
 
-    @custom.measure("degree")
+    @gs.measure("degree")
     def degree(self, run):
         """Neighbours of a node that is up."""
         return (self.below.active[run.alive] >= 0).sum(axis=1).mean()
 
-    @custom.measure("clustering", better="lower")
+    @gs.measure("clustering", better="lower")
     def clustering(self, run):
         """Clustering coefficient of the graph of neighbours."""
-        return custom.clustering(custom.graph_of(self.below.active, run.alive))
+        return gs.clustering(gs.graph_of(self.below.active, run.alive))
 
-    @custom.measure("path length", better="lower")
+    @gs.measure("path length", better="lower")
     def path_length(self, run):
         """Hops between two nodes, in the mean over ten of them."""
-        graph = custom.graph_of(self.below.active, run.alive)
-        return custom.mean_path_length(graph, np.arange(10))
+        graph = gs.graph_of(self.below.active, run.alive)
+        return gs.mean_path_length(graph, np.arange(10))
 
     def overlay(self, run):
-        return {"neighbour": custom.links_in(self.below.active)}
+        return {"neighbour": gs.links_in(self.below.active)}
 
 
-@custom.rule
+@gs.rule
 def pass_on(self, me, net, sender, number, hops):
     self.heard[me] = number
     self.hops[me] = hops

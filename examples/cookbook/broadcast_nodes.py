@@ -4,25 +4,25 @@ import numpy as np
 from broadcast import News
 from hyparview_nodes import HyParView
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Broadcast(custom.Node):
-    fails: float = custom.setting(0.0, low=0, high=1)
-    below = custom.layer(HyParView)
+class Broadcast(gs.Node):
+    fails: float = gs.setting(0.0, low=0, high=1)
+    below = gs.layer(HyParView)
 
-    publish = custom.Timer(rounds=1)
+    publish = gs.Timer(rounds=1)
 
     def __init__(self):
         self.begins = False
         self.heard = self.hops = 0
 
-    @custom.control(once=50)
+    @gs.control(once=50)
     def fail(cls, run):
         count = round(run.nodes[0].fails * len(run.nodes))
         run.crash(run.random(1).permutation(len(run.nodes))[:count])
 
-    @custom.control(begin=50)
+    @gs.control(begin=50)
     def choose(cls, run):
         run.nodes[run.random(2).choice(np.flatnonzero(run.alive))].begins = True
 
@@ -41,29 +41,29 @@ class Broadcast(custom.Node):
             if node != sender:
                 self.send(node, News(number, hops + 1))
 
-    @custom.measure("reliability", better="higher")
+    @gs.measure("reliability", better="higher")
     def reliability(cls, run):
         heard = np.array([node.heard for node in run.nodes])
         return (heard[run.alive] == run.round - 1).mean() if run.round > 50 else 0
 
-    @custom.measure("last delivery")
+    @gs.measure("last delivery")
     def last_delivery(cls, run):
         heard = [node for node in run.nodes if run.alive[node.me] and node.heard == run.round - 1]
         return max((node.hops for node in heard), default=0)
 
-    @custom.measure("degree")
+    @gs.measure("degree")
     def degree(cls, run):
         return np.mean([len(node.below.active) for node in run.nodes if run.alive[node.me]])
 
-    @custom.measure("clustering", better="lower")
+    @gs.measure("clustering", better="lower")
     def clustering(cls, run):
         known = [node.below.active for node in run.nodes]
-        return custom.clustering(custom.graph_of(known, run.alive))
+        return gs.clustering(gs.graph_of(known, run.alive))
 
-    @custom.measure("path length", better="lower")
+    @gs.measure("path length", better="lower")
     def path_length(cls, run):
         known = [node.below.active for node in run.nodes]
-        return custom.mean_path_length(custom.graph_of(known, run.alive), np.arange(10))
+        return gs.mean_path_length(gs.graph_of(known, run.alive), np.arange(10))
 
     @classmethod
     def overlay(cls, run):

@@ -2,29 +2,28 @@
 
 import numpy as np
 
-from gossamer.protocol.kernel.draws import mix, mix_many
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 BUCKETS = 20  # of k nodes each; the last one has all that are nearer still
 
 
-@custom.rule
+@gs.rule
 def apart(one, other):
     """How far two nodes are apart; identifiers are hashes of rows."""
-    return mix(0, one, 0) ^ mix(0, other, 0)
+    return gs.mix(0, one, 0) ^ gs.mix(0, other, 0)
 
 
-@custom.rule
+@gs.rule
 def learn(table, k, base, node):
     """Let a node into its bucket if that has fewer than k: those in it are up, and stay."""
     bucket = 0  # how many bits of their identifiers are the same, from the left
     while bucket < BUCKETS - 1 and apart(base, node) >> 61 - bucket == 0:
         bucket += 1
     if node != base:
-        custom.add_to(table[bucket * k : bucket * k + k], node)
+        gs.add_to(table[bucket * k : bucket * k + k], node)
 
 
-@custom.rule
+@gs.rule
 def insert(row, target, node):
     """Insert a node where the nearest to a target come first; returns the place, -1 of none."""
     place = len(row) if node >= 0 else 0
@@ -32,11 +31,11 @@ def insert(row, target, node):
         place -= 1
     if node < 0 or place == len(row) or (place > 0 and row[place - 1] == node):
         return -1
-    custom.insert_at(row, place, node)
+    gs.insert_at(row, place, node)
     return place
 
 
-@custom.rule
+@gs.rule
 def fill(row, target, table):
     """Fill a row with the nodes of a table that are the nearest to a target."""
     row[:] = -1
@@ -44,13 +43,13 @@ def fill(row, target, table):
         insert(row, target, node)
 
 
-@custom.rule
+@gs.rule
 def note(near, depth, asked, target, node, hops):
     """Insert a node that was not asked, so many hops away; returns whether it is that near."""
     place = insert(near, target, node)
     if place >= 0:
-        custom.insert_at(depth, place, hops)
-        custom.insert_at(asked, place, False)
+        gs.insert_at(depth, place, hops)
+        gs.insert_at(asked, place, False)
     return place >= 0
 
 
@@ -63,7 +62,7 @@ def settled_tables(run, k):
     """Tables of nodes that have been up for long: of each bucket k random nodes, or all."""
     nodes, random = len(run.nodes), run.random()
     table = np.full((nodes, k * BUCKETS), -1)
-    places = mix_many(0, np.arange(nodes), 0)
+    places = gs.mix_many(0, np.arange(nodes), 0)
     order = np.argsort(places)
     for bucket in range(BUCKETS):
         bits = 61 - bucket  # those that an identifier of the bucket is free to have

@@ -6,33 +6,33 @@ A node has one example. It lets every model that comes learn from it, by a step 
 
 import numpy as np
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 FEATURES, TESTS = 10, 1000
 
-Model = custom.message("Model", age=int, weights=custom.items(FEATURES, float))
+Model = gs.message("Model", age=int, weights=gs.items(FEATURES, float))
 
 
-class Learning(custom.Protocol):
+class Learning(gs.Protocol):
     merges: bool = True
-    regularisation: float = custom.setting(0.01, low=1e-6)
-    noise: float = custom.setting(0.05, low=0, high=0.5)  # share of the examples that are wrong
+    regularisation: float = gs.setting(0.01, low=1e-6)
+    noise: float = gs.setting(0.05, low=0, high=0.5)  # share of the examples that are wrong
 
-    peers = custom.Sampler("newscast", view_size=20)
+    peers = gs.Sampler("newscast", view_size=20)
 
-    x, y = custom.column(float, FEATURES), custom.column(float)
-    weights, last = custom.column(float, FEATURES), custom.column(float, FEATURES)
-    age, last_age = custom.column(int), custom.column(int)
+    x, y = gs.column(float, FEATURES), gs.column(float)
+    weights, last = gs.column(float, FEATURES), gs.column(float, FEATURES)
+    age, last_age = gs.column(int), gs.column(int)
 
-    walk = custom.Timer(rounds=1)
+    walk = gs.Timer(rounds=1)
 
-    @custom.initialiser
+    @gs.initialiser
     def give_examples(self, run):
         x, y = examples(run, self.noise)
         self.x[:], self.y[:] = x[: self.nodes], y[: self.nodes]
 
     def on_walk(self, me, net):
-        peer = custom.random_peer(self.peers, me, custom.draw(self, me))
+        peer = gs.random_peer(self.peers, me, gs.draw(self, me))
         if peer >= 0:
             Model.send(net, peer, self.age[me], self.weights[me])
 
@@ -50,12 +50,12 @@ class Learning(custom.Protocol):
             if margin < 1:
                 self.weights[me, i] += rate * self.x[me, i] * self.y[me]
 
-    @custom.measure("error", better="lower")
+    @gs.measure("error", better="lower")
     def error(self, run):
         """Share of new examples that a node's model takes for what they are not, in the mean."""
         return error_of(self.weights, run, self.noise)
 
-    @custom.measure("age")
+    @gs.measure("age")
     def mean_age(self, run):
         """Examples that a model has learned from on its walk, in the mean."""
         return self.age.mean()

@@ -3,23 +3,23 @@
 import numpy as np
 from gossip_learning import FEATURES, Model, error_of, examples
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Learning(custom.Node):
+class Learning(gs.Node):
     merges: bool = True
-    regularisation: float = custom.setting(0.01, low=1e-6)
-    noise: float = custom.setting(0.05, low=0, high=0.5)
+    regularisation: float = gs.setting(0.01, low=1e-6)
+    noise: float = gs.setting(0.05, low=0, high=0.5)
 
-    peers = custom.Sampler("newscast", view_size=20)
+    peers = gs.Sampler("newscast", view_size=20)
 
-    walk = custom.Timer(rounds=1)
+    walk = gs.Timer(rounds=1)
 
     def __init__(self):
         self.weights = self.last = np.zeros(FEATURES)
         self.age = self.last_age = 0
 
-    @custom.initialiser
+    @gs.initialiser
     def give_examples(cls, run):
         for node, x, y in zip(run.nodes, *examples(run, cls.noise), strict=False):
             node.x, node.y = x, float(y)
@@ -41,10 +41,10 @@ class Learning(custom.Node):
             rate = 1 / (self.regularisation * self.age)
             self.weights = self.weights + rate * self.x * self.y
 
-    @custom.measure("error", better="lower")
+    @gs.measure("error", better="lower")
     def error(cls, run):
         return error_of(np.array([node.weights for node in run.nodes]), run, cls.noise)
 
-    @custom.measure("age")
+    @gs.measure("age")
     def mean_age(cls, run):
         return sum(node.age for node in run.nodes) / len(run.nodes)

@@ -2,7 +2,7 @@
 
 from hyparview import Disconnect, Join, Neighbour, Shuffle
 
-from gossamer.sim.custom import Node, Timer
+from gossamer.sim import Node, Timer
 
 
 class HyParView(Node):

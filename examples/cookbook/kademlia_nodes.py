@@ -5,20 +5,20 @@ from itertools import chain
 from buckets import BUCKETS, apart, nearest, settled_tables
 from kademlia import Find, Found
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Kademlia(custom.Node):
-    k: int = custom.setting(20, low=1)
-    alpha: int = custom.setting(3, low=1)
+class Kademlia(gs.Node):
+    k: int = gs.setting(20, low=1)
+    alpha: int = gs.setting(3, low=1)
     settled: bool = True
-    search = custom.Timer(rounds=1)
+    search = gs.Timer(rounds=1)
 
     def __init__(self):
         self.buckets = [[] for _ in range(BUCKETS)]
         self.hops = 0
 
-    @custom.initialiser
+    @gs.initialiser
     def settle(cls, run):
         if cls.settled:
             for node, table in zip(run.nodes, settled_tables(run, cls.k), strict=True):
@@ -61,16 +61,16 @@ class Kademlia(custom.Node):
                 self.waiting += 1
                 self.send(node, Find(self.target, self.near[node]))
 
-    @custom.measure("hops", better="lower")
+    @gs.measure("hops", better="lower")
     def mean_hops(cls, run):
         hops = [node.hops for node in run.nodes if node.hops]
         return sum(hops) / max(len(hops), 1)
 
-    @custom.measure("most hops", better="lower")
+    @gs.measure("most hops", better="lower")
     def most_hops(cls, run):
         return max(node.hops for node in run.nodes)
 
-    @custom.measure("found", better="higher")
+    @gs.measure("found", better="higher")
     def found(cls, run):
         return sum(node.hops > 0 for node in run.nodes) / len(run.nodes)
 

@@ -2,27 +2,27 @@
 
 from tchord import LEAVES, TChord, way
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
-Lookup = custom.message("Lookup", target=int, hops=int)
+Lookup = gs.message("Lookup", target=int, hops=int)
 
 
-class Lookups(custom.Protocol):
-    begin: int = custom.setting(15, low=0)  # the first round with lookups
-    ring = custom.layer(TChord)
+class Lookups(gs.Protocol):
+    begin: int = gs.setting(15, low=0)  # the first round with lookups
+    ring = gs.layer(TChord)
 
-    found = custom.column(int)  # lookups that ended here in the round
-    hops = custom.column(int)  # of these
-    search = custom.Timer(rounds=1)
+    found = gs.column(int)  # lookups that ended here in the round
+    hops = gs.column(int)  # of these
+    search = gs.Timer(rounds=1)
 
-    @custom.control()
+    @gs.control()
     def forget(self, run):
         self.found[:] = 0
         self.hops[:] = 0
 
     def on_search(self, me, net):
         if net.round >= self.begin:
-            Lookup.send(net, me, custom.draw_other(self, me), 0)
+            Lookup.send(net, me, gs.draw_other(self, me), 0)
 
     def on_lookup(self, me, net, sender, target, hops):
         if me == target:
@@ -36,17 +36,17 @@ class Lookups(custom.Protocol):
         if nearest >= 0:
             Lookup.send(net, nearest, target, hops + 1)
 
-    @custom.measure("hops", better="lower")
+    @gs.measure("hops", better="lower")
     def mean_hops(self, run):
         """Hops of the lookups that found their node, in the mean of the round."""
         return self.hops.sum() / max(self.found.sum(), 1)
 
-    @custom.measure("found", better="higher")
+    @gs.measure("found", better="higher")
     def share_found(self, run):
         """Lookups of the round that found their node, a node."""
         return self.found.mean()
 
-    @custom.measure("unfinished", better="lower")
+    @gs.measure("unfinished", better="lower")
     def unfinished(self, run):
         """Share of the nodes that lack their successor or a finger."""
         return TChord.unfinished(self.ring, run)
@@ -54,4 +54,4 @@ class Lookups(custom.Protocol):
     def overlay(self, run):
         table = self.ring.table
         parts = {"neighbour": table[:, :2], "finger": table[:, LEAVES:]}
-        return {kind: custom.links_in(part) for kind, part in parts.items()}
+        return {kind: gs.links_in(part) for kind, part in parts.items()}

@@ -4,19 +4,19 @@ from lookup import Lookup
 from tchord import way
 from tchord_nodes import TChord, unfinished
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Lookups(custom.Node):
-    begin: int = custom.setting(15, low=0)
-    ring = custom.layer(TChord)
+class Lookups(gs.Node):
+    begin: int = gs.setting(15, low=0)
+    ring = gs.layer(TChord)
 
-    search = custom.Timer(rounds=1)
+    search = gs.Timer(rounds=1)
 
     def __init__(self):
         self.found = self.hops = 0
 
-    @custom.control()
+    @gs.control()
     def forget(cls, run):
         for node in run.nodes:
             node.found = node.hops = 0
@@ -36,16 +36,16 @@ class Lookups(custom.Node):
             nearest = max(before, key=lambda node: way(self.me, node))
             self.send(nearest, Lookup(message.target, message.hops + 1))
 
-    @custom.measure("hops", better="lower")
+    @gs.measure("hops", better="lower")
     def mean_hops(cls, run):
         found = sum(node.found for node in run.nodes)
         return sum(node.hops for node in run.nodes) / max(found, 1)
 
-    @custom.measure("found", better="higher")
+    @gs.measure("found", better="higher")
     def share_found(cls, run):
         return sum(node.found for node in run.nodes) / len(run.nodes)
 
-    @custom.measure("unfinished", better="lower")
+    @gs.measure("unfinished", better="lower")
     def unfinished(cls, run):
         return unfinished([node.ring for node in run.nodes], run)
 

@@ -2,40 +2,40 @@
 
 import numpy as np
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 KNOWN, NEWS = 100, 6  # failures that a node knows at most; of these in a message
 
-Learned = custom.message("Learned", failed=int)  # logged: a node knows of a failure
+Learned = gs.message("Learned", failed=int)  # logged: a node knows of a failure
 
 
-@custom.rule
+@gs.rule
 def learn(self, me, net, nodes):
     """Take note of nodes that have failed."""
     for node in nodes:
-        if custom.add_to(self.failed[me], node):
-            self.told[me, custom.count_in(self.failed[me]) - 1] = 0
+        if gs.add_to(self.failed[me], node):
+            self.told[me, gs.count_in(self.failed[me]) - 1] = 0
             Learned.log(net, node)
 
 
-@custom.rule
+@gs.rule
 def member(self, me, but):
     """A random node that is not known to have failed, and is not ``but``."""
-    node = custom.draw_other(self, me)
-    while node == but or custom.holds(self.failed[me], node):
-        node = custom.draw_other(self, me)
+    node = gs.draw_other(self, me)
+    while node == but or gs.holds(self.failed[me], node):
+        node = gs.draw_other(self, me)
     return node
 
 
-@custom.rule
+@gs.rule
 def choose_news(self, me):
     """Fill `news` with the failures that were told the least, and seldom enough; how many."""
     self.news[me, :] = -1
     for count in range(NEWS):
         best = -1
-        for place in range(custom.count_in(self.failed[me])):
+        for place in range(gs.count_in(self.failed[me])):
             fewer = self.told[me, place] < (self.repeats if best < 0 else self.told[me, best])
-            if fewer and not custom.holds(self.news[me], self.failed[me, place]):
+            if fewer and not gs.holds(self.news[me], self.failed[me, place]):
                 best = place
         if best < 0:
             return count

@@ -1,6 +1,6 @@
 """Push-sum (Kempe, Dobra, Gehrke, FOCS 2003, Algorithm 1): every node learns the average."""
 
-from gossamer.sim.custom import Message, Protocol, Timer, column, draw_other, initialiser, measure
+from gossamer.sim import Message, Protocol, Timer, column, draw_other, initialiser, measure
 
 
 class Share(Message):

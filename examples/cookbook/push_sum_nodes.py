@@ -2,7 +2,7 @@
 
 from push_sum import Share
 
-from gossamer.sim.custom import Node, Timer, initialiser, measure
+from gossamer.sim import Node, Timer, initialiser, measure
 
 
 class PushSum(Node):

@@ -1,6 +1,6 @@
 """Rumor mongering (Demers et al., PODC 1987, Sec. 1.4): push, with feedback and a counter."""
 
-from gossamer.sim.custom import Message, Protocol, Timer, column, draw_other, initialiser, measure
+from gossamer.sim import Message, Protocol, Timer, column, draw_other, initialiser, measure
 
 NEVER = -1
 

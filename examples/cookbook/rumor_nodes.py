@@ -2,7 +2,7 @@
 
 from rumor import NEVER, Answer, News
 
-from gossamer.sim.custom import Node, Timer, initialiser, measure
+from gossamer.sim import Node, Timer, initialiser, measure
 
 
 class Rumor(Node):

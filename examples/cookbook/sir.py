@@ -5,51 +5,51 @@ susceptible, and then recovers with probability gamma. It thus has 1 / gamma mee
 that in the round of its recovery included: R0 = beta / gamma, in rounds as in their equations.
 """
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 SUSCEPTIBLE, INFECTED, RECOVERED = range(3)
 
 
-class Germ(custom.Message, size_bytes=1):
+class Germ(gs.Message, size_bytes=1):
     """What infects."""
 
 
-class Epidemic(custom.Protocol):
-    beta: float = custom.setting(0.2, low=0, high=1)
-    gamma: float = custom.setting(0.1, low=0, high=1)
-    cases: int = custom.setting(20, low=1)  # infected at first: enough that chance ends no epidemic
+class Epidemic(gs.Protocol):
+    beta: float = gs.setting(0.2, low=0, high=1)
+    gamma: float = gs.setting(0.1, low=0, high=1)
+    cases: int = gs.setting(20, low=1)  # infected at first: enough that chance ends no epidemic
 
-    health = custom.column(int, initial=SUSCEPTIBLE)
+    health = gs.column(int, initial=SUSCEPTIBLE)
 
-    meet = custom.Timer(rounds=1)
+    meet = gs.Timer(rounds=1)
 
-    @custom.initialiser
+    @gs.initialiser
     def first_cases(self, run):
         self.health[: self.cases] = INFECTED
 
     def on_meet(self, me, net):
         if self.health[me] == INFECTED:
-            other = custom.draw_other(self, me)
-            if custom.draw_float(self, me) < self.beta:
+            other = gs.draw_other(self, me)
+            if gs.draw_float(self, me) < self.beta:
                 Germ.send(net, other)
-            if custom.draw_float(self, me) < self.gamma:
+            if gs.draw_float(self, me) < self.gamma:
                 self.health[me] = RECOVERED
 
     def on_germ(self, me, net, sender):
         if self.health[me] == SUSCEPTIBLE:
             self.health[me] = INFECTED
 
-    @custom.observer
+    @gs.observer
     def end(self, run):
         if not (self.health == INFECTED).any():
             run.stop("nobody is infected any more")
 
-    @custom.measure("ever infected")
+    @gs.measure("ever infected")
     def ever_infected(self, run):
         """Share of the nodes that are or were infected."""
         return (self.health != SUSCEPTIBLE).mean()
 
-    @custom.measure("infected")
+    @gs.measure("infected")
     def infected(self, run):
         """Share of the nodes that are infected."""
         return (self.health == INFECTED).mean()

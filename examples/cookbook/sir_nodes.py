@@ -2,20 +2,20 @@
 
 from sir import INFECTED, RECOVERED, SUSCEPTIBLE, Germ
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Epidemic(custom.Node):
-    beta: float = custom.setting(0.2, low=0, high=1)
-    gamma: float = custom.setting(0.1, low=0, high=1)
-    cases: int = custom.setting(20, low=1)
+class Epidemic(gs.Node):
+    beta: float = gs.setting(0.2, low=0, high=1)
+    gamma: float = gs.setting(0.1, low=0, high=1)
+    cases: int = gs.setting(20, low=1)
 
-    meet = custom.Timer(rounds=1)
+    meet = gs.Timer(rounds=1)
 
     def __init__(self):
         self.health = SUSCEPTIBLE
 
-    @custom.initialiser
+    @gs.initialiser
     def first_cases(cls, run):
         for node in run.nodes[: cls.cases]:
             node.health = INFECTED
@@ -32,15 +32,15 @@ class Epidemic(custom.Node):
         if self.health == SUSCEPTIBLE:
             self.health = INFECTED
 
-    @custom.observer
+    @gs.observer
     def end(cls, run):
         if all(node.health != INFECTED for node in run.nodes):
             run.stop("nobody is infected any more")
 
-    @custom.measure("ever infected")
+    @gs.measure("ever infected")
     def ever_infected(cls, run):
         return sum(node.health != SUSCEPTIBLE for node in run.nodes) / len(run.nodes)
 
-    @custom.measure("infected")
+    @gs.measure("infected")
     def infected(cls, run):
         return sum(node.health == INFECTED for node in run.nodes) / len(run.nodes)

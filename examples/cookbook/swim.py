@@ -3,29 +3,29 @@
 import numpy as np
 from membership import KNOWN, NEWS, choose_news, learn, member, rounds_learned
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 FAILURE = 5  # the round in which nodes fail
 
-Ping = custom.message("Ping", origin=int, failed=custom.items(NEWS))
-Request = custom.message("Request", target=int, failed=custom.items(NEWS))
-Ack = custom.message("Ack", target=int, origin=int, failed=custom.items(NEWS))
-Timeout = custom.message("Timeout")
+Ping = gs.message("Ping", origin=int, failed=gs.items(NEWS))
+Request = gs.message("Request", target=int, failed=gs.items(NEWS))
+Ack = gs.message("Ack", target=int, origin=int, failed=gs.items(NEWS))
+Timeout = gs.message("Timeout")
 
 
-class Swim(custom.Protocol):
-    proxies: int = custom.setting(3, low=0)
+class Swim(gs.Protocol):
+    proxies: int = gs.setting(3, low=0)
     timeout_s: float = 0.2  # of a direct answer; one through proxies has the rest of the period
-    repeats: int = custom.setting(20, low=1)  # how often a node tells one: 3 ln N for N = 1,000
-    fails: int = custom.setting(50, low=0, high=KNOWN)  # how many nodes
+    repeats: int = gs.setting(20, low=1)  # how often a node tells one: 3 ln N for N = 1,000
+    fails: int = gs.setting(50, low=0, high=KNOWN)  # how many nodes
 
-    failed, told = custom.column(int, KNOWN, initial=-1), custom.column(int, KNOWN)
-    news = custom.column(int, NEWS, initial=-1)
-    target = custom.column(int, initial=-1)  # until it has answered
-    declared = custom.column(int)
-    period = custom.Timer(rounds=1, phase=0)
+    failed, told = gs.column(int, KNOWN, initial=-1), gs.column(int, KNOWN)
+    news = gs.column(int, NEWS, initial=-1)
+    target = gs.column(int, initial=-1)  # until it has answered
+    declared = gs.column(int)
+    period = gs.Timer(rounds=1, phase=0)
 
-    @custom.control(once=FAILURE)
+    @gs.control(once=FAILURE)
     def fail(self, run):
         run.crash(run.random().permutation(self.nodes)[: self.fails])
 
@@ -57,18 +57,18 @@ class Swim(custom.Protocol):
         elif target == self.target[me]:
             self.target[me] = -1
 
-    @custom.measure("detection", better="lower")
+    @gs.measure("detection", better="lower")
     def detection(self, run):
         """Periods from a failure until a node detects it, in the mean."""
         return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(run)] or 0)
 
-    @custom.measure("known", better="higher")
+    @gs.measure("known", better="higher")
     def known(self, run):
         """Share of the failures that a node knows of, in the mean."""
         pairs = run.alive.sum() * (~run.alive).sum()
         return sum(map(len, rounds_learned(run))) / max(pairs, 1)
 
-    @custom.measure("declared", better="lower")
+    @gs.measure("declared", better="lower")
     def declared_failed(self, run):
         """Share of the probes whose target was declared failed."""
         return self.declared.sum() / (self.nodes * max(run.round, 1))

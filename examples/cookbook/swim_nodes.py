@@ -4,21 +4,21 @@ import numpy as np
 from membership import KNOWN, NEWS, Learned, rounds_learned
 from swim import FAILURE, Ack, Ping, Request, Timeout
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Swim(custom.Node):
-    proxies: int = custom.setting(3, low=0)
+class Swim(gs.Node):
+    proxies: int = gs.setting(3, low=0)
     timeout_s: float = 0.2
-    repeats: int = custom.setting(20, low=1)
-    fails: int = custom.setting(50, low=0, high=KNOWN)
-    period = custom.Timer(rounds=1, phase=0)
+    repeats: int = gs.setting(20, low=1)
+    fails: int = gs.setting(50, low=0, high=KNOWN)
+    period = gs.Timer(rounds=1, phase=0)
 
     def __init__(self):
         self.told = {}  # by failed node, how often
         self.target, self.declared = None, 0
 
-    @custom.control(once=FAILURE)
+    @gs.control(once=FAILURE)
     def fail(cls, run):
         run.crash(run.random().permutation(len(run.nodes))[: cls.fails])
 
@@ -66,15 +66,15 @@ class Swim(custom.Node):
         self.told.update((node, self.told[node] + 1) for node in fresh[:NEWS])
         return fresh[:NEWS]
 
-    @custom.measure("detection", better="lower")
+    @gs.measure("detection", better="lower")
     def detection(cls, run):
         return np.mean([rounds.min() - FAILURE for rounds in rounds_learned(run)] or 0)
 
-    @custom.measure("known", better="higher")
+    @gs.measure("known", better="higher")
     def known(cls, run):
         pairs = run.alive.sum() * (~run.alive).sum()
         return sum(map(len, rounds_learned(run))) / max(pairs, 1)
 
-    @custom.measure("declared", better="lower")
+    @gs.measure("declared", better="lower")
     def declared_failed(cls, run):
         return sum(node.declared for node in run.nodes) / (len(run.nodes) * max(run.round, 1))

@@ -2,27 +2,26 @@
 
 import numpy as np
 
-from gossamer.protocol.kernel.draws import mix, mix_many
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 BITS, LEAVES, PSI = 32, 20, 10  # bits of identifiers; ring neighbours, partners among them
 WIDTH = LEAVES + BITS
 
-Nodes = custom.message("Nodes", wanted=bool, nodes=custom.items(WIDTH))
+Nodes = gs.message("Nodes", wanted=bool, nodes=gs.items(WIDTH))
 
 
-class TChord(custom.Protocol):
-    peers = custom.Sampler("newscast", view_size=20)
+class TChord(gs.Protocol):
+    peers = gs.Sampler("newscast", view_size=20)
 
-    table = custom.column(int, WIDTH, initial=-1)  # leaves, then a node from 2^j to 2^(j+1) on
-    offer = custom.column(int, WIDTH, initial=-1)
-    sent = custom.column(int, WIDTH, initial=-1)
-    exchange = custom.Timer(rounds=1)
+    table = gs.column(int, WIDTH, initial=-1)  # leaves, then a node from 2^j to 2^(j+1) on
+    offer = gs.column(int, WIDTH, initial=-1)
+    sent = gs.column(int, WIDTH, initial=-1)
+    exchange = gs.Timer(rounds=1)
 
     def on_exchange(self, me, net):
-        for place in range(custom.peers_known(self.peers, me)):
-            learn(self.table[me], me, custom.peer_at(self.peers, me, place))
-        tell(self, me, net, custom.draw_from(self, me, self.table[me, :PSI]), True)
+        for place in range(gs.peers_known(self.peers, me)):
+            learn(self.table[me], me, gs.peer_at(self.peers, me, place))
+        tell(self, me, net, gs.draw_from(self, me, self.table[me, :PSI]), True)
 
     def on_nodes(self, me, net, sender, wanted, nodes):
         if wanted:
@@ -30,10 +29,10 @@ class TChord(custom.Protocol):
         for node in nodes:
             learn(self.table[me], me, node)
 
-    @custom.measure("unfinished", better="lower")
+    @gs.measure("unfinished", better="lower")
     def unfinished(self, run):
         """Share of the nodes that lack their successor or a finger."""
-        places, steps = mix_many(0, np.arange(self.nodes), 0) >> 62 - BITS, 1 << np.arange(BITS)
+        places, steps = gs.mix_many(0, np.arange(self.nodes), 0) >> 62 - BITS, 1 << np.arange(BITS)
         order, ends = np.argsort(places), (places[:, None] + steps) % (1 << BITS)
         first = order[np.searchsorted(places[order], ends) % self.nodes]
         ahead = (places[first] - places[:, None]) % (1 << BITS)
@@ -41,13 +40,13 @@ class TChord(custom.Protocol):
         return (lacks.any(axis=1) | (self.table != first[:, :1]).all(axis=1)).mean()
 
 
-@custom.rule
+@gs.rule
 def way(base, node):
     """How far a node is ahead of another on the ring; identifiers are hashes of rows."""
-    return ((mix(0, node, 0) >> 62 - BITS) - (mix(0, base, 0) >> 62 - BITS)) % (1 << BITS)
+    return ((gs.mix(0, node, 0) >> 62 - BITS) - (gs.mix(0, base, 0) >> 62 - BITS)) % (1 << BITS)
 
 
-@custom.rule
+@gs.rule
 def learn(table, base, node):
     """Let a node that is another one's leaf or finger into its table."""
     if node < 0 or node == base:
@@ -60,15 +59,15 @@ def learn(table, base, node):
     while leaf > 0 and (table[leaf - 1] < 0 or nearer(base, node, table[leaf - 1])):
         leaf -= 1
     if leaf < LEAVES and (leaf == 0 or table[leaf - 1] != node):
-        custom.insert_at(table[:LEAVES], leaf, node)
+        gs.insert_at(table[:LEAVES], leaf, node)
 
 
-@custom.rule
+@gs.rule
 def nearer(base, one, other):
     return min(way(base, one), way(one, base)) < min(way(base, other), way(other, base))
 
 
-@custom.rule
+@gs.rule
 def tell(self, me, net, to, wanted):
     """Send a node those whom it would keep of all that I know."""
     self.offer[me, :] = self.sent[me, :] = -1
@@ -76,5 +75,5 @@ def tell(self, me, net, to, wanted):
     for node in self.table[me]:
         learn(self.offer[me], to, node)
     for node in self.offer[me]:
-        custom.add_to(self.sent[me], node)
-    Nodes.send(net, to, wanted, self.sent[me, : custom.count_in(self.sent[me])])
+        gs.add_to(self.sent[me], node)
+    Nodes.send(net, to, wanted, self.sent[me, : gs.count_in(self.sent[me])])

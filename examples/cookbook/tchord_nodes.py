@@ -6,13 +6,13 @@ import numpy as np
 from tchord import BITS, LEAVES, PSI, WIDTH, Nodes, way
 from tchord import TChord as Rules
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class TChord(custom.Node):
-    peers = custom.Sampler("newscast", view_size=20)
+class TChord(gs.Node):
+    peers = gs.Sampler("newscast", view_size=20)
 
-    exchange = custom.Timer(rounds=1)
+    exchange = gs.Timer(rounds=1)
 
     def __init__(self):
         self.leaves, self.fingers = [], {}
@@ -34,7 +34,7 @@ class TChord(custom.Node):
         nodes = dict.fromkeys([*leaves, *(fingers[j] for j in sorted(fingers))])
         self.send(to, Nodes(wanted, list(nodes)))
 
-    @custom.measure("unfinished", better="lower")
+    @gs.measure("unfinished", better="lower")
     def unfinished(cls, run):
         return unfinished(run.nodes, run)
 

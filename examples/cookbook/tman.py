@@ -2,36 +2,36 @@
 
 import numpy as np
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 M, PSI = 20, 10  # descriptors in a message; partners are drawn from so many of the nearest
 AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
-Request = custom.message("Request", nodes=custom.items(M))
-Reply = custom.message("Reply", nodes=custom.items(M))
+Request = gs.message("Request", nodes=gs.items(M))
+Reply = gs.message("Reply", nodes=gs.items(M))
 
 
-class Torus(custom.Protocol):
-    peers = custom.Sampler("newscast", view_size=20)
+class Torus(gs.Protocol):
+    peers = gs.Sampler("newscast", view_size=20)
 
-    near = custom.column(int, 100, initial=-1)  # the nearest first
-    chosen = custom.column(int, M, initial=-1)
+    near = gs.column(int, 100, initial=-1)  # the nearest first
+    chosen = gs.column(int, M, initial=-1)
 
-    exchange = custom.Timer(rounds=1)
+    exchange = gs.Timer(rounds=1)
 
     def on_start(self, me, net, contact):
-        for place in range(custom.peers_known(self.peers, me)):
-            insert(self.near[me], self.nodes, me, custom.peer_at(self.peers, me, place))
+        for place in range(gs.peers_known(self.peers, me)):
+            insert(self.near[me], self.nodes, me, gs.peer_at(self.peers, me, place))
 
     def on_exchange(self, me, net):
-        partner = custom.draw_from(self, me, self.near[me, :PSI])
+        partner = gs.draw_from(self, me, self.near[me, :PSI])
         if partner >= 0:
             choose(self, me, partner)
-            Request.send(net, partner, self.chosen[me, : custom.count_in(self.chosen[me])])
+            Request.send(net, partner, self.chosen[me, : gs.count_in(self.chosen[me])])
 
     def on_request(self, me, net, sender, nodes):
         choose(self, me, sender)
-        Reply.send(net, sender, self.chosen[me, : custom.count_in(self.chosen[me])])
+        Reply.send(net, sender, self.chosen[me, : gs.count_in(self.chosen[me])])
         for node in nodes:
             insert(self.near[me], self.nodes, me, node)
 
@@ -39,7 +39,7 @@ class Torus(custom.Protocol):
         for node in nodes:
             insert(self.near[me], self.nodes, me, node)
 
-    @custom.measure("missing links", better="lower")
+    @gs.measure("missing links", better="lower")
     def missing(self, run):
         """Share of the links of the torus that nodes do not have among their nearest four."""
         side = round(self.nodes**0.5)
@@ -49,10 +49,10 @@ class Torus(custom.Protocol):
         return 1 - np.mean(held)
 
     def overlay(self, run):
-        return {"nearest": custom.links_in(self.near[:, :4])}
+        return {"nearest": gs.links_in(self.near[:, :4])}
 
 
-@custom.rule
+@gs.rule
 def rank(nodes, base, other):
     """How far another node is on the torus; of two as far the lower row is first."""
     side = round(nodes**0.5)
@@ -60,17 +60,17 @@ def rank(nodes, base, other):
     return (min(across, side - across) + min(down, side - down)) * nodes + other
 
 
-@custom.rule
+@gs.rule
 def insert(row, nodes, base, node):
     """Insert a node into a row where the nearest to ``base`` come first."""
     place, new = len(row), rank(nodes, base, node)
     while place > 0 and (row[place - 1] < 0 or new < rank(nodes, base, row[place - 1])):
         place -= 1
     if 0 <= node != base and place < len(row) and (place == 0 or row[place - 1] != node):
-        custom.insert_at(row, place, node)
+        gs.insert_at(row, place, node)
 
 
-@custom.rule
+@gs.rule
 def choose(self, me, to):
     """Choose the nodes that are the nearest to another one, me among them."""
     self.chosen[me, :] = -1

@@ -3,13 +3,13 @@
 import numpy as np
 from tman import AROUND, PSI, M, Reply, Request
 
-from gossamer.sim import custom
+import gossamer.sim as gs
 
 
-class Torus(custom.Node):
-    peers = custom.Sampler("newscast", view_size=20)
+class Torus(gs.Node):
+    peers = gs.Sampler("newscast", view_size=20)
 
-    exchange = custom.Timer(rounds=1)
+    exchange = gs.Timer(rounds=1)
 
     def __init__(self):
         self.near = []
@@ -41,7 +41,7 @@ class Torus(custom.Node):
     def on_reply(self, sender, message):
         self.merge(message.nodes)
 
-    @custom.measure("missing links", better="lower")
+    @gs.measure("missing links", better="lower")
     def missing(cls, run):
         side = round(len(run.nodes) ** 0.5)
         held = [
