@@ -12,29 +12,28 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from gossamer.sim.results.sweeps.table import differences_of, means_of, sweep
-from gossamer.sim.studies.peers.inputs.scenario import Events, Scenario, Subscriptions, System
+import gossamer.sim as gs
 
-scenario = Scenario(
+scenario = gs.Scenario(
     name="friends",
     nodes=100,
     rounds=60,
-    events=Events(per_round=5, warm_up_rounds=40),
-    subscriptions=Subscriptions(kind="skewed"),
-    systems=(System(name="paper"), System(name="baseline")),
+    events=gs.Events(per_round=5, warm_up_rounds=40),
+    subscriptions=gs.Subscriptions(kind="skewed"),
+    systems=["paper", "baseline"],
 )
 FRIENDS = "system.paper.friend_links"
 seeds = range(1, int(sys.argv[1]) + 1 if sys.argv[1:] else 11)
 
 # %% Thirty runs. Systems that run with one seed meet the same peers, interests and events.
-frame = sweep(scenario, seeds=seeds, grid={FRIENDS: [2, 4, 8]})
+frame = gs.sweep(scenario, seeds=seeds, grid={FRIENDS: [2, 4, 8]})
 print(frame[[FRIENDS, "seed", "system", "hit_ratio", "traffic_overhead"]].head())
 
 # %% Means over the seeds, with 95 % intervals; and what more friends change, seed by seed
-means = means_of(frame)
+means = gs.means_of(frame)
 overhead = means[means.measure == "traffic_overhead"]
 print(overhead[["system", FRIENDS, "seeds", "mean", "low", "high"]].to_string(index=False))
-changes = differences_of(frame)
+changes = gs.differences_of(frame)
 changes = changes[changes.measure == "traffic_overhead"]
 print(changes[["first", "second", "difference", "low", "high"]].to_string(index=False))
 

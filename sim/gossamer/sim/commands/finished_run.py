@@ -289,7 +289,9 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         with plot_style():
             figure = found[name].draw()
         if figure is None:
-            raise NotKeptError(f"there is nothing to draw in {name!r}: the run did not keep it")
+            raise NotKeptError(
+                f"there is nothing to draw in {name!r}: nothing of it happened, or it was not kept"
+            )
         if "ipykernel" in sys.modules:
             pass  # notebooks show figures only then
         return figure

@@ -269,8 +269,8 @@ class Study(ABC, Generic[S, R]):
         Raises:
             ScenarioError: results of this kind do not hold all that its plots need.
         """
-        del summary, tables
-        expected = f"a kind whose results hold what plots need; those of {name} are in its folder"
+        del name, summary, tables
+        expected = "one whose results hold all that plots show; the folder plots has those drawn"
         raise ScenarioError(None, "kind", self.kind, expected)
 
     def more(self, record: R, summary: Mapping[str, Any]) -> str:

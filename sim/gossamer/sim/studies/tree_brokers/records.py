@@ -79,6 +79,18 @@ class BrokerRunRecord:
     systems: Mapping[str, CoveringRecord]
 
 
+def restored(name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]) -> CoveringRecord:
+    """The record of a covering from its entry of ``summary.json`` and all its tables."""
+    return CoveringRecord(
+        name=name,
+        settings=summary["settings"],
+        core=tuple(column for column in tables["queues"] if column != "time_s"),
+        **tables,
+        totals=summary["totals"],
+        peak_rss_bytes=0,  # of each alone it is not kept
+    )
+
+
 def covering_record(
     covering: str, burst: UnsubscriptionBurst, result: BurstResult, peak_rss_bytes: int
 ) -> CoveringRecord:

@@ -14,13 +14,14 @@ from gossamer.sim.studies.tree_brokers.preview import (
     check_memory,
     memory_bytes,
 )
-from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord
+from gossamer.sim.studies.tree_brokers.records import BrokerRunRecord, CoveringRecord, restored
 from gossamer.sim.studies.tree_brokers.report import facts, kept_for_nobody
 from gossamer.sim.studies.tree_brokers.scenario import KIND, BrokerScenario
 from gossamer.sim.studies.tree_brokers.scenario_file import scenario_from_document, scenario_to_toml
 from gossamer.sim.studies.tree_brokers.simulation import simulate_brokers
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.plot import Drawing
+from gossamer.sim.study.records import Table
 from gossamer.sim.study.statistics import Columns, Row
 from gossamer.sim.study.toml_files import Document
 
@@ -69,6 +70,11 @@ class BrokersStudy(Study[BrokerScenario, BrokerRunRecord]):
     def more(self, record: BrokerRunRecord, summary: Mapping[str, Any]) -> str:
         del summary
         return kept_for_nobody(record)
+
+    def restored(
+        self, name: str, summary: Mapping[str, Any], tables: Mapping[str, Table]
+    ) -> CoveringRecord:
+        return restored(name, summary, tables)
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
         return broker_rows(tables["queues"], tables["brokers"])
