@@ -34,6 +34,7 @@ from gossamer.sim.study.toml_files import Document, parse_document
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gossamer.sim.custom import Node, Protocol
     from gossamer.sim.studies.peers.inputs.changes import Drift, Turnover
     from gossamer.sim.studies.peers.inputs.scenario import (
         Churn,
@@ -46,9 +47,10 @@ if TYPE_CHECKING:
     from gossamer.sim.studies.worlds.network import Link
     from gossamer.sim.studies.worlds.sessions import Sessions
 
+    # A class of a protocol, or a call of it with settings, which type checkers take for an object.
+    OwnProtocol = ProtocolType | ConfiguredProtocol | Node | Protocol
+
 Table = Mapping[str, Any]
-# A class of a protocol, or a call of it with settings.
-OwnProtocol = ProtocolType | ConfiguredProtocol
 _SYSTEM: Final = "system"
 _PROTOCOL: Final = "protocol"
 
@@ -241,9 +243,7 @@ def compare(*runs: Run[Any] | str | Path) -> ComparedRuns:
     return ComparedRuns(compare_summaries(list(named.items())))
 
 
-def scenario_meant(
-    scenario: AnyScenario | str | Path | OwnProtocol | None, keys: Mapping[str, Any]
-) -> tuple[AnyScenario, str]:
+def scenario_meant(scenario: Any, keys: Mapping[str, Any]) -> tuple[AnyScenario, str]:
     """The scenario that is meant, and the text of its file.
 
     Args:
@@ -257,7 +257,7 @@ def scenario_meant(
         isinstance(scenario, str) and not _is_protocol_name(scenario)
     ):
         return read_scenario(scenario, _dotted(given))
-    if scenario is None or isinstance(scenario, str | OwnProtocol):
+    if scenario is None or isinstance(scenario, str | ProtocolType | ConfiguredProtocol):
         document = given if scenario is None else _with_protocol(given, scenario)
         study = study_of_kind(_kind_of(document))
         study.resolve_paths(document, Path.cwd())
@@ -299,7 +299,7 @@ def _systems(given: Any) -> Iterator[Any]:
 def _system(one: Any, name: str | None, plain: str) -> Any:
     """One of the systems as scenario files have it, or as it is."""
     own = {} if name is None else {"name": name}
-    if isinstance(one, OwnProtocol):
+    if isinstance(one, ProtocolType | ConfiguredProtocol):
         owner, settings = _parts(one)
         return {"name": owner.__name__.lower(), **own, _PROTOCOL: owner, **settings}
     if isinstance(one, str) and _is_protocol_name(one):
@@ -309,12 +309,12 @@ def _system(one: Any, name: str | None, plain: str) -> Any:
     return one if name is None else {**own, plain: one}
 
 
-def _with_protocol(given: Document, protocol: str | OwnProtocol) -> Document:
+def _with_protocol(given: Document, protocol: str | ProtocolType | ConfiguredProtocol) -> Document:
     owner, settings = (protocol, {}) if isinstance(protocol, str) else _parts(protocol)
     return {**given, _PROTOCOL: owner, "settings": {**settings, **given.get("settings", {})}}
 
 
-def _parts(protocol: OwnProtocol) -> tuple[Any, Mapping[str, Any]]:
+def _parts(protocol: ProtocolType | ConfiguredProtocol) -> tuple[Any, Mapping[str, Any]]:
     if isinstance(protocol, ConfiguredProtocol):
         return protocol.owner, protocol.settings
     return protocol, {}
@@ -366,7 +366,7 @@ def _check_importable(scenario: Any, keys: Mapping[str, Any]) -> None:
     systems = keys.get("systems", ())
     given = [scenario, *(systems.values() if isinstance(systems, Mapping) else systems)]
     for one in given:
-        if isinstance(one, OwnProtocol):
+        if isinstance(one, ProtocolType | ConfiguredProtocol):
             owner, _ = _parts(one)
             expected = "a class of another file than the script, as processes of a sweep import it"
             own = owner.__module__ != "__main__" and Path(owner.declared.place[0]).is_file()

@@ -14,7 +14,7 @@ ways does the same, record by record.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from gossamer.sim.custom.language.checks import check_declared, check_node
 from gossamer.sim.custom.language.context import TICKS_A_SECOND
@@ -54,6 +54,10 @@ class Node(metaclass=ProtocolType):
     _host: Any
     _base: int
     _draws: int
+
+    if TYPE_CHECKING:  # that classes take their settings is not seen in their type
+
+        def __init__(self, **settings: Any) -> None: ...
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -18,7 +18,7 @@ import functools
 import inspect
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -54,6 +54,10 @@ class Protocol(metaclass=ProtocolType):
     """
 
     declared: ClassVar[Declarations]
+
+    if TYPE_CHECKING:  # that classes take their settings is not seen in their type
+
+        def __init__(self, **settings: Any) -> None: ...
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
