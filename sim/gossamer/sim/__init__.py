@@ -53,13 +53,8 @@ if TYPE_CHECKING:
         read_trace,
         write_trace,
     )
-    from gossamer.sim.commands.finished_run import (
-        ComparedRuns,
-        NotKeptError,
-        PeersResult,
-        Run,
-        SystemResult,
-    )
+    from gossamer.sim.commands.finished_run import NotKeptError, PeersResult, Run, SystemResult
+    from gossamer.sim.commands.printed import ComparedRuns
     from gossamer.sim.commands.scripts import ScenarioKeys, compare, load, simulate, sweep
     from gossamer.sim.custom import (
         NOBODY,
@@ -302,7 +297,8 @@ __all__ = [
 _PLACES = {
     "gossamer.sim.commands.scripts": "ScenarioKeys compare load simulate sweep",
     "gossamer.sim.results.sweeps.table": "PandasMissing differences_of means_of",
-    "gossamer.sim.commands.finished_run": "ComparedRuns NotKeptError PeersResult Run SystemResult",
+    "gossamer.sim.commands.printed": "ComparedRuns",
+    "gossamer.sim.commands.finished_run": "NotKeptError PeersResult Run SystemResult",
     "gossamer.sim.results.results": "ResultsError",
     "gossamer.sim.errors": "ScenarioError SimulationError SweepStopped TraceError UnknownNameError",
     "gossamer.sim.study.scenarios": "read_scenario",

@@ -6,7 +6,6 @@ that a simulation leaves in memory, or by a result folder; both have the same at
 
 from __future__ import annotations
 
-import io
 import math
 import shutil
 import sys
@@ -14,14 +13,14 @@ import weakref
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 
+from gossamer.sim.commands.printed import Printed, frame_of
 from gossamer.sim.errors import SimulationError, UnknownNameError
-from gossamer.sim.results.comparison import Comparison
 from gossamer.sim.results.held import held
 from gossamer.sim.results.overlays.snapshots import MOST_NODES, read_snapshot, snapshot_rounds
 from gossamer.sim.results.results import (
@@ -31,7 +30,7 @@ from gossamer.sim.results.results import (
     whole_folder,
     write_results,
 )
-from gossamer.sim.results.tables import comparison_table, remarks, summary_table
+from gossamer.sim.results.tables import remarks, summary_table
 from gossamer.sim.study.contract import RunRecord
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.registry import PEERS, AnyStudy, study_of_values
@@ -42,33 +41,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-_PAGE: Final = '<pre style="line-height: normal; font-family: monospace">{code}</pre>'
-_WIDE: Final = 120
-
 
 class NotKeptError(SimulationError):
     """What is asked for was not kept by the run; the message says what keeps it."""
-
-
-class Printed:
-    """Something that prints as a table, in a terminal and in a notebook."""
-
-    def __rich__(self) -> RenderableType:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        console = Console(file=io.StringIO())
-        with console.capture() as printed:
-            console.print(self.__rich__(), markup=False, highlight=False)
-        return printed.get().rstrip("\n")
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        console = Console(file=io.StringIO(), record=True, width=_WIDE)
-        console.print(self.__rich__(), markup=False, highlight=False)
-        return console.export_html(code_format=_PAGE, inline_styles=True)
 
 
 class SystemResult(Printed):
@@ -381,32 +356,6 @@ class Run(Printed, Mapping[str, T_co], Generic[T_co]):
         return Group(summary_table(self.summary), *remarks(self.summary))
 
 
-class ComparedRuns(Printed):
-    """Runs side by side, the first as the reference.
-
-    Attributes:
-        comparison: measure by measure.
-    """
-
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
-
-    @property
-    def measures(self) -> Any:
-        """A row a system and measure, a column a run: a pandas DataFrame, or an Arrow table."""
-        rows = self.comparison.rows
-        columns: dict[str, list[Any]] = {
-            "system": [row.system for row in rows],
-            "measure": [row.measure for row in rows],
-        }
-        for place, run in enumerate(self.comparison.runs):
-            columns[run] = [row.values[place] for row in rows]
-        return frame_of(columns, ["system", "measure"])
-
-    def __rich__(self) -> RenderableType:
-        return comparison_table(self.comparison)
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class _ReadRecord:
     """A `RunRecord` of a result folder."""
@@ -445,17 +394,6 @@ class _Tables(Mapping[str, Any]):
 
     def _names(self) -> list[str]:
         return self._run.table_names(self._system)
-
-
-def frame_of(columns: Mapping[str, list[Any]], index: list[str]) -> Any:
-    """A pandas DataFrame with that index where pandas is installed, else an Arrow table."""
-    try:
-        import pandas
-    except ImportError:
-        import pyarrow as pa
-
-        return pa.table(dict(columns))
-    return pandas.DataFrame(columns).set_index(index)
 
 
 def _number(value: float | None) -> float:

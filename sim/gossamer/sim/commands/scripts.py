@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, overload
 
 import attrs
 
-from gossamer.sim.commands.finished_run import ComparedRuns, PeersResult, Run, SystemResult
+from gossamer.sim.commands.finished_run import PeersResult, Run, SystemResult
 from gossamer.sim.commands.looking import Look, looked_at
+from gossamer.sim.commands.printed import ComparedRuns
 from gossamer.sim.commands.progress import Callback, progress_bars, stops_between_rounds
 from gossamer.sim.custom.language.declarations import ConfiguredProtocol, ProtocolType
 from gossamer.sim.errors import ScenarioError, SimulationError

@@ -23,8 +23,8 @@ from support.sim_commands import sim
 
 SMALL: Final = 'name = "small"\nseed = 5\nnodes = 30\nrounds = 12\n[events]\nwarm_up_rounds = 5\n'
 RUMOR: Final = ROOT / "examples" / "cookbook" / "rumor.py"
-NUMBER: Final[Any] = 3
-MISSPELT: Final[Any] = {"nodess": 3}
+# As scripts call it that nobody checks.
+untyped: Any = gs.simulate
 FEW: Final[dict[str, Any]] = {"nodes": 10, "rounds": 4, "events": {"warm_up_rounds": 2}}
 Capture = pytest.CaptureFixture[str]
 
@@ -306,7 +306,7 @@ def test_a_plot_of_a_measure_takes_no_other_plots_name(rumor: ModuleType) -> Non
         (lambda: gs.simulate(snapshots=0), "snapshots is 0, expected a number of rounds from 1"),
         (lambda: gs.simulate(kind="trees", snapshots=1), "snapshots is 1, expected left out"),
         (
-            lambda: gs.simulate(NUMBER),
+            lambda: untyped(3),
             "the scenario is 3, expected a scenario, the path of its",
         ),
         (lambda: gs.simulate("none.toml"), "none.toml: the scenario file is missing"),
