@@ -6,8 +6,7 @@ It is registered by its name alone, ``support.toy_study:TOY`` or the path of thi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -17,12 +16,11 @@ from matplotlib.figure import Figure
 from rich.table import Table as RichTable
 
 from gossamer.sim.errors import ScenarioError
-from gossamer.sim.results.plot_style import plot_style, save
 from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study, SystemRecord
 from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
-from gossamer.sim.study.plot import Plot
+from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import WHOLE, Expected, Table
 from gossamer.sim.study.scenario_checks import number, to_float, whole
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
@@ -142,15 +140,15 @@ class ToyStudy(Study[ToyScenario, ToyRecord]):
     def facts(self, record: ToyRecord, summary: Mapping[str, Any]) -> str:
         return f"{len(record.systems)} gamblers, seed {summary['seed']}"
 
-    def plots(self, record: ToyRecord, folder: Path) -> list[Plot]:
-        folder.mkdir()
-        with plot_style():
+    def drawings(self, record: ToyRecord) -> Iterable[Drawing]:
+        def draw() -> Figure:
             figure = Figure()
             axes = figure.subplots()
             for name, purse in record.systems.items():
                 axes.plot(dict(purse.tables())["purse"]["coins"], label=name)
-            saved = save(figure, folder, "coins")
-            return [Plot("coins", "Coins", "Coins after each round.", *saved)]
+            return figure
+
+        return [Drawing("coins", "Coins", "Coins after each round.", draw)]
 
     def rows(self, tables: Mapping[str, Columns]) -> Iterator[Row]:
         coins = tables["purse"]["coins"]

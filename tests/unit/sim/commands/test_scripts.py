@@ -294,7 +294,7 @@ def test_a_plot_of_a_measure_takes_no_other_plots_name(rumor: ModuleType) -> Non
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: gs.simulate(nodess=3), "nodess is an unknown key, did you mean 'nodes'?"),
+        (lambda: untyped(nodess=3), "nodess is an unknown key, did you mean 'nodes'?"),
         (lambda: gs.simulate(systems=["kindrd"]), "systems is 'kindrd', expected one of paper, "),
         (lambda: gs.simulate(systems="kindred"), "systems is 'kindred', expected systems or names"),
         (lambda: gs.System("a", preset="kindrd"), "resilient, kindred; did you mean 'kindred'?"),
