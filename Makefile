@@ -78,11 +78,11 @@ clean:
 
 # The stamps make pip run again only when the project's metadata changed.
 $(INSTALLED): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[node,sim]'
 	@touch $@
 
 $(DEV_INSTALLED): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(INSTALLED)
 
 $(DOCS_INSTALLED): pyproject.toml | $(BIN)/python

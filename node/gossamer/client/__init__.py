@@ -17,6 +17,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gossamer.command.extras import check_requirements
+
+check_requirements(__name__)
+
 if TYPE_CHECKING:
     from gossamer.client.blocking import (
         BlockingClient,

@@ -40,6 +40,8 @@ DESCRIPTIONS = {
 # time it is raised, so that the frame need not import it to recognise it.
 USER_ERRORS = frozenset(
     {
+        "gossamer.command.extras.MissingLibraryError",
+        "gossamer.command.extras.UnsupportedSystemError",
         "gossamer.command.paths.StorageError",
         "gossamer.client.errors.NodeError",
         "gossamer.protocol.kernel.errors.ProtocolError",

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-# What a service manager and `kill` send, and what a terminal sends when it is closed.
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+# What a service manager and `kill` send, and what a terminal sends when it is closed; systems
+# without the second say what does not run there, and need this module for that.
+ENDING: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 # A signal that came where Python drops exceptions is sent again after so long.
 AGAIN_S: Final = 0.01

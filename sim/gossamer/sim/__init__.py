@@ -27,6 +27,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gossamer.command.extras import check_requirements
+
 if TYPE_CHECKING:
     from gossamer.protocol.kernel.draws import below, mix, mix_many
     from gossamer.protocol.kernel.float_bits import float_to_word, word_to_float
@@ -349,6 +351,9 @@ _PLACES = {
     "gossamer.protocol.kernel.draws": "below mix mix_many",
     "gossamer.protocol.kernel.float_bits": "float_to_word word_to_float",
 }
+
+check_requirements(__name__)
+
 _MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 

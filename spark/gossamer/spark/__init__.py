@@ -14,3 +14,7 @@ commands   the subcommand `gossamer spark`
 Spark is an extra (`pip install 'gossamer[spark]'`) and is imported only where it is used. What is
 computed is defined in `gossamer.sim`; here it is only spread over machines.
 """
+
+from gossamer.command.extras import check_requirements
+
+check_requirements(__name__)

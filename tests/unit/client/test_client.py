@@ -136,6 +136,9 @@ def test_the_client_loads_neither_the_protocol_nor_the_node_nor_an_event_loop() 
     assert "gossamer.client.client" in parts
     others = {name for name in parts if not name.startswith("gossamer.client")}
     assert others == {
+        "gossamer.command",
+        "gossamer.command.extras",
+        "gossamer.command.installing",
         "gossamer.protocol",
         "gossamer.protocol.content",
         "gossamer.protocol.content.limits",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Final
 
@@ -83,8 +82,7 @@ def last_taken(first: int, count: int, host: str) -> int | None:
     """The last of some ports of this machine that somebody listens at."""
     for port in range(first + count - 1, first - 1, -1):
         with socket.socket() as tried:
-            if os.name == "posix":
-                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 tried.bind((host, port))
             except OSError:

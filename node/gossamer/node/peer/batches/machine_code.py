@@ -142,8 +142,6 @@ def is_ours(folder: Path) -> bool:
         found = folder.stat()
     except OSError:
         return False
-    if sys.platform == "win32":
-        return True
     return found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
 
 

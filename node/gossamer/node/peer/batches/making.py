@@ -40,8 +40,7 @@ def main() -> int:
     folder = code_folder()
     if folder is None:
         return 1
-    if sys.platform != "win32":
-        os.nice(LOWEST_PRIORITY)
+    os.nice(LOWEST_PRIORITY)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FolderStore(folder).making(code_name(part), waits=False) as elsewhere:
         if elsewhere:
