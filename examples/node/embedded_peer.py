@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import attrs
 import trio
 
-from gossamer.node.commands.folder import load
-from gossamer.node.peer.cluster_info import cluster_schema
-from gossamer.node.peer.peer import open_peer
+from gossamer.node import open_peer
 
 
-async def main(folder: Path) -> None:
-    config = load(folder).config
-    config = attrs.evolve(config, schema=cluster_schema(config))
-    async with open_peer(config) as peer:
+async def main(folder: str) -> None:
+    async with open_peer(folder) as peer:
         await peer.ready()
         async with peer.subscribe("price > 80") as quotes:
             await peer.publish({"symbol": "IBM", "price": 81.5, "day": "2026-11-20"})
@@ -25,4 +19,4 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, Path(sys.argv[1]))
+    trio.run(main, sys.argv[1])

@@ -15,7 +15,7 @@ import attrs
 import pytest
 import trio
 
-from gossamer.node.commands.folder import load
+from gossamer.node.config.folder import load
 from gossamer.node.errors import NodeError, TransportBroken, TransportClosed, UnacknowledgedError
 from gossamer.node.local.client import LocalClient
 from gossamer.node.local.follower import follow

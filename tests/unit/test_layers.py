@@ -242,6 +242,7 @@ FOLDERS = {
     ),
     "scot": (
         "protocol.brokers.scot",
+        "brokers",
         "node.broker.families.scot",
         "sim.studies.scot",
         "sim.figures.scot",

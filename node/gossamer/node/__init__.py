@@ -1,1 +1,104 @@
-"""The trio node: the protocol on real sockets."""
+"""The trio node: the protocol on real sockets, and a peer for programs of one's own.
+
+    async with open_peer("demo/peer1") as peer:
+        await peer.ready()
+        async with peer.subscribe("price > 80") as events:
+            async for event in events:
+                print(event.values)
+
+What is offered here is loaded when it is first used; everything else may change. Begin at
+`peer.peer`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gossamer.command.extras import check_requirements
+
+check_requirements(__name__)
+
+if TYPE_CHECKING:
+    from gossamer.node.config.node import NodeConfig
+    from gossamer.node.errors import (
+        ClusterFolderError,
+        ConfigurationError,
+        EventTooLarge,
+        ListenFailed,
+        NodeError,
+        NotAcknowledged,
+        PeerRevoked,
+        PeerStopped,
+        SchemaMismatchError,
+        SecurityError,
+        StoreError,
+        SubscriptionInUse,
+    )
+    from gossamer.node.peer.application import Peer
+    from gossamer.node.peer.cluster_info import peer_config
+    from gossamer.node.peer.frames.events import Event
+    from gossamer.node.peer.peer import open_peer
+    from gossamer.node.peer.subscriptions import Subscription
+    from gossamer.protocol.content.errors import ContentError
+    from gossamer.protocol.content.payload import Payload
+    from gossamer.protocol.content.schema import Schema
+    from gossamer.protocol.kernel.errors import (
+        CapacityError,
+        ConfigError,
+        ExpressionError,
+        ProtocolError,
+    )
+
+__all__ = [
+    "CapacityError",
+    "ClusterFolderError",
+    "ConfigError",
+    "ConfigurationError",
+    "ContentError",
+    "Event",
+    "EventTooLarge",
+    "ExpressionError",
+    "ListenFailed",
+    "NodeConfig",
+    "NodeError",
+    "NotAcknowledged",
+    "Payload",
+    "Peer",
+    "PeerRevoked",
+    "PeerStopped",
+    "ProtocolError",
+    "Schema",
+    "SchemaMismatchError",
+    "SecurityError",
+    "StoreError",
+    "Subscription",
+    "SubscriptionInUse",
+    "open_peer",
+    "peer_config",
+]
+
+_PLACES = {
+    "gossamer.node.config.node": ("NodeConfig",),
+    "gossamer.node.peer.application": ("Peer",),
+    "gossamer.node.peer.cluster_info": ("peer_config",),
+    "gossamer.node.peer.frames.events": ("Event",),
+    "gossamer.node.peer.peer": ("open_peer",),
+    "gossamer.node.peer.subscriptions": ("Subscription",),
+    "gossamer.protocol.content.errors": ("ContentError",),
+    "gossamer.protocol.content.payload": ("Payload",),
+    "gossamer.protocol.content.schema": ("Schema",),
+    "gossamer.protocol.kernel.errors": (
+        "CapacityError",
+        "ConfigError",
+        "ExpressionError",
+        "ProtocolError",
+    ),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES.get(name, "gossamer.node.errors")), name)

@@ -4,7 +4,8 @@
 and for first experiments. An application with links of its own drives a `TreeBroker` itself:
 `handle` takes a message and says what is to happen, by effects that the application carries out;
 their `id` is what the broker calls what a client subscribed, advertised or published.
-Nothing here knows a socket, file or real clock. Begin with `local_overlay`.
+Nothing here knows a socket, file or real clock. What is offered is loaded when it is first used;
+begin with `local_overlay`.
 
     >>> from gossamer.brokers import LocalOverlay
     >>> overlay = LocalOverlay([("A", "B"), ("B", "C")])
@@ -22,58 +23,66 @@ Nothing here knows a socket, file or real clock. Begin with `local_overlay`.
     [(81.5, ('s1',))]
 """
 
-from gossamer.brokers.local_overlay import Delivery, LocalClient, LocalOverlay
-from gossamer.protocol.brokers.core.effects import (
-    Deliver,
-    Effect,
-    Effects,
-    Moved,
-    Refuse,
-    Send,
-    SetTimer,
-)
-from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
-from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
-from gossamer.protocol.brokers.core.messages import (
-    Advertise,
-    Attach,
-    Congestion,
-    Detach,
-    Move,
-    NeighbourDown,
-    NeighbourGone,
-    NeighbourUp,
-    Publish,
-    Restarted,
-    Subscribe,
-    TimerFired,
-    Unadvertise,
-    Unsubscribe,
-)
-from gossamer.protocol.brokers.tree import COVERINGS, TreeBroker, TreeSettings
-from gossamer.protocol.content.filters import (
-    Filter,
-    Relation,
-    advertisement_relation,
-    advertises_more,
-    both_allow,
-    conforms,
-    covers,
-    disjoint,
-    intersects,
-    meets,
-    parse,
-    parse_publication,
-    relation,
-    to_padres,
-    to_text,
-)
-from gossamer.protocol.kernel.errors import ConfigError, LocalProtocolError, ProtocolError
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.brokers.local_overlay import Delivery, LocalClient, LocalOverlay
+    from gossamer.protocol.brokers.core.effects import (
+        Deliver,
+        Effect,
+        Effects,
+        Moved,
+        Refuse,
+        Send,
+        SetTimer,
+    )
+    from gossamer.protocol.brokers.core.identifiers import Hop, Id, client, neighbour
+    from gossamer.protocol.brokers.core.index import SharedIndex, compiled_index
+    from gossamer.protocol.brokers.core.messages import (
+        Advertise,
+        Attach,
+        Congestion,
+        Detach,
+        Move,
+        NeighbourDown,
+        NeighbourGone,
+        NeighbourUp,
+        Publish,
+        Restarted,
+        Subscribe,
+        TimerFired,
+        Unadvertise,
+        Unsubscribe,
+    )
+    from gossamer.protocol.brokers.scot import BrokerLabel, Factor, Scot, ScotBroker, ScotSettings
+    from gossamer.protocol.brokers.tree import COVERINGS, TreeBroker, TreeSettings
+    from gossamer.protocol.content.filters import (
+        Filter,
+        Relation,
+        advertisement_relation,
+        advertises_more,
+        both_allow,
+        conforms,
+        covers,
+        disjoint,
+        intersects,
+        meets,
+        parse,
+        parse_publication,
+        relation,
+        to_padres,
+        to_text,
+    )
+    from gossamer.protocol.kernel.errors import ConfigError, LocalProtocolError, ProtocolError
 
 __all__ = [
     "COVERINGS",
     "Advertise",
     "Attach",
+    "BrokerLabel",
     "ConfigError",
     "Congestion",
     "Deliver",
@@ -81,6 +90,7 @@ __all__ = [
     "Detach",
     "Effect",
     "Effects",
+    "Factor",
     "Filter",
     "Hop",
     "Id",
@@ -97,6 +107,9 @@ __all__ = [
     "Refuse",
     "Relation",
     "Restarted",
+    "Scot",
+    "ScotBroker",
+    "ScotSettings",
     "Send",
     "SetTimer",
     "SharedIndex",
@@ -123,3 +136,28 @@ __all__ = [
     "to_padres",
     "to_text",
 ]
+
+_PLACES = {
+    "gossamer.brokers.local_overlay": "Delivery LocalClient LocalOverlay",
+    "gossamer.protocol.brokers.core.effects": "Deliver Effect Effects Moved Refuse Send SetTimer",
+    "gossamer.protocol.brokers.core.identifiers": "Hop Id client neighbour",
+    "gossamer.protocol.brokers.core.index": "SharedIndex compiled_index",
+    "gossamer.protocol.brokers.core.messages": (
+        "Advertise Attach Congestion Detach Move NeighbourDown NeighbourGone NeighbourUp "
+        "Publish Restarted Subscribe TimerFired Unadvertise Unsubscribe"
+    ),
+    "gossamer.protocol.brokers.scot": "BrokerLabel Factor Scot ScotBroker ScotSettings",
+    "gossamer.protocol.brokers.tree": "COVERINGS TreeBroker TreeSettings",
+    "gossamer.protocol.content.filters": (
+        "Filter Relation advertisement_relation advertises_more both_allow conforms covers "
+        "disjoint intersects meets parse parse_publication relation to_padres to_text"
+    ),
+    "gossamer.protocol.kernel.errors": "ConfigError LocalProtocolError ProtocolError",
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -9,45 +9,289 @@ It knows no host, clock, socket or file. A folder imports from those before it i
 - `peer`: the peer-to-peer overlay of Vinifera; one record in, records out (`peer.step`)
 - `brokers`: content-based brokers on trees, on structured cyclic overlays and on general graphs
 
-The public interface is what this list names; everything else may change:
-
-    kernel.errors, kernel.records.make_outbox
-    content.schema.Schema, content.language.parse_subscription
-    content.expressions.language.parse_expression, content.filters, content.filters.composite
-    content.matching.index.MatchingIndex, content.matching.composite_matcher.CompositeMatcher
-    dissemination.graphs.graph.make_graph, dissemination.sample.make_sample,
-    dissemination.plan.make_plan, dissemination.strategies, dissemination.cost.price,
-    dissemination.optimum, dissemination.graphs.errors
-    peer.settings.config.Settings, .paper, .baseline, .resilient
-    peer.space.hashing.uniform_hashes, peer.space.hashing.equi_depth_hash
-    peer.space.encoding.encode_event, peer.space.encoding.encode_subscription,
-    peer.space.covering.cover
-    peer.state.state.make_state, peer.step.step, peer.step.TIMERS, peer.step.subscribe,
-    peer.step.publish_record, peer.step.join_record, peer.step.largest_step
-    brokers.tree.Broker, brokers.tree.BrokerSettings
-    brokers.core.messages, brokers.core.effects, brokers.core.errors
+The public interface is what `__all__` lists, loaded when it is first used, and described in
+docs/reference/protocol.md; everything else may change. Families of brokers are offered by
+`gossamer.brokers`.
 
 A peer of its own, with nobody to talk to, still serves itself:
 
-    >>> from gossamer.protocol.kernel.records import KIND, make_outbox
-    >>> from gossamer.protocol.peer.record_table.records import DELIVER
-    >>> from gossamer.protocol.peer import step as peer
-    >>> from gossamer.protocol.peer.settings.config import paper
-    >>> from gossamer.protocol.peer.space.encoding import encode_event, encode_subscription
-    >>> from gossamer.protocol.content.language import parse_subscription
-    >>> from gossamer.protocol.content.schema import FloatAttribute, Schema
-    >>> from gossamer.protocol.peer.space.hashing import uniform_hashes
-    >>> from gossamer.protocol.peer.state.state import make_state
     >>> import numpy as np
-    >>> schema = Schema([FloatAttribute("price", 0, 1000)])
-    >>> hashes = uniform_hashes(schema)
-    >>> box = encode_subscription(schema, hashes, parse_subscription(schema, "price >= 80"))
+    >>> from gossamer import protocol as gp
+    >>> schema = gp.Schema([gp.FloatAttribute("price", 0, 1000)])
+    >>> hashes = gp.uniform_hashes(schema)
+    >>> wanted = gp.parse_subscription(schema, "price >= 80")
+    >>> box = gp.encode_subscription(schema, hashes, wanted)
     >>> ranges = np.array([[box.low[0], box.high[0]]])
-    >>> state = make_state(paper(2), nodes=1)
-    >>> peer.subscribe(state, 0, ranges, np.array([1]))
-    >>> values = np.array(encode_event(schema, hashes, {"price": 81.5}))
-    >>> out = make_outbox(peer.largest_step(paper(2)))
-    >>> peer.step(state, 0, 0, peer.publish_record(0, 7, values), 0, out)
-    >>> int(out.words[KIND]) == DELIVER
+    >>> state = gp.make_state(gp.paper(2), nodes=1)
+    >>> gp.subscribe(state, 0, ranges, np.array([1]))
+    >>> values = np.array(gp.encode_event(schema, hashes, {"price": 81.5}))
+    >>> out = gp.make_outbox(gp.largest_step(gp.paper(2)))
+    >>> gp.step(state, 0, 0, gp.publish_record(0, 7, values), 0, out)
+    >>> int(out.words[gp.KIND]) == gp.DELIVER
     True
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.protocol.brokers.core.broker import Broker
+    from gossamer.protocol.brokers.core.errors import (
+        ClientError,
+        CycleError,
+        DumpError,
+        LabelTakenError,
+        MalformedMessageError,
+        MisplacedMessageError,
+        NameTakenError,
+        NotAdvertisedError,
+        NotAttachedError,
+        TooManyFiltersError,
+        UnknownLabelError,
+        UnknownNeighbourError,
+        UnsafeError,
+    )
+    from gossamer.protocol.brokers.core.routing import Routing
+    from gossamer.protocol.content.errors import (
+        ContentError,
+        UnknownAttributeError,
+        WrongValueError,
+    )
+    from gossamer.protocol.content.expressions.language import parse_expression
+    from gossamer.protocol.content.filters.composite import (
+        Composite,
+        composite_text,
+        parse_composite,
+    )
+    from gossamer.protocol.content.language import parse_subscription
+    from gossamer.protocol.content.matching.composite_matcher import CompositeMatcher
+    from gossamer.protocol.content.matching.index import MatchingIndex
+    from gossamer.protocol.content.schema import (
+        BooleanAttribute,
+        DateAttribute,
+        DecimalAttribute,
+        EnumerationAttribute,
+        FloatAttribute,
+        IntegerAttribute,
+        Schema,
+        StringAttribute,
+    )
+    from gossamer.protocol.dissemination.cost import Bill, price
+    from gossamer.protocol.dissemination.graphs.errors import (
+        DisconnectedError,
+        LinkError,
+        SubscriptionError,
+        TreesError,
+        UnknownHostError,
+        WeightError,
+    )
+    from gossamer.protocol.dissemination.graphs.graph import Graph, make_graph
+    from gossamer.protocol.dissemination.optimum import document_bill, document_costs, lower_bounds
+    from gossamer.protocol.dissemination.plan import Plan, make_plan
+    from gossamer.protocol.dissemination.sample import Sample, make_sample
+    from gossamer.protocol.dissemination.strategies import (
+        Routes,
+        route_by_minimum_spanning_tree,
+        route_by_shortest_paths,
+        route_groups,
+        route_hybrid,
+        route_mult,
+        route_mult2,
+        route_single,
+    )
+    from gossamer.protocol.kernel.draws import mix, mix_many
+    from gossamer.protocol.kernel.errors import (
+        CapacityError,
+        ConfigError,
+        ExpressionError,
+        InvariantError,
+        LocalProtocolError,
+        MalformedRecordError,
+        ProtocolError,
+        RecordError,
+        RemoteProtocolError,
+        RuleCompilationError,
+        RuleError,
+        StructError,
+    )
+    from gossamer.protocol.kernel.records import KIND, Outbox, make_outbox
+    from gossamer.protocol.kernel.rules import rule, use_compiled
+    from gossamer.protocol.kernel.struct import Struct
+    from gossamer.protocol.peer.record_table.records import DELIVER
+    from gossamer.protocol.peer.settings.config import Settings, baseline, kindred, paper, resilient
+    from gossamer.protocol.peer.space.covering import cover
+    from gossamer.protocol.peer.space.encoding import EncodedBox, encode_event, encode_subscription
+    from gossamer.protocol.peer.space.hashing import (
+        OrderPreservingHash,
+        equi_depth_hash,
+        uniform_hashes,
+    )
+    from gossamer.protocol.peer.state.state import State, make_state
+    from gossamer.protocol.peer.step import (
+        TIMERS,
+        join_record,
+        largest_step,
+        publish_record,
+        step,
+        subscribe,
+    )
+
+__all__ = [
+    "DELIVER",
+    "KIND",
+    "TIMERS",
+    "Bill",
+    "BooleanAttribute",
+    "Broker",
+    "CapacityError",
+    "ClientError",
+    "Composite",
+    "CompositeMatcher",
+    "ConfigError",
+    "ContentError",
+    "CycleError",
+    "DateAttribute",
+    "DecimalAttribute",
+    "DisconnectedError",
+    "DumpError",
+    "EncodedBox",
+    "EnumerationAttribute",
+    "ExpressionError",
+    "FloatAttribute",
+    "Graph",
+    "IntegerAttribute",
+    "InvariantError",
+    "LabelTakenError",
+    "LinkError",
+    "LocalProtocolError",
+    "MalformedMessageError",
+    "MalformedRecordError",
+    "MatchingIndex",
+    "MisplacedMessageError",
+    "NameTakenError",
+    "NotAdvertisedError",
+    "NotAttachedError",
+    "OrderPreservingHash",
+    "Outbox",
+    "Plan",
+    "ProtocolError",
+    "RecordError",
+    "RemoteProtocolError",
+    "Routes",
+    "Routing",
+    "RuleCompilationError",
+    "RuleError",
+    "Sample",
+    "Schema",
+    "Settings",
+    "State",
+    "StringAttribute",
+    "Struct",
+    "StructError",
+    "SubscriptionError",
+    "TooManyFiltersError",
+    "TreesError",
+    "UnknownAttributeError",
+    "UnknownHostError",
+    "UnknownLabelError",
+    "UnknownNeighbourError",
+    "UnsafeError",
+    "WeightError",
+    "WrongValueError",
+    "baseline",
+    "composite_text",
+    "cover",
+    "document_bill",
+    "document_costs",
+    "encode_event",
+    "encode_subscription",
+    "equi_depth_hash",
+    "join_record",
+    "kindred",
+    "largest_step",
+    "lower_bounds",
+    "make_graph",
+    "make_outbox",
+    "make_plan",
+    "make_sample",
+    "make_state",
+    "mix",
+    "mix_many",
+    "paper",
+    "parse_composite",
+    "parse_expression",
+    "parse_subscription",
+    "price",
+    "publish_record",
+    "resilient",
+    "route_by_minimum_spanning_tree",
+    "route_by_shortest_paths",
+    "route_groups",
+    "route_hybrid",
+    "route_mult",
+    "route_mult2",
+    "route_single",
+    "rule",
+    "step",
+    "subscribe",
+    "uniform_hashes",
+    "use_compiled",
+]
+
+# By module below this one, what it offers here.
+_PLACES = {
+    "brokers.core.broker": "Broker",
+    "brokers.core.errors": (
+        "ClientError CycleError DumpError LabelTakenError MalformedMessageError "
+        "MisplacedMessageError NameTakenError NotAdvertisedError NotAttachedError "
+        "TooManyFiltersError UnknownLabelError UnknownNeighbourError UnsafeError"
+    ),
+    "brokers.core.routing": "Routing",
+    "content.errors": "ContentError UnknownAttributeError WrongValueError",
+    "content.expressions.language": "parse_expression",
+    "content.filters.composite": "Composite composite_text parse_composite",
+    "content.language": "parse_subscription",
+    "content.matching.composite_matcher": "CompositeMatcher",
+    "content.matching.index": "MatchingIndex",
+    "content.schema": (
+        "BooleanAttribute DateAttribute DecimalAttribute EnumerationAttribute FloatAttribute "
+        "IntegerAttribute Schema StringAttribute"
+    ),
+    "dissemination.cost": "Bill price",
+    "dissemination.graphs.errors": (
+        "DisconnectedError LinkError SubscriptionError TreesError UnknownHostError WeightError"
+    ),
+    "dissemination.graphs.graph": "Graph make_graph",
+    "dissemination.optimum": "document_bill document_costs lower_bounds",
+    "dissemination.plan": "Plan make_plan",
+    "dissemination.sample": "Sample make_sample",
+    "dissemination.strategies": (
+        "Routes route_by_minimum_spanning_tree route_by_shortest_paths route_groups "
+        "route_hybrid route_mult route_mult2 route_single"
+    ),
+    "kernel.draws": "mix mix_many",
+    "kernel.errors": (
+        "CapacityError ConfigError ExpressionError InvariantError LocalProtocolError "
+        "MalformedRecordError ProtocolError RecordError RemoteProtocolError "
+        "RuleCompilationError RuleError StructError"
+    ),
+    "kernel.records": "KIND Outbox make_outbox",
+    "kernel.rules": "rule use_compiled",
+    "kernel.struct": "Struct",
+    "peer.record_table.records": "DELIVER",
+    "peer.settings.config": "Settings baseline kindred paper resilient",
+    "peer.space.covering": "cover",
+    "peer.space.encoding": "EncodedBox encode_event encode_subscription",
+    "peer.space.hashing": "OrderPreservingHash equi_depth_hash uniform_hashes",
+    "peer.state.state": "State make_state",
+    "peer.step": "TIMERS join_record largest_step publish_record step subscribe",
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

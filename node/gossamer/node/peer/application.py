@@ -79,7 +79,7 @@ class Views:
 
 
 class Peer:
-    """A running peer; made by `gossamer.node.peer.peer.open_peer`.
+    """A running peer; made by `gossamer.node.open_peer`.
 
     Attributes:
         key: its permanent key.

@@ -11,11 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from gossamer.node.config.broker import BROKER, PEER
+from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, SchemaMismatchError
 from gossamer.node.security.cluster import ClusterFolder
@@ -180,6 +183,30 @@ def cluster_schema(config: NodeConfig) -> Schema:
     if config.schema is not None:
         _compare(config.schema, schema, "the configuration ([attributes])")
     return schema
+
+
+def with_schema(config: NodeConfig) -> NodeConfig:
+    """The configuration with the schema of its cluster; raises as `cluster_schema`."""
+    return attrs.evolve(config, schema=cluster_schema(config))
+
+
+def peer_config(folder: str | Path, changes: Iterable[str] | None = None) -> NodeConfig:
+    """The configuration of the peer whose folder `gossamer node init` or `join` has made.
+
+    Args:
+        folder: of the peer.
+        changes: of settings, each ``name=value`` as behind ``--set``.
+
+    Raises:
+        ConfigurationError: it cannot be read, is impossible, or that of a broker.
+        ClusterFolderError: the folder belongs to no cluster.
+        SchemaMismatchError: schema.toml or the configuration describe another schema.
+    """
+    loaded = load(Path(folder), changes)
+    if loaded.config.node.role == BROKER:
+        place, expected = loaded.origin("node.role").place, f"{PEER!r}, as this opens no broker"
+        raise ConfigurationError(place, "node.role", BROKER, expected)
+    return with_schema(loaded.config)
 
 
 def _compare(found: Schema, expected: Schema, place: object) -> None:

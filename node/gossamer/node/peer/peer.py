@@ -1,6 +1,6 @@
 """A peer for applications: subscribe, publish, and be told what the overlay delivers.
 
-    async with open_peer(config) as peer:
+    async with open_peer("demo/peer1") as peer:
         await peer.ready()
         async with peer.subscribe('price > 80 and symbol == "IBM"') as events:
             await peer.publish({"symbol": "IBM", "price": 81.5})
@@ -35,6 +35,7 @@ from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.monitoring.logs import log
 from gossamer.node.peer.application import Peer
 from gossamer.node.peer.assembly import run_peer
+from gossamer.node.peer.cluster_info import peer_config
 from gossamer.node.peer.dependencies import Dependencies
 from gossamer.node.peer.frames.events import Event
 from gossamer.node.peer.subscriptions import Subscription
@@ -71,21 +72,26 @@ _KEY_BITS: Final = 62
 
 
 @asynccontextmanager
-async def open_peer(config: NodeConfig, state: StoreWriter | None = None) -> AsyncIterator[Peer]:
-    """A running peer of the cluster whose membership lies in ``config.identity.folder``.
+async def open_peer(
+    config: NodeConfig | str | Path, state: StoreWriter | None = None
+) -> AsyncIterator[Peer]:
+    """A running peer of the cluster whose membership lies in its folder.
 
     Leaving, cancelled or not, says goodbye to the others and stops it within two seconds.
 
     Args:
-        config: its configuration.
+        config: the peer's folder, or its configuration (`peer_config`), schema included.
         state: writes its state file, where that is open already (`open_state`).
 
     Raises:
-        ConfigurationError: there is no schema.
+        ConfigurationError: its configuration is impossible, or there is no schema.
+        ClusterFolderError, SchemaMismatchError: as of `peer_config`.
         SecurityError: the folder holds no usable membership.
         StoreError: the state file in it cannot be used.
         ListenFailed: an address cannot be listened on.
     """
+    if not isinstance(config, NodeConfig):
+        config = peer_config(config)
     if config.schema is None:
         raise ConfigurationError("", "attributes", None, "at least one table", found="missing")
     folder = ClusterFolder(config.identity.folder)

@@ -21,11 +21,11 @@ from gossamer.node.broker.node import family_of
 from gossamer.node.cli.starting import read_plain_run
 from gossamer.node.commands.cluster import ports
 from gossamer.node.commands.cluster.membership import init
-from gossamer.node.commands.folder import load
 from gossamer.node.commands.running import spare_memory
 from gossamer.node.commands.running.service import service, unit_text, user_units
 from gossamer.node.commands.running.spare_memory import PAUSE_S, find_trim, give_back_spare_memory
 from gossamer.node.config.file import load_config, parse_setting
+from gossamer.node.config.folder import load
 from gossamer.node.errors import ConfigurationError, ServiceError
 
 # What takes long or much memory, and serves other subcommands, simulations, or a LAN.

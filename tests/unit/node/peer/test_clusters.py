@@ -32,6 +32,7 @@ from gossamer.node.peer.cluster_info import (
     ClusterInfo,
     cluster_schema,
     parse_schema,
+    peer_config,
     read_cluster_info,
     read_schema_file,
     schema_fingerprint,
@@ -91,6 +92,21 @@ def test_another_schema_in_its_file_or_the_configuration_is_refused(tmp_path: Pa
         cluster_schema(config_of(tmp_path))
     assert caught.value.expected == schema_fingerprint(QUOTES)
     assert caught.value.found == schema_fingerprint(parse_schema(changed, "changed"))
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_folder_of_a_peer_is_all_that_opening_it_takes(tmp_path: Path) -> None:
+    config = peer_config(str(tmp_path), ["page.enabled=false"])
+    assert config.identity.folder == tmp_path
+    assert config.schema == QUOTES
+    assert not config.page.enabled
+    (tmp_path / "node.toml").write_text(
+        f'[identity]\nfolder = "{tmp_path}"\n[node]\nrole = "broker"\n', encoding="utf-8"
+    )
+    with pytest.raises(errors.ConfigurationError) as caught:
+        peer_config(tmp_path)
+    sentence = "node.role is 'broker', expected 'peer', as this opens no broker"
+    assert str(caught.value) == f"{tmp_path / 'node.toml'}: {sentence}"
 
 
 def test_the_configuration_has_the_schema_and_notes_are_checked(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Final
 
 from gossamer.command.main import installed_version
 from gossamer.node.commands.backup.archive import Item, Manifest, item_of, write_archive
-from gossamer.node.commands.folder import CONFIG_NAME, load
+from gossamer.node.config.folder import CONFIG_NAME, load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors import BackupError
 from gossamer.node.local.history import FILE_NAME as HISTORY

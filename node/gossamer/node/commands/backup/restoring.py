@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gossamer.node.broker.engine.journal import QUEUE_ID
 from gossamer.node.commands.backup.archive import Manifest, read_archive
-from gossamer.node.commands.folder import load
 from gossamer.node.commands.running.only_one import runs_here
+from gossamer.node.config.folder import load
 from gossamer.node.errors import BackupError
 from gossamer.node.local.history import FILE_NAME as HISTORY
 from gossamer.node.local.history import LOG_ID

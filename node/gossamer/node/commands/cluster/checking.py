@@ -11,7 +11,6 @@ from typing import Any, Final
 import trio
 from rich.console import Console
 
-from gossamer.node.commands.folder import load
 from gossamer.node.config.broker import BROKER
 from gossamer.node.config.checks import (
     DEFAULT_JOIN_PORT,
@@ -21,6 +20,7 @@ from gossamer.node.config.checks import (
 )
 from gossamer.node.config.families import family_named
 from gossamer.node.config.file import config_table
+from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.doctor.clock import Signs, signs_of_files
 from gossamer.node.doctor.findings import Finding, all_well, findings_json, findings_table

@@ -9,8 +9,8 @@ from typing import Final
 
 import attrs
 
-from gossamer.node.commands.folder import CONFIG_NAME
 from gossamer.node.config.families import families, family_names
+from gossamer.node.config.folder import CONFIG_NAME
 from gossamer.node.errors import ClusterFolderError
 from gossamer.node.security.files import write_file
 

@@ -12,8 +12,9 @@ import trio
 
 from gossamer.node.commands.cluster.config_text import FirstConfig, write_config
 from gossamer.node.commands.cluster.ports import LOOPBACK, asked_ports, first_config, free_ports
-from gossamer.node.commands.folder import address_of, load
+from gossamer.node.commands.folder import address_of
 from gossamer.node.config.checks import DEFAULT_JOIN_PORT, is_loopback, parse_address
+from gossamer.node.config.folder import load
 from gossamer.node.config.node import PRESETS, NodeConfig, Protocol, nearest
 from gossamer.node.errors import ClusterFolderError, ConfigurationError, NodeNotRunningError
 from gossamer.node.peer.cluster_info import (

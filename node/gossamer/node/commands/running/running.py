@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 import trio
 
-from gossamer.node.commands.folder import load
 from gossamer.node.commands.running.joining import open_join_server
 from gossamer.node.commands.running.only_one import only_one
 from gossamer.node.commands.running.process import NodeProcess
 from gossamer.node.config.broker import BROKER
+from gossamer.node.config.folder import load
 from gossamer.node.config.node import NodeConfig
 from gossamer.node.errors.exception_groups import unwrapped
 from gossamer.node.local.address import locked
@@ -27,7 +27,7 @@ from gossamer.node.local.serving.server import open_local_server
 from gossamer.node.monitoring.logs import log
 from gossamer.node.monitoring.metrics import metrics_text
 from gossamer.node.page.server import serve_page
-from gossamer.node.peer.cluster_info import cluster_schema, schema_fingerprint
+from gossamer.node.peer.cluster_info import schema_fingerprint, with_schema
 from gossamer.node.peer.peer import Peer, open_peer, open_state
 from gossamer.node.security.cluster import open_membership
 from gossamer.node.security.identity import key_text
@@ -63,11 +63,7 @@ def _node_of(config: NodeConfig, reread: Callable[[], NodeConfig]) -> NodeProces
         from gossamer.node.commands.running.broker import RunningBroker
 
         return RunningBroker(config, reread)
-    return RunningNode(_with_schema(config), lambda: _with_schema(reread()))
-
-
-def _with_schema(config: NodeConfig) -> NodeConfig:
-    return attrs.evolve(config, schema=cluster_schema(config))
+    return RunningNode(with_schema(config), lambda: with_schema(reread()))
 
 
 class RunningNode(NodeProcess):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from gossamer.node.commands.folder import load
+from gossamer.node.config.folder import load
 from gossamer.node.errors import ServiceError
 from gossamer.node.security.files import PUBLIC, write_file
 

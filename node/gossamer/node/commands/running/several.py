@@ -13,13 +13,13 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from gossamer.node.commands.folder import load
 from gossamer.node.commands.signals import (
     EXIT_INTERRUPTED,
     SIGNALLED,
     ending_signals,
     has_terminal,
 )
+from gossamer.node.config.folder import load
 from gossamer.node.config.node import NAME_LENGTH, Logging
 from gossamer.node.errors import NodeError
 from gossamer.node.monitoring.logs import configure_logs, log

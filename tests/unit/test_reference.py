@@ -1,0 +1,65 @@
+"""What the doors offer is what the reference describes; all else may change between versions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from support.checkout import ROOT
+from support.folder_graph import modules, parsed
+
+DOORS: Final = ("gossamer.brokers", "gossamer.client", "gossamer.node", "gossamer.protocol")
+PAGES: Final = sorted((ROOT / "docs" / "reference").glob("*.md"))
+EXAMPLES: Final = [
+    path for name in ("node", "embedding") for path in (ROOT / "examples" / name).glob("*.py")
+]
+
+
+def described(door: str) -> list[str]:
+    """Names of a door that the pages of the reference have a section about."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(rf"(?m)^::: {re.escape(door)}\.(\w+)$", text)
+
+
+def typed(door: str) -> list[str]:
+    """Names that type checkers see, which do not run the door."""
+    blocks = [
+        node
+        for node in parsed(modules()[door]).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    found = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
+    return [alias.asname or alias.name for one in found for alias in one.names]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_reference_describes_what_a_door_offers(door: str) -> None:
+    offered = import_module(door).__all__
+    assert sorted(described(door)) == sorted(offered)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_door_offers_is_there_and_typed(door: str) -> None:
+    module = import_module(door)
+    assert sorted(typed(door)) == sorted(module.__all__)
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    with pytest.raises(AttributeError, match=f"module '{door}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = {str(one.module) for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
+    plain = [one for one in ast.walk(tree) if isinstance(one, ast.Import)]
+    return found | {alias.name for one in plain for alias in one.names}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_come_in_by_the_doors(path: Path) -> None:
+    ours = {name for name in imports(path) if name.startswith("gossamer")}
+    assert ours <= set(DOORS)
