@@ -58,4 +58,4 @@ async def main(folder: str, who: str, room: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit("usage: chat.py FOLDER WHO ROOM")
-    anyio.run(main, *sys.argv[1:4])
+    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3])
