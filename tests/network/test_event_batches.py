@@ -151,7 +151,7 @@ def in_batches(exchange: Exchange, records: list[Record]) -> list[Record]:
 
 def state_of(struct: Struct) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in struct.__annotations__:
+    for name in struct.field_names():
         value = getattr(struct, name)
         if isinstance(value, Struct):
             found |= {f"{name}.{inner}": one for inner, one in state_of(value).items()}

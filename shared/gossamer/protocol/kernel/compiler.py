@@ -196,7 +196,7 @@ def words_of(kind: Any) -> int:
 @typeof_impl.register(Struct)
 def _typeof_struct(value: Struct, _context: Any) -> StructType:
     if value._compiled_type is None:
-        fields = tuple((name, _typeof_field(value, name)) for name in value.__annotations__)
+        fields = tuple((name, _typeof_field(value, name)) for name in value.field_names())
         known = tuple(value.constant_words())
         value._compiled_type = StructType(type(value).__name__, fields, known)
         # Under this name the compiler finds it at the next call without asking again.

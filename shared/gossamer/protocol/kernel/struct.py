@@ -92,10 +92,13 @@ class Struct:
     # Integers that are no sizes: there is no point in code for each of them.
     _varying: ClassVar[frozenset[str]] = frozenset()
     _shared: ClassVar[frozenset[str]] = frozenset()
+    # Names of fields in their order; an instance has no annotations from Python 3.14 on.
+    _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, shared: bool | tuple[str, ...] = False) -> None:
         super().__init_subclass__()
-        names = inspect.get_annotations(cls)
+        names = tuple(inspect.get_annotations(cls))
+        cls._fields = names or cls._fields
         cls._shared = frozenset(names if shared is True else shared or ())
         if unknown := sorted(cls._shared - set(names)):
             raise StructError(cls.__name__, unknown[0], "there is no such field", "one to share")
@@ -104,7 +107,7 @@ class Struct:
                 raise StructError(cls.__name__, name, "the name is taken", "another name")
 
     def __init__(self, rows: Rows | None = None, /, **fields: Any) -> None:
-        expected = set(self.__annotations__)
+        expected = set(self._fields)
         columns = {} if rows is None else self._columns_of(rows)
         for name in sorted(({*fields, *columns} ^ expected) | (fields.keys() & columns.keys())):
             fault = "it is missing" if name in expected else "there is no such field"
@@ -137,7 +140,7 @@ class Struct:
 
     def _columns_of(self, rows: Rows) -> dict[str, Any]:
         """This struct's own among the columns of rows that it may share with others."""
-        return {name: view for name, view in rows.views().items() if name in self.__annotations__}
+        return {name: view for name, view in rows.views().items() if name in self._fields}
 
     def with_scratch_of_its_own(self) -> Self:
         """This struct for another thread: the same arrays, but for shared fields copies.
@@ -147,7 +150,7 @@ class Struct:
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("_block", None)
-        for name in self.__annotations__:
+        for name in self._fields:
             value = getattr(self, name)
             if isinstance(value, Struct):
                 other.__dict__[name] = value.with_scratch_of_its_own()
@@ -162,7 +165,7 @@ class Struct:
         to get at, and to reckon with.
         """
         view = _Unboxed()
-        for name in self.__annotations__:
+        for name in self._fields:
             value = getattr(self, name)
             if isinstance(value, Struct):
                 value = value.unboxed()
@@ -170,6 +173,10 @@ class Struct:
                 value = value.data
             setattr(view, name, value)
         return view
+
+    def field_names(self) -> tuple[str, ...]:
+        """Names of its fields, in the order of their declaration."""
+        return self._fields
 
     def is_shared(self, name: str) -> bool:
         """Whether a field is declared to have no row a peer, whatever its length."""
@@ -197,7 +204,7 @@ class Struct:
         first rule takes the struct.
         """
         self._tells_sizes = True
-        for name in self.__annotations__:
+        for name in self._fields:
             if isinstance(value := getattr(self, name), Struct):
                 value.specialise_for_sizes()
 
@@ -208,7 +215,7 @@ class Struct:
         return [word.value if word.is_size else None for word in self._words()]
 
     def _words(self) -> Iterator[_Word]:
-        for name in self.__annotations__:
+        for name in self._fields:
             value = getattr(self, name)
             if self.is_column(name):
                 yield from _words_of_array(value)

@@ -129,7 +129,7 @@ def make_state(
 
 def arrays_of(struct: Struct, path: str = "") -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
     """All arrays of a struct and those inside it, with where they are."""
-    for name in struct.__annotations__:
+    for name in struct.field_names():
         value = getattr(struct, name)
         if isinstance(value, Struct):
             yield from arrays_of(value, f"{path}.{name}")

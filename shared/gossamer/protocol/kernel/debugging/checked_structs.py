@@ -47,7 +47,7 @@ def checked(value: Any, name: str, own: OwnRow, population: int, has_rows: bool 
                     population,
                     has_rows and not value.is_shared(field),
                 )
-                for field in value.__annotations__
+                for field in value.field_names()
             },
         )
     if isinstance(value, np.ndarray):
