@@ -110,6 +110,18 @@ def test_a_unit_runs_the_node_of_the_folder_for_the_user_or_the_system(tmp_path:
     assert found["ExecStart"].endswith('/my \\"50%%\\" $$desk"')
 
 
+def test_a_unit_is_not_installed_where_no_systemd_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    made = folder(tmp_path)
+    assert "[Service]" in service(made, None, system=False, install=False)
+    with pytest.raises(ServiceError, match="is read by systemd, which this system has not"):
+        service(made, None, system=False, install=True)
+    assert not (tmp_path / "config").exists()
+
+
 def test_a_unit_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     made = folder(tmp_path)

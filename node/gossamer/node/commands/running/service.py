@@ -101,6 +101,9 @@ def service(folder: Path | None, name: str | None, *, system: bool, install: boo
     if not install:
         return text.splitlines()
     path = (SYSTEM_UNITS if system else user_units()) / f"gossamer-{called}.service"
+    if sys.platform != "linux":
+        reason = "is read by systemd, which this system has not, expected Linux for --install"
+        raise ServiceError(path, reason)
     _write(path, text)
     control = "systemctl" if system else "systemctl --user"
     return [
