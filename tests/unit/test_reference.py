@@ -21,9 +21,14 @@ EXAMPLES: Final = [
 
 
 def described(door: str) -> list[str]:
-    """Names of a door that the pages of the reference have a section about."""
+    """Names of a door on the pages of the reference: members of it, or with a section of their own.
+
+    Such as ``::: gossamer.node`` with a list of members, and ``::: gossamer.node.Peer``.
+    """
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    return re.findall(rf"(?m)^::: {re.escape(door)}\.(\w+)$", text)
+    members = rf"(?m)^::: {re.escape(door)}\n    options:\n      members: \[([^]]*)\]"
+    own = re.findall(rf"(?m)^::: {re.escape(door)}\.(\w+)$", text)
+    return own + [name for found in re.findall(members, text) for name in re.findall(r"\w+", found)]
 
 
 def typed(door: str) -> list[str]:
