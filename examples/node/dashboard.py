@@ -1,6 +1,6 @@
 """A dashboard: a web page of the latest quotes that follows them, by FastAPI.
 
-    pip install 'gossamer[dashboard]'
+    pip install '.[dashboard]'
     python examples/node/dashboard.py demo/peer1 --wanted 'price > 0' --port 8000
 
 then open http://127.0.0.1:8000/. `GET /quotes` is the latest quote of each symbol as JSON, `GET

@@ -1,6 +1,6 @@
 """A bridge to and from MQTT: what is published on one side and wanted on the other crosses it.
 
-    pip install 'gossamer[mqtt]'
+    pip install '.[mqtt]'
     python examples/node/mqtt_bridge.py demo/peer1 127.0.0.1:1883 --wanted 'price > 80'
 
 Messages of the topic `gossamer/in`, each a JSON object of an event's values, are published in the

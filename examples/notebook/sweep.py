@@ -2,7 +2,7 @@
 
 Open it as a notebook (VS Code, PyCharm and Jupytext know the cells), or run it as a script:
 
-    pip install 'gossamer[notebook]'
+    pip install '.[notebook]'
     python examples/notebook/sweep.py
 """
 

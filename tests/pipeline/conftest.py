@@ -34,7 +34,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     The Python of its tasks is a script, which leaves a file `used` beside it.
     """
-    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    pytest.importorskip("pyspark", reason="needs Spark: pip install '.[spark]'")
     python = tmp_path_factory.mktemp("python") / "python"
     python.write_text(f'#!/bin/sh\ntouch "{python.parent}/used"\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)

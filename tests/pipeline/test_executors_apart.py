@@ -95,7 +95,7 @@ class Apart:
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
     """Workers with a file system of their own where the driver works, and no sources."""
-    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    pytest.importorskip("pyspark", reason="needs Spark: pip install '.[spark]'")
     ours = tmp_path_factory.mktemp("ours")
     scratch = tmp_path_factory.mktemp("cluster")
     packed = ours / "packed"

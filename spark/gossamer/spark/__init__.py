@@ -11,7 +11,7 @@ stream     deliveries of live nodes followed, in windows of time
 sweep      one simulation a Spark task
 commands   the subcommand `gossamer spark`
 
-Spark is an extra (`pip install 'gossamer[spark]'`) and is imported only where it is used. What is
+Spark is an extra (`spark` in pyproject.toml) and is imported only where it is used. What is
 computed is defined in `gossamer.sim`; here it is only spread over machines.
 """
 

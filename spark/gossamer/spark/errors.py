@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.sim.errors import SimulationError, SweepStopped
 
-INSTALL = "pip install 'gossamer[spark]'"
+EXTRA = "spark"
 CONNECT = "pip install 'pyspark[connect]'"
 
 # The reason that `workers` gives for cancelling a job, by which `jobs` knows it again.

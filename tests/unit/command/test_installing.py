@@ -33,3 +33,11 @@ def test_a_checkout_is_named_from_another_folder(
     monkeypatch.chdir(tmp_path)
     command = install_hint("spark", sources / "shared")
     assert shlex.split(command) == ["pip", "install", f"{sources}[spark]"]
+
+
+def test_sources_leave_the_wording_to_the_hint() -> None:
+    """No other sentence of a program names an extra, which a checkout would install otherwise."""
+    own = CHECKOUT / "shared" / "gossamer" / "command" / "installing.py"
+    for part in ("shared", "node", "sim", "spark"):
+        for file in sorted((CHECKOUT / part).rglob("*.py")):
+            assert file == own or "pip install 'gossamer[" not in file.read_text(), file

@@ -62,7 +62,7 @@ def test_storage_elsewhere_is_refused_and_nothing_made(
     url: str,
 ) -> None:
     if command.startswith("spark"):
-        pytest.importorskip("pyspark", reason="needs Spark: pip install 'gossamer[spark]'")
+        pytest.importorskip("pyspark", reason="needs Spark: pip install '.[spark]'")
     install(tmp_path / "installed", monkeypatch)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")

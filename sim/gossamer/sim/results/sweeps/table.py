@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gossamer.command.installing import install_hint
 from gossamer.sim.errors import SimulationError
 from gossamer.sim.results.intervals import Value, comparisons, intervals
 from gossamer.sim.results.results import read_results
@@ -36,7 +37,7 @@ class PandasMissing(SimulationError):
     """pandas is not installed; nothing was begun."""
 
     def __init__(self) -> None:
-        super().__init__("pandas is not installed: pip install 'gossamer[notebook]'")
+        super().__init__(f"pandas is not installed: {install_hint('notebook')}")
 
 
 def sweep(
