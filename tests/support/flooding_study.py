@@ -23,7 +23,7 @@ from gossamer.sim.studies.side_by_side import run_systems
 from gossamer.sim.study.contract import Execution, Study
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.records import WHOLE, Expected, Table
-from gossamer.sim.study.scenario_checks import whole
+from gossamer.sim.study.scenario_checks import whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 from support.flooding import FloodingBroker
@@ -41,9 +41,9 @@ class FloodingScenario:
     kind: ClassVar[str] = "flooding"
 
     name: str = "flooding"
-    seed: int = attrs.field(default=1, validator=whole(0, 1 << 32))
-    brokers: int = attrs.field(default=5, validator=whole(2, 100))
-    publications: int = attrs.field(default=20, validator=whole(1, 10_000))
+    seed: int = whole_field(0, 1 << 32, default=1)
+    brokers: int = whole_field(2, 100, default=5)
+    publications: int = whole_field(1, 10_000, default=20)
 
 
 @attrs.frozen(kw_only=True, eq=False)

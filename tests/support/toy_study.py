@@ -22,7 +22,7 @@ from gossamer.sim.study.environment import peak_memory_bytes, versions
 from gossamer.sim.study.measure import Measure
 from gossamer.sim.study.plot import Drawing
 from gossamer.sim.study.records import WHOLE, Expected, Table
-from gossamer.sim.study.scenario_checks import number, to_float, whole
+from gossamer.sim.study.scenario_checks import number, to_float, whole_field
 from gossamer.sim.study.statistics import Columns, Row, distribution, measure_rows
 from gossamer.sim.study.toml_files import Document, check_keys, toml_line
 
@@ -41,8 +41,8 @@ class ToyScenario:
     kind: ClassVar[str] = "toy"
 
     name: str = "toy"
-    seed: int = attrs.field(default=1, validator=whole(0, 1 << 32))
-    rounds: int = attrs.field(default=100, validator=whole(1, MOST_ROUNDS))
+    seed: int = whole_field(0, 1 << 32, default=1)
+    rounds: int = whole_field(1, MOST_ROUNDS, default=100)
     bias: float = attrs.field(
         default=0.5, converter=to_float, validator=number("from 0 to 1", lambda x: 0 <= x <= 1)
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.options import number_option, whole_option
 from gossamer.command.paths import local_path
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -19,18 +20,26 @@ def replay(
             metavar="TRACE", help="Churn trace: .avt, .parquet, .csv.", parser=local_path
         ),
     ],
-    peers: Annotated[int, typer.Option(help="Real peers: the first nodes of the trace.")] = 40,
+    peers: Annotated[
+        int, whole_option("--peers", help="Real peers: the first nodes of the trace.")
+    ] = 40,
     speed: Annotated[
         float | None,
-        typer.Option(help="Seconds of the trace in one; as many as this machine manages if none."),
+        number_option(
+            "--speed", help="Seconds of the trace in one; as many as this machine manages if none."
+        ),
     ] = None,
     round_s: Annotated[
         float | None,
-        typer.Option(help="Gossip round, in seconds of the trace; what takes half a second."),
+        number_option(
+            "--round-s", help="Gossip round, in seconds of the trace; what takes half a second."
+        ),
     ] = None,
-    events_per_hour: Annotated[float, typer.Option(help="Events in an hour of the trace.")] = 30.0,
+    events_per_hour: Annotated[
+        float, number_option("--events-per-hour", help="Events in an hour of the trace.")
+    ] = 30.0,
     preset: Annotated[str, typer.Option(help="Preset of the protocol.")] = "kindred",
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    seed: Annotated[int | None, whole_option("--seed", help="Seed of everything random.")] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,7 +47,7 @@ def replay(
         ),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes that hold the peers.")
+        int | None, whole_option("--processes", low=1, help="Processes that hold the peers.")
     ] = None,
     out: Annotated[
         Path | None,

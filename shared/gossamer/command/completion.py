@@ -15,15 +15,21 @@ import typer
 from attrs import define
 
 from gossamer.command.completion_scripts import FILES, FOLDERS, SCRIPTS
-from gossamer.command.main import description, find_commands
+from gossamer.command.main import HELP, find_commands
+from gossamer.command.options import SETTINGS
+from gossamer.command.screens import description
 
-app: Final = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app: Final = typer.Typer(**SETTINGS)
 
 SHELL: Final = "SHELL"
 # What the help of commands calls a folder, and a file.
 _FOLDERS_ARE: Final = ("FOLDER", "RESULTS")
 _FILES_ARE: Final = ("FILE", "TRACE", "SCENARIO", "SWEEP")
-_MAIN_OPTIONS: Final = (("--help", "explain the command"), ("--version", "print the version"))
+_MAIN_WORDS: Final = (
+    (HELP, "explain a command"),
+    ("--help", "list the commands"),
+    ("--version", "print the version"),
+)
 
 
 @app.command()
@@ -53,9 +59,11 @@ def candidates(words: Sequence[str]) -> list[str]:
     """
     *before, word = words or [""]
     commands = find_commands()
+    if before[:1] == [HELP]:
+        return candidates(words[1:])
     if not before:
         named = [(name, description(point)) for name, point in commands.items()]
-        return _matching(word, [*named, *_MAIN_OPTIONS])
+        return _matching(word, [*named, *_MAIN_WORDS])
     if before[0] not in commands:
         return []
     command = _command_of(commands[before[0]])

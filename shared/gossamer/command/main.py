@@ -11,30 +11,17 @@ import atexit
 import difflib
 import gc
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any, TextIO, cast
 
+from gossamer.command.screens import first_screen, help_text
 from gossamer.command.signals import exit_code_of, interrupt_behind
 
 COMMAND_GROUP = "gossamer.commands"
-
-DESCRIPTIONS = {
-    "advertise": "announce what a client of a broker will publish",
-    "batch": "carry out a file of operations of a client of a broker",
-    "completion": "print a script by which bash, zsh or fish complete these commands",
-    "node": "run peers and brokers: init, invite, join, run, status, trace, check, doctor, replay",
-    "pub": "publish events through the node of this machine",
-    "reply": "reply to requests that match an expression",
-    "request": "publish a request, and print the replies to it",
-    "sim": "simulate overlays of up to a million nodes: run, check, replay, compare",
-    "spark": "workloads, sweeps and results at scale: workload, crunch, sweep (extra 'spark')",
-    "sub": "print the events that match an expression",
-    "top": "watch a running peer",
-    "unsub": "take back a subscription at a broker",
-}
 
 # Errors that the user can do something about, by full name: an error's class is imported by the
 # time it is raised, so that the frame need not import it to recognise it.
@@ -42,6 +29,7 @@ USER_ERRORS = frozenset(
     {
         "gossamer.command.extras.MissingLibraryError",
         "gossamer.command.extras.UnsupportedSystemError",
+        "gossamer.command.options.OptionError",
         "gossamer.command.paths.StorageError",
         "gossamer.client.errors.NodeError",
         "gossamer.protocol.kernel.errors.ProtocolError",
@@ -50,8 +38,18 @@ USER_ERRORS = frozenset(
 )
 DEFECTS = frozenset({"gossamer.protocol.kernel.errors.InvariantError"})
 
+HELP = "help"
+# How the parser of arguments words its errors, and how they are worded here.
+_USAGE_WORDS = (
+    (re.compile(r"^Invalid value: "), ""),
+    (re.compile(r"^No such command"), "no command"),
+    (re.compile(r"\. Did you mean ('[^']*').*$"), r"; did you mean \1?"),
+    (re.compile(r"^Got unexpected extra argument\S* \((.*)\)$"), r"unexpected argument '\1'"),
+)
+
 EXIT_OK = 0
 EXIT_USER_ERROR = 2
+EXIT_READER_GONE = 128 + 13  # as shells have it where SIGPIPE ends a command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,16 +66,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for argument in given:
         if not is_text(argument):
             return _fail(f"the argument {argument!a:.80} is no text, expected UTF-8 (see 'locale')")
-    commands = find_commands()
-    if not given or given[0] in ("-h", "--help"):
-        print(help_text(commands), file=sys.stdout if given else sys.stderr)
-        return EXIT_OK if given else EXIT_USER_ERROR
-    if given[0] == "--version":
+    try:
+        code = _run(given, find_commands())
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _stop_printing()
+        return EXIT_READER_GONE
+
+
+def _stop_printing() -> None:
+    """Lose what is still to be printed, of which Python would complain at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(given: Sequence[str], commands: Mapping[str, EntryPoint]) -> int:
+    if not given:
+        print(first_screen(installed_version()), end="")
+        return EXIT_USER_ERROR
+    if given[0] in ("-h", "--help", HELP):
+        return _explain(given[1:], commands)
+    if given[0] in ("-V", "--version"):
         print(f"gossamer {installed_version()}")
         return EXIT_OK
     if given[0] not in commands:
         return _fail(_unknown(given[0], commands))
     return run_command(commands[given[0]], given[1:])
+
+
+def _explain(words: Sequence[str], commands: Mapping[str, EntryPoint]) -> int:
+    """Print the help of the command that is named by words, or of all if there are none."""
+    if not words:
+        print(help_text(commands))
+        return EXIT_OK
+    if words[0] == HELP:
+        return _explain(words[1:], commands)
+    if words[0] not in commands:
+        return _fail(_unknown(words[0], commands))
+    return run_command(commands[words[0]], [*words[1:], "--help"])
 
 
 class _Said:
@@ -142,6 +170,8 @@ def run_command(command: EntryPoint, arguments: Sequence[str]) -> int:
             raise
         _fail("interrupted")
         return exit_code_of(interrupt)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         return _fail(_os_error_sentence(error))
     except Exception as error:
@@ -167,27 +197,23 @@ def _is_usage_error(error: Any) -> bool:
 
 
 def _usage_sentence(error: Any, name: str) -> str:
-    words = " ".join(error.format_message().split()).rstrip(".")
+    """What a parser's error says, as this command words errors; nothing if it has shown help."""
+    words = _usage_words(error)
     command = getattr(getattr(error, "ctx", None), "command_path", f"gossamer {name}")
-    return f"{words[:1].lower()}{words[1:]}; see '{command} --help'" if words else ""
+    return words if not words or words.endswith("?") else f"{words}; see '{command} --help'"
 
 
-def help_text(commands: dict[str, EntryPoint]) -> str:
-    """The text of ``gossamer --help``."""
-    width = max((len(name) for name in commands), default=0)
-    lines = [f"  {name:<{width}}  {description(point)}" for name, point in commands.items()]
-    return "\n".join(
-        [
-            "Usage: gossamer [--help | --version] COMMAND [ARGUMENTS]...",
-            "",
-            "Content-based publish/subscribe overlays, simulated and real.",
-            "",
-            "Commands:",
-            *(lines or ["  none is installed"]),
-            "",
-            "'gossamer COMMAND --help' explains a command.",
-        ]
-    )
+def _usage_words(error: Any) -> str:
+    if hasattr(error, "possibilities") and hasattr(error, "option_name"):
+        return f"no option {error.option_name!r}" + _meant(error.possibilities or ())
+    words = " ".join(error.format_message().split()).rstrip(".")
+    for found, ours in _USAGE_WORDS:
+        words = found.sub(ours, words)
+    return f"{words[:1].lower()}{words[1:]}"
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def installed_version() -> str:
@@ -198,19 +224,14 @@ def installed_version() -> str:
         return "(run from its sources, not installed)"
 
 
-def description(point: EntryPoint) -> str:
-    """What a subcommand does, in a line."""
-    if point.name in DESCRIPTIONS:
-        return DESCRIPTIONS[point.name]
-    return f"from {point.dist.name}" if point.dist is not None else ""
-
-
-def _unknown(name: str, commands: dict[str, EntryPoint]) -> str:
+def _unknown(name: str, commands: Mapping[str, EntryPoint]) -> str:
     if name.startswith("-"):
-        return f"no option {name!r}, expected --help, --version or a command"
-    near = difflib.get_close_matches(name, commands, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(commands)}"
-    return f"no command {name!r}; {hint}"
+        near = difflib.get_close_matches(name, ("--help", "--version"), n=1)
+        expected = ", expected --help, --version or a command"
+        return f"no option {name!r}{_meant(near) or expected}"
+    near = difflib.get_close_matches(name, (HELP, *commands), n=1)
+    expected = f"; expected one of: {', '.join(commands)}"
+    return f"no command {name!r}{_meant(near) or expected}"
 
 
 def _os_error_sentence(error: OSError) -> str:

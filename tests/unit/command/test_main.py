@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from gossamer.command.completion import candidates
 from gossamer.command.completion_scripts import FILES, FOLDERS, SCRIPTS
-from gossamer.command.main import find_commands, help_text, is_user_error, main
+from gossamer.command.main import find_commands, is_user_error, main
+from gossamer.command.screens import HEADINGS, help_text
 from gossamer.protocol.kernel.errors import ConfigError, InvariantError
 from gossamer.sim.errors import SimulationError
+from support.checkout import ROOT
+from support.installed_command import install
 
 PROBE = """
 import errno
@@ -100,25 +105,112 @@ def test_frame_alone_imports_no_host_or_heavy_library(probe: Path, arguments: li
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_names_commands_and_no_arguments_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    shown = capsys.readouterr()
-    assert re.search(r"^  probe +from probe-host$", shown.out, re.MULTILINE)
-    assert shown.err == ""
-    assert "none is installed" in help_text({})
-    assert main([]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("Usage: gossamer")
-    assert main(["probe", "--help"]) == 0
-    assert "gossamer probe" in capsys.readouterr().out
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(arguments) == code
+    told = capsys.readouterr()
+    assert told.err == ""
+    return told.out
+
+
+def test_help_names_commands_under_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "help")
+    assert printed(capsys, "--help") == printed(capsys, "-h") == shown
+    assert max(map(len, shown.splitlines())) <= 80
+    sections = shown.split("\n\n")
+    headings = [one.partition("\n") for one in sections if one.partition("\n")[0].endswith(":")]
+    found = {head: re.findall(r"^  (\S+)", rest, re.MULTILINE) for head, _, rest in headings}
+    assert found["Events, through a node of this machine:"][:4] == [
+        "sub",
+        "pub",
+        "request",
+        "reply",
+    ]
+    assert found["Named clients of a broker:"] == ["advertise", "unsub", "batch"]
+    assert found["Installed beside it:"] == ["probe"]
+    assert re.search(r"^  probe +from probe-host$", shown, re.MULTILINE)
+    assert sorted(itertools.chain(*found.values())) == sorted(["help", *find_commands()])
+    assert "Installed" not in help_text({})
+
+
+def test_every_command_is_installed_and_described() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = set(project["entry-points"]["gossamer.commands"])
+    assert {name for known in HEADINGS.values() for name in known} == {"help", *installed}
+
+
+def test_help_explains_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["probe"], ["probe", "greet"]):
+        shown = printed(capsys, "help", *words)
+        assert f"Usage: gossamer {' '.join(words)}" in shown
+        assert printed(capsys, *words, "--help") == shown
+    assert main(["help", "prob"]) == 2
+    assert capsys.readouterr().err == "gossamer: no command 'prob'; did you mean 'probe'?\n"
+    assert main(["help", "probe", "gret"]) == 2
+    assert capsys.readouterr().err == "gossamer: no command 'gret'; did you mean 'greet'?\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["sim run", "node init", "node schema add", "sub", "spark crunch"]
+)
+def test_every_command_knows_the_short_help(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    shown = printed(capsys, *command.split(), "-h")
+    assert f"Usage: gossamer {command} " in shown
+    assert printed(capsys, "help", *command.split()) == shown
+
+
+def test_the_first_screen_shows_what_people_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "installed", monkeypatch)
+    shown = printed(capsys, code=2)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert len(shown.splitlines()) < 24
+    commands = [line for line in shown.splitlines() if line.startswith("  gossamer ")]
+    assert [line.split()[1] for line in commands] == [
+        *("node", "node", "sub", "pub", "sim", "sim", "spark"),
+    ]
+    for line in commands:
+        words = [word for word in line.split()[1:3] if word.isalpha()]
+        assert "Usage: " in printed(capsys, "help", *words), line
+
+
+def test_the_first_screen_names_a_trace_that_is_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    replayed = re.search(r"sim replay (\S+)", printed(capsys, code=2))
+    assert replayed is not None
+    assert Path(replayed[1]).is_file()
+    monkeypatch.chdir(tmp_path)
+    assert "gossamer sim replay TRACE\n" in printed(capsys, code=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a POSIX system")
+def test_a_reader_that_goes_away_ends_the_output_silently() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "gossamer.command.main", "help"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_subcommand_gets_its_arguments(probe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "greet", "--name", "Ada"]) == 0
     assert capsys.readouterr().out == "hello Ada\n"
     assert main(["probe", "greet", "--colour", "red"]) == 2
-    told = "gossamer: no such option: --colour; see 'gossamer probe greet --help'\n"
+    told = "gossamer: no option '--colour'; see 'gossamer probe greet --help'\n"
+    assert capsys.readouterr().err == told
+    assert main(["probe", "greet", "--nam", "Ada"]) == 2
+    assert capsys.readouterr().err == "gossamer: no option '--nam'; did you mean '--name'?\n"
+    assert main(["probe", "greet", "Ada"]) == 2
+    told = "gossamer: unexpected argument 'Ada'; see 'gossamer probe greet --help'\n"
     assert capsys.readouterr().err == told
     assert main(["probe", "greet", "--name"]) == 2
     told = "gossamer: option '--name' requires an argument; see 'gossamer probe"
@@ -128,8 +220,7 @@ def test_a_subcommand_gets_its_arguments(probe: Path, capsys: pytest.CaptureFixt
     assert "Usage: gossamer sim" in shown.out
     assert shown.err == ""
     make_distribution(probe, "gossamer", "9.8.7")
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == "gossamer 9.8.7\n"
+    assert printed(capsys, "--version") == printed(capsys, "-V") == "gossamer 9.8.7\n"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +291,9 @@ def test_defects_keep_their_traceback(probe: Path) -> None:
     [
         ("prob", "no command 'prob'; did you mean 'probe'?"),
         ("xyz", "no command 'xyz'; expected one of: "),
+        ("hlep", "no command 'hlep'; did you mean 'help'?"),
         ("--fast", "no option '--fast', expected --help, --version or a command"),
+        ("--verson", "no option '--verson'; did you mean '--version'?"),
     ],
 )
 def test_the_unknown_is_answered(capsys: pytest.CaptureFixture[str], given: str, said: str) -> None:
@@ -229,6 +322,8 @@ def words(*given: str) -> list[str]:
         ("--v", ["--version"]),
         ("wrong ", []),
         ("node schema wi", ["widen"]),
+        ("help node schema wi", ["widen"]),
+        ("hel", ["help"]),
         ("node wrong ", []),
         ("node run --set ", []),
         ("node run --set a=b ", [FOLDERS]),
@@ -250,7 +345,7 @@ def test_commands_are_explained_and_options_known(capsys: pytest.CaptureFixture[
         "reload\tHave a running node read its configuration anew; say what is in force, and what "
         "is not."
     ]
-    assert words("") == [*find_commands(), "--help", "--version"]
+    assert words("") == [*find_commands(), "help", "--help", "--version"]
     assert "--overlay" in words("node", "run", "--ov")
     assert "--answer" not in words("completion", "--")
     assert main(["completion", "tcsh"]) == 2

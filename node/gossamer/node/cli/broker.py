@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.options import SETTINGS
 from gossamer.command.paths import local_path
-from gossamer.node.cli.options import SETTINGS, FolderOption
+from gossamer.node.cli.options import FolderOption
 
 advertise_app = typer.Typer(**SETTINGS)
 unsub_app = typer.Typer(**SETTINGS)

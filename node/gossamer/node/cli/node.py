@@ -14,8 +14,9 @@ from typing import Annotated, Final
 
 import typer
 
+from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
-from gossamer.node.cli.options import SETTINGS, Folder, FolderOption
+from gossamer.node.cli.options import Folder, FolderOption
 from gossamer.node.cli.publishing import pub_app
 from gossamer.node.cli.schema import app as schema_app
 from gossamer.node.cli.starting import EDGE, NEIGHBOUR, list_changes, run_options, run_peers
@@ -43,8 +44,10 @@ Changes = Annotated[
 Preset = Annotated[str | None, typer.Option(help="lan, wan or local; what node.toml starts from.")]
 Port = Annotated[
     int | None,
-    typer.Option(
-        help="First of the ports to listen at; those of the preset, or free ones, if none."
+    whole_option(
+        "--port",
+        metavar="PORT",
+        help="First of the ports to listen at; those of the preset, or free ones, if none.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -65,7 +68,10 @@ def init(
     ] = None,
     preset: Preset = None,
     peers: Annotated[
-        int, typer.Option(min=1, help="Make so many peers of this machine, to try things out.")
+        int,
+        whole_option(
+            "--peers", low=1, help="Make so many peers of this machine, to try things out."
+        ),
     ] = 1,
     port: Port = None,
 ) -> None:
@@ -92,7 +98,9 @@ def invite(
         list[str] | None,
         typer.Option(metavar="HOST:PORT", help="Where this peer answers those who join."),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="How long the token is good for.")] = 60.0,
+    minutes: Annotated[
+        float, number_option("--minutes", help="How long the token is good for.")
+    ] = 60.0,
 ) -> None:
     """Print a token by which one peer may join; this node has to run then."""
     from gossamer.node.commands.cluster.membership import invite as make
@@ -202,8 +210,12 @@ def run(
         str | None, typer.Option(help=f"The family of a broker: {', '.join(family_names())}.")
     ] = None,
     region: Annotated[str | None, typer.Option(help="In a SCOT: of this broker.")] = None,
-    cluster: Annotated[int | None, typer.Option(help="In a SCOT: of this broker.")] = None,
-    clusters: Annotated[int | None, typer.Option(help="In a SCOT: how many there are.")] = None,
+    cluster: Annotated[
+        int | None, whole_option("--cluster", help="In a SCOT: of this broker.")
+    ] = None,
+    clusters: Annotated[
+        int | None, whole_option("--clusters", help="In a SCOT: how many there are.")
+    ] = None,
     edges: Annotated[
         list[str] | None,
         typer.Option("--edge", metavar="A-B", help="In a SCOT: two regions that are linked."),
@@ -329,7 +341,9 @@ def ready(
             parser=local_path,
         ),
     ] = None,
-    within: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 30.0,
+    within: Annotated[
+        float, number_option("--within", low=0, help="Seconds to wait at most.")
+    ] = 30.0,
 ) -> None:
     """Wait until nodes that were started are ready; exit code 1 if one is not in time."""
     from gossamer.node.commands.cluster.ready import not_ready
@@ -350,7 +364,9 @@ def stop(folder: Folder = None) -> None:
 @top_app.command()
 def top(
     folder: Folder = None,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between pictures.")] = 1.0,
+    interval: Annotated[
+        float, number_option("--interval", low=0.1, help="Seconds between pictures.")
+    ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Of all members that answer, not of this one.")

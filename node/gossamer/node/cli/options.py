@@ -1,18 +1,13 @@
-"""What several subcommands have in common: settings of Typer, and arguments that name a folder."""
+"""What several subcommands have in common: arguments that name a folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
 
 from gossamer.command.paths import local_path
-
-SETTINGS: Final[dict[str, Any]] = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-}
 
 Folder = Annotated[
     Path | None,

@@ -8,8 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
+from gossamer.command.options import SETTINGS, number_option
 from gossamer.command.paths import local_path
-from gossamer.node.cli.options import SETTINGS, FolderOption
+from gossamer.node.cli.options import FolderOption
 
 pub_app = typer.Typer(**SETTINGS)
 
@@ -61,7 +62,9 @@ def pub(
     ] = None,
     lasts: Annotated[
         float | None,
-        typer.Option(min=0.001, max=1e9, help="Seconds for which it is kept; for good if none."),
+        number_option(
+            "--lasts", low=0.001, high=1e9, help="Seconds for which it is kept; for good if none."
+        ),
     ] = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Keep none of that value any more.")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gossamer.node.cli.options import SETTINGS, FolderOption
+from gossamer.command.options import SETTINGS, number_option, whole_option
+from gossamer.node.cli.options import FolderOption
 
 request_app = typer.Typer(**SETTINGS)
 reply_app = typer.Typer(**SETTINGS)
@@ -23,10 +24,14 @@ def request(
     ],
     folder: FolderOption = None,
     timeout: Annotated[
-        float, typer.Option(min=0.001, max=86_400, help="Seconds to wait for replies.")
+        float,
+        number_option("--timeout", low=0.001, high=86_400, help="Seconds to wait for replies."),
     ] = 10.0,
     replies: Annotated[
-        int, typer.Option(min=1, max=1024, help="End after so many, of different repliers.")
+        int,
+        whole_option(
+            "--replies", low=1, high=1024, help="End after so many, of different repliers."
+        ),
     ] = 1,
     raw: Annotated[
         bool, typer.Option("--raw", help="Print the bytes of replies, and nothing else.")
@@ -88,7 +93,9 @@ def reply(
     group: Annotated[
         str | None, typer.Option(help="One of all that reply for this group gets each request.")
     ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many requests.")] = None,
+    count: Annotated[
+        int | None, whole_option("--count", low=1, help="End after so many requests.")
+    ] = None,
 ) -> None:
     """Reply to requests that match, by a command or with the request itself."""
     from gossamer.client.client import one_of

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
-from gossamer.node.cli.options import SETTINGS, FolderOption
+from gossamer.node.cli.options import FolderOption
 
 sub_app = typer.Typer(**SETTINGS)
 
@@ -27,7 +28,9 @@ def sub(
         str | None,
         typer.Option(help="The node keeps what is not printed under this name, and over restarts."),
     ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    count: Annotated[
+        int | None, whole_option("--count", low=1, help="End after so many events.")
+    ] = None,
     retained: Annotated[
         bool, typer.Option("--retained", help="Begin a new name with what the node has kept.")
     ] = False,
@@ -40,7 +43,10 @@ def sub(
         typer.Option(help="Each event goes to one of all that print for this group, at any peer."),
     ] = None,
     ahead: Annotated[
-        int, typer.Option(min=1, max=256, help="Of a group: events taken before any is printed.")
+        int,
+        whole_option(
+            "--ahead", low=1, high=256, help="Of a group: events taken before any is printed."
+        ),
     ] = 1,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Print the events of each publisher in its order.")
@@ -50,9 +56,10 @@ def sub(
     ] = False,
     within: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            max=86_400,
+        number_option(
+            "--within",
+            low=0.001,
+            high=86_400,
             help="At a broker: seconds in which events match a composite '{...} & {...}' together.",
         ),
     ] = None,
@@ -66,10 +73,16 @@ def sub(
         str | None, typer.Option("--as", help="Of --into: this subscriber (default: the peer).")
     ] = None,
     rotate_s: Annotated[
-        float, typer.Option(min=0.1, help="Of --into: seconds after which a file is finished.")
+        float,
+        number_option(
+            "--rotate-s", low=0.1, help="Of --into: seconds after which a file is finished."
+        ),
     ] = 10.0,
     rotate_events: Annotated[
-        int, typer.Option(min=1, help="Of --into: events after which a file is finished.")
+        int,
+        whole_option(
+            "--rotate-events", low=1, help="Of --into: events after which a file is finished."
+        ),
     ] = 100_000,
 ) -> None:
     """Print the events that match, or that match together, one line of JSON each."""

@@ -29,6 +29,7 @@ from gossamer.node.errors import ConfigurationError
 from gossamer.protocol.content.encodings import EncodingError, decoded
 from gossamer.protocol.content.schema import Schema
 from gossamer.protocol.kernel.errors import ConfigError
+from gossamer.protocol.peer.settings.config import Settings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,6 +43,8 @@ COMMAND_LINE: Final = "the command line"
 ATTRIBUTES, LIMITS, PROTOCOL = "attributes", "limits", "protocol"
 _FOLDER: Final = "identity.folder"
 _SECTIONS: Final = (*SECTIONS, *FAMILY_SECTIONS)
+# Up to here a float that is whole is one number alone.
+_LARGEST_WHOLE_FLOAT: Final = 2**53
 _NO_FLAGS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -56,6 +59,11 @@ def _defaults() -> dict[str, object]:
 
 
 DEFAULTS: Final[Mapping[str, object]] = MappingProxyType(_defaults())
+# Settings that are whole numbers; 1e3 is one.
+_WHOLE: Final = {
+    *(name for name, default in DEFAULTS.items() if type(default) is int),
+    *(f"{PROTOCOL}.{field.name}" for field in attrs.fields(Settings) if field.type in (int, "int")),
+}
 VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {PREFIX + name.replace(".", "_").upper(): name for name in (*DEFAULTS, ATTRIBUTES)}
 )
@@ -218,13 +226,19 @@ def _layered(given: Iterable[_Given]) -> tuple[dict[str, object], dict[str, Orig
     values: dict[str, object] = {}
     origins: dict[str, Origin] = {}
     for one in given:
-        values[one.name], origins[one.name] = one.value, one.origin
+        values[one.name], origins[one.name] = _to_whole(one.name, one.value), one.origin
     preset = values.get("preset")
     differences = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
     for name, value in differences.items():
         if name not in values:
             values[name], origins[name] = value, Origin("preset", str(preset))
     return values, origins
+
+
+def _to_whole(name: str, value: object) -> object:
+    if name not in _WHOLE or not isinstance(value, float):
+        return value
+    return int(value) if value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT else value
 
 
 def _build(values: Mapping[str, object], origins: Mapping[str, Origin]) -> NodeConfig:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.paths import local_path
 from gossamer.command.signals import interruptible
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, **SETTINGS)
 
 ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, TOML.", parser=local_path)
+    Path | None,
+    typer.Argument(
+        metavar="[SCENARIO]",
+        help="Scenario file, TOML; without one, peers under the defaults.",
+        parser=local_path,
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -47,9 +50,9 @@ Workloads = Annotated[
         help="Take subscriptions, events, documents or churn from it; a path or URL.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
-Nodes = Annotated[int | None, typer.Option(help="Number of nodes.")]
-Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
+Seed = Annotated[int | None, whole_option("--seed", help="Seed of everything random.")]
+Nodes = Annotated[int | None, whole_option("--nodes", help="Number of nodes, such as 1e5.")]
+Rounds = Annotated[int | None, whole_option("--rounds", help="Number of rounds.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -81,11 +84,17 @@ Live = Annotated[
 ]
 LivePort = Annotated[
     int | None,
-    typer.Option("--live-port", metavar="PORT", help="Port of that page (default: a free one)."),
+    whole_option(
+        "--live-port",
+        low=0,
+        high=65535,
+        metavar="PORT",
+        help="Port of that page (default: a free one).",
+    ),
 ]
 Snapshots = Annotated[
     int | None,
-    typer.Option(
+    whole_option(
         "--snapshots",
         metavar="EVERY",
         help="Keep the overlays every so many rounds, as Parquet edge lists.",
@@ -101,9 +110,12 @@ Keep = Annotated[
 ]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Draw nothing, write no report.")]
 Threads = Annotated[
-    int, typer.Option(min=1, help="Threads, for systems side by side and for the nodes of one.")
+    int,
+    whole_option(
+        "--threads", low=1, help="Threads, for systems side by side and for the nodes of one."
+    ),
 ]
-Processes = Annotated[int, typer.Option(min=1, help="Runs that go on at a time.")]
+Processes = Annotated[int, whole_option("--processes", low=1, help="Runs that go on at a time.")]
 Studies = Annotated[
     list[str] | None,
     typer.Option(
@@ -135,7 +147,7 @@ def begin(context: typer.Context, studies: Studies = None) -> None:
 
 @app.command()
 def run(
-    scenario: ScenarioFile,
+    scenario: ScenarioFile = None,
     out: Out = None,
     trace: Trace = None,
     workloads: Workloads = None,
@@ -159,7 +171,7 @@ def run(
     from gossamer.sim.commands.run import Options, run_scenario
     from gossamer.sim.commands.workloads import workload_overrides
     from gossamer.sim.study.plot import plot_options
-    from gossamer.sim.study.scenarios import placed_errors, read_scenario
+    from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     overrides = workload_overrides(scenario, workloads or (), overrides)
@@ -171,13 +183,16 @@ def run(
         look=look_of(live, live_port, snapshots, keep),
         threads=threads,
     )
+    if scenario is None:
+        run_scenario(*default_scenario(overrides), options)
+        return
     with placed_errors(scenario, overrides):
         run_scenario(*read_scenario(scenario, overrides), options)
 
 
 @app.command()
 def check(
-    scenario: ScenarioFile,
+    scenario: ScenarioFile = None,
     out: Out = None,
     trace: Trace = None,
     workloads: Workloads = None,
@@ -193,13 +208,16 @@ def check(
     from gossamer.sim.commands.run import default_name
     from gossamer.sim.commands.workloads import workload_overrides
     from gossamer.sim.study.registry import study_of
-    from gossamer.sim.study.scenarios import placed_errors, read_scenario
+    from gossamer.sim.study.scenarios import default_scenario, placed_errors, read_scenario
 
     overrides = _overrides(changes, trace=trace, seed=seed, nodes=nodes, rounds=rounds)
     overrides = workload_overrides(scenario, workloads or (), overrides)
-    checked, _ = read_scenario(scenario, overrides)
+    if scenario is None:
+        checked, _ = default_scenario(overrides)
+    else:
+        checked, _ = read_scenario(scenario, overrides)
     new_destination(out, default_name(checked)).check()
-    with placed_errors(scenario, overrides):
+    with nullcontext() if scenario is None else placed_errors(scenario, overrides):
         Console().print(study_of(checked).preview(checked))
 
 
@@ -209,7 +227,9 @@ def replay(
         Path,
         typer.Argument(metavar="TRACE", help="Churn trace to run under.", parser=local_path),
     ],
-    round_s: Annotated[float, typer.Option(help="Length of a gossip round, seconds.")] = 60.0,
+    round_s: Annotated[
+        float, number_option("--round-s", help="Length of a gossip round, seconds.")
+    ] = 60.0,
     preset: Annotated[str, typer.Option(help="System beside the baseline.")] = "kindred",
     out: Out = None,
     seed: Seed = None,
@@ -256,7 +276,7 @@ def sweep(
     ] = False,
     processes: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs that go on at a time (default: one a core)."),
+        whole_option("--processes", low=1, help="Runs that go on at a time (default: one a core)."),
     ] = None,
     plots: Plots = None,
     plot_width: PlotWidth = None,
@@ -358,7 +378,8 @@ def export(
         str | None, typer.Option(help="System whose overlay it is (default: the only one).")
     ] = None,
     round_: Annotated[
-        int | None, typer.Option("--round", help="After which round (default: the last snapshot).")
+        int | None,
+        whole_option("--round", help="After which round (default: the last snapshot)."),
     ] = None,
     format_: Annotated[
         str | None,

@@ -11,12 +11,12 @@ from gossamer.sim.study.toml_files import parse_document, read_text
 
 
 def workload_overrides(
-    scenario: Path, folders: Sequence[str], overrides: Mapping[str, object]
+    scenario: Path | None, folders: Sequence[str], overrides: Mapping[str, object]
 ) -> dict[str, object]:
     """Values by dotted key, as `--set` has them, under those that are set.
 
     Args:
-        scenario: the file, whose kind decides what is taken.
+        scenario: the file, whose kind decides what is taken; that of peers without one.
         folders: paths or URLs of workloads; one elsewhere is copied to this machine.
         overrides: what is set, which comes before.
 
@@ -26,7 +26,7 @@ def workload_overrides(
     """
     found: dict[str, object] = {}
     if folders:
-        document = parse_document(read_text(scenario), str(scenario))
+        document = {} if scenario is None else parse_document(read_text(scenario), str(scenario))
         kind = overrides.get("kind", kind_of_document({**document, **overrides}))
         for text in folders:
             workload = workload_here(text)

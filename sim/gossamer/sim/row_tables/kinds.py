@@ -12,7 +12,7 @@ import attrs
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.row_tables.table import RowTable
 from gossamer.sim.studies.peers.inputs.scenario import Subscriptions
-from gossamer.sim.study.scenario_checks import matches_type
+from gossamer.sim.study.scenario_checks import matches_type, to_whole
 from gossamer.sim.study.toml_files import check_keys
 
 SECTION = "workload."
@@ -92,6 +92,7 @@ def typed(
             continue
         default = defaults[name]
         given = tuple(value) if isinstance(value, list) else value
+        given = to_whole(given) if type(default) is int else given
         if not matches_type(given, type(default)) or not _alike(given, default):
             expected = f"of the type of {default!r}"
             raise ScenarioError(None, SECTION + name, value, expected)

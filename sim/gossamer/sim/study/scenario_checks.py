@@ -7,13 +7,18 @@ which its fields are known in scenario files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import attrs
 
 from gossamer.sim.errors import ScenarioError, choice
 
 Validator = Callable[[Any, Any, Any], None]
+
+# Up to here a float that is whole is one number alone.
+_LARGEST_WHOLE_FLOAT: Final = 2**53
 
 
 def check(holds: bool, field: str, value: object, expected: str) -> None:
@@ -22,10 +27,11 @@ def check(holds: bool, field: str, value: object, expected: str) -> None:
         raise ScenarioError(None, field, value, expected)
 
 
-def whole(low: int, high: int, *, optional: bool = False) -> Validator:
-    """A validator of integers from ``low`` to ``high``; bools and floats are none."""
+def whole_field(low: int, high: int, *, default: Any, optional: bool = False) -> Any:
+    """A field of integers from ``low`` to ``high``; 1e3 is one, bools and fractions are none."""
     expected = f"a whole number from {low} to {high}"
-    return _validator(lambda value: type(value) is int and low <= value <= high, expected, optional)
+    fits = _validator(lambda value: type(value) is int and low <= value <= high, expected, optional)
+    return attrs.field(default=default, converter=to_whole, validator=fits)
 
 
 def number(expected: str, holds: Callable[[float], bool], *, optional: bool = False) -> Validator:
@@ -51,6 +57,20 @@ def one_of(*choices: str) -> Validator:
 def of_type(kind: type, expected: str, *, optional: bool = False) -> Validator:
     """A validator of instances of ``kind``, described as ``expected``."""
     return _validator(lambda value: isinstance(value, kind), expected, optional)
+
+
+def to_whole(value: Any) -> Any:
+    """A float that is a whole number, such as 1e3, as an integer; anything else as it is."""
+    if type(value) is float and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
+        return int(value)
+    return value
+
+
+def to_whole_values(values: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
+    """Settings by name, those of them `to_whole` that are of the kind int."""
+    return {
+        name: to_whole(value) if kinds.get(name) is int else value for name, value in values.items()
+    }
 
 
 def to_float(value: float) -> float:

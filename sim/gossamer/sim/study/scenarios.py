@@ -48,6 +48,13 @@ def read_scenario(
     return _scenario(study, Path(path), text, document, overrides)
 
 
+def default_scenario(overrides: Mapping[str, object] = _NO_OVERRIDES) -> tuple[AnyScenario, str]:
+    """The scenario without a file, in which all but ``overrides`` has its default; as above."""
+    study = study_of_kind(overrides.get("kind", kind_of_document(overrides)))
+    scenario = study.read({}, overrides)
+    return scenario, "# As run, from defaults.\n\n" + study.write(scenario)
+
+
 def read_scenario_of(
     study: Study[S, Any], path: str | Path, overrides: Mapping[str, object] = _NO_OVERRIDES
 ) -> tuple[S, str]:

@@ -10,14 +10,11 @@ from typing import Annotated
 
 import typer
 
+from gossamer.command.options import SETTINGS, number_option, whole_option
 from gossamer.command.signals import exit_code_of, interruptible
 from gossamer.spark.commands.sessions import session_for, session_settings
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, **SETTINGS)
 
 Master = Annotated[
     str | None,
@@ -27,7 +24,10 @@ Memory = Annotated[
     str | None, typer.Option(help="Memory of Spark on this machine, such as 2g or 900m.")
 ]
 Patience = Annotated[
-    float, typer.Option(min=1, help="Seconds to wait for workers where a cluster has none.")
+    float,
+    number_option(
+        "--patience", low=1, help="Seconds to wait for workers where a cluster has none."
+    ),
 ]
 LogLevel = Annotated[str, typer.Option(help="Spark's log on standard error: off, error, info.")]
 Conf = Annotated[
@@ -41,7 +41,7 @@ Archives = Annotated[
     list[str] | None,
     typer.Option("--archives", metavar="FILE[#NAME]", help="Unpacked where executors work."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, whole_option("--seed", help="Seed of everything random.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as exponent=1.5."),
@@ -81,9 +81,9 @@ def workload(
         str, typer.Option(metavar="FOLDER", help="New folder for the tables, a path or URL.")
     ],
     subscriptions: Annotated[
-        int, typer.Option(help="Subscriptions; keywords, or nodes of churn.")
+        int, whole_option("--subscriptions", help="Subscriptions; keywords, or nodes of churn.")
     ] = 100_000,
-    events: Annotated[int, typer.Option(help="Events, documents or quotes.")] = 100_000,
+    events: Annotated[int, whole_option("--events", help="Events, documents or quotes.")] = 100_000,
     seed: Seed = 1,
     source: Annotated[
         str | None,
@@ -95,7 +95,8 @@ def workload(
     ] = None,
     changes: Changes = None,
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Files of a table; the rows are the same.")
+        int | None,
+        whole_option("--partitions", low=1, help="Files of a table; the rows are the same."),
     ] = None,
     master: Master = None,
     memory: Memory = None,
@@ -154,8 +155,10 @@ def crunch(
     ] = None,
     exact_up_to: Annotated[
         int,
-        typer.Option(
-            min=0, help="Deliveries up to which percentiles of delays are exact, not sketched."
+        whole_option(
+            "--exact-up-to",
+            low=0,
+            help="Deliveries up to which percentiles of delays are exact, not sketched.",
         ),
     ] = 10_000_000,
     partition_by: Annotated[
@@ -228,10 +231,13 @@ def sweep(
         bool, typer.Option("--resume", help="Go on with an unfinished sweep.")
     ] = False,
     at_once: Annotated[
-        int | None, typer.Option(min=1, help="Points that run at a time, at most.")
+        int | None, whole_option("--at-once", low=1, help="Points that run at a time, at most.")
     ] = None,
     retries: Annotated[
-        int, typer.Option(min=0, help="Times that a point is tried again if its worker is lost.")
+        int,
+        whole_option(
+            "--retries", low=0, help="Times that a point is tried again if its worker is lost."
+        ),
     ] = 2,
     master: Master = None,
     memory: Memory = None,
@@ -284,16 +290,18 @@ def stream(
         str | None,
         typer.Option(metavar="FOLDER", help="The same of all events: tells the hit ratio."),
     ] = None,
-    window_s: Annotated[int, typer.Option("--window", min=1, help="Seconds of a window.")] = 60,
+    window_s: Annotated[int, whole_option("--window", low=1, help="Seconds of a window.")] = 60,
     late_s: Annotated[
-        int, typer.Option("--late", min=0, help="Seconds for which windows wait for deliveries.")
+        int, whole_option("--late", low=0, help="Seconds for which windows wait for deliveries.")
     ] = 600,
-    every_s: Annotated[float, typer.Option("--every", min=0, help="Seconds between batches.")] = 10,
+    every_s: Annotated[
+        float, number_option("--every", low=0, help="Seconds between batches.")
+    ] = 10,
     once: Annotated[
         bool, typer.Option("--once", help="End when all that is there has been read.")
     ] = False,
     files: Annotated[
-        int, typer.Option("--files", min=1, help="Files read at a time, at most, of each folder.")
+        int, whole_option("--files", low=1, help="Files read at a time, at most, of each folder.")
     ] = 1_000,
     master: Master = None,
     memory: Memory = None,

@@ -188,6 +188,8 @@ NO_NODE = "expected one started by 'gossamer node run"
         *((one, NO_NODE) for one in ("sub price>80", "pub price=80", "top", "node ready nowhere")),
         *((one, NO_NODE) for one in ("node status", "node stop")),
         ("pub --jsonl none.jsonl", "--jsonl is unreadable"),
+        ("sub price>1 --count 0", "--count is '0', expected a whole number of at least 1"),
+        ("sub price>1 --count 1.5", "--count is '1.5', expected a whole number of at least 1"),
     ],
 )
 def test_commands_say_what_they_need(shell: Shell, arguments: str, words: str) -> None:
@@ -196,7 +198,7 @@ def test_commands_say_what_they_need(shell: Shell, arguments: str, words: str) -
 
 def test_options_that_exclude_others_exit_with_2(shell: Shell) -> None:
     for arguments in (
-        *("sub", "sub --forget", "sub price>1 --forget --name a", "sub price>1 --count 0"),
+        *("sub", "sub --forget", "sub price>1 --forget --name a"),
         *("pub", "pub price=1 --jsonl -"),
     ):
         assert main(arguments.split()) == 2

@@ -97,6 +97,20 @@ def test_a_file_sets_what_it_names_and_a_preset_the_rest(tmp_path: Path) -> None
         assert config.identity.folder == folder
 
 
+def test_1e3_is_a_whole_number_and_other_floats_are_none(tmp_path: Path) -> None:
+    text = "[node]\n[local]\nclients = 1e3\n[protocol]\nring_links = 6.0\n"
+    config = file.load_config(write(tmp_path, text), {}, {"local.window": "1e4"}).config
+    links = config.protocol.settings["ring_links"]
+    assert list(map(repr, (config.local.clients, config.local.window, links))) == [
+        "1000",
+        "10000",
+        "6",
+    ]
+    for value in ("1.5", "1e300", "inf", "true"):
+        with pytest.raises(ConfigurationError, match="expected a whole number from 1 to 4096"):
+            file.load_config(write(tmp_path, f"[local]\nclients = {value}\n"), {})
+
+
 def test_a_file_may_have_a_byte_order_mark_and_is_no_utf_16(tmp_path: Path) -> None:
     path, text = tmp_path / "node.toml", '[identity]\r\nname = "Zürich"\r\n'
     path.write_bytes(text.encode("utf-8-sig"))

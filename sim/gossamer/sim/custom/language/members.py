@@ -13,6 +13,7 @@ from gossamer.protocol.peer.settings.config import MAX_VIEW_SIZE, SAMPLERS
 from gossamer.sim.custom.language.messages import kind_of_name
 from gossamer.sim.custom.language.places import declaration_error, place_of_caller
 from gossamer.sim.errors import ScenarioError
+from gossamer.sim.study.scenario_checks import to_whole
 
 # What scenarios may write, by the kind of a setting.
 TYPES: Final = {bool: "true or false", int: "a whole number", float: "a number"}
@@ -44,6 +45,8 @@ class Setting:
         """``value`` as the setting takes it; raises `ScenarioError` about ``field``."""
         if self.kind is float and type(value) is int:
             value = float(value)
+        elif self.kind is int:
+            value = to_whole(value)
         fits = type(value) is self.kind and (self.kind is bool or self.low <= value <= self.high)
         if not fits or (self.kind is int and abs(value) > _LARGEST):
             raise ScenarioError(None, field, value, self.expected)

@@ -30,6 +30,7 @@ from gossamer.sim.errors import ScenarioError
 from gossamer.sim.results.names import file_name
 from gossamer.sim.study.contract import AnyScenario
 from gossamer.sim.study.registry import study_of
+from gossamer.sim.study.scenario_checks import to_whole
 from gossamer.sim.study.scenarios import read_scenario
 from gossamer.sim.study.toml_files import check_keys, parse_document, read_text, require_table
 
@@ -175,9 +176,10 @@ def _seeds(given: object) -> list[int]:
     found = "missing" if given is None else None
     if not isinstance(given, list) or not given:
         raise ScenarioError(None, "seeds", given, expected, found=found)
-    if not all(type(seed) is int and seed >= 0 for seed in given) or len({*given}) < len(given):
+    seeds = list(map(to_whole, given))
+    if not all(type(seed) is int and seed >= 0 for seed in seeds) or len({*seeds}) < len(seeds):
         raise ScenarioError(None, "seeds", given, expected)
-    return given
+    return seeds
 
 
 def _points(document: dict[str, Any]) -> Iterator[Values]:

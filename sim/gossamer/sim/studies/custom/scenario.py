@@ -21,7 +21,7 @@ from gossamer.sim.studies.peers.inputs.scenario import (
 from gossamer.sim.studies.worlds.attributes import Attribute
 from gossamer.sim.studies.worlds.network import ABSENT_IN_CYCLES, Link, check_absent
 from gossamer.sim.studies.worlds.sessions import Sessions
-from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole_field
 
 KIND: Final = "protocol"
 ENGINES: Final = ("event", "windows", "cycle")
@@ -145,18 +145,14 @@ class CustomScenario:
         converter=to_float,
         validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
     )
-    nodes: int | None = attrs.field(
-        default=_without_churn(1000), validator=whole(2, MOST_NODES, optional=True)
-    )
-    rounds: int | None = attrs.field(
-        default=_without_churn(100), validator=whole(1, MOST_ROUNDS, optional=True)
-    )
+    nodes: int | None = whole_field(2, MOST_NODES, optional=True, default=_without_churn(1000))
+    rounds: int | None = whole_field(1, MOST_ROUNDS, optional=True, default=_without_churn(100))
     round_s: float = attrs.field(
         default=1.0,
         converter=to_float,
         validator=number("a time from 0.001 to 1000000 s", lambda time_s: 0.001 <= time_s <= 1e6),
     )
-    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    seed: int = whole_field(0, (1 << 62) - 1, default=1)
     engine: str = attrs.field(default="event", validator=one_of(*ENGINES))
     clock_drift: float = attrs.field(
         default=0.0,

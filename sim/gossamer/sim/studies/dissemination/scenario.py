@@ -54,7 +54,7 @@ from gossamer.sim.study.scenario_checks import (
     one_of,
     to_float,
     to_path,
-    whole,
+    whole_field,
 )
 
 KIND: Final = "trees"
@@ -89,8 +89,8 @@ class TopologySection:
     section: ClassVar[str] = "topology."
 
     kind: str = attrs.field(default="transit_stub", validator=one_of(*GENERATORS, FILE))
-    brokers: int = attrs.field(default=500, validator=whole(2, MOST_BROKERS))
-    stub_stub_links: int = attrs.field(default=0, validator=whole(0, MOST_BROKERS))
+    brokers: int = whole_field(2, MOST_BROKERS, default=500)
+    stub_stub_links: int = whole_field(0, MOST_BROKERS, default=0)
     file: Path | None = attrs.field(
         default=None,
         converter=attrs.converters.optional(to_path),
@@ -150,11 +150,11 @@ class WorkloadSection:
     section: ClassVar[str] = "workload."
 
     neighbourhood: float = _share(0.02)
-    keywords: int = attrs.field(default=1000, validator=whole(1, MOST_DOCUMENTS))
-    subscribers: int = attrs.field(default=10, validator=whole(1, MOST_BROKERS))
-    documents: int = attrs.field(default=10_000, validator=whole(1, MOST_DOCUMENTS))
-    nearby: int = attrs.field(default=5, validator=whole(1, MOST_BROKERS))
-    document_keywords: int = attrs.field(default=5, validator=whole(1, 1000))
+    keywords: int = whole_field(1, MOST_DOCUMENTS, default=1000)
+    subscribers: int = whole_field(1, MOST_BROKERS, default=10)
+    documents: int = whole_field(1, MOST_DOCUMENTS, default=10_000)
+    nearby: int = whole_field(1, MOST_BROKERS, default=5)
+    document_keywords: int = whole_field(1, 1000, default=5)
     subscription: str = attrs.field(default=BROKER, validator=one_of(*SUBSCRIPTIONS))
     publishers: str = attrs.field(default=ANYWHERE, validator=one_of(*PUBLISHERS))
     largest_size: float = attrs.field(
@@ -201,10 +201,10 @@ class Planning:
     section: ClassVar[str] = "planning."
 
     sample_share: float = _share(0.03)
-    neighbours: int = attrs.field(default=NEIGHBOURS, validator=whole(0, MOST_BROKERS))
-    manageable: int = attrs.field(default=MANAGEABLE, validator=whole(1, MOST_BROKERS))
-    channels: int = attrs.field(default=CHANNELS, validator=whole(1, MOST_BROKERS))
-    states: int = attrs.field(default=16, validator=whole(0, 1000))
+    neighbours: int = whole_field(0, MOST_BROKERS, default=NEIGHBOURS)
+    manageable: int = whole_field(1, MOST_BROKERS, default=MANAGEABLE)
+    channels: int = whole_field(1, MOST_BROKERS, default=CHANNELS)
+    states: int = whole_field(0, 1000, default=16)
 
 
 @attrs.frozen(kw_only=True)
@@ -221,7 +221,7 @@ class TreesScenario:
     kind: ClassVar[str] = KIND
 
     name: str = attrs.field(default="trees", validator=of_type(str, "a text"))
-    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    seed: int = whole_field(0, (1 << 62) - 1, default=1)
     strategies: tuple[str, ...] = DEFAULT_STRATEGIES
     topology: TopologySection = attrs.field(
         factory=TopologySection, validator=of_type(TopologySection, "a table")

@@ -23,7 +23,15 @@ from gossamer.sim.studies.scot.replay.network import Links, ServiceTimes
 from gossamer.sim.studies.scot.replay.spread import CONSTANT, SPREADS
 from gossamer.sim.studies.scot.workloads import Quotes, Topics
 from gossamer.sim.studies.scot.workloads import Workload as Contents
-from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+from gossamer.sim.study.scenario_checks import (
+    check,
+    number,
+    of_type,
+    one_of,
+    to_float,
+    to_whole_values,
+    whole_field,
+)
 
 KIND: Final = "scot"
 TOPICS, QUOTES = "topics", "quotes"
@@ -39,6 +47,7 @@ SCOT_SETTINGS: Final = tuple(
     for field in attrs.fields(ScotSettings)
     if field.name not in ("routing", "take_over", "backups")
 )
+_SETTING_TYPES: Final = {field.name: type(field.default) for field in attrs.fields(ScotSettings)}
 
 
 def _milliseconds(default: int) -> Any:
@@ -178,16 +187,16 @@ class Workload:
     section: ClassVar[str] = "workload."
 
     kind: str = attrs.field(default=TOPICS, validator=one_of(TOPICS, QUOTES))
-    topics: int = attrs.field(default=50, validator=whole(1, MOST_CONTENTS))
-    quotes: int = attrs.field(default=100, validator=whole(1, MOST_CONTENTS))
+    topics: int = whole_field(1, MOST_CONTENTS, default=50)
+    quotes: int = whole_field(1, MOST_CONTENTS, default=100)
     file: str = attrs.field(
         default="", validator=of_type(str, "the path of a file, or an empty text")
     )
-    subscribers: int = attrs.field(default=500, validator=whole(0, MOST_SUBSCRIBERS))
+    subscribers: int = whole_field(0, MOST_SUBSCRIBERS, default=500)
     subscribe_every_ms: float = _milliseconds(0)
-    publishers: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIBERS))
-    notifications: int = attrs.field(default=20, validator=whole(1, MOST_PUBLICATIONS))
-    per_minute: int = attrs.field(default=60, validator=whole(1, MOST_A_MINUTE))
+    publishers: int = whole_field(1, MOST_SUBSCRIBERS, default=20)
+    notifications: int = whole_field(1, MOST_PUBLICATIONS, default=20)
+    per_minute: int = whole_field(1, MOST_A_MINUTE, default=60)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -219,9 +228,9 @@ class HighRate:
 
     section: ClassVar[str] = "burst."
 
-    notifications: int = attrs.field(default=5_000, validator=whole(0, MOST_PUBLICATIONS))
-    per_minute: int = attrs.field(default=100_000, validator=whole(1, MOST_A_MINUTE))
-    subscribers: int = attrs.field(default=2, validator=whole(0, 1_000))
+    notifications: int = whole_field(0, MOST_PUBLICATIONS, default=5_000)
+    per_minute: int = whole_field(1, MOST_A_MINUTE, default=100_000)
+    subscribers: int = whole_field(0, 1_000, default=2)
     broker: str = attrs.field(default="", validator=of_type(str, 'a broker such as "B(vi,0)"'))
 
     def label(self, scot: Scot) -> BrokerLabel | None:
@@ -252,7 +261,7 @@ class ScotScenario:
     kind: ClassVar[str] = KIND
 
     name: str = attrs.field(default="scot", validator=of_type(str, "a text"))
-    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    seed: int = whole_field(0, (1 << 62) - 1, default=1)
     routings: tuple[str, ...] = ROUTINGS
     overlay: Overlay = attrs.field(factory=Overlay, validator=of_type(Overlay, "a table"))
     workload: Workload = attrs.field(factory=Workload, validator=of_type(Workload, "a table"))
@@ -284,14 +293,15 @@ class ScotScenario:
 
     def settings(self, routing: str) -> ScotSettings:
         """The settings of brokers that route in one way; raises `ScenarioError`."""
+        values = to_whole_values(self.scot, _SETTING_TYPES)
         for field in attrs.fields(ScotSettings):
-            if field.name in self.scot:
-                _check_setting(field.name, self.scot[field.name], field.default)
-        for name, value in self.scot.items():
+            if field.name in values:
+                _check_setting(field.name, values[field.name], field.default)
+        for name, value in values.items():
             expected = "one of " + ", ".join(SCOT_SETTINGS)
             check(name in SCOT_SETTINGS, f"scot.{name}", value, expected)
         try:
-            return ScotSettings(routing=routing, **self.scot)
+            return ScotSettings(routing=routing, **values)
         except ConfigError as error:
             raise ScenarioError(None, f"scot.{error.field}", error.value, error.expected) from None
 

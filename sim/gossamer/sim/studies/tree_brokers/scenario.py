@@ -29,7 +29,15 @@ from gossamer.sim.studies.tree_brokers.overlay.service import (
 from gossamer.sim.studies.tree_brokers.overlay.topology import OVERLAYS, BrokerOverlay
 from gossamer.sim.studies.tree_brokers.placement import ANYWHERE, BEHIND_CORE, REGION
 from gossamer.sim.studies.tree_brokers.unsubscription_burst import SECOND, UnsubscriptionBurst
-from gossamer.sim.study.scenario_checks import check, number, of_type, one_of, to_float, whole
+from gossamer.sim.study.scenario_checks import (
+    check,
+    number,
+    of_type,
+    one_of,
+    to_float,
+    to_whole_values,
+    whole_field,
+)
 
 KIND: Final = "brokers"
 # The burst needs publishers on one side of a core and subscribers on the other.
@@ -44,6 +52,7 @@ BROKER_SETTINGS: Final = tuple(
     for field in attrs.fields(TreeSettings)
     if field.init and field.name not in ("covering", "retained_publications")
 )
+_SETTING_TYPES: Final = {field.name: type(field.default) for field in attrs.fields(TreeSettings)}
 
 
 def _seconds(low: float, high: float, default: float) -> Any:
@@ -81,8 +90,8 @@ class Overlay:
     name: str = attrs.field(default="controlled_55", validator=one_of(*BURST_OVERLAYS))
     latency_ms: float = _milliseconds(1.0)
     gap_ms: float = _milliseconds(0.0)
-    queue: int = attrs.field(default=0, validator=whole(0, 1_000_000_000))
-    congested: int = attrs.field(default=100, validator=whole(0, 1_000_000_000))
+    queue: int = whole_field(0, 1_000_000_000, default=0)
+    congested: int = whole_field(0, 1_000_000_000, default=100)
     publications_first: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
 
     def build(self) -> BrokerOverlay:
@@ -119,12 +128,12 @@ class Workload:
 
     section: ClassVar[str] = "workload."
 
-    roots: int = attrs.field(default=100, validator=whole(1, MOST_SUBSCRIPTIONS))
-    degree: int = attrs.field(default=30, validator=whole(0, MOST_SUBSCRIPTIONS))
+    roots: int = whole_field(1, MOST_SUBSCRIPTIONS, default=100)
+    degree: int = whole_field(0, MOST_SUBSCRIPTIONS, default=30)
     clustered: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
     clusters: str = attrs.field(default=BEHIND_CORE, validator=one_of(BEHIND_CORE, REGION))
-    unsubscriptions: int = attrs.field(default=20, validator=whole(1, MOST_SUBSCRIPTIONS))
-    matches: int = attrs.field(default=6, validator=whole(0, MOST_SUBSCRIPTIONS))
+    unsubscriptions: int = whole_field(1, MOST_SUBSCRIPTIONS, default=20)
+    matches: int = whole_field(0, MOST_SUBSCRIPTIONS, default=6)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -267,7 +276,7 @@ class BrokerScenario:
     kind: ClassVar[str] = KIND
 
     name: str = attrs.field(default="brokers", validator=of_type(str, "a text"))
-    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    seed: int = whole_field(0, (1 << 62) - 1, default=1)
     coverings: tuple[str, ...] = ("active", "lazy", "packed", "selective", "incremental")
     overlay: Overlay = attrs.field(factory=Overlay, validator=of_type(Overlay, "a table"))
     workload: Workload = attrs.field(factory=Workload, validator=of_type(Workload, "a table"))
@@ -299,7 +308,7 @@ class BrokerScenario:
         """The settings of brokers with a covering; raises `ScenarioError`."""
         for name, value in self.broker.items():
             check(name in BROKER_SETTINGS, f"broker.{name}", value, _one_of_settings())
-        values = {"drop_unpaid": True, **self.broker}
+        values = {"drop_unpaid": True, **to_whole_values(self.broker, _SETTING_TYPES)}
         check(
             isinstance(values["drop_unpaid"], bool),
             "broker.drop_unpaid",

@@ -20,7 +20,7 @@ from gossamer.sim.study.scenario_checks import (
     one_of,
     to_float,
     to_path,
-    whole,
+    whole_field,
 )
 from gossamer.sim.study.toml_files import check_keys, require_table
 
@@ -147,7 +147,7 @@ def _check_rate(_instance: Any, attribute: Any, value: Any) -> None:
 
 
 def _queue() -> Any:
-    return attrs.field(default=None, validator=whole(0, LARGEST_QUEUE, optional=True))
+    return whole_field(0, LARGEST_QUEUE, optional=True, default=None)
 
 
 def _a_file(what: str) -> Any:
@@ -239,9 +239,7 @@ class Link:
     down_rate: Rate = attrs.field(default=None, converter=_to_rate, validator=_check_rate)
     up_queue: int | None = _queue()
     down_queue: int | None = _queue()
-    event_capacity: int | None = attrs.field(
-        default=None, validator=whole(1, 1_000_000_000, optional=True)
-    )
+    event_capacity: int | None = whole_field(1, 1_000_000_000, optional=True, default=None)
     reports_unreachable: bool = attrs.field(default=True, validator=of_type(bool, "true or false"))
 
     def __attrs_post_init__(self) -> None:

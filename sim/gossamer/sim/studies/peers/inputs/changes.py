@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 
-from gossamer.sim.study.scenario_checks import check, number, to_float, whole
+from gossamer.sim.study.scenario_checks import check, number, to_float, whole_field
 
 MOST_CHANGES = 1_000_000
 
@@ -45,7 +45,7 @@ class Drift:
     shift: float = attrs.field(default=0.01, converter=to_float, validator=_SHARE)
     event_shift: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
     late: float = attrs.field(default=0.0, converter=to_float, validator=_SHARE)
-    late_changes: int = attrs.field(default=1, validator=whole(1, MOST_CHANGES))
+    late_changes: int = whole_field(1, MOST_CHANGES, default=1)
 
     def __attrs_post_init__(self) -> None:
         expected = f"at most {1 - self.replaced:g}, the share that drift.replaced leaves"

@@ -34,7 +34,8 @@ from gossamer.sim.study.scenario_checks import (
     one_of,
     to_float,
     to_path,
-    whole,
+    to_whole_values,
+    whole_field,
 )
 
 PRESETS: Mapping[str, Callable[..., config.Settings]] = MappingProxyType(
@@ -106,7 +107,7 @@ class Subscriptions:
     section: ClassVar[str] = "subscriptions."
 
     kind: str = attrs.field(default=SKEWED, validator=one_of(*SUBSCRIPTION_KINDS))
-    attributes: int = attrs.field(default=1, validator=whole(1, 16))
+    attributes: int = whole_field(1, 16, default=1)
     width: float = attrs.field(
         default=0.1,
         converter=to_float,
@@ -122,7 +123,7 @@ class Subscriptions:
         converter=to_float,
         validator=number("a number from 1 to 1e6", lambda aspect: 1 <= aspect <= 1e6),
     )
-    places: int = attrs.field(default=100, validator=whole(1, 10_000_000))
+    places: int = whole_field(1, 10_000_000, default=100)
     exponent: float = attrs.field(
         default=1.0,
         converter=to_float,
@@ -133,7 +134,7 @@ class Subscriptions:
         converter=to_float,
         validator=number("a share from 0 to 1", lambda share: 0 <= share <= 1),
     )
-    per_node: int = attrs.field(default=1, validator=whole(1, 1024))
+    per_node: int = whole_field(1, 1024, default=1)
     subscribers: float = attrs.field(
         default=1.0,
         converter=to_float,
@@ -179,7 +180,7 @@ class Events:
         converter=to_float,
         validator=number("a number from 0 to 1000000", lambda rate: 0 <= rate <= 1e6),
     )
-    warm_up_rounds: int = attrs.field(default=20, validator=whole(0, MOST_ROUNDS))
+    warm_up_rounds: int = whole_field(0, MOST_ROUNDS, default=20)
     publishers: float = attrs.field(
         default=1.0,
         converter=to_float,
@@ -222,7 +223,7 @@ class Churn:
         converter=optional(to_float),
         validator=number("a time above 0 s", lambda time_s: time_s > 0, optional=True),
     )
-    repeat: int = attrs.field(default=1, validator=whole(1, 1_000_000))
+    repeat: int = whole_field(1, 1_000_000, default=1)
     backwards: bool = attrs.field(default=False, validator=of_type(bool, "true or false"))
 
     def __attrs_post_init__(self) -> None:
@@ -236,6 +237,10 @@ class Churn:
 
 def _preset_named(system: System) -> str:
     return system.name if system.name in tuple(PRESETS) else "kindred"
+
+
+def _to_settings(given: Any) -> Any:
+    return to_whole_values(given, SETTING_TYPES) if isinstance(given, Mapping) else given
 
 
 @attrs.frozen(kw_only=True, init=False)
@@ -257,7 +262,9 @@ class System:
         default=attrs.Factory(_preset_named, takes_self=True), validator=one_of(*PRESETS)
     )
     settings: Mapping[str, Any] = attrs.field(
-        factory=dict, validator=of_type(Mapping, "settings by name")
+        factory=dict,
+        converter=_to_settings,
+        validator=of_type(Mapping, "settings by name"),
     )
 
     def __init__(
@@ -369,18 +376,14 @@ class Scenario:
     churn: Churn | None = attrs.field(
         default=None, validator=of_type(Churn, "a Churn object", optional=True)
     )
-    nodes: int | None = attrs.field(
-        default=_without_churn(1000), validator=whole(2, MOST_NODES, optional=True)
-    )
-    rounds: int | None = attrs.field(
-        default=_without_churn(100), validator=whole(1, MOST_ROUNDS, optional=True)
-    )
+    nodes: int | None = whole_field(2, MOST_NODES, optional=True, default=_without_churn(1000))
+    rounds: int | None = whole_field(1, MOST_ROUNDS, optional=True, default=_without_churn(100))
     round_s: float = attrs.field(
         default=60.0,
         converter=to_float,
         validator=number("a time above 0, at most 1000000 s", lambda time_s: 0 < time_s <= 1e6),
     )
-    seed: int = attrs.field(default=1, validator=whole(0, (1 << 62) - 1))
+    seed: int = whole_field(0, (1 << 62) - 1, default=1)
     engine: str = attrs.field(default="cycle", validator=one_of(*ENGINES))
     systems: tuple[System, ...] = attrs.field(
         default=(System(name="kindred"), System(name="baseline")),
@@ -400,7 +403,7 @@ class Scenario:
         default=None, validator=of_type(TakenFrom, "a TakenFrom object", optional=True)
     )
     network: Link = attrs.field(factory=Link, validator=of_type(Link, "a Link object"))
-    measure_every: int = attrs.field(default=1, validator=whole(1, MOST_ROUNDS))
+    measure_every: int = whole_field(1, MOST_ROUNDS, default=1)
     start: str = attrs.field(default=JOINING, validator=one_of(JOINING, FORMED))
 
     def __attrs_post_init__(self) -> None:
