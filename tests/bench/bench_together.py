@@ -35,7 +35,7 @@ from support.spark_processes import HUNG_S, wait_for
 
 COUNTED = {
     "copies sent for an event": "events_forwarded_total",
-    "taken twice": 'dropped_total{cause="duplicate"}',
+    "taken twice": 'redundant_total{cause="duplicate"}',
     "new ones refused": 'dropped_total{cause="overload"}',
     "frames dropped": 'dropped_total{cause="queue full"}',
 }

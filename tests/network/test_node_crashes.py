@@ -222,7 +222,7 @@ async def test_a_peer_that_is_slow_for_long_has_everything_afterwards(fleet: Fle
         nursery.cancel_scope.cancel()
     asked_for = await total(fleet, slow_one, "events_recovered_total")
     delivered = await total(fleet, slow_one, "events_delivered_total")
-    again = await total(fleet, slow_one, 'dropped_total{cause="delivered before"}')
+    again = await total(fleet, slow_one, 'redundant_total{cause="delivered before"}')
     print(f"{len(acknowledged)} events, {dropped} dropped, {asked_for:.0f} asked for")
     assert sum(dropped) > ENOUGH, "it was sent no more than it could take"
     assert asked_for > 0

@@ -91,6 +91,7 @@ class BrokerNode:
         self.key = given.key
         self.name = given.name
         self.cluster = given.cluster
+        self.cluster_name = given.cluster_name
         self.version = given.version
         self.addresses: tuple[Address, ...] = ()
         self.queue_id = ""

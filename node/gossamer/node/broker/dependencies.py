@@ -66,3 +66,8 @@ class BrokerDependencies:
     writer: StoreWriter
     draws: random.Random
     now: Callable[[], float]
+
+    @property
+    def cluster_name(self) -> str:
+        """What the cluster is called by people."""
+        return self.cluster if self.member is None else self.member.authority.name

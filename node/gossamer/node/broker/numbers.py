@@ -82,7 +82,8 @@ def broker_metrics_text(node: BrokerNode, gauges: Gauges) -> bytes:
 
 def broker_cluster(node: BrokerNode) -> dict[str, Any]:
     """The members that a broker has met; brokers tell each other no more of themselves."""
-    return cluster_view(node.cluster_members.to_json()["members"], {}, 0, BROKER)
+    members = node.cluster_members.to_json()["members"]
+    return cluster_view(members, {}, 0, BROKER, name=node.cluster_name)
 
 
 def broker_gauges(node: BrokerNode, clients: int) -> Gauges:
@@ -141,6 +142,7 @@ def broker_snapshot(node: BrokerNode, clients: int) -> Snapshot:
         role=BROKER,
         members=gauges.members,
         changes=node.cluster_members.recent(),
+        cluster_name=node.cluster_name,
     )
 
 

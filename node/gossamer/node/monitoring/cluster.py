@@ -81,6 +81,8 @@ def cluster_view(
     reports: Mapping[str, tuple[Report, float]],
     asked: int,
     role: str = PEER,
+    *,
+    name: str = "",
 ) -> dict[str, Any]:
     """The view as plain values.
 
@@ -88,6 +90,7 @@ def cluster_view(
         members: as `MemberTable.to_json` has them, the node itself first.
         reports: and their ages in seconds, by key as text, the node's own included.
         asked: how many other members were asked.
+        name: of the cluster.
         role: of the node; brokers tell each other nothing, so that nobody is asked.
     """
     here = [one for one in members if one["state"] in ("alive", "suspect")]
@@ -96,6 +99,7 @@ def cluster_view(
     ordered = sorted(rows[1:], key=lambda one: (one["report"] is None, one["state"], one["name"]))
     return {
         "role": role,
+        "cluster_name": name,
         "known": len(here),
         "asked": asked + 1,
         "answered": len(answered),

@@ -29,8 +29,6 @@ NO_LINK: Final = "none"
 
 # Why something that came or was to go was dropped.
 DROP_CAUSES: Final = (
-    "duplicate",  # an event copy seen before
-    "delivered before",  # an event that came anew, as what was asked for again does
     "hop limit",
     "bad frame",
     "too large",
@@ -41,8 +39,14 @@ DROP_CAUSES: Final = (
     "forged",  # a descriptor that its owner did not sign
     "forged event",  # an event that is not its publisher's, see FORGERY_CAUSES
     "unproven",  # an event whose publisher is not known yet, while too many of these wait
-    "stale",  # a descriptor older than the one known
+    "stale",  # a descriptor or certificate that is not valid now, or contradicts another
     "expired",  # an event kept longer than the retention time
+)
+# What came and brought nothing new, as it does where an overlay repeats itself to lose nothing.
+REDUNDANT_CAUSES: Final = (
+    "duplicate",  # an event copy seen before
+    "delivered before",  # an event that came anew, as what was asked for again does
+    "older descriptor",  # a descriptor older than the one known
 )
 # Why an event is not believed to be its publisher's.
 FORGERY_CAUSES: Final = (
@@ -152,6 +156,7 @@ class Counters:
     page_requests: int = 0
     page_refused: int = 0
     dropped: dict[str, int] = attrs.field(factory=_counts(DROP_CAUSES))
+    redundant: dict[str, int] = attrs.field(factory=_counts(REDUNDANT_CAUSES))
     outgrown: dict[str, int] = attrs.field(factory=_counts(TABLES))
     refused: dict[str, int] = attrs.field(factory=_counts(REFUSAL_CAUSES))
     closed: dict[str, int] = attrs.field(factory=_counts(CLOSE_CAUSES))
@@ -162,6 +167,10 @@ class Counters:
     def drop(self, cause: str) -> None:
         """Count something dropped; ``cause`` is one of DROP_CAUSES."""
         self.dropped[cause] += 1
+
+    def repeat(self, cause: str) -> None:
+        """Count something that brought nothing new; ``cause`` is one of REDUNDANT_CAUSES."""
+        self.redundant[cause] += 1
 
     def refuse(self, cause: str) -> None:
         """Count a peer not admitted; ``cause`` is one of REFUSAL_CAUSES."""
@@ -303,6 +312,13 @@ METRICS: Final = (
     Metric("page_requests", "counter", "page_requests", "Requests to the page and to /metrics."),
     Metric("page_refused", "counter", "page_refused", "Requests to the page that were refused."),
     Metric("dropped", "counter", "dropped", "Frames, events and descriptors dropped.", "cause"),
+    Metric(
+        "redundant",
+        "counter",
+        "redundant",
+        "Event copies and descriptors that brought nothing new.",
+        "cause",
+    ),
     Metric("outgrown", "counter", "outgrown", "What found no room in a table.", "table"),
     Metric("peers_refused", "counter", "refused", "Peers not admitted.", "cause"),
     Metric("connections_closed", "counter", "closed", "Connections that ended.", "cause"),

@@ -252,7 +252,7 @@ function suit(state) {
 function identityOf(state) {
   const rounds = state.role === "broker" ? "broker" : `round ${state.round}, one every ${span(state.round_s)}`;
   return (
-    `key ${state.key} \u00b7 cluster ${state.cluster.slice(0, 16)} \u00b7 ${rounds} \u00b7 ` +
+    `key ${state.key} \u00b7 cluster ${state.cluster_name || state.cluster.slice(0, 16)} \u00b7 ${rounds} \u00b7 ` +
     `up ${span(state.uptime_s)} \u00b7 applications: ${state.clients}`
   );
 }

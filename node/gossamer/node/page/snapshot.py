@@ -83,6 +83,7 @@ class Snapshot:
 
     Attributes:
         key, name, cluster, version: who this peer is and what it runs.
+        cluster_name: what the cluster is called.
         uptime_s: seconds since it started.
         role: "peer" or "broker"; of a broker, what belongs to the ring is zero and means nothing.
         round, round_s: how many gossip rounds it has done, and how long one lasts.
@@ -123,6 +124,7 @@ class Snapshot:
     role: str = "peer"
     members: Mapping[str, int] = attrs.field(factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
+    cluster_name: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; peers beyond `MAX_PEERS` are left out."""

@@ -403,7 +403,7 @@ class Peer:
 
     def _on_delivery(self, delivery: Delivery) -> None:
         if delivery.event in self._delivered:
-            self.counters.drop("delivered before")
+            self.counters.repeat("delivered before")
             return
         sealed = self._events.find(delivery.event)
         if sealed is None:

@@ -75,6 +75,11 @@ class Dependencies:
     steady: Callable[[], float]
 
     @property
+    def cluster_name(self) -> str:
+        """What the cluster is called by people."""
+        return self.cluster if self.member is None else self.member.authority.name
+
+    @property
     def schema_version(self) -> SchemaVersion:
         """The version of the schema to begin with."""
         return self.later_schema or SchemaVersion.first(self.schema)

@@ -160,7 +160,10 @@ class PeerParts:
         self.standing.ask("unreachable", self.reachability.complaint)
         self.services = services = self._make_services()
         self.reports = ClusterReports(
-            self.members, self.pool, lambda: report_of(self.views, self.core)
+            self.members,
+            self.pool,
+            lambda: report_of(self.views, self.core),
+            dependencies.cluster_name,
         )
         revocations = services.revocations
         self.publishers, self.event_authentication = make_event_authentication(
@@ -343,6 +346,7 @@ class PeerParts:
             self.counters,
             name=dependencies.name,
             cluster=dependencies.cluster,
+            cluster_name=dependencies.cluster_name,
             version=dependencies.version,
             round_s=dependencies.round_s,
             standing=self.standing,

@@ -69,7 +69,7 @@ class PeerViews:
     """Looks at one peer.
 
     Attributes:
-        name, cluster, version: of the peer, its cluster and its software.
+        name, cluster, cluster_name, version: of the peer, its cluster and its software.
         round_s: seconds of a round.
         standing: of the peer in its cluster.
         certificate_expires_s: Unix seconds, None without certificates.
@@ -85,6 +85,7 @@ class PeerViews:
     counters: Counters
     name: str
     cluster: str
+    cluster_name: str
     version: str
     round_s: float
     standing: Standing = attrs.field(factory=Standing)
@@ -155,7 +156,7 @@ class PeerViews:
     def _gather_counts(self) -> None:
         counters, pool = self.counters, self.pool
         told = self.core.counters
-        counters.dropped["duplicate"] = told[REPEATED]
+        counters.redundant["duplicate"] = told[REPEATED]
         counters.dropped["hop limit"] = told[HOPS_EXCEEDED]
         counters.dials, counters.dials_failed = pool.dials, pool.dials_failed
         traffic = pool.traffic
@@ -200,6 +201,7 @@ class PeerViews:
             key=self.address_book.key_of(SELF),
             name=self.name,
             cluster=self.cluster,
+            cluster_name=self.cluster_name,
             version=self.version,
             uptime_s=trio.current_time() - self._started_at,
             round=int(self.core.state.round[SELF]),

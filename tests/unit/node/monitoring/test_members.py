@@ -251,17 +251,19 @@ def test_what_was_counted_is_told_and_nothing_of_other_causes() -> None:
     counters = metrics.Counters()
     counters.frames_sent += 12
     counters.drop("flood")
+    counters.repeat("duplicate")
     counters.refuse("revoked")
     counters.close("stalled")
     found = families(counters)
     assert value(found["gossamer_frames_sent"], "_total") == 12
     assert value(found["gossamer_dropped"], "_total", cause="flood") == 1
     assert value(found["gossamer_dropped"], "_total", cause="forged") == 0
+    assert value(found["gossamer_redundant"], "_total", cause="duplicate") == 1
     assert value(found["gossamer_peers_refused"], "_total", cause="revoked") == 1
     assert value(found["gossamer_connections_closed"], "_total", cause="stalled") == 1
     assert value(found["gossamer_links"], type="small-world") == 2
     assert value(found["gossamer_load"]) == 1.5
-    for count in (counters.drop, counters.refuse, counters.close):
+    for count in (counters.drop, counters.repeat, counters.refuse, counters.close):
         with pytest.raises(KeyError):
             count("made up")
     assert counters.dropped == dict.fromkeys(metrics.DROP_CAUSES, 0) | {"flood": 1}

@@ -120,6 +120,7 @@ class RunningBroker(NodeProcess):
             "role": BROKER,
             "name": node.name,
             "cluster": node.cluster,
+            "cluster_name": node.cluster_name,
             "version": node.version,
             "folder": str(self._config.identity.folder.absolute()),
             "uptime_s": self._uptime_s,

@@ -182,6 +182,7 @@ class RunningNode(NodeProcess):
             "peer": key_text(peer.key),
             "name": self._name(peer),
             "cluster": snapshot.cluster,
+            "cluster_name": snapshot.cluster_name,
             "version": snapshot.version,
             "folder": str(self._config.identity.folder.absolute()),
             "uptime_s": self._uptime_s,

@@ -44,7 +44,6 @@ SIGNINGS_A_ROUND: Final = 4
 
 # Under which cause of `metrics.DROP_CAUSES` a descriptor counts that is not believed.
 _CAUSES: Final = {
-    Verdict.STALE: "stale",
     Verdict.CONFLICTING: "stale",
     Verdict.REVOKED: "stale",
     Verdict.EXPIRED: "stale",
@@ -219,7 +218,9 @@ class SignedAuthentication:
             return self._recall(known.key)
         signed = SignedDescriptor.unpack(entry)
         verdict = self._descriptors.take(signed, self._now())
-        if verdict in _CAUSES:
+        if verdict is Verdict.STALE:
+            self._counters.repeat("older descriptor")
+        elif verdict in _CAUSES:
             self._counters.drop(_CAUSES[verdict])
         if verdict.guilty:
             return None

@@ -45,11 +45,17 @@ class ClusterReports:
         members: those met so far.
         pool: connections to them.
         own: the report of this peer as of now.
+        cluster_name: what the cluster is called.
     """
 
     def __init__(
-        self, members: MemberTable, pool: ConnectionPool, own: Callable[[], Report]
+        self,
+        members: MemberTable,
+        pool: ConnectionPool,
+        own: Callable[[], Report],
+        cluster_name: str = "",
     ) -> None:
+        self._cluster_name = cluster_name
         self._members = members
         self._pool = pool
         self._own = own
@@ -174,4 +180,5 @@ class ClusterReports:
             key_text(self._members.own.key): (self._own(), 0.0),
             **{key_text(key): (one, now - at) for key, (one, at) in self._reports.items()},
         }
-        return cluster_view(self._members.to_json()["members"], found, self._asked)
+        members = self._members.to_json()["members"]
+        return cluster_view(members, found, self._asked, name=self._cluster_name)
