@@ -32,7 +32,7 @@ from gossamer.protocol.kernel.errors import ConfigError
 from gossamer.protocol.peer.settings.config import Settings
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from gossamer.command.tables import FittingTable
 
 PREFIX: Final = "GOSSAMER_NODE_"
 # Names the file itself, so it is no setting.
@@ -196,16 +196,17 @@ def parse_setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def config_table(loaded: LoadedConfig, limits: Callable[..., Any] | None = None) -> Table:
+def config_table(loaded: LoadedConfig, limits: Callable[..., Any] | None = None) -> FittingTable:
     """Every value and where it came from, for people; what is no default stands out.
 
     Raises:
         ConfigurationError: see `LoadedConfig.rows`.
     """
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("setting", "value", "from", title="configuration", title_justify="left")
+    from gossamer.command.tables import FittingTable
+
+    table = FittingTable("setting", "value", "from", title="configuration", title_justify="left")
     for name, value, origin in loaded.rows(limits):
         style = "dim" if origin.source == "default" else "bold"
         table.add_row(*(Text(part, style) for part in (name, show_value(value), str(origin))))

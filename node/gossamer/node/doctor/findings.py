@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from gossamer.command.tables import FittingTable
 
 
 @attrs.frozen
@@ -41,12 +41,13 @@ def findings_json(findings: Iterable[Finding]) -> str:
     return json.dumps(document, indent=2)
 
 
-def findings_table(findings: Iterable[Finding], title: str) -> Table:
+def findings_table(findings: Iterable[Finding], title: str) -> FittingTable:
     """The findings for people, each fault with its advice."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("check", "", "finding", title=title, title_justify="left")
+    from gossamer.command.tables import FittingTable
+
+    table = FittingTable("check", "", "finding", title=title, title_justify="left")
     for finding in findings:
         sign = Text("ok", "green") if finding.ok else Text("fault", "bold red")
         # What other machines said may be in it: as text it cannot be taken for markup.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.commands.destination import free_folder
 from gossamer.sim.commands.progress import progress_bars
 from gossamer.sim.errors import ScenarioError
@@ -78,10 +78,9 @@ def reproduce(
         console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def claims_table(claims: Sequence[Mapping[str, Any]]) -> RichTable:
+def claims_table(claims: Sequence[Mapping[str, Any]]) -> FittingTable:
     """The verdicts on the claims of a paper, a line each, and on other readings of them."""
-    table = RichTable("id", "verdict")
-    table.add_column("claim", no_wrap=True, overflow="ellipsis")
+    table = FittingTable("id", "verdict", "claim")
     for claim in claims:
         table.add_row(_plain(claim["id"]), _verdict(claim), _plain(claim["claim"]))
         other = claim.get("alternative")
@@ -130,12 +129,10 @@ def write_benchmarks(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
         plot_growth(rows, folder)
 
 
-def benchmark_table(rows: Iterable[Mapping[str, Any]]) -> RichTable:
+def benchmark_table(rows: Iterable[Mapping[str, Any]]) -> FittingTable:
     """The rows of `bench.json` for people."""
-    table = RichTable()
-    table.add_column("benchmark", no_wrap=True)
-    for heading in ("size", "median", "runs", "bytes a node"):
-        table.add_column(heading, justify="right")
+    table = FittingTable("benchmark")
+    table.add_numbers("size", "median", "runs", "bytes a node")
     table.add_column("note")
     for row in rows:
         median = f"{row['median_s']:.4g} s / {row['unit']}"

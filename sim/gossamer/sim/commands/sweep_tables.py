@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.results.intervals import Interval, short_name
 from gossamer.sim.results.sweeps.scheduling import SweepOutcome
 from gossamer.sim.study.measure import Measure
@@ -44,7 +44,8 @@ def print_means(intervals: Sequence[Interval], measures: Sequence[Measure]) -> N
         for condition in conditions
     ]
     rows = [row for row in rows if any(row[2])]
-    table = Table("measure", "point", *systems)
+    table = FittingTable("measure", "point")
+    table.add_numbers(*systems)
     before = None
     for measure, condition, cells in rows[:_PRINTED]:
         if measure.key != before and before is not None:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import attrs
 from rich.console import Console
-from rich.table import Table
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.engine.cycle_engine import Network
 from gossamer.sim.errors import ScenarioError
 
@@ -124,13 +124,12 @@ class ProtocolRun:
             self._observe(time.perf_counter() - begin)
         return self.columns
 
-    def table(self) -> Table:
+    def table(self) -> FittingTable:
         """The columns as a table."""
         seconds = self.columns["seconds"][2:]
         caption = f"median {median(seconds):.4f} s a cycle" if seconds else None
-        table = Table(caption=caption, caption_justify="left")
-        for name in self.columns:
-            table.add_column(name, justify="right")
+        table = FittingTable(caption=caption, caption_justify="left")
+        table.add_numbers(*self.columns)
         for row in zip(*self.columns.values(), strict=True):
             table.add_row(*(f"{value:.4g}" for value in row))
         return table

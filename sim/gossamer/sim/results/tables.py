@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.results.comparison import Comparison
 from gossamer.sim.results.measures import all_measures
 from gossamer.sim.results.summary import dump_json
@@ -19,29 +19,27 @@ SAME_CHANGE = 5e-4  # smaller relative changes are printed as none
 SIDE_BY_SIDE = 6  # more systems than this stand below each other
 
 
-def summary_table(summary: Mapping[str, Any]) -> RichTable:
+def summary_table(summary: Mapping[str, Any]) -> FittingTable:
     """The short table at the end of a run: one row per measure, one column per system.
 
     Where there are many systems, one row per system; what none has measured is left out then.
     """
     systems: Mapping[str, Mapping[str, Any]] = summary["systems"]
     brief = [measure for measure in all_measures([summary]) if measure.brief]
-    table = RichTable(title=_title(summary), title_justify="left", title_style="bold")
+    table = FittingTable(title=_title(summary), title_justify="left", title_style="bold")
     if len(systems) > SIDE_BY_SIDE:
         shown = [
             measure
             for measure in brief
             if any(system.get(measure.key) is not None for system in systems.values())
         ]
-        table.add_column("", no_wrap=True)
-        for measure in shown:
-            table.add_column(measure.label, justify="right")
+        table.add_column("system")
+        table.add_numbers(*(measure.label for measure in shown))
         for name, system in systems.items():
             table.add_row(name, *(measure.format(system.get(measure.key)) for measure in shown))
         return table
     table.add_column("measure")
-    for name in systems:
-        table.add_column(name, justify="right")
+    table.add_numbers(*systems)
     for measure in brief:
         values = [measure.format(system.get(measure.key)) for system in systems.values()]
         table.add_row(measure.label, *values)
@@ -62,15 +60,15 @@ def remarks(summary: Mapping[str, Any]) -> Iterator[str]:
     yield from _too_small(summary)
 
 
-def comparison_table(comparison: Comparison) -> RichTable:
+def comparison_table(comparison: Comparison) -> FittingTable:
     """Several runs side by side, each after the first with its change against the first."""
-    table = RichTable(
+    table = FittingTable(
         title=" ".join(comparison_notes(comparison)), title_justify="left", title_style=""
     )
     table.add_column("system")
     table.add_column("measure")
     for run in comparison.runs:
-        table.add_column(Path(run).name, justify="right", overflow="fold")
+        table.add_column(Text(Path(run).name), justify="right")
     previous = None
     for row in comparison.rows:
         measure = comparison.measures[row.measure]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+
+from gossamer.command.tables import FittingTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,8 @@ _PRINTED: Final = 20
 def print_windows(windows: pa.Table | None, folder: str) -> None:
     """The newest windows, and where all are."""
     console = Console()
-    table = Table("window", "subscriber", "due", "made", "hit ratio", "a second", "p50", "p99")
+    table = FittingTable("window", "subscriber")
+    table.add_numbers("due", "made", "hit ratio", "a second", "p50", "p99")
     rows = [] if windows is None else windows.slice(max(len(windows) - _PRINTED, 0)).to_pylist()
     for row in rows:
         table.add_row(

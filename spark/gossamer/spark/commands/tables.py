@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from gossamer.command.tables import FittingTable
 from gossamer.spark.shipping.packing import ENVIRONMENT_FILE, ZIP_FILE
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ _BRIEF: Final = (
 def print_workload(written: Written) -> None:
     """The rows of each table, and the checks."""
     console = Console()
-    sizes = Table("table", "rows")
+    sizes = FittingTable("table")
+    sizes.add_numbers("rows")
     for name, rows in written.rows.items():
         sizes.add_row(escape(name), f"{rows:,}")
     console.print(sizes)
-    checks = Table("check", "wanted", "found", "may differ by", "")
+    checks = FittingTable("check")
+    checks.add_numbers("wanted", "found", "may differ by")
+    checks.add_column()
     for check in written.checks:
         style, verdict = ("green", "holds") if check.holds else ("red", "differs")
         found = "too few rows" if math.isnan(check.found) else f"{check.found:,.6g}"
@@ -57,7 +60,8 @@ def print_crunched(found: Crunched) -> None:
     from gossamer.spark.crunch.page import label_of, value_text
 
     console = Console()
-    table = Table("condition", "system", "measure", "seeds", "mean", "95 % interval")
+    table = FittingTable("condition", "system", "measure")
+    table.add_numbers("seeds", "mean", "95 % interval")
     brief = [one for one in found.intervals if one.measure in _BRIEF]
     chosen = brief or found.intervals
     for one in chosen[:_PRINTED]:
@@ -83,7 +87,10 @@ def print_crunched(found: Crunched) -> None:
 def _print_checked(console: Console, checked: CheckedClaim) -> None:
     """A claim, what was measured of it with intervals, and the verdict."""
     claim = checked.claim
-    table = Table("check", "measured", "95 % interval", "paper", "accepted", "", title=claim.id)
+    table = FittingTable("check", title=claim.id)
+    table.add_numbers("measured", "95 % interval")
+    for heading in ("paper", "accepted", ""):
+        table.add_column(heading)
     for check, low, high in checked.rows():
         ends = "-" if math.isnan(low) else f"{check.formatted(low)} to {check.formatted(high)}"
         style, verdict = ("green", "holds") if check.holds else ("red", "differs")

@@ -24,7 +24,7 @@ _COLUMNS: Final = ("member", "state", "up", "deliv/s", "pub/s", "drop/s", "B/s",
 def cluster_picture(view: Mapping[str, Any]) -> Group:
     """A view of the cluster, as `monitoring.cluster.cluster_view` gives it, as tables."""
     own = view["members"][0]
-    title = f"the cluster, as {own['name'] or own['key']} sees it"
+    title = f"{view.get('cluster_name') or 'the cluster'}, as {own['name'] or own['key']} sees it"
     if view["role"] == BROKER:
         return Group(Panel(_headline(view), title=Text(printable(title))), _states_table(view))
     overloaded = view["overloaded"]
@@ -56,8 +56,9 @@ def _places(view: Mapping[str, Any]) -> list[float]:
 def _ring(view: Mapping[str, Any]) -> Text:
     """The ring from 0 to 1 in two lines: what is wanted, and how many members stand there."""
     wanted: Sequence[int] = view["wanted"]
-    highest = max(*wanted, 1)
-    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // highest)] for count in wanted)
+    highest = max(wanted, default=0)
+    scale = max(highest, 1)
+    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // scale)] for count in wanted)
     standing = [0] * len(wanted)
     for place in _places(view):
         standing[int(place * len(wanted)) % len(wanted)] += 1
@@ -77,7 +78,7 @@ def _table(view: Mapping[str, Any]) -> Table:
     # Columns that mostly have one and the same to say are there when they are needed.
     mixed = len(view["versions"]) > 1
     if mixed:
-        table.add_column("version", no_wrap=True)
+        table.add_column("version")
     troubled = any(map(_trouble, members))
     if troubled:
         table.add_column("trouble")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import trio
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.text import Text
 
 from gossamer.client.address import LocalAddress
+from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.findings import printable
 from gossamer.node.errors.exception_groups import unwrapped
@@ -36,14 +41,24 @@ def members(folder: Path | None, *, watch: bool, as_json: bool) -> None:
         if as_json:
             for member in said["members"]:
                 print(json.dumps({"change": "known", **member}), flush=True)
+        elif sys.stdout.isatty():
+            Console().print(members_table(said["members"]))
         else:
-            print(*members_table(said["members"]), sep="\n", flush=True)
+            print(*members_lines(said["members"]), sep="\n", flush=True)
         if watch:
             trio.run(_watch, address, said, _line_of_json if as_json else line_of)
 
 
-def members_table(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Members as lines in columns, in which nothing is cut that another command takes."""
+def members_table(found: Sequence[Mapping[str, Any]]) -> FittingTable:
+    """Members as a table for people."""
+    table = FittingTable(*_HEADS, box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for row in map(_row, found):
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def members_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Members as a line each for programs, whose columns stand below each other."""
     rows = [_HEADS, *map(_row, found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

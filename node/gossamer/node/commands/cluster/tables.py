@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE_HEAD
-from rich.table import Table
+
+from gossamer.command.tables import FittingTable
 
 
-def slim_table(*names: str, title: str) -> Table:
+def slim_table(*names: str, title: str) -> FittingTable:
     """A table of words and the numbers that belong to them; three fit into eighty columns."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = FittingTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.title, table.title_justify = title, "left"
-    for i, name in enumerate(names):
-        table.add_column(name, justify="right" if i > 0 else "left", no_wrap=True)
+    table.add_column(names[0])
+    table.add_numbers(*names[1:])
     return table
 
 

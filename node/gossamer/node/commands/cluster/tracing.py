@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import trio
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from gossamer.command.tables import FittingTable
 from gossamer.node.commands.folder import address_of
 from gossamer.node.doctor.findings import printable
 from gossamer.node.errors.exception_groups import unwrapped
@@ -44,14 +44,14 @@ def trace(folder: Path | None, event: str | None, *, as_json: bool) -> None:
         Console().print(route_for_people(event, told))
 
 
-def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
+def tables_for_people(told: Mapping[str, Any]) -> list[tuple[str, FittingTable]]:
     """The tables of a broker with their titles."""
     composites = told.get("composites", [])
     title = "composite subscriptions of clients, whose parts are among the subscriptions"
     return _tables_of_family(told) + ([_table(title, composites)] if composites else [])
 
 
-def _tables_of_family(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
+def _tables_of_family(told: Mapping[str, Any]) -> list[tuple[str, FittingTable]]:
     if "coordinator" in told:
         return _tables_of_graph(told)
     sizes = told["sizes"]
@@ -59,7 +59,10 @@ def _tables_of_family(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     wanted = f"{sizes['subscriptions']} subscriptions" + (f": {where}" if where else "")
     if "place" in told:
         return [
-            (f"broker {told['broker']}, {told['place']} of {told['overlay']}", Table(box=None)),
+            (
+                f"broker {told['broker']}, {told['place']} of {told['overlay']}",
+                FittingTable(box=None),
+            ),
             _table("neighbours", told["links"]),
             _table(wanted, told["subscriptions"]),
             _table("kept for clients of other brokers of the region", told["replicas"]),
@@ -73,7 +76,7 @@ def _tables_of_family(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
     ]
 
 
-def _tables_of_graph(told: Mapping[str, Any]) -> list[tuple[str, Table]]:
+def _tables_of_graph(told: Mapping[str, Any]) -> list[tuple[str, FittingTable]]:
     sizes, reachable = told["sizes"], len(told["reachable"])
     coordinator = f"coordinator of {reachable} brokers is {told['coordinator']}"
     waiting = f"{sizes['in_flight']} publications not confirmed, {sizes['parked']} that wait"
@@ -122,8 +125,8 @@ def _named(hop: str, by_broker: Mapping[str, Any]) -> str:
     return hop if known is None else f"broker {known['name'] or known['broker']}"
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, Table]:
-    table = Table(*(list(rows[0]) if rows else ["nothing"]))
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, FittingTable]:
+    table = FittingTable(*(list(rows[0]) if rows else ["nothing"]))
     for row in rows[:SHOWN]:
         table.add_row(*(Text(printable(_words(value))) for value in row.values()))
     return (f"{title}, the first {SHOWN}" if len(rows) > SHOWN else title), table

@@ -173,7 +173,8 @@ CLUSTER: Final = Look(LocalClient.cluster, cluster_picture)
 
 
 def _title(snapshot: Mapping[str, Any]) -> str:
-    return f"{snapshot['name'] or snapshot['key']} in {snapshot['cluster']}"
+    cluster = snapshot.get("cluster_name") or snapshot["cluster"]
+    return f"{snapshot['name'] or snapshot['key']} in {cluster}"
 
 
 def _summaries(snapshot: Mapping[str, Any]) -> Sequence[Table]:
@@ -194,9 +195,9 @@ def _headline(snapshot: Mapping[str, Any]) -> Text:
     )
     return Text(
         f"up {minutes} min {seconds} s{'' if snapshot['role'] == BROKER else place}\n"
-        f"{snapshot['subscriptions']} subscriptions   {snapshot['clients']} clients"
-        f"   {snapshot['routing_entries']} routing entries"
-        f"   {snapshot['stored_events']} events stored\n"
+        f"subscriptions {snapshot['subscriptions']}   clients {snapshot['clients']}"
+        f"   routing entries {snapshot['routing_entries']}"
+        f"   events stored {snapshot['stored_events']}\n"
         f"queues: {queues['frames']} frames, {queues['bytes']:,} bytes"
         f" (longest {queues['longest_bytes']:,})   {time.strftime('%H:%M:%S')}"
         f"{f'{chr(10)}members: {members}' if members else ''}"
@@ -239,7 +240,6 @@ def _peers_table(snapshot: Mapping[str, Any]) -> Table:
         title=f"the {snapshot['known_peers']} peers that it knows, linked ones first",
     )
     table.columns[1].justify = "left"
-    table.columns[1].no_wrap = False
     shown = snapshot["peers"][:SHOWN_PEERS]
     for peer in shown:
         table.add_row(*_peer_row(peer), style="" if peer["connected"] else "dim")

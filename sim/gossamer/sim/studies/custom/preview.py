@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import psutil
 from rich.console import Group
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.custom import Node
 from gossamer.sim.custom.conditions import whole_seconds
 from gossamer.sim.custom.protocol import arrays_of, make_state, parts_of
@@ -68,7 +68,7 @@ def _engine_words(scenario: CustomScenario, latency: Latency) -> str:
 
 def preview_table(scenario: CustomScenario, prepared: Prepared) -> Group:
     """What would run, for people."""
-    sizes = RichTable(
+    sizes = FittingTable(
         title=f"{scenario.name}: would run",
         title_justify="left",
         title_style="bold",
@@ -81,7 +81,7 @@ def preview_table(scenario: CustomScenario, prepared: Prepared) -> Group:
     sizes.add_row("latency", latency_words(latency, prepared.nodes, scenario.seed))
     sizes.add_row("links", network_words(scenario.network))
     sizes.add_row("memory", f"about {bytes_of(scenario, prepared.nodes) / 2**20:,.0f} MiB")
-    systems = RichTable("system", "protocol", "written as", "settings", "messages (bytes)")
+    systems = FittingTable("system", "protocol", "written as", "settings", "messages (bytes)")
     for system in scenario.systems:
         declared = system.protocol.declared
         plain = issubclass(declared.owner, Node)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psutil
 from rich.console import Group
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.dissemination.scenario import TreesScenario
 from gossamer.sim.studies.dissemination.topologies.topology import Topology
@@ -47,7 +47,7 @@ def trees_preview_table(scenario: TreesScenario) -> Group:
         ScenarioError: see `check_trees`.
     """
     topology = check_trees(scenario)
-    table = RichTable(
+    table = FittingTable(
         title=f"{scenario.name}: would run",
         title_justify="left",
         title_style="bold",

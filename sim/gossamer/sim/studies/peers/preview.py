@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 import psutil
 from rich.console import Group
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.protocol.kernel.struct import Struct
 from gossamer.protocol.peer.settings.config import Settings
 from gossamer.protocol.peer.state.state import make_state
@@ -92,7 +92,7 @@ def preview(scenario: Scenario) -> Preview:
 
 def preview_table(seen: Preview) -> Group:
     """What ``seen`` says, for people."""
-    sizes = RichTable(
+    sizes = FittingTable(
         title=f"{seen.scenario.name}: would run",
         title_justify="left",
         title_style="bold",
@@ -100,7 +100,7 @@ def preview_table(seen: Preview) -> Group:
     )
     for label, value in _size_rows(seen):
         sizes.add_row(label, value)
-    systems = RichTable("system", "preset", "settings of its own")
+    systems = FittingTable("system", "preset", "settings of its own")
     for system in seen.scenario.systems:
         systems.add_row(system.name, system.preset, _differences(seen, system))
     return Group(sizes, systems)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psutil
 from rich.console import Group
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.scot.scenario import ScotScenario
 
@@ -60,7 +60,7 @@ def scot_preview_table(scenario: ScotScenario) -> Group:
         ScenarioError: see `check_scot`.
     """
     check_scot(scenario)
-    table = RichTable(
+    table = FittingTable(
         title=f"{scenario.name}: would run",
         title_justify="left",
         title_style="bold",

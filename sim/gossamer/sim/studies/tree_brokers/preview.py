@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psutil
 from rich.console import Group
-from rich.table import Table as RichTable
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.errors import ScenarioError
 from gossamer.sim.studies.tree_brokers.scenario import BrokerScenario
 
@@ -37,7 +37,7 @@ def broker_preview_table(scenario: BrokerScenario) -> Group:
         ScenarioError: the machine has not enough memory.
     """
     check_memory(scenario)
-    table = RichTable(
+    table = FittingTable(
         title=f"{scenario.name}: would run",
         title_justify="left",
         title_style="bold",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
 
+from gossamer.command.tables import FittingTable
 from gossamer.sim.results.plot_style import (
     BLUE,
     GREEN,
@@ -53,16 +53,16 @@ def plot_adaptation(results: Mapping[str, Adaptation], folder: Path, name: str) 
         save(figure, folder, name)
 
 
-def table_of_adaptation(results: Mapping[str, Adaptation]) -> Table:
+def table_of_adaptation(results: Mapping[str, Adaptation]) -> FittingTable:
     """What plays came to, for the terminal."""
-    table = Table(title="Trees that follow what changes")
+    table = FittingTable(title="Trees that follow what changes")
     headings = (
         *("play", "trees", "of OPT", "switches"),
         *("control\nkB/s", "documents\nkB/s", "lost,\ntwice"),
     )
     for heading in headings:
         words = heading in ("play", "trees")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=words)
+        table.add_column(heading, justify="left" if words else "right")
     for title, found in results.items():
         for label, run in (("planned anew", found.adaptive), ("first trees kept", found.frozen)):
             table.add_row(

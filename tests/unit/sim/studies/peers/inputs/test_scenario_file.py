@@ -194,7 +194,7 @@ def test_unknown_and_missing_keys_named(tmp_path: Path, text: str, field: str, w
 
 # What fields refuse, as TOML.
 REFUSED = {
-    "nodes": ["1000.0", "true", '"many"', "1", "20_000_000"],
+    "nodes": ["1000.5", "true", '"many"', "1", "20_000_000"],
     "rounds": ["0", "-1"],
     "round_s": ["0", "nan", "inf", '"60"', str(10**400)],
     "seed": ["1.5", str(1 << 62)],
@@ -209,7 +209,7 @@ REFUSED = {
     "subscriptions.width_decades": ["10"],
     "subscriptions.kind": ["'topic'"],
     "events.per_round": ["-0.5"],
-    "events.warm_up_rounds": ["1.0"],
+    "events.warm_up_rounds": ["1.5"],
     "events.publishers": ["0"],
     "events.publisher_exponent": ["-1"],
     "churn.trace": ["5"],
@@ -238,7 +238,7 @@ CHURN = "[churn]\ntrace = 'a.avt'\n"
         ("system.preset", f"{SYSTEM}'v'\npreset = 'best'"),
         ("system.baseline.preset", f"{SYSTEM}'baseline'\npreset = 'kindred'"),
         ("system.v.cascade", f"{SYSTEM}'v'\ncascade = 'no'"),
-        *(("system.v.view_size", f"{SYSTEM}'v'\nview_size = {size}") for size in (20.0, 1)),
+        *(("system.v.view_size", f"{SYSTEM}'v'\nview_size = {size}") for size in (20.5, 1)),
         ("system.v.shift_threshold", f"{SYSTEM}'v'\nshift_threshold = 'x'"),
         ("system.v.attributes", f"{SYSTEM}'v'\nattributes = 2"),
     ],
